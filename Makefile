@@ -1,0 +1,68 @@
+# One verb, one target. `make help` lists them; CI runs what a person runs.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.set-up
+export UV_PYTHON_DOWNLOADS := never
+
+.PHONY: help setup run demo test soak check fmt proto lock image clean
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with everything pinned (run, test and the others do it by themselves)
+
+$(STAMP): requirements/dev.txt pyproject.toml clients/python/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Setting up .venv (once, well under a minute) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --require-hashes --disable-pip-version-check -r requirements/uv.txt
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/uv.txt requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . -e clients/python
+	@touch $@
+
+run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
+	@$(BIN)/python -m service
+
+demo: $(STAMP) ## Play a four-player round over gRPC, against the running service or one it starts
+	@$(BIN)/python clients/python/examples/demo.py
+
+test: $(STAMP) ## Run all tests
+	@$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
+
+soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n)
+	@$(BIN)/python tests/engine/soak.py $(or $(GAMES),10000)
+
+check: $(STAMP) ## Format, lint, types, imports, contract, generated code, Dockerfile
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code
+	@if git rev-parse -q --verify main:proto >/dev/null 2>&1 || git rev-parse -q --verify origin/main:proto >/dev/null 2>&1; then \
+	  ref=$$(git rev-parse -q --verify origin/main:proto >/dev/null 2>&1 && echo origin/main || echo main); \
+	  echo "$(BIN)/buf breaking --against $$ref"; $(BIN)/buf breaking --against ".git#ref=$$(git rev-parse $$ref)"; \
+	  else echo "buf breaking: no main branch with a contract to compare with"; fi
+	$(BIN)/python proto/generate.py --check
+	$(BIN)/hadolint Dockerfile
+
+fmt: $(STAMP) ## Format code and contract, mend what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/buf format -w
+
+proto: $(STAMP) ## Generate the Python client's code from proto/
+	$(BIN)/python proto/generate.py
+
+lock: $(STAMP) ## Pin all requirements anew, with hashes
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
+
+image: ## Build the container image (needs docker)
+	docker build -t rummikub-service .
+
+clean: ## Remove .venv and caches; keeps ./data
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

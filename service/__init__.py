@@ -1,0 +1,1 @@
+"""The Rummikub rules service."""
