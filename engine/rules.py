@@ -1,0 +1,316 @@
+"""The legality of a play: one small function a rule, in the order in which violations are reported.
+
+A play is the table as it shall lie afterwards, never a list of moves, so no illegal state between can exist (R44).
+`TURN_RULES` is the table of the rules; `judge` asks them all.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, joker_points, read_meld
+from engine.ruleset import InitialMeldComparison, InitialMeldJoker, InitialMeldSets, Ruleset
+from engine.tiles import COPIES, JOKER, Tile, contains, in_order, value_of
+from engine.violations import Reason, Violation
+
+
+@dataclass(frozen=True)
+class Play:
+    """A play to judge: table and rack when the turn began, and the table as it shall lie.
+
+    Attributes:
+        table_before: The melds in play.
+        table_after: The melds as the player wants them.
+        rack: The player's tiles.
+        has_melded: Whether the player made the initial meld in an earlier turn.
+        ruleset: The rules.
+        subject: What violations call table_after.
+    """
+
+    table_before: tuple[Meld, ...]
+    table_after: tuple[ProposedMeld, ...]
+    rack: tuple[Tile, ...]
+    has_melded: bool
+    ruleset: Ruleset
+    subject: str = "table_after"
+
+    @cached_property
+    def tiles_before(self) -> Counter[Tile]:
+        """The tiles on the table when the turn began."""
+        return Counter(t for meld in self.table_before for t in meld.tiles)
+
+    @cached_property
+    def tiles_after(self) -> Counter[Tile]:
+        """The tiles on the table as it shall lie."""
+        return Counter(t for meld in self.table_after for t in meld.tiles)
+
+    @cached_property
+    def missing(self) -> Counter[Tile]:
+        """Tiles that left the table."""
+        return self.tiles_before - self.tiles_after
+
+    @cached_property
+    def added(self) -> Counter[Tile]:
+        """Tiles that came to the table, wherever from."""
+        return self.tiles_after - self.tiles_before
+
+    @cached_property
+    def tiles_played(self) -> Counter[Tile]:
+        """Tiles that came from the rack."""
+        return self.added & Counter(self.rack)
+
+    @cached_property
+    def unowned(self) -> tuple[Tile, ...]:
+        """Tiles that came to the table but not from the rack; a joker of a game without jokers is no tile at all."""
+        return tuple(t for t in _tiles(self.added - Counter(self.rack)) if _copies(t, self.ruleset))
+
+    @cached_property
+    def readings(self) -> tuple[Meld | NotAMeld, ...]:
+        """table_after as the rules read it. A meld of the old table sent without a kind keeps its kind."""
+        kinds = {meld.tiles: meld.kind for meld in self.table_before}
+        return tuple(
+            read_meld(ProposedMeld(meld.tiles, meld.kind or kinds.get(meld.tiles)), self.ruleset)
+            for meld in self.table_after
+        )
+
+    @cached_property
+    def melds(self) -> tuple[Meld, ...]:
+        """The proposed melds that are melds."""
+        return tuple(reading for reading in self.readings if isinstance(reading, Meld))
+
+    @cached_property
+    def kept_and_new(self) -> tuple[tuple[Meld, ...], tuple[Meld, ...]]:
+        """The melds of table_after: those of table_before, and the others."""
+        before = Counter(_identity(meld) for meld in self.table_before)
+        kept, new = [], []
+        for meld in self.melds:
+            identity = _identity(meld)
+            if before[identity]:
+                before[identity] -= 1
+                kept.append(meld)
+            else:
+                new.append(meld)
+        return tuple(kept), tuple(new)
+
+    @cached_property
+    def new_melds(self) -> tuple[Meld, ...]:
+        """The melds of table_after that were not on the table."""
+        return self.kept_and_new[1]
+
+    @cached_property
+    def changed_melds(self) -> tuple[Meld, ...]:
+        """The melds of table_before that are not on table_after."""
+        kept = Counter(_identity(meld) for meld in self.kept_and_new[0])
+        changed = []
+        for meld in self.table_before:
+            identity = _identity(meld)
+            if kept[identity]:
+                kept[identity] -= 1
+            else:
+                changed.append(meld)
+        return tuple(changed)
+
+    @cached_property
+    def melds_from_rack(self) -> tuple[Meld, ...]:
+        """The new melds whose tiles the rack has, taken from left to right: the initial meld (R32)."""
+        rack = Counter(self.rack)
+        found = []
+        for meld in self.new_melds:
+            if Counter(meld.tiles) <= rack:
+                rack -= Counter(meld.tiles)
+                found.append(meld)
+        return tuple(found)
+
+
+def _identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...]]:
+    """What makes two melds the same: the order of a group has no meaning, that of a run has."""
+    return meld.kind, in_order(meld.tiles) if meld.kind is MeldKind.GROUP else meld.tiles
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the rules say of a play.
+
+    Attributes:
+        violations: Every breach, in the order of TURN_RULES; empty when the play is legal.
+        table: The proposed melds that are melds: the new table when the play is legal.
+        tiles_played: The tiles that leave the rack, ascending.
+        rack_left: The tiles that stay on it, ascending.
+        points: The value of the tiles played; a joker counts what it stands for (R20). Where the table had jokers too,
+            those worth most among the new melds count as played (tiles have no identity).
+    """
+
+    violations: tuple[Violation, ...]
+    table: tuple[Meld, ...]
+    tiles_played: tuple[Tile, ...]
+    rack_left: tuple[Tile, ...]
+    points: int
+
+
+def judge(play: Play) -> Judgement:
+    """Asks every rule of TURN_RULES about a play."""
+    return Judgement(
+        violations=tuple(violation for rule in TURN_RULES for violation in rule(play)),
+        table=play.melds,
+        tiles_played=in_order(play.tiles_played.elements()),
+        rack_left=in_order((Counter(play.rack) - play.tiles_played).elements()),
+        points=_points(play),
+    )
+
+
+def _points(play: Play) -> int:
+    naturals = sum(value_of(t) * count for t, count in play.tiles_played.items() if t != JOKER)
+    jokers = sorted((points for meld in play.new_melds for points in joker_points(meld)), reverse=True)
+    return naturals + sum(jokers[: play.tiles_played[JOKER]])
+
+
+def _tiles(counter: Counter[Tile]) -> tuple[Tile, ...]:
+    return in_order(counter.elements())
+
+
+def no_joker_leaves_the_table(play: Play) -> Iterator[Violation]:
+    """R45, R49: a joker of the table never returns to a rack."""
+    if play.missing[JOKER]:
+        yield Violation(Reason.JOKER_TO_RACK, play.subject, (JOKER,) * play.missing[JOKER])
+
+
+def no_tile_leaves_the_table(play: Play) -> Iterator[Violation]:
+    """R45: every tile that was on the table is on it at the end."""
+    naturals = tuple(t for t in _tiles(play.missing) if t != JOKER)
+    if naturals:
+        yield Violation(Reason.TABLE_TILE_MISSING, play.subject, naturals)
+
+
+def no_tile_is_used_twice(play: Play) -> Iterator[Violation]:
+    """R1, R17: a tile of the rack is played once, and no face lies more often than the tile set has it."""
+    twice = tuple(t for t in play.unowned if _is_duplicated(t, play))
+    if twice:
+        yield Violation(Reason.TILE_DUPLICATED, play.subject, twice)
+
+
+def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
+    """R32: what is new on the table was on the player's rack. Whether the pool or another rack has it plays no part."""
+    foreign = tuple(t for t in play.unowned if not _is_duplicated(t, play))
+    if foreign:
+        yield Violation(Reason.TILE_NOT_IN_RACK, play.subject, foreign)
+
+
+def _is_duplicated(t: Tile, play: Play) -> bool:
+    return t in play.rack or play.tiles_after[t] > _copies(t, play.ruleset)
+
+
+def _copies(t: Tile, ruleset: Ruleset) -> int:
+    return ruleset.geometry_jokers if t == JOKER else COPIES
+
+
+def a_rack_tile_is_played(play: Play) -> Iterator[Violation]:
+    """R38: at least one tile of the rack goes to the table."""
+    if not play.tiles_played:
+        yield Violation(Reason.NO_RACK_TILE_PLAYED, play.subject)
+
+
+def every_meld_is_one(play: Play) -> Iterator[Violation]:
+    """R11 to R20: all that lies on the table is groups and runs."""
+    for place, reading in enumerate(play.readings):
+        if isinstance(reading, NotAMeld):
+            yield from meld_violations(reading, f"{play.subject}[{place}]")
+
+
+def meld_violations(reading: NotAMeld, subject: str) -> Iterator[Violation]:
+    """A violation for each reason why tiles form no meld."""
+    for reason in reading.reasons:
+        yield Violation(reason, subject, reading.tiles, suggested_order=reading.suggested_order)
+
+
+def jokers_stay_until_the_initial_meld(play: Play) -> Iterator[Violation]:
+    """R37: no joker is retrieved before the player's initial meld."""
+    if play.has_melded:
+        return
+    for meld in play.changed_melds:
+        if _joker_left(meld, play):
+            yield Violation(Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD, play.subject, meld.tiles)
+
+
+def the_table_stays_until_the_initial_meld(play: Play) -> Iterator[Violation]:
+    """R33, R34: the melds of the table are left alone until and in the turn of the initial meld."""
+    if play.has_melded:
+        return
+    for meld in play.changed_melds:
+        if not _joker_left(meld, play):
+            yield Violation(Reason.INITIAL_MELD_TABLE_MODIFIED, play.subject, meld.tiles)
+
+
+def _joker_left(meld: Meld, play: Play) -> bool:
+    """Whether a changed meld lost a joker: no new meld extends it with the joker in its role (rules of 7.5)."""
+    return bool(meld.joker_faces) and not any(_extends(new, meld) for new in play.new_melds)
+
+
+def _extends(new: Meld, old: Meld) -> bool:
+    if new.kind is not old.kind or not contains(new.tiles, old.tiles):
+        return False
+    old_faces, new_faces = set(old.joker_faces), set(new.joker_faces)
+    if old.kind is MeldKind.RUN:
+        return old_faces <= new_faces
+    return all(set(faces) <= set(old.joker_faces[0]) for faces in new_faces)
+
+
+def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
+    """R30, initial_meld_joker FORBIDDEN."""
+    if not play.has_melded and play.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
+        with_joker = tuple(t for meld in play.melds_from_rack if JOKER in meld.tiles for t in meld.tiles)
+        if with_joker:
+            yield Violation(Reason.INITIAL_MELD_JOKER_FORBIDDEN, play.subject, with_joker)
+
+
+def the_initial_meld_is_one_meld(play: Play) -> Iterator[Violation]:
+    """R31, initial_meld_sets SINGLE_SET."""
+    single = play.ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
+    if not play.has_melded and single and len(play.melds_from_rack) > 1:
+        yield Violation(Reason.INITIAL_MELD_SINGLE_SET_REQUIRED, play.subject)
+
+
+def the_initial_meld_reaches_the_threshold(play: Play) -> Iterator[Violation]:
+    """R29, R30, initial_meld_threshold. Not asked where the total is unknown: not all is melds of own tiles."""
+    if play.has_melded or not play.tiles_played or play.unowned or len(play.melds) < len(play.readings):
+        return
+    ruleset = play.ruleset
+    points = tuple(_initial_points(meld, ruleset) for meld in play.melds_from_rack)
+    total = sum(points)
+    threshold = ruleset.initial_meld_threshold
+    if not _reaches(total, ruleset):
+        metadata = (("total", total), ("threshold", threshold))
+        yield Violation(Reason.INITIAL_MELD_BELOW_THRESHOLD, play.subject, metadata=metadata)
+    elif ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
+        best = max(points, default=0)
+        if not _reaches(best, ruleset):
+            metadata = (("best", best), ("threshold", threshold))
+            yield Violation(Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD, play.subject, metadata=metadata)
+
+
+def _initial_points(meld: Meld, ruleset: Ruleset) -> int:
+    """What a meld counts in the initial meld (R30, initial_meld_joker)."""
+    return meld.points - (sum(joker_points(meld)) if ruleset.initial_meld_joker is InitialMeldJoker.ZERO else 0)
+
+
+def _reaches(points: int, ruleset: Ruleset) -> bool:
+    if ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN:
+        return points > ruleset.initial_meld_threshold
+    return points >= ruleset.initial_meld_threshold
+
+
+TURN_RULES: Final[tuple[Callable[[Play], Iterator[Violation]], ...]] = (
+    no_joker_leaves_the_table,
+    no_tile_leaves_the_table,
+    no_tile_is_used_twice,
+    tiles_come_from_the_rack,
+    a_rack_tile_is_played,
+    every_meld_is_one,
+    jokers_stay_until_the_initial_meld,
+    the_table_stays_until_the_initial_meld,
+    the_initial_meld_has_no_joker,
+    the_initial_meld_is_one_meld,
+    the_initial_meld_reaches_the_threshold,
+)
+"""Every rule of a play, in the order in which violations are reported."""

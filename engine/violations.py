@@ -1,0 +1,101 @@
+"""Why something is refused: the stable names, and one breach of the rules.
+
+The names are those of the contract's enum ErrorReason; its comments say what each means.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from engine.tiles import Tile
+
+
+class Reason(Enum):
+    """The name of a refusal or a violation."""
+
+    # Rulesets
+    OPTION_VALUE_INVALID = auto()
+    OPTIONS_CONFLICT = auto()
+    VARIANT_NOT_SUPPORTED = auto()
+    # Games
+    PLAYER_ALREADY_JOINED = auto()
+    GAME_FULL = auto()
+    TOO_FEW_PLAYERS = auto()
+    GAME_ALREADY_STARTED = auto()
+    GAME_NOT_STARTED = auto()
+    ROUND_IN_PROGRESS = auto()
+    ROUND_OVER = auto()
+    GAME_OVER = auto()
+    PLAYER_RESIGNED = auto()
+    # Turns
+    NOT_YOUR_TURN = auto()
+    TURN_TIMED_OUT = auto()
+    POOL_EMPTY = auto()
+    PASS_NOT_ALLOWED_POOL_NOT_EMPTY = auto()
+    # Violations: conservation of tiles
+    TILE_UNKNOWN = auto()
+    JOKER_TO_RACK = auto()
+    TABLE_TILE_MISSING = auto()
+    TILE_DUPLICATED = auto()
+    TILE_NOT_IN_RACK = auto()
+    NO_RACK_TILE_PLAYED = auto()
+    # Violations: melds
+    SET_EMPTY = auto()
+    SET_TOO_SHORT = auto()
+    SET_ALL_JOKERS = auto()
+    JOKERS_TOO_MANY = auto()
+    JOKERS_ADJACENT = auto()
+    SET_KIND_AMBIGUOUS = auto()
+    SET_KIND_MISMATCH = auto()
+    GROUP_VALUE_MISMATCH = auto()
+    GROUP_COLOR_REPEAT = auto()
+    GROUP_TOO_LARGE = auto()
+    RUN_COLOR_MIX = auto()
+    RUN_WRAP = auto()
+    RUN_DUPLICATE_VALUE = auto()
+    RUN_NOT_ASCENDING = auto()
+    RUN_GAP = auto()
+    RUN_JOKER_OUT_OF_RANGE = auto()
+    SET_NOT_GROUP_NOR_RUN = auto()
+    # Violations: the initial meld
+    JOKER_RETRIEVAL_BEFORE_INITIAL_MELD = auto()
+    INITIAL_MELD_TABLE_MODIFIED = auto()
+    INITIAL_MELD_JOKER_FORBIDDEN = auto()
+    INITIAL_MELD_SINGLE_SET_REQUIRED = auto()
+    INITIAL_MELD_NO_SET_REACHES_THRESHOLD = auto()
+    INITIAL_MELD_BELOW_THRESHOLD = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One breach of the rules.
+
+    Attributes:
+        reason: Its name.
+        subject: What it concerns, as a path: `table_after[3]`, `rack`, `` for the game as a whole.
+        tiles: The tiles concerned, if any.
+        metadata: Numbers that belong to the reason, by the keys that the contract documents.
+        suggested_order: The same tiles in an order in which they form a meld, if that is what is wrong.
+    """
+
+    reason: Reason
+    subject: str = ""
+    tiles: tuple[Tile, ...] = ()
+    metadata: tuple[tuple[str, int], ...] = field(default=())
+    suggested_order: tuple[Tile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The answer to an action that may not be taken: every violation, in a fixed order; at least one."""
+
+    violations: tuple[Violation, ...]
+
+    @property
+    def reason(self) -> Reason:
+        """The first violation's reason."""
+        return self.violations[0].reason
+
+
+def refused(reason: Reason, **metadata: int) -> Refused:
+    """A refusal for one reason that concerns the game as a whole."""
+    return Refused((Violation(reason, metadata=tuple(metadata.items())),))
