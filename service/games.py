@@ -1,0 +1,455 @@
+"""The use cases of games: load, ask the rules, commit.
+
+Every change walks the same way (`_change`): one load, which also asks whether the request was accepted before; the
+time-out of a turn that is overdue; the decision, which is the engine's; one commit, fenced by the history that was
+decided on. A conflict starts over; a store that fails is asked once more where a request id makes that safe.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from engine.events import Event, TileDrawn, TilesPlayed
+from engine.game import is_expired
+from engine.ruleset import Ruleset
+from engine.tiles import Tile
+from engine.turns import (
+    Action,
+    Applied,
+    Join,
+    Leave,
+    Resign,
+    Shuffle,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+    TurnAction,
+    apply,
+    create,
+)
+from engine.violations import Refused
+from service.faults import (
+    ActionRefused,
+    AlreadySeated,
+    DuplicateRequest,
+    EtagMismatch,
+    GameNotFound,
+    HistoryUnavailable,
+    NotAPlayer,
+    StaleState,
+    StoreUnavailable,
+    TurnTimedOut,
+)
+from service.identity import Caller, Chance, digest, new_game_id, new_shuffle, seat_of, seat_token
+from service.sight import ChangeSight, GameSight, see_change, see_game
+from service.storage.base import (
+    NO_ETAG,
+    Commit,
+    Committed,
+    Conflict,
+    GameStore,
+    Loaded,
+    Memo,
+    Record,
+    SeatToken,
+    State,
+    lineage,
+)
+from service.storage.snapshot import encode_change
+
+ATTEMPTS: Final = 16
+"""How often a change is decided anew when others change the game at the same time."""
+RETRY_SECONDS: Final = 0.05
+"""How long to wait before the store is asked once more."""
+NONCE_BYTES: Final = 16
+SALT_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What makes a mutating request safe to repeat.
+
+    Attributes:
+        caller: Who sent it: two players' request ids are never the same.
+        request_id: As sent; empty for none.
+        fingerprint: A digest of the RPC and its content.
+    """
+
+    caller: Caller
+    request_id: str
+    fingerprint: bytes
+
+    @property
+    def key(self) -> str:
+        """Under which the store keeps the memo. A digest: the id of a join makes a seat token and is not stored."""
+        if not self.request_id:
+            return ""
+        return hashlib.sha256((self.caller.digest or b"") + b"\0" + self.request_id.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """A turn to take: on which revision, and what; the action is made for the caller's seat."""
+
+    game_id: str
+    expected_revision: int
+    etag: str
+    validate_only: bool
+    action: Callable[[int], TurnAction]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSight:
+    """What a turn brought its player: the game, the tiles played and their points, the tiles drawn."""
+
+    game: GameSight
+    tiles_played: tuple[Tile, ...] = ()
+    points: int = 0
+    tiles_drawn: tuple[Tile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Situation:
+    """What a change is decided on.
+
+    Attributes:
+        record: The game.
+        now_ms: The store's time.
+        overdue_revision: The game's revision before this very request had a time-out applied to it, if it had.
+    """
+
+    record: Record
+    now_ms: int
+    overdue_revision: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """A change decided: the engine's answer, the seats' tokens after it, the answer made of the new record."""
+
+    applied: Applied
+    tokens: tuple[SeatToken, ...]
+    answer: Callable[[Record], bytes]
+    salt: bytes = b""
+
+
+def _allowed(outcome: Applied | Refused) -> Applied:
+    if isinstance(outcome, Refused):
+        raise ActionRefused(outcome)
+    return outcome
+
+
+def _as_stored(answer: bytes, _salt: bytes) -> bytes:
+    return answer
+
+
+def _found(record: Record | None, caller: Caller) -> tuple[Record, int | None]:
+    """The game and the caller's seat; a game that is not there and a token that is not of the game are one."""
+    if record is None:
+        raise GameNotFound
+    seat = seat_of(caller, record.tokens)
+    if seat is None and caller.digest is not None:
+        raise GameNotFound
+    return record, seat
+
+
+def _seated(record: Record, caller: Caller) -> int:
+    """The caller's seat. A game never tells a wrong token from a game that is not there."""
+    _, seat = _found(record, caller)
+    if seat is None:
+        raise NotAPlayer
+    return seat
+
+
+class Games:
+    """The use cases of games on a store."""
+
+    def __init__(self, store: GameStore, chance: Chance) -> None:
+        self._store = store
+        self._chance = chance
+
+    async def create_game(self, ruleset: Ruleset, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        """Creates a game; the ruleset has no problems."""
+        return await self._retrying(request, lambda: self._create(ruleset, request, encode))
+
+    async def _create(self, ruleset: Ruleset, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        game_id = new_game_id(self._chance)
+        if request.key:
+            game_id = await self._store.reserve(request.key, game_id)
+        loaded = await self._store.load(game_id, request.key)
+        if loaded.memo:
+            return _replay(loaded.memo, request, _as_stored)
+        to_be = Record(game_id, create(ruleset).game, NO_ETAG, (), loaded.now_ms, loaded.now_ms)
+        decision = _Decision(create(ruleset), (), lambda record: encode(see_game(record, None)))
+        return await self._commit(to_be, decision, loaded.now_ms, request, _as_stored)
+
+    async def join_game(
+        self,
+        game_id: str,
+        name: str,
+        request: Request,
+        encode: Callable[[GameSight, int], bytes],
+        with_token: Callable[[bytes, str], bytes],
+    ) -> bytes:
+        """Seats a player; the token is put into the answer after it was remembered without."""
+
+        def decide(situation: _Situation) -> _Decision:
+            record, seat = _found(situation.record, request.caller)
+            if seat is not None:
+                raise AlreadySeated
+            applied = _allowed(apply(record.game, Join(name), situation.now_ms))
+            taken = {player.seat for player in record.game.players}
+            new_seat = next(player.seat for player in applied.game.players if player.seat not in taken)
+            salt = self._chance.token_bytes(SALT_BYTES)
+            token = SeatToken(new_seat, digest(seat_token(salt, request.request_id)))
+            return _Decision(
+                applied, (*record.tokens, token), lambda after: encode(see_game(after, new_seat), new_seat), salt
+            )
+
+        def finish(answer: bytes, salt: bytes) -> bytes:
+            return with_token(answer, seat_token(salt, request.request_id))
+
+        return await self._change(game_id, request, decide, finish)
+
+    async def leave_game(self, game_id: str, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        """Frees the caller's seat in the lobby and voids its token."""
+
+        def decide(situation: _Situation) -> _Decision:
+            record = situation.record
+            seat = _seated(record, request.caller)
+            applied = _allowed(apply(record.game, Leave(seat), situation.now_ms))
+            tokens = tuple(token for token in record.tokens if token.seat != seat)
+            return _Decision(applied, tokens, lambda after: encode(see_game(after, None)))
+
+        return await self._change(game_id, request, decide)
+
+    async def start_game(self, game_id: str, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        """Starts the first round."""
+        return await self._act(game_id, request, encode, lambda seat, rules: StartGame(seat, self._shuffle(rules)))
+
+    async def start_next_round(self, game_id: str, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        """Starts the next round."""
+        return await self._act(game_id, request, encode, lambda seat, rules: StartNextRound(seat, self._shuffle(rules)))
+
+    async def resign_game(self, game_id: str, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        """Gives up the game."""
+        return await self._act(game_id, request, encode, lambda seat, _: Resign(seat))
+
+    def _shuffle(self, ruleset: Ruleset) -> Shuffle:
+        return new_shuffle(self._chance, ruleset)
+
+    async def _act(
+        self,
+        game_id: str,
+        request: Request,
+        encode: Callable[[GameSight], bytes],
+        action: Callable[[int, Ruleset], Action],
+    ) -> bytes:
+        """A seated player's action that the rules judge on the game as it is."""
+
+        def decide(situation: _Situation) -> _Decision:
+            record = situation.record
+            seat = _seated(record, request.caller)
+            applied = _allowed(apply(record.game, action(seat, record.game.ruleset), situation.now_ms))
+            return _Decision(applied, record.tokens, lambda after: encode(see_game(after, seat)))
+
+        return await self._change(game_id, request, decide)
+
+    async def play_turn(self, turn: TurnRequest, request: Request, encode: Callable[[TurnSight], bytes]) -> bytes:
+        """Takes a turn on the very revision that the player saw, or judges it (validate_only)."""
+
+        def decide(situation: _Situation) -> _Decision:
+            record = situation.record
+            seat = _seated(record, request.caller)
+            _check_revision(turn, situation)
+            applied = _allowed(apply(record.game, turn.action(seat), situation.now_ms))
+            return _Decision(
+                applied,
+                record.tokens,
+                lambda after: encode(_turn_sight(see_game(after, seat), applied.events)),
+            )
+
+        if not turn.validate_only:
+            return await self._change(turn.game_id, request, decide)
+        situation = await self._situation(turn.game_id)
+        game = see_game(situation.record, _seated(situation.record, request.caller))
+        sight = _turn_sight(game, decide(situation).applied.events)
+        return encode(replace(sight, tiles_drawn=()))
+
+    async def look(self, game_id: str, caller: Caller) -> tuple[Record, int | None]:
+        """The game and the caller's seat; a turn that is overdue is timed out first."""
+        loaded, _ = await self._settled(game_id, "")
+        return _found(loaded.record, caller)
+
+    async def get_game(self, game_id: str, caller: Caller) -> GameSight:
+        """The game as the caller may see it."""
+        return see_game(*await self.look(game_id, caller))
+
+    async def list_games(self, state: State, cursor: str, limit: int) -> tuple[tuple[GameSight, ...], str]:
+        """Games of a state as a spectator sees them, the newest first, and the next cursor."""
+        records, following = await self._store.page(state, cursor, limit)
+        return tuple(see_game(record, None) for record in records), following
+
+    async def list_turns(
+        self, game_id: str, caller: Caller, first_revision: int, limit: int
+    ) -> tuple[tuple[ChangeSight, ...], int]:
+        """A game's changes from a revision on, and the revision to go on with; 0 at the end."""
+        _, seat = await self.look(game_id, caller)
+        entries = await self._store.events(game_id, first_revision, limit + 1)
+        if entries and entries[0].revision != first_revision:
+            raise HistoryUnavailable(*await self._store.bounds(game_id))
+        following = entries[limit].revision if len(entries) > limit else 0
+        return tuple(see_change(entry, seat) for entry in entries[:limit]), following
+
+    async def settle(self, game_id: str) -> Loaded:
+        """What is stored of a game after the time-out of a turn that is overdue, if it is."""
+        loaded, _ = await self._settled(game_id, "")
+        return loaded
+
+    async def _change(
+        self,
+        game_id: str,
+        request: Request,
+        decide: Callable[[_Situation], _Decision],
+        finish: Callable[[bytes, bytes], bytes] = _as_stored,
+    ) -> bytes:
+        return await self._retrying(request, lambda: self._try_change(game_id, request, decide, finish))
+
+    async def _retrying(self, request: Request, attempt: Callable[[], Awaitable[bytes]]) -> bytes:
+        try:
+            return await attempt()
+        except StoreUnavailable:
+            if not request.key:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
+        return await attempt()
+
+    async def _try_change(
+        self,
+        game_id: str,
+        request: Request,
+        decide: Callable[[_Situation], _Decision],
+        finish: Callable[[bytes, bytes], bytes],
+    ) -> bytes:
+        revision = 0
+        for _ in range(ATTEMPTS):
+            loaded, overdue_revision = await self._settled(game_id, request.key)
+            if loaded.memo:
+                return _replay(loaded.memo, request, finish)
+            if loaded.record is None:
+                raise GameNotFound
+            revision = loaded.record.game.revision
+            decision = decide(_Situation(loaded.record, loaded.now_ms, overdue_revision))
+            with contextlib.suppress(_Overtaken):
+                return await self._commit(loaded.record, decision, loaded.now_ms, request, finish)
+        raise StaleState(revision)
+
+    async def _situation(self, game_id: str) -> _Situation:
+        loaded, overdue_revision = await self._settled(game_id, "")
+        if loaded.record is None:
+            raise GameNotFound
+        return _Situation(loaded.record, loaded.now_ms, overdue_revision)
+
+    async def _settled(self, game_id: str, request_key: str) -> tuple[Loaded, int | None]:
+        """Loads a game, and applies the time-out of an overdue turn: once, whoever comes first (R55).
+
+        Returns:
+            What is stored then, and the revision before the time-out, if this very call found the turn overdue.
+        """
+        loaded = await self._store.load(game_id, request_key)
+        record = loaded.record
+        if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
+            return loaded, None
+        applied = _allowed(apply(record.game, TimeOut(), loaded.now_ms))
+        after, change = self._after(record, applied, record.tokens, loaded.now_ms)
+        outcome = await self._store.commit(Commit(record.etag, after, change))
+        if isinstance(outcome, Committed):
+            await self._list(record, after)
+        return await self._store.load(game_id, request_key), record.game.revision
+
+    def _after(
+        self, record: Record, applied: Applied, tokens: tuple[SeatToken, ...], now_ms: int
+    ) -> tuple[Record, bytes]:
+        """The record after a change, and the change to store, with the etag that continues the record's lineage."""
+        nonce = self._chance.token_bytes(NONCE_BYTES)
+        change = encode_change(applied.game.revision, now_ms, nonce, applied.events)
+        etag = lineage(record.etag, change)
+        return Record(record.game_id, applied.game, etag, tokens, record.created_ms, now_ms), change
+
+    async def _commit(
+        self,
+        record: Record,
+        decision: _Decision,
+        now_ms: int,
+        request: Request,
+        finish: Callable[[bytes, bytes], bytes],
+    ) -> bytes:
+        """Stores a decision with the answer to its request. Raises _Overtaken when the game has changed meanwhile."""
+        after, change = self._after(record, decision.applied, decision.tokens, now_ms)
+        answer = decision.answer(after)
+        memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
+        await self._arm(record, after)
+        outcome = await self._store.commit(Commit(record.etag, after, change, request.key, memo))
+        match outcome:
+            case Memo():
+                return _replay(outcome, request, finish)
+            case Conflict():
+                raise _Overtaken
+            case Committed():
+                await self._list(record, after)
+                return finish(answer, decision.salt)
+
+    async def _arm(self, before: Record, after: Record) -> None:
+        """Before a round starts, has the sweeper look at the game by its first deadline.
+
+        Deadlines only move forward, so the sweeper finds the later ones by itself, and no turn needs to write them.
+        """
+        round_ = after.game.round
+        started = after.state is State.PLAYING and before.state is not State.PLAYING
+        if started and round_ and round_.turn.deadline_ms is not None:
+            await self._store.arm(after.game_id, round_.turn.deadline_ms)
+
+    async def _list(self, before: Record, after: Record) -> None:
+        """Lists a game under its new state. The change is stored: should this fail, lists are mended when read."""
+        if before.etag == NO_ETAG or before.state is not after.state:
+            with contextlib.suppress(StoreUnavailable):
+                await self._store.index(after)
+
+
+class _Overtaken(Exception):  # noqa: N818 - a signal between two methods
+    """Somebody else changed the game between load and commit."""
+
+
+def _replay(memo: Memo, request: Request, finish: Callable[[bytes, bytes], bytes]) -> bytes:
+    """The first answer again, if the content is the same."""
+    if memo.fingerprint != request.fingerprint:
+        raise DuplicateRequest
+    return finish(memo.answer, memo.salt)
+
+
+def _check_revision(turn: TurnRequest, situation: _Situation) -> None:
+    """The turn must be meant for the game as it is, in number and in lineage."""
+    revision = situation.record.game.revision
+    if situation.overdue_revision is not None and turn.expected_revision == situation.overdue_revision:
+        raise TurnTimedOut(revision)
+    if turn.expected_revision != revision:
+        raise StaleState(revision)
+    if turn.etag and turn.etag != situation.record.etag:
+        raise EtagMismatch(revision)
+
+
+def _turn_sight(game: GameSight, events: tuple[Event, ...]) -> TurnSight:
+    """What the events of a player's own turn brought them."""
+    sight = TurnSight(game)
+    for event in events:
+        match event:
+            case TilesPlayed(_, tiles, _, points):
+                sight = replace(sight, tiles_played=tiles, points=points)
+            case TileDrawn(_, tile):
+                sight = replace(sight, tiles_drawn=(tile,))
+            case _:
+                pass
+    return sight

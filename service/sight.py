@@ -1,0 +1,38 @@
+"""What a caller may see of what is stored: an engine's view with the record's own facts, but no token and no nonce."""
+
+from dataclasses import dataclass
+
+from engine.views import EventView, GameView, see, see_event
+from service.storage.base import Entry, Record
+
+
+@dataclass(frozen=True, slots=True)
+class GameSight:
+    """A game as one seat, or a spectator, may see it."""
+
+    game_id: str
+    etag: str
+    created_ms: int
+    updated_ms: int
+    view: GameView
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSight:
+    """A change as one seat, or a spectator, may see it."""
+
+    revision: int
+    etag: str
+    time_ms: int
+    events: tuple[EventView, ...]
+
+
+def see_game(record: Record, seat: int | None) -> GameSight:
+    """A stored game for a seat, or a spectator."""
+    return GameSight(record.game_id, record.etag, record.created_ms, record.updated_ms, see(record.game, seat))
+
+
+def see_change(entry: Entry, seat: int | None) -> ChangeSight:
+    """A stored change for a seat, or a spectator."""
+    events = tuple(see_event(event, seat) for event in entry.events)
+    return ChangeSight(entry.revision, entry.etag, entry.time_ms, events)

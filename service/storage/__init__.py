@@ -1,0 +1,1 @@
+"""Where games are kept: one protocol, a store in memory and one on Redis."""

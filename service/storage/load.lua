@@ -1,0 +1,5 @@
+-- One load: the time, the game, the memo of a request.
+-- KEYS: game hash, request hash. ARGV: request key ('' for none).
+local time = redis.call('TIME')
+local memo = ARGV[1] ~= '' and redis.call('HGET', KEYS[2], ARGV[1])
+return { time[1], time[2], redis.call('HGET', KEYS[1], 'snapshot'), memo }

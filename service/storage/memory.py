@@ -1,0 +1,153 @@
+"""The store in memory: for tests, and for trying the service without keeping anything.
+
+It keeps the same bytes as the store on Redis, so that what is loaded has been stored and read back.
+"""
+
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+from service.storage.base import (
+    NO_ETAG,
+    Commit,
+    Committed,
+    Conflict,
+    Entry,
+    Loaded,
+    Outcome,
+    Record,
+    State,
+    Subscription,
+)
+from service.storage.snapshot import decode_entry, decode_memo, decode_record, encode_memo, encode_record
+
+
+def _system_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(slots=True)
+class _Stored:
+    """A game's keys."""
+
+    snapshot: bytes = b""
+    etag: str = NO_ETAG
+    memos: dict[str, bytes] = field(default_factory=dict)
+    stream: list[tuple[int, bytes, str]] = field(default_factory=list)
+
+
+class MemoryStore:
+    """GameStore in memory; games are kept as long as the process lives.
+
+    Args:
+        history: How many changes of a game are kept for watchers and history.
+        clock: Milliseconds since 1970.
+    """
+
+    def __init__(self, history: int, clock: Callable[[], int] = _system_clock) -> None:
+        self._history = history
+        self._clock = clock
+        self._games: dict[str, _Stored] = {}
+        self._creations: dict[str, str] = {}
+        self._lists: dict[State, dict[str, str]] = {state: {} for state in State}
+        self._deadlines: dict[str, int] = {}
+        self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        """See GameStore."""
+        stored = self._games.get(game_id)
+        memo = stored.memos.get(request_key) if stored else None
+        return Loaded(
+            now_ms=self._clock(),
+            record=decode_record(stored.snapshot) if stored else None,
+            memo=decode_memo(memo) if memo else None,
+        )
+
+    async def commit(self, commit: Commit) -> Outcome:
+        """See GameStore."""
+        stored = self._games.get(commit.record.game_id, _Stored())
+        if commit.request_key in stored.memos:
+            return decode_memo(stored.memos[commit.request_key])
+        if stored.etag != commit.previous_etag:
+            return Conflict()
+        record = commit.record
+        stored.stream = [*stored.stream, (record.game.revision, commit.change, record.etag)][-self._history :]
+        stored.snapshot = encode_record(record)
+        stored.etag = record.etag
+        if commit.memo:
+            stored.memos[commit.request_key] = encode_memo(commit.memo)
+        self._games[record.game_id] = stored
+        for subscription in self._subscriptions.get(record.game_id, ()):
+            subscription.notify()
+        return Committed()
+
+    async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
+        """See GameStore."""
+        stream = self._games.get(game_id, _Stored()).stream
+        found = [(change, etag) for revision, change, etag in stream if revision >= first_revision]
+        return tuple(decode_entry(change, etag) for change, etag in found[:limit])
+
+    async def bounds(self, game_id: str) -> tuple[int, int]:
+        """See GameStore."""
+        stream = self._games.get(game_id, _Stored()).stream
+        return (stream[0][0], stream[-1][0]) if stream else (0, 0)
+
+    @contextlib.asynccontextmanager
+    async def changes(self, game_id: str) -> AsyncIterator[Subscription]:
+        """See GameStore."""
+        subscription = Subscription()
+        self._subscriptions[game_id].add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._subscriptions[game_id].discard(subscription)
+            if not self._subscriptions[game_id]:
+                del self._subscriptions[game_id]
+
+    async def reserve(self, request_key: str, game_id: str) -> str:
+        """See GameStore."""
+        return self._creations.setdefault(request_key, game_id)
+
+    async def index(self, record: Record) -> None:
+        """See GameStore."""
+        for state in State:
+            self._lists[state].pop(record.game_id, None)
+        self._lists[record.state][record.game_id] = f"{record.created_ms:015d}:{record.game_id}"
+
+    async def page(self, state: State, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
+        """See GameStore."""
+        members = sorted((m for m in self._lists[state].values() if not cursor or m < cursor), reverse=True)[:limit]
+        stored = [self._games.get(member.partition(":")[2]) for member in members]
+        records = [decode_record(game.snapshot) for game in stored if game]
+        moved = [record for record in records if record.state is not state]
+        for record in moved:
+            await self.index(record)
+        return tuple(r for r in records if r not in moved), members[-1] if len(members) == limit else ""
+
+    async def count(self) -> dict[State, int]:
+        """See GameStore."""
+        return {state: len(games) for state, games in self._lists.items()}
+
+    async def arm(self, game_id: str, at_ms: int) -> None:
+        """See GameStore."""
+        self._deadlines[game_id] = min(at_ms, self._deadlines.get(game_id, at_ms))
+
+    async def rearm(self, game_id: str, at_ms: int | None) -> None:
+        """See GameStore."""
+        if at_ms is None:
+            self._deadlines.pop(game_id, None)
+        elif game_id in self._deadlines:
+            self._deadlines[game_id] = at_ms
+
+    async def due(self, limit: int) -> Sequence[str]:
+        """See GameStore."""
+        now_ms = self._clock()
+        return sorted((g for g, at in self._deadlines.items() if at < now_ms), key=self._deadlines.__getitem__)[:limit]
+
+    async def ping(self) -> None:
+        """See GameStore."""
+
+    async def close(self) -> None:
+        """See GameStore."""
