@@ -63,11 +63,12 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TilesPlayed:
-    """A player played tiles (ascending) and left the table so."""
+    """A player played tiles (ascending), worth so many points, and left the table so."""
 
     seat: int
     tiles: tuple[Tile, ...]
     table: tuple[Meld, ...]
+    points: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,7 +315,8 @@ def _play(game: Game, round_: Round, action: PlayTiles, now_ms: int) -> Decision
     judgement = judge(play_of(round_, action, game.ruleset))
     if judgement.violations:
         return Refused(judgement.violations)
-    return _and_so(game, TilesPlayed(action.seat, judgement.tiles_played, judgement.table), now_ms)
+    played = TilesPlayed(action.seat, judgement.tiles_played, judgement.table, judgement.points)
+    return _and_so(game, played, now_ms)
 
 
 def _time_out(game: Game, now_ms: int) -> Decision:

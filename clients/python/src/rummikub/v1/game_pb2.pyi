@@ -518,8 +518,11 @@ class TilesPlayed(_message.Message):
     SEAT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     TABLE_FIELD_NUMBER: _builtins.int
+    POINTS_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """Who."""
+    points: _builtins.int
+    """The points of the tiles played; see ValidateTurnResponse.points."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles that left the rack, in ascending order."""
@@ -534,10 +537,11 @@ class TilesPlayed(_message.Message):
         seat: _builtins.int = ...,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        points: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "table", b"table", "tiles", b"tiles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["points", b"points", "seat", b"seat", "table", b"table", "tiles", b"tiles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
