@@ -6,6 +6,7 @@ from dataclasses import replace
 from enum import Enum
 
 import pytest
+
 from conformance_cases import (
     Breach,
     Case,
@@ -28,7 +29,6 @@ from conformance_cases import (
     agree,
     load,
 )
-
 from engine.events import RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, Player, Playing, Rack, Round, RoundEnd, Turn
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
