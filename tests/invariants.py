@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from random_play import play_random_game, random_ruleset, random_shuffle
-
 from engine.events import (
     Event,
     GameEnded,
@@ -31,11 +29,12 @@ from engine.tiles import JOKER, NATURALS, Tile
 from engine.turns import Action, DrawTile, Join, Leave, Pass, PlayTiles, StartGame, StartNextRound, apply
 from engine.views import see, see_event
 from engine.violations import Refused
+from random_play import play_random_game, random_ruleset, random_shuffle
 
-HIDDEN_EVERY = 10
+HIDDEN_EVERY = 9
 """Every so many changes the views are compared with those of a game whose hidden tiles lie otherwise."""
 
-REFUSALS_EVERY = 10
+REFUSALS_EVERY = 7
 """Every so many changes what must be refused is tried."""
 
 
@@ -288,7 +287,8 @@ def illegal_actions(game: Game) -> Iterator[Action]:
             yield from (DrawTile(player.seat), Pass(player.seat), PlayTiles(player.seat, table))
     seat = round_.turn.seat
     yield Pass(seat) if round_.pool else DrawTile(seat)
-    yield from illegal_plays(round_.rack(seat), round_.pool, table)
+    plays = tuple(illegal_plays(round_.rack(seat), round_.pool, table))
+    yield plays[game.revision % len(plays)]
 
 
 def illegal_plays(rack: Rack, pool: tuple[Tile, ...], table: tuple[ProposedMeld, ...]) -> Iterator[PlayTiles]:

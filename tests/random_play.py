@@ -83,7 +83,7 @@ def random_table(
         if not found:
             break
         after, left = found
-        if rng.random() < 0.3:
+        if rng.random() < 0.2:
             break
     return _with_kinds(after, rng) if len(left) < len(rack) else None
 
@@ -390,7 +390,7 @@ def time_of(game: Game, action: Action, now_ms: int) -> int:
 
 def random_ruleset(rng: random.Random) -> Ruleset:
     """A ruleset that the engine can play, the default one half of the time in all but the end of the game."""
-    end = rng.choice((MatchEnd.SINGLE_ROUND, MatchEnd.SINGLE_ROUND, *MatchEnd))
+    end = rng.choice((*[MatchEnd.SINGLE_ROUND] * 5, *MatchEnd))
     ruleset = Ruleset(
         match_end=end,
         match_rounds=rng.randint(2, 3) if end is MatchEnd.FIXED_ROUNDS else 1,
