@@ -14,11 +14,10 @@ from rich.progress import track
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from invariants import play_checked_game  # noqa: E402 - a script makes its path first
-
 from engine.events import RoundEnded, TilesPlayed, TurnStarted  # noqa: E402 - as above
 from engine.game import RoundEnd  # noqa: E402 - as above
 from engine.melds import Meld  # noqa: E402 - as above
+from invariants import play_checked_game  # noqa: E402 - a script makes its path first
 
 PROCESSES = 2
 

@@ -2,8 +2,6 @@ import random
 from collections import Counter
 
 import pytest
-from invariants import play_checked_game
-from random_play import play_random_game, random_ruleset
 
 from engine.events import (
     Event,
@@ -19,6 +17,8 @@ from engine.game import Game, RoundEnd
 from engine.melds import Meld
 from engine.ruleset import SABRA
 from engine.tiles import JOKER, Tile
+from invariants import play_checked_game
+from random_play import play_random_game, random_ruleset
 
 GAMES = 500
 CHUNKS = 10
