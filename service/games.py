@@ -7,7 +7,6 @@ decided on. A conflict starts over; a store that fails is asked once more where 
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,7 +14,6 @@ from typing import Final
 from engine.events import Event, TileDrawn, TilesPlayed
 from engine.game import is_expired
 from engine.ruleset import Ruleset
-from engine.tiles import Tile
 from engine.turns import (
     Action,
     Applied,
@@ -26,7 +24,6 @@ from engine.turns import (
     StartGame,
     StartNextRound,
     TimeOut,
-    TurnAction,
     apply,
     create,
 )
@@ -44,7 +41,8 @@ from service.faults import (
     TurnTimedOut,
 )
 from service.identity import Caller, Chance, digest, new_game_id, new_shuffle, seat_of, seat_token
-from service.sight import ChangeSight, GameSight, see_change, see_game
+from service.requests import Request, TurnRequest
+from service.sight import ChangeSight, GameSight, TurnSight, see_change, see_game
 from service.storage.base import (
     NO_ETAG,
     Commit,
@@ -66,49 +64,6 @@ RETRY_SECONDS: Final = 0.05
 """How long to wait before the store is asked once more."""
 NONCE_BYTES: Final = 16
 SALT_BYTES: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What makes a mutating request safe to repeat.
-
-    Attributes:
-        caller: Who sent it: two players' request ids are never the same.
-        request_id: As sent; empty for none.
-        fingerprint: A digest of the RPC and its content.
-    """
-
-    caller: Caller
-    request_id: str
-    fingerprint: bytes
-
-    @property
-    def key(self) -> str:
-        """Under which the store keeps the memo. A digest: the id of a join makes a seat token and is not stored."""
-        if not self.request_id:
-            return ""
-        return hashlib.sha256((self.caller.digest or b"") + b"\0" + self.request_id.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
-    """A turn to take: on which revision, and what; the action is made for the caller's seat."""
-
-    game_id: str
-    expected_revision: int
-    etag: str
-    validate_only: bool
-    action: Callable[[int], TurnAction]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnSight:
-    """What a turn brought its player: the game, the tiles played and their points, the tiles drawn."""
-
-    game: GameSight
-    tiles_played: tuple[Tile, ...] = ()
-    points: int = 0
-    tiles_drawn: tuple[Tile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from engine.tiles import Tile
 from engine.views import EventView, GameView, see, see_event
 from service.storage.base import Entry, Record
 
@@ -25,6 +26,16 @@ class ChangeSight:
     etag: str
     time_ms: int
     events: tuple[EventView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSight:
+    """What a turn brought its player: the game, the tiles played and their points, the tiles drawn."""
+
+    game: GameSight
+    tiles_played: tuple[Tile, ...] = ()
+    points: int = 0
+    tiles_drawn: tuple[Tile, ...] = ()
 
 
 def see_game(record: Record, seat: int | None) -> GameSight:

@@ -6,7 +6,7 @@ is ever told.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final
 
@@ -72,7 +72,7 @@ class Watch:
         self._heartbeat_seconds = heartbeat_seconds
         self._stopping = stopping
 
-    async def watch(self, game_id: str, caller: Caller, from_revision: int, etag: str) -> AsyncIterator[Update]:
+    async def watch(self, game_id: str, caller: Caller, from_revision: int, etag: str) -> AsyncGenerator[Update, None]:
         """A game's updates from a revision on; 0 begins with a snapshot. Ends with the game, or with the server."""
         async with self._store.changes(game_id) as subscription:
             record, seat = await self._games.look(game_id, caller)

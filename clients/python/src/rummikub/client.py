@@ -1,0 +1,114 @@
+"""A thin client: a channel with the three services' stubs, a seat token as call credentials, and a refusal's reason.
+
+```python
+with Rummikub("127.0.0.1:50051") as lobby:
+    game = lobby.games.CreateGame(CreateGameRequest()).game
+    seat = lobby.games.JoinGame(JoinGameRequest(game_id=game.game_id, name="Ann", request_id=new_request_id()))
+    ann = lobby.seated(seat.seat_token)
+    ann.games.StartGame(StartGameRequest(game_id=game.game_id))
+```
+"""
+
+import uuid
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
+from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
+
+Metadata = tuple[tuple[str, str | bytes], ...]
+
+
+class _Seat(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
+    """Sends a seat token with every call."""
+
+    def __init__(self, token: str) -> None:
+        self._metadata = ("authorization", f"Bearer {token}")
+
+    def _signed(self, details: Any) -> grpc.ClientCallDetails:  # noqa: ANN401 - grpcio's call details have no type
+        metadata = (*(details.metadata or ()), self._metadata)
+        return _Details(details.method, details.timeout, metadata, details.credentials, details.wait_for_ready)
+
+    def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:  # noqa: ANN401
+        return continuation(self._signed(client_call_details), request)
+
+    def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:  # noqa: ANN401
+        return continuation(self._signed(client_call_details), request)
+
+
+class _Details(grpc.ClientCallDetails):
+    """The details of a call, as interceptors pass them on."""
+
+    def __init__(
+        self,
+        method: str,
+        timeout: float | None,
+        metadata: Metadata,
+        credentials: grpc.CallCredentials | None,
+        wait_for_ready: bool | None,
+    ) -> None:
+        self.method = method
+        self.timeout = timeout
+        self.metadata = metadata
+        self.credentials = credentials
+        self.wait_for_ready = wait_for_ready
+        self.compression = None
+
+
+class Rummikub:
+    """The service at an address, as a spectator or, with a token, as a seat of a game.
+
+    Args:
+        target: `host:port`.
+        credentials: TLS credentials; None for a plain connection.
+        channel: A channel to use instead of a new one to the target.
+    """
+
+    def __init__(
+        self,
+        target: str = "127.0.0.1:50051",
+        credentials: grpc.ChannelCredentials | None = None,
+        channel: grpc.Channel | None = None,
+    ) -> None:
+        if channel is None:
+            channel = grpc.secure_channel(target, credentials) if credentials else grpc.insecure_channel(target)
+        self.channel = channel
+        self.games = GameServiceStub(channel)
+        self.turns = TurnServiceStub(channel)
+        self.validation = ValidationServiceStub(channel)
+
+    def seated(self, token: str) -> "Rummikub":
+        """The same connection with a seat's token on every call."""
+        return Rummikub(channel=grpc.intercept_channel(self.channel, _Seat(token)))
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self.channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def new_request_id() -> str:
+    """A request id: send it again with the same request when an answer was lost."""
+    return str(uuid.uuid4())
+
+
+def error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo:
+    """Why a call was refused: `reason` is a name of ErrorReason without its prefix; empty if the server did not say."""
+    info = error_details_pb2.ErrorInfo()
+    trailing: Metadata = getattr(error, "trailing_metadata", tuple)() or ()
+    for key, value in trailing:
+        if key == "grpc-status-details-bin" and isinstance(value, bytes):
+            for detail in status_pb2.Status.FromString(value).details:
+                detail.Unpack(info)
+    return info

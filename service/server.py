@@ -1,0 +1,176 @@
+"""The server: everything put together on one event loop, and taken down in order."""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import grpc
+import prometheus_client
+import structlog
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from rummikub.v1 import game_service_pb2, turn_service_pb2, validation_service_pb2
+from service.faults import StoreUnavailable
+from service.games import Games
+from service.identity import Chance, SystemChance
+from service.interceptors import Boundary
+from service.metrics import Metrics
+from service.servicers.games import GameServicer
+from service.servicers.turns import TurnServicer
+from service.servicers.validation import ValidationServicer
+from service.settings import Settings
+from service.storage.base import GameStore
+from service.storage.measured import MeasuredStore
+from service.sweeper import Sweeper
+from service.watch import Watch
+
+PING_SECONDS: Final = 0.5
+"""How often the store is asked whether it answers."""
+COUNT_SECONDS: Final = 10.0
+"""How often the games are counted."""
+CLOSING_SECONDS: Final = 0.5
+"""How long connections have to take their last answers."""
+
+SERVING: Final = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+
+CONTRACT: Final = (
+    game_service_pb2.DESCRIPTOR.services_by_name["GameService"],
+    turn_service_pb2.DESCRIPTOR.services_by_name["TurnService"],
+    validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
+)
+STATELESS: Final = "rummikub.v1.ValidationService"
+"""It needs no store, and so serves while that is away."""
+
+_log = structlog.get_logger()
+
+
+class AddressInUseError(Exception):
+    """An address cannot be listened on; the message names the variable."""
+
+
+class Server:
+    """A server on a store.
+
+    Args:
+        settings: Where and how to serve.
+        store: Where games are kept; closed by whoever opened it.
+        chance: Where randomness comes from.
+    """
+
+    def __init__(self, settings: Settings, store: GameStore, chance: Chance | None = None) -> None:
+        self._settings = settings
+        self._stopping = asyncio.Event()
+        self.metrics = Metrics()
+        self._store = MeasuredStore(store, self.metrics.store)
+        games = Games(self._store, chance or SystemChance())
+        watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
+        self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
+        self._services = (
+            GameServicer(games, watch).service(),
+            TurnServicer(games).service(),
+            ValidationServicer(self._stopping).service(),
+        )
+        self._boundary = Boundary(self.metrics, self._stopping)
+        self._health = health.aio.HealthServicer()
+        self._server = self._build()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.port = 0
+
+    def _build(self) -> grpc.aio.Server:
+        settings = self._settings
+        server = grpc.aio.server(
+            interceptors=(self._boundary,),
+            options=(
+                ("grpc.max_receive_message_length", settings.max_message_bytes),
+                ("grpc.max_metadata_size", settings.max_metadata_bytes),
+                ("grpc.absolute_max_metadata_size", 2 * settings.max_metadata_bytes),
+                ("grpc.max_concurrent_streams", settings.max_streams),
+                ("grpc.so_reuseport", 0),
+                ("grpc.keepalive_time_ms", 60_000),
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+            ),
+        )
+        for service in self._services:
+            handler = grpc.method_handlers_generic_handler(service.name, dict(service.handlers))
+            server.add_generic_rpc_handlers((handler,))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        names = (*(service.name for service in self._services), health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
+        return server
+
+    async def start(self) -> None:
+        """Listens, and serves. Raises AddressInUseError."""
+        await self._set_health(is_up=False)
+        try:
+            self.port = self._listen()
+        except RuntimeError:
+            raise AddressInUseError(
+                f"RUMMIKUB_LISTEN={self._settings.listen}: cannot listen there; is another server running?"
+            ) from None
+        await self._server.start()
+        await self._check_store()
+        self._spawn("store-check", self._every(PING_SECONDS, self._check_store))
+        self._spawn("game-count", self._every(COUNT_SECONDS, self._count_games))
+        self._spawn("sweeper", self.sweeper.run())
+
+    def _listen(self) -> int:
+        settings = self._settings
+        if settings.tls_cert is None or settings.tls_key is None:
+            return self._server.add_insecure_port(settings.listen)
+        pair = (settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())
+        return self._server.add_secure_port(settings.listen, grpc.ssl_server_credentials([pair]))
+
+    def serve_metrics(self) -> contextlib.AbstractContextManager[object]:
+        """Serves metrics on their own port, as long as the context lasts. Raises AddressInUseError."""
+        host, _, port = self._settings.metrics_listen.rpartition(":")
+        try:
+            server, thread = prometheus_client.start_http_server(int(port), host.strip("[]"), self.metrics.registry)
+        except OSError as error:
+            raise AddressInUseError(
+                f"RUMMIKUB_METRICS_LISTEN={self._settings.metrics_listen}: {error.strerror}"
+            ) from None
+        stack = contextlib.ExitStack()
+        stack.callback(thread.join)
+        stack.callback(server.server_close)
+        stack.callback(server.shutdown)
+        return stack
+
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.create_task(work, name=name))
+
+    async def _every(self, seconds: float, work: Any) -> None:  # noqa: ANN401 - a coroutine function
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), seconds)
+            await work()
+
+    async def _check_store(self) -> None:
+        try:
+            await self._store.ping()
+        except StoreUnavailable:
+            await self._set_health(is_up=False)
+        else:
+            await self._set_health(is_up=True)
+
+    async def _set_health(self, *, is_up: bool) -> None:
+        self.metrics.store_up(is_up)
+        for name in ("", *(service.name for service in self._services)):
+            await self._health.set(name, SERVING if is_up or name == STATELESS else NOT_SERVING)
+
+    async def _count_games(self) -> None:
+        with contextlib.suppress(StoreUnavailable):
+            counts = await self._store.count()
+            self.metrics.games({state.value: count for state, count in counts.items()})
+
+    async def stop(self) -> None:
+        """Stops serving: health says so, watches end with where to resume, calls under way are waited for."""
+        await self._health.enter_graceful_shutdown()
+        self._stopping.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._boundary.drained(), self._settings.drain_seconds)
+        await self._server.stop(CLOSING_SECONDS)
+        await asyncio.gather(*self._tasks)

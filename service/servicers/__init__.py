@@ -1,0 +1,1 @@
+"""The RPCs: decode, call, encode. One file a service."""

@@ -1,0 +1,126 @@
+"""GameService: decode, call the use case, encode."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+
+from rummikub.v1 import game_service_pb2 as pb
+from service import codec
+from service.errors import RETRY_SECONDS
+from service.games import Games
+from service.servicers.rpc import Context, Service, answers, caller, mutation, seat_mutation, unary
+from service.sight import ChangeSight, GameSight
+from service.watch import Alive, Closing, Snapshot, Update, Watch
+
+_LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
+_TURNS_CURSOR = r"[1-9]\d{0,17}"
+
+
+class GameServicer:
+    """The RPCs of GameService."""
+
+    def __init__(self, games: Games, watch: Watch) -> None:
+        self._games = games
+        self._watch = watch
+
+    def service(self) -> Service:
+        """The service to serve."""
+        handlers = {
+            "CreateGame": unary(pb.CreateGameRequest, self.create_game),
+            "JoinGame": unary(pb.JoinGameRequest, self.join_game),
+            "LeaveGame": unary(pb.LeaveGameRequest, self.leave_game),
+            "StartGame": unary(pb.StartGameRequest, self.start_game),
+            "GetGame": unary(pb.GetGameRequest, self.get_game),
+            "ListGames": unary(pb.ListGamesRequest, self.list_games),
+            "WatchGame": answers(pb.WatchGameRequest, self.watch_game),
+            "ListTurns": unary(pb.ListTurnsRequest, self.list_turns),
+            "ResignGame": unary(pb.ResignGameRequest, self.resign_game),
+            "StartNextRound": unary(pb.StartNextRoundRequest, self.start_next_round),
+        }
+        return Service("rummikub.v1.GameService", handlers)
+
+    async def create_game(self, request: pb.CreateGameRequest, context: Context) -> bytes:
+        """CreateGame."""
+        rules = codec.ruleset(request.ruleset)
+        return await self._games.create_game(rules, mutation(request, context), _answer(pb.CreateGameResponse))
+
+    async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
+        """JoinGame."""
+        game_id, name = codec.game_id(request.game_id), codec.player_name(request.name)
+        identity = mutation(request, context)
+        return await self._games.join_game(game_id, name, identity, codec.encode_join, codec.with_token)
+
+    async def leave_game(self, request: pb.LeaveGameRequest, context: Context) -> bytes:
+        """LeaveGame."""
+        game_id = codec.game_id(request.game_id)
+        return await self._games.leave_game(game_id, seat_mutation(request, context), _answer(pb.LeaveGameResponse))
+
+    async def start_game(self, request: pb.StartGameRequest, context: Context) -> bytes:
+        """StartGame."""
+        game_id = codec.game_id(request.game_id)
+        return await self._games.start_game(game_id, seat_mutation(request, context), _answer(pb.StartGameResponse))
+
+    async def get_game(self, request: pb.GetGameRequest, context: Context) -> bytes:
+        """GetGame."""
+        sight = await self._games.get_game(codec.game_id(request.game_id), caller(context))
+        return pb.GetGameResponse(game=codec.encode_game(sight)).SerializeToString()
+
+    async def list_games(self, request: pb.ListGamesRequest, _context: Context) -> bytes:
+        """ListGames."""
+        state = codec.listed_state(request.state)
+        size = codec.page_size(request.page_size, default=20, most=100)
+        cursor = codec.page_cursor(request.page_token, _LIST_CURSOR)
+        sights, following = await self._games.list_games(state, cursor, size)
+        return pb.ListGamesResponse(
+            games=map(codec.encode_summary, sights), next_page_token=codec.page_token(following)
+        ).SerializeToString()
+
+    async def watch_game(self, request: pb.WatchGameRequest, context: Context) -> AsyncGenerator[bytes, None]:
+        """WatchGame."""
+        game_id, etag = codec.game_id(request.game_id), codec.etag(request.etag)
+        from_revision = codec.revision("from_revision", request.from_revision, least=0)
+        async with aclosing(self._watch.watch(game_id, caller(context), from_revision, etag)) as updates:
+            async for update in updates:
+                yield _update(update).SerializeToString()
+
+    async def list_turns(self, request: pb.ListTurnsRequest, context: Context) -> bytes:
+        """ListTurns."""
+        size = codec.page_size(request.page_size, default=50, most=200)
+        first = int(codec.page_cursor(request.page_token, _TURNS_CURSOR) or 1)
+        game_id = codec.game_id(request.game_id)
+        changes, following = await self._games.list_turns(game_id, caller(context), first, size)
+        return pb.ListTurnsResponse(
+            changes=map(codec.encode_change, changes),
+            next_page_token=codec.page_token(str(following) if following else ""),
+        ).SerializeToString()
+
+    async def resign_game(self, request: pb.ResignGameRequest, context: Context) -> bytes:
+        """ResignGame."""
+        game_id = codec.game_id(request.game_id)
+        return await self._games.resign_game(game_id, seat_mutation(request, context), _answer(pb.ResignGameResponse))
+
+    async def start_next_round(self, request: pb.StartNextRoundRequest, context: Context) -> bytes:
+        """StartNextRound."""
+        game_id = codec.game_id(request.game_id)
+        identity = seat_mutation(request, context)
+        return await self._games.start_next_round(game_id, identity, _answer(pb.StartNextRoundResponse))
+
+
+def _answer(message_type: Callable[..., Message]) -> Callable[[GameSight], bytes]:
+    """An encoder of answers that hold a game."""
+    return lambda sight: message_type(game=codec.encode_game(sight)).SerializeToString()
+
+
+def _update(update: Update) -> pb.WatchGameResponse:
+    match update:
+        case Snapshot(game):
+            return pb.WatchGameResponse(snapshot=codec.encode_game(game))
+        case ChangeSight():
+            return pb.WatchGameResponse(change=codec.encode_change(update))
+        case Alive(revision):
+            return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision))
+        case Closing(revision, etag):
+            delay = Duration(seconds=RETRY_SECONDS)
+            return pb.WatchGameResponse(closing=pb.Closing(resume_revision=revision, etag=etag, retry_delay=delay))

@@ -1,0 +1,95 @@
+"""Handlers that take and give bytes: decoding is part of the call, so that malformed bytes get the right status."""
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+from grpc.aio import ServicerContext
+
+from service import codec
+from service.codec import decode
+from service.faults import AuthorizationMalformed, NotAPlayer
+from service.identity import SPECTATOR, Caller, digest
+from service.requests import Request
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context: TypeAlias = "ServicerContext[Any, Any]"
+_M = TypeVar("_M", bound=Message)
+
+_BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9_-]{43})")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service to serve: its full name, and a handler for each of its RPCs."""
+
+    name: str
+    handlers: Mapping[str, Handler]
+
+
+def caller(context: Context) -> Caller:
+    """Who calls, by `authorization: Bearer <seat token>`; without it a spectator. Raises AuthorizationMalformed."""
+    sent = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
+    if not sent:
+        return SPECTATOR
+    match = _BEARER.fullmatch(sent[0]) if len(sent) == 1 and isinstance(sent[0], str) else None
+    if match is None:
+        raise AuthorizationMalformed
+    return Caller(digest(match.group(1)))
+
+
+class Mutating(Protocol):
+    """A request that changes something."""
+
+    request_id: str
+
+    def SerializeToString(self, *, deterministic: bool = ...) -> bytes:  # noqa: N802 - protobuf's name
+        """The message's bytes."""
+
+
+def mutation(request: Mutating, context: Context) -> Request:
+    """What makes a request safe to repeat. Raises InvalidRequest, AuthorizationMalformed."""
+    request_id = codec.request_id(request.request_id)
+    return Request(caller(context), request_id, codec.fingerprint(type(request).__name__, request))
+
+
+def seat_mutation(request: Mutating, context: Context) -> Request:
+    """The same for a request that needs a seat. Raises NotAPlayer too."""
+    identity = mutation(request, context)
+    if identity.caller == SPECTATOR:
+        raise NotAPlayer
+    return identity
+
+
+def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:
+    """A handler of one request and one answer."""
+
+    async def handle(data: bytes, context: Context) -> bytes:
+        return await call(decode(message_type, data), context)
+
+    return grpc.unary_unary_rpc_method_handler(handle)
+
+
+def answers(message_type: type[_M], call: Callable[[_M, Context], AsyncGenerator[bytes, None]]) -> Handler:
+    """A handler of one request and a stream of answers."""
+
+    async def handle(data: bytes, context: Context) -> AsyncGenerator[bytes, None]:
+        async with aclosing(call(decode(message_type, data), context)) as stream:
+            async for answer in stream:
+                yield answer
+
+    return grpc.unary_stream_rpc_method_handler(handle)
+
+
+def stream(message_type: type[_M], call: Callable[[AsyncIterator[_M]], AsyncIterator[bytes]]) -> Handler:
+    """A handler of a stream of requests and a stream of answers."""
+
+    async def handle(data: AsyncIterator[bytes], _context: Context) -> AsyncGenerator[bytes, None]:
+        async for answer in call(decode(message_type, item) async for item in data):
+            yield answer
+
+    return grpc.stream_stream_rpc_method_handler(handle)

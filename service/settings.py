@@ -1,0 +1,107 @@
+"""The service's settings: read once from the environment, frozen, validated with errors that name the variable."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX: Final = "RUMMIKUB_"
+
+MEMORY_URL: Final = "memory://"
+"""The redis_url of a store in memory, which keeps nothing."""
+
+
+class SettingsError(Exception):
+    """Settings that cannot be used; the message names each variable and says what was expected."""
+
+
+def _address(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) < 65536):
+        raise ValueError("expected host:port, like 127.0.0.1:50051 or [::1]:50051")
+    return text
+
+
+def _store_url(text: str) -> str:
+    if text and text != MEMORY_URL and not text.startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("expected redis://, rediss:// or unix://, or memory:// to keep nothing")
+    return text
+
+
+def _readable(path: Path | None) -> Path | None:
+    if path is not None and not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    return path
+
+
+Address = Annotated[str, AfterValidator(_address)]
+ReadableFile = Annotated[Path | None, AfterValidator(_readable)]
+
+
+class Settings(BaseSettings):
+    """The settings; each field is the variable RUMMIKUB_<FIELD>."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+
+    listen: Address = Field("127.0.0.1:50051", description="where gRPC is served")
+    metrics_listen: Address = Field("127.0.0.1:9464", description="where Prometheus metrics are served, at /metrics")
+    redis_url: Annotated[str, AfterValidator(_store_url)] = Field(
+        "", description="the store, like redis://host:6379/0; unset: an embedded one in RUMMIKUB_DATA_DIR"
+    )
+    data_dir: Path = Field(Path("data"), description="where the embedded store keeps its data")
+    tls_cert: ReadableFile = Field(None, description="a file with the certificate chain (PEM); unset: no TLS")
+    tls_key: ReadableFile = Field(None, description="a file with the certificate's key (PEM)")
+    game_ttl_seconds: int = Field(604_800, ge=60, description="how long a game is kept after its last change")
+    history: int = Field(10_000, ge=100, description="changes of a game that are kept for watchers and ListTurns")
+    heartbeat_seconds: float = Field(15.0, gt=0, description="the longest silence of a WatchGame stream")
+    sweep_seconds: float = Field(1.0, gt=0, description="how often overdue turns are looked for")
+    drain_seconds: float = Field(10.0, ge=0, description="how long a stopping server waits for calls under way")
+    max_message_bytes: int = Field(262_144, ge=65_536, description="the largest request")
+    max_metadata_bytes: int = Field(8_192, ge=1_024, description="the largest metadata of a request")
+    max_streams: int = Field(1_000, ge=1, description="most calls at once on one connection")
+    log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
+        "info", description="debug, info, warning or error"
+    )
+
+    @model_validator(mode="after")
+    def _tls_is_whole(self) -> "Settings":
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY belong together: set both or neither")
+        return self
+
+
+def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of the environment. Raises SettingsError."""
+    unknown = sorted(
+        name for name in environment if name.startswith(PREFIX) and _field(name) not in Settings.model_fields
+    )
+    if unknown:
+        raise SettingsError(f"{', '.join(unknown)}: no such setting; see --help")
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise SettingsError("\n".join(_problem(problem) for problem in error.errors())) from None
+
+
+def _field(name: str) -> str:
+    return name.removeprefix(PREFIX).lower()
+
+
+def _problem(problem: Mapping[str, object]) -> str:
+    location = problem["loc"]
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if not isinstance(location, tuple) or not location:
+        return message
+    return f"{PREFIX}{str(location[0]).upper()}={problem['input']}: {message}"
+
+
+def explain() -> str:
+    """Every variable with its meaning and default, for --help."""
+    lines = []
+    for name, field in Settings.model_fields.items():
+        default = "unset" if field.default in {None, ""} else field.default
+        lines.append(f"  {PREFIX}{name.upper()}\n      {field.description} (default {default})")
+    return "\n".join(lines)
