@@ -12,7 +12,7 @@ from typing import Final
 
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, joker_points, read_meld
 from engine.ruleset import InitialMeldComparison, InitialMeldJoker, InitialMeldSets, Ruleset
-from engine.tiles import COPIES, JOKER, Tile, contains, in_order, value_of
+from engine.tiles import COPIES, JOKER, Tile, in_order, value_of
 from engine.violations import Reason, Violation
 
 
@@ -243,17 +243,15 @@ def the_table_stays_until_the_initial_meld(play: Play) -> Iterator[Violation]:
 
 
 def _joker_left(meld: Meld, play: Play) -> bool:
-    """Whether a changed meld lost a joker: no new meld extends it with the joker in its role (rules of 7.5)."""
-    return bool(meld.joker_faces) and not any(_extends(new, meld) for new in play.new_melds)
+    """Whether a changed meld lost a joker: one of its jokers remains in no new meld (docs/rules.md, Retrieval)."""
+    return not all(any(_remains(faces, meld, new) for new in play.new_melds) for faces in meld.joker_faces)
 
 
-def _extends(new: Meld, old: Meld) -> bool:
-    if new.kind is not old.kind or not contains(new.tiles, old.tiles):
-        return False
-    old_faces, new_faces = set(old.joker_faces), set(new.joker_faces)
-    if old.kind is MeldKind.RUN:
-        return old_faces <= new_faces
-    return all(set(faces) <= set(old.joker_faces[0]) for faces in new_faces)
+def _remains(faces: tuple[Tile, ...], old: Meld, new: Meld) -> bool:
+    """Whether a joker of a meld remains in another: the kind is the same, they share a second tile, its role holds."""
+    shared = Counter(old.tiles) & Counter(new.tiles)
+    holds = any(set(new_faces) <= set(faces) for new_faces in new.joker_faces)
+    return new.kind is old.kind and shared.total() > 1 and holds
 
 
 def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:

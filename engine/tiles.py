@@ -61,8 +61,3 @@ def without(tiles: Iterable[Tile], taken: Iterable[Tile]) -> tuple[Tile, ...]:
     left = Counter(tiles)
     left.subtract(taken)
     return in_order(left.elements())
-
-
-def contains(tiles: Iterable[Tile], part: Iterable[Tile]) -> bool:
-    """Whether a multiset holds all of another."""
-    return Counter(part) <= Counter(tiles)
