@@ -46,19 +46,19 @@ class _StartDrawJokerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartD
     START_DRAW_JOKER_UNSPECIFIED: _StartDrawJoker.ValueType  # 0
     """Not stated: the preset's value."""
     START_DRAW_JOKER_REDRAW: _StartDrawJoker.ValueType  # 1
-    """The player draws again. Evidence: the Spanish seed; German manual "jokers do not count"."""
+    """The player draws again. Evidence: the Spanish article; German manual "jokers do not count"."""
     START_DRAW_JOKER_LOWEST: _StartDrawJoker.ValueType  # 2
     """It counts below 1. Not implemented yet."""
     START_DRAW_JOKER_HIGHEST: _StartDrawJoker.ValueType  # 3
     """It counts above 13. Not implemented yet."""
 
 class StartDrawJoker(_StartDrawJoker, metaclass=_StartDrawJokerEnumTypeWrapper):
-    """What a joker drawn for the start means (option start_draw.joker, R8)."""
+    """What a joker drawn for the start means (option start_draw_joker, R8)."""
 
 START_DRAW_JOKER_UNSPECIFIED: StartDrawJoker.ValueType  # 0
 """Not stated: the preset's value."""
 START_DRAW_JOKER_REDRAW: StartDrawJoker.ValueType  # 1
-"""The player draws again. Evidence: the Spanish seed; German manual "jokers do not count"."""
+"""The player draws again. Evidence: the Spanish article; German manual "jokers do not count"."""
 START_DRAW_JOKER_LOWEST: StartDrawJoker.ValueType  # 2
 """It counts below 1. Not implemented yet."""
 START_DRAW_JOKER_HIGHEST: StartDrawJoker.ValueType  # 3
@@ -74,17 +74,17 @@ class _TurnDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDir
     TURN_DIRECTION_UNSPECIFIED: _TurnDirection.ValueType  # 0
     """Not stated: the preset's value."""
     TURN_DIRECTION_CLOCKWISE: _TurnDirection.ValueType  # 1
-    """By rising seat number. Evidence: four of five seeds."""
+    """By rising seat number. Evidence: four of five sources."""
     TURN_DIRECTION_COUNTERCLOCKWISE: _TurnDirection.ValueType  # 2
     """By falling seat number. Evidence: the 1978 edition, a variation in the guides."""
 
 class TurnDirection(_TurnDirection, metaclass=_TurnDirectionEnumTypeWrapper):
-    """The order of turns around the table (option turn.direction, R10)."""
+    """The order of turns around the table (option turn_direction, R10)."""
 
 TURN_DIRECTION_UNSPECIFIED: TurnDirection.ValueType  # 0
 """Not stated: the preset's value."""
 TURN_DIRECTION_CLOCKWISE: TurnDirection.ValueType  # 1
-"""By rising seat number. Evidence: four of five seeds."""
+"""By rising seat number. Evidence: four of five sources."""
 TURN_DIRECTION_COUNTERCLOCKWISE: TurnDirection.ValueType  # 2
 """By falling seat number. Evidence: the 1978 edition, a variation in the guides."""
 Global___TurnDirection: _TypeAlias = TurnDirection  # noqa: Y015
@@ -98,19 +98,19 @@ class _RunWrapEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunWrap.Value
     RUN_WRAP_UNSPECIFIED: _RunWrap.ValueType  # 0
     """Not stated: the preset's value."""
     RUN_WRAP_NONE: _RunWrap.ValueType  # 1
-    """1 is lowest and never follows 13. Evidence: all seeds."""
+    """1 is lowest and never follows 13. Evidence: all sources."""
     RUN_WRAP_ONE_HIGH: _RunWrap.ValueType  # 2
     """12 13 1 is a run, 13 1 2 is not. Not implemented yet."""
     RUN_WRAP_CYCLIC: _RunWrap.ValueType  # 3
     """13 1 2 is a run. Not implemented yet."""
 
 class RunWrap(_RunWrap, metaclass=_RunWrapEnumTypeWrapper):
-    """Whether a run may go on after 13 (option run.wrap, R15)."""
+    """Whether a run may go on after 13 (option run_wrap, R15)."""
 
 RUN_WRAP_UNSPECIFIED: RunWrap.ValueType  # 0
 """Not stated: the preset's value."""
 RUN_WRAP_NONE: RunWrap.ValueType  # 1
-"""1 is lowest and never follows 13. Evidence: all seeds."""
+"""1 is lowest and never follows 13. Evidence: all sources."""
 RUN_WRAP_ONE_HIGH: RunWrap.ValueType  # 2
 """12 13 1 is a run, 13 1 2 is not. Not implemented yet."""
 RUN_WRAP_CYCLIC: RunWrap.ValueType  # 3
@@ -126,7 +126,7 @@ class _JokersMaxPerSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Joker
     JOKERS_MAX_PER_SET_UNSPECIFIED: _JokersMaxPerSet.ValueType  # 0
     """Not stated: the preset's value."""
     JOKERS_MAX_PER_SET_UNLIMITED_WITH_ONE_NATURAL: _JokersMaxPerSet.ValueType  # 1
-    """Any number beside at least one numbered tile. Evidence: publisher's site, tournaments, two seeds."""
+    """Any number beside at least one numbered tile. Evidence: publisher's site, tournaments, two sources."""
     JOKERS_MAX_PER_SET_ONE: _JokersMaxPerSet.ValueType  # 2
     """One. Evidence: private rules."""
     JOKERS_MAX_PER_SET_TWO: _JokersMaxPerSet.ValueType  # 3
@@ -135,12 +135,12 @@ class _JokersMaxPerSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Joker
     """No more jokers than numbered tiles. Evidence: general rummy practice."""
 
 class JokersMaxPerSet(_JokersMaxPerSet, metaclass=_JokersMaxPerSetEnumTypeWrapper):
-    """How many jokers one meld may hold (option jokers.max_per_set)."""
+    """How many jokers one meld may hold (option jokers_max_per_set)."""
 
 JOKERS_MAX_PER_SET_UNSPECIFIED: JokersMaxPerSet.ValueType  # 0
 """Not stated: the preset's value."""
 JOKERS_MAX_PER_SET_UNLIMITED_WITH_ONE_NATURAL: JokersMaxPerSet.ValueType  # 1
-"""Any number beside at least one numbered tile. Evidence: publisher's site, tournaments, two seeds."""
+"""Any number beside at least one numbered tile. Evidence: publisher's site, tournaments, two sources."""
 JOKERS_MAX_PER_SET_ONE: JokersMaxPerSet.ValueType  # 2
 """One. Evidence: private rules."""
 JOKERS_MAX_PER_SET_TWO: JokersMaxPerSet.ValueType  # 3
@@ -158,19 +158,19 @@ class _JokersAdjacentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Jokers
     JOKERS_ADJACENT_UNSPECIFIED: _JokersAdjacent.ValueType  # 0
     """Not stated: the preset's value."""
     JOKERS_ADJACENT_ALLOWED: _JokersAdjacent.ValueType  # 1
-    """They may. Evidence: most seeds by silence, publisher's site."""
+    """They may. Evidence: most sources by silence, publisher's site."""
     JOKERS_ADJACENT_FORBIDDEN: _JokersAdjacent.ValueType  # 2
-    """They may not (JOKERS_ADJACENT). Evidence: the French seed."""
+    """They may not (JOKERS_ADJACENT). Evidence: the French article."""
 
 class JokersAdjacent(_JokersAdjacent, metaclass=_JokersAdjacentEnumTypeWrapper):
-    """Whether two jokers may lie side by side in a run (option jokers.adjacent). Groups are never concerned."""
+    """Whether two jokers may lie side by side in a run (option jokers_adjacent). Groups are never concerned."""
 
 JOKERS_ADJACENT_UNSPECIFIED: JokersAdjacent.ValueType  # 0
 """Not stated: the preset's value."""
 JOKERS_ADJACENT_ALLOWED: JokersAdjacent.ValueType  # 1
-"""They may. Evidence: most seeds by silence, publisher's site."""
+"""They may. Evidence: most sources by silence, publisher's site."""
 JOKERS_ADJACENT_FORBIDDEN: JokersAdjacent.ValueType  # 2
-"""They may not (JOKERS_ADJACENT). Evidence: the French seed."""
+"""They may not (JOKERS_ADJACENT). Evidence: the French article."""
 Global___JokersAdjacent: _TypeAlias = JokersAdjacent  # noqa: Y015
 
 class _JokersDeclaration:
@@ -191,7 +191,7 @@ class _JokersDeclarationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Jok
     """In each meld with a joker. Not implemented yet."""
 
 class JokersDeclaration(_JokersDeclaration, metaclass=_JokersDeclarationEnumTypeWrapper):
-    """When a player must say what jokers stand for (option jokers.declaration)."""
+    """When a player must say what jokers stand for (option jokers_declaration)."""
 
 JOKERS_DECLARATION_UNSPECIFIED: JokersDeclaration.ValueType  # 0
 """Not stated: the preset's value."""
@@ -214,17 +214,17 @@ class _InitialMeldComparisonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[
     INITIAL_MELD_COMPARISON_UNSPECIFIED: _InitialMeldComparison.ValueType  # 0
     """Not stated: the preset's value."""
     INITIAL_MELD_COMPARISON_AT_LEAST: _InitialMeldComparison.ValueType  # 1
-    """The total must be at least the threshold. Evidence: all seeds."""
+    """The total must be at least the threshold. Evidence: all sources."""
     INITIAL_MELD_COMPARISON_GREATER_THAN: _InitialMeldComparison.ValueType  # 2
     """The total must exceed the threshold. Evidence: the wording of one guide."""
 
 class InitialMeldComparison(_InitialMeldComparison, metaclass=_InitialMeldComparisonEnumTypeWrapper):
-    """How the initial meld's total is compared with the threshold (option initial_meld.comparison, R29)."""
+    """How the initial meld's total is compared with the threshold (option initial_meld_comparison, R29)."""
 
 INITIAL_MELD_COMPARISON_UNSPECIFIED: InitialMeldComparison.ValueType  # 0
 """Not stated: the preset's value."""
 INITIAL_MELD_COMPARISON_AT_LEAST: InitialMeldComparison.ValueType  # 1
-"""The total must be at least the threshold. Evidence: all seeds."""
+"""The total must be at least the threshold. Evidence: all sources."""
 INITIAL_MELD_COMPARISON_GREATER_THAN: InitialMeldComparison.ValueType  # 2
 """The total must exceed the threshold. Evidence: the wording of one guide."""
 Global___InitialMeldComparison: _TypeAlias = InitialMeldComparison  # noqa: Y015
@@ -238,23 +238,23 @@ class _InitialMeldSetsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Initi
     INITIAL_MELD_SETS_UNSPECIFIED: _InitialMeldSets.ValueType  # 0
     """Not stated: the preset's value."""
     INITIAL_MELD_SETS_ONE_OR_MORE: _InitialMeldSets.ValueType  # 1
-    """Any number, added up. Evidence: most seeds, manuals, tournaments."""
+    """Any number, added up. Evidence: most sources, manuals, tournaments."""
     INITIAL_MELD_SETS_SINGLE_SET: _InitialMeldSets.ValueType  # 2
-    """Exactly one (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two seeds."""
+    """Exactly one (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two sources."""
     INITIAL_MELD_SETS_ONE_SET_REACHES_THRESHOLD: _InitialMeldSets.ValueType  # 3
     """Any number, but one of them alone must reach the threshold (INITIAL_MELD_NO_SET_REACHES_THRESHOLD). Evidence: one
     guide's "at least one combination".
     """
 
 class InitialMeldSets(_InitialMeldSets, metaclass=_InitialMeldSetsEnumTypeWrapper):
-    """How many melds the initial meld may have (option initial_meld.sets, R31)."""
+    """How many melds the initial meld may have (option initial_meld_sets, R31)."""
 
 INITIAL_MELD_SETS_UNSPECIFIED: InitialMeldSets.ValueType  # 0
 """Not stated: the preset's value."""
 INITIAL_MELD_SETS_ONE_OR_MORE: InitialMeldSets.ValueType  # 1
-"""Any number, added up. Evidence: most seeds, manuals, tournaments."""
+"""Any number, added up. Evidence: most sources, manuals, tournaments."""
 INITIAL_MELD_SETS_SINGLE_SET: InitialMeldSets.ValueType  # 2
-"""Exactly one (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two seeds."""
+"""Exactly one (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two sources."""
 INITIAL_MELD_SETS_ONE_SET_REACHES_THRESHOLD: InitialMeldSets.ValueType  # 3
 """Any number, but one of them alone must reach the threshold (INITIAL_MELD_NO_SET_REACHES_THRESHOLD). Evidence: one
 guide's "at least one combination".
@@ -270,23 +270,23 @@ class _InitialMeldJokerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Init
     INITIAL_MELD_JOKER_UNSPECIFIED: _InitialMeldJoker.ValueType  # 0
     """Not stated: the preset's value."""
     INITIAL_MELD_JOKER_REPRESENTED_VALUE: _InitialMeldJoker.ValueType  # 1
-    """The value of the tile it stands for. Evidence: three seeds, publisher, tournaments."""
+    """The value of the tile it stands for. Evidence: three sources, publisher, tournaments."""
     INITIAL_MELD_JOKER_ZERO: _InitialMeldJoker.ValueType  # 2
-    """Nothing. Evidence: the Spanish seed."""
+    """Nothing. Evidence: the Spanish article."""
     INITIAL_MELD_JOKER_FORBIDDEN: _InitialMeldJoker.ValueType  # 3
-    """It may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French seed."""
+    """It may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article."""
 
 class InitialMeldJoker(_InitialMeldJoker, metaclass=_InitialMeldJokerEnumTypeWrapper):
-    """What a joker counts in the initial meld (option initial_meld.joker, R30)."""
+    """What a joker counts in the initial meld (option initial_meld_joker, R30)."""
 
 INITIAL_MELD_JOKER_UNSPECIFIED: InitialMeldJoker.ValueType  # 0
 """Not stated: the preset's value."""
 INITIAL_MELD_JOKER_REPRESENTED_VALUE: InitialMeldJoker.ValueType  # 1
-"""The value of the tile it stands for. Evidence: three seeds, publisher, tournaments."""
+"""The value of the tile it stands for. Evidence: three sources, publisher, tournaments."""
 INITIAL_MELD_JOKER_ZERO: InitialMeldJoker.ValueType  # 2
-"""Nothing. Evidence: the Spanish seed."""
+"""Nothing. Evidence: the Spanish article."""
 INITIAL_MELD_JOKER_FORBIDDEN: InitialMeldJoker.ValueType  # 3
-"""It may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French seed."""
+"""It may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article."""
 Global___InitialMeldJoker: _TypeAlias = InitialMeldJoker  # noqa: Y015
 
 class _InitialMeldSameTurnTablePlay:
@@ -298,17 +298,17 @@ class _InitialMeldSameTurnTablePlayEnumTypeWrapper(_enum_type_wrapper._EnumTypeW
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_UNSPECIFIED: _InitialMeldSameTurnTablePlay.ValueType  # 0
     """Not stated: the preset's value."""
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_FORBIDDEN: _InitialMeldSameTurnTablePlay.ValueType  # 1
-    """It may not. Evidence: the English seed, all manuals."""
+    """It may not. Evidence: the English article, all manuals."""
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_ALLOWED: _InitialMeldSameTurnTablePlay.ValueType  # 2
     """It may, once the threshold is reached from the rack. Not implemented yet."""
 
 class InitialMeldSameTurnTablePlay(_InitialMeldSameTurnTablePlay, metaclass=_InitialMeldSameTurnTablePlayEnumTypeWrapper):
-    """Whether the table may be played on in the turn of the initial meld (option initial_meld.same_turn_table_play, R34)."""
+    """Whether the table may be played on in the turn of the initial meld (option initial_meld_same_turn_table_play, R34)."""
 
 INITIAL_MELD_SAME_TURN_TABLE_PLAY_UNSPECIFIED: InitialMeldSameTurnTablePlay.ValueType  # 0
 """Not stated: the preset's value."""
 INITIAL_MELD_SAME_TURN_TABLE_PLAY_FORBIDDEN: InitialMeldSameTurnTablePlay.ValueType  # 1
-"""It may not. Evidence: the English seed, all manuals."""
+"""It may not. Evidence: the English article, all manuals."""
 INITIAL_MELD_SAME_TURN_TABLE_PLAY_ALLOWED: InitialMeldSameTurnTablePlay.ValueType  # 2
 """It may, once the threshold is reached from the rack. Not implemented yet."""
 Global___InitialMeldSameTurnTablePlay: _TypeAlias = InitialMeldSameTurnTablePlay  # noqa: Y015
@@ -322,17 +322,17 @@ class _TurnVoluntaryDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tur
     TURN_VOLUNTARY_DRAW_UNSPECIFIED: _TurnVoluntaryDraw.ValueType  # 0
     """Not stated: the preset's value."""
     TURN_VOLUNTARY_DRAW_ALLOWED: _TurnVoluntaryDraw.ValueType  # 1
-    """Yes. Evidence: four seeds."""
+    """Yes. Evidence: four sources."""
     TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: _TurnVoluntaryDraw.ValueType  # 2
     """No. Not implemented yet (needs the exact solver)."""
 
 class TurnVoluntaryDraw(_TurnVoluntaryDraw, metaclass=_TurnVoluntaryDrawEnumTypeWrapper):
-    """Whether a player who could play may draw instead (option turn.voluntary_draw, R23)."""
+    """Whether a player who could play may draw instead (option turn_voluntary_draw, R23)."""
 
 TURN_VOLUNTARY_DRAW_UNSPECIFIED: TurnVoluntaryDraw.ValueType  # 0
 """Not stated: the preset's value."""
 TURN_VOLUNTARY_DRAW_ALLOWED: TurnVoluntaryDraw.ValueType  # 1
-"""Yes. Evidence: four seeds."""
+"""Yes. Evidence: four sources."""
 TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: TurnVoluntaryDraw.ValueType  # 2
 """No. Not implemented yet (needs the exact solver)."""
 Global___TurnVoluntaryDraw: _TypeAlias = TurnVoluntaryDraw  # noqa: Y015
@@ -346,19 +346,19 @@ class _TurnDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDraw.Val
     TURN_DRAW_UNSPECIFIED: _TurnDraw.ValueType  # 0
     """Not stated: the preset's value."""
     TURN_DRAW_ONE: _TurnDraw.ValueType  # 1
-    """One tile, and the turn ends. Evidence: all seeds."""
+    """One tile, and the turn ends. Evidence: all sources."""
     TURN_DRAW_TWO_RIVER: _TurnDraw.ValueType  # 2
     """Two tiles, one of which goes to the River. Not implemented yet."""
     TURN_DRAW_UNTIL_PLAYABLE: _TurnDraw.ValueType  # 3
     """Until a tile can be played. Not implemented yet (needs the exact solver)."""
 
 class TurnDraw(_TurnDraw, metaclass=_TurnDrawEnumTypeWrapper):
-    """What drawing is (option turn.draw, R21)."""
+    """What drawing is (option turn_draw, R21)."""
 
 TURN_DRAW_UNSPECIFIED: TurnDraw.ValueType  # 0
 """Not stated: the preset's value."""
 TURN_DRAW_ONE: TurnDraw.ValueType  # 1
-"""One tile, and the turn ends. Evidence: all seeds."""
+"""One tile, and the turn ends. Evidence: all sources."""
 TURN_DRAW_TWO_RIVER: TurnDraw.ValueType  # 2
 """Two tiles, one of which goes to the River. Not implemented yet."""
 TURN_DRAW_UNTIL_PLAYABLE: TurnDraw.ValueType  # 3
@@ -374,19 +374,19 @@ class _TurnTimeoutDirtyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Turn
     TURN_TIMEOUT_DIRTY_UNSPECIFIED: _TurnTimeoutDirty.ValueType  # 0
     """Not stated: the preset's value."""
     TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_PENALTY: _TurnTimeoutDirty.ValueType  # 1
-    """Table and rack are as at the start of the turn, and the player draws three tiles. Evidence: two seeds, publisher."""
+    """Table and rack are as at the start of the turn, and the player draws three tiles. Evidence: two sources, publisher."""
     TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_ONE: _TurnTimeoutDirty.ValueType  # 2
     """The same with one tile. Not implemented yet."""
     TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT: _TurnTimeoutDirty.ValueType  # 3
     """What lies on the table counts if it is legal. Not implemented yet."""
 
 class TurnTimeoutDirty(_TurnTimeoutDirty, metaclass=_TurnTimeoutDirtyEnumTypeWrapper):
-    """What happens to a turn whose time runs out with an unfinished table (option turn.timeout_dirty, R55)."""
+    """What happens to a turn whose time runs out with an unfinished table (option turn_timeout_dirty, R55)."""
 
 TURN_TIMEOUT_DIRTY_UNSPECIFIED: TurnTimeoutDirty.ValueType  # 0
 """Not stated: the preset's value."""
 TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_PENALTY: TurnTimeoutDirty.ValueType  # 1
-"""Table and rack are as at the start of the turn, and the player draws three tiles. Evidence: two seeds, publisher."""
+"""Table and rack are as at the start of the turn, and the player draws three tiles. Evidence: two sources, publisher."""
 TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_ONE: TurnTimeoutDirty.ValueType  # 2
 """The same with one tile. Not implemented yet."""
 TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT: TurnTimeoutDirty.ValueType  # 3
@@ -409,7 +409,7 @@ class _TurnInvalidSubmissionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[
     """The same, when all other players claim it. Not implemented yet."""
 
 class TurnInvalidSubmission(_TurnInvalidSubmission, metaclass=_TurnInvalidSubmissionEnumTypeWrapper):
-    """What happens when an illegal table is submitted (option turn.invalid_submission)."""
+    """What happens when an illegal table is submitted (option turn_invalid_submission)."""
 
 TURN_INVALID_SUBMISSION_UNSPECIFIED: TurnInvalidSubmission.ValueType  # 0
 """Not stated: the preset's value."""
@@ -430,7 +430,7 @@ class _JokerRetrievalModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Jo
     JOKER_RETRIEVAL_MODE_UNSPECIFIED: _JokerRetrievalMode.ValueType  # 0
     """Not stated: the preset's value."""
     JOKER_RETRIEVAL_MODE_FREE: _JokerRetrievalMode.ValueType  # 1
-    """Only the final table matters. Evidence: the English seed, the manuals' pictures."""
+    """Only the final table matters. Evidence: the English article, the manuals' pictures."""
     JOKER_RETRIEVAL_MODE_REPLACE: _JokerRetrievalMode.ValueType  # 2
     """Only by replacement, other tiles of the meld may move. Not implemented yet."""
     JOKER_RETRIEVAL_MODE_LOCKED: _JokerRetrievalMode.ValueType  # 3
@@ -439,12 +439,12 @@ class _JokerRetrievalModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Jo
     """Never. Not implemented yet."""
 
 class JokerRetrievalMode(_JokerRetrievalMode, metaclass=_JokerRetrievalModeEnumTypeWrapper):
-    """How a joker leaves its meld (option joker.retrieval.mode, R46 and R53)."""
+    """How a joker leaves its meld (option joker_retrieval_mode, R46 and R53)."""
 
 JOKER_RETRIEVAL_MODE_UNSPECIFIED: JokerRetrievalMode.ValueType  # 0
 """Not stated: the preset's value."""
 JOKER_RETRIEVAL_MODE_FREE: JokerRetrievalMode.ValueType  # 1
-"""Only the final table matters. Evidence: the English seed, the manuals' pictures."""
+"""Only the final table matters. Evidence: the English article, the manuals' pictures."""
 JOKER_RETRIEVAL_MODE_REPLACE: JokerRetrievalMode.ValueType  # 2
 """Only by replacement, other tiles of the meld may move. Not implemented yet."""
 JOKER_RETRIEVAL_MODE_LOCKED: JokerRetrievalMode.ValueType  # 3
@@ -462,17 +462,17 @@ class _JokerRetrievalSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_
     JOKER_RETRIEVAL_SOURCE_UNSPECIFIED: _JokerRetrievalSource.ValueType  # 0
     """Not stated: the preset's value."""
     JOKER_RETRIEVAL_SOURCE_RACK_OR_TABLE: _JokerRetrievalSource.ValueType  # 1
-    """From the rack or the table. Evidence: the English seed, current manuals."""
+    """From the rack or the table. Evidence: the English article, current manuals."""
     JOKER_RETRIEVAL_SOURCE_RACK_ONLY: _JokerRetrievalSource.ValueType  # 2
     """From the rack. Not implemented yet."""
 
 class JokerRetrievalSource(_JokerRetrievalSource, metaclass=_JokerRetrievalSourceEnumTypeWrapper):
-    """Where the tile that replaces a joker comes from (option joker.retrieval.source, R46)."""
+    """Where the tile that replaces a joker comes from (option joker_retrieval_source, R46)."""
 
 JOKER_RETRIEVAL_SOURCE_UNSPECIFIED: JokerRetrievalSource.ValueType  # 0
 """Not stated: the preset's value."""
 JOKER_RETRIEVAL_SOURCE_RACK_OR_TABLE: JokerRetrievalSource.ValueType  # 1
-"""From the rack or the table. Evidence: the English seed, current manuals."""
+"""From the rack or the table. Evidence: the English article, current manuals."""
 JOKER_RETRIEVAL_SOURCE_RACK_ONLY: JokerRetrievalSource.ValueType  # 2
 """From the rack. Not implemented yet."""
 Global___JokerRetrievalSource: _TypeAlias = JokerRetrievalSource  # noqa: Y015
@@ -495,7 +495,7 @@ class _JokerRetrievalReuseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_J
     """A new meld with tiles of the rack alone. Not implemented yet."""
 
 class JokerRetrievalReuse(_JokerRetrievalReuse, metaclass=_JokerRetrievalReuseEnumTypeWrapper):
-    """What a retrieved joker must be used for (option joker.retrieval.reuse, R50)."""
+    """What a retrieved joker must be used for (option joker_retrieval_reuse, R50)."""
 
 JOKER_RETRIEVAL_REUSE_UNSPECIFIED: JokerRetrievalReuse.ValueType  # 0
 """Not stated: the preset's value."""
@@ -523,7 +523,7 @@ class _JokerRetrievalSameSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[
     """It may not. Not implemented yet."""
 
 class JokerRetrievalSameSet(_JokerRetrievalSameSet, metaclass=_JokerRetrievalSameSetEnumTypeWrapper):
-    """Whether a retrieved joker may go back into its old meld (option joker.retrieval.same_set)."""
+    """Whether a retrieved joker may go back into its old meld (option joker_retrieval_same_set)."""
 
 JOKER_RETRIEVAL_SAME_SET_UNSPECIFIED: JokerRetrievalSameSet.ValueType  # 0
 """Not stated: the preset's value."""
@@ -542,17 +542,17 @@ class _JokerRetrievalGroupOfThreeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWra
     JOKER_RETRIEVAL_GROUP_OF_THREE_UNSPECIFIED: _JokerRetrievalGroupOfThree.ValueType  # 0
     """Not stated: the preset's value."""
     JOKER_RETRIEVAL_GROUP_OF_THREE_EITHER_COLOR: _JokerRetrievalGroupOfThree.ValueType  # 1
-    """A tile of either missing color. Evidence: four seeds."""
+    """A tile of either missing color. Evidence: four sources."""
     JOKER_RETRIEVAL_GROUP_OF_THREE_BOTH_COLORS: _JokerRetrievalGroupOfThree.ValueType  # 2
     """Tiles of both missing colors. Not implemented yet."""
 
 class JokerRetrievalGroupOfThree(_JokerRetrievalGroupOfThree, metaclass=_JokerRetrievalGroupOfThreeEnumTypeWrapper):
-    """What replaces the joker of a group of three (option joker.retrieval.group_of_three, R47)."""
+    """What replaces the joker of a group of three (option joker_retrieval_group_of_three, R47)."""
 
 JOKER_RETRIEVAL_GROUP_OF_THREE_UNSPECIFIED: JokerRetrievalGroupOfThree.ValueType  # 0
 """Not stated: the preset's value."""
 JOKER_RETRIEVAL_GROUP_OF_THREE_EITHER_COLOR: JokerRetrievalGroupOfThree.ValueType  # 1
-"""A tile of either missing color. Evidence: four seeds."""
+"""A tile of either missing color. Evidence: four sources."""
 JOKER_RETRIEVAL_GROUP_OF_THREE_BOTH_COLORS: JokerRetrievalGroupOfThree.ValueType  # 2
 """Tiles of both missing colors. Not implemented yet."""
 Global___JokerRetrievalGroupOfThree: _TypeAlias = JokerRetrievalGroupOfThree  # noqa: Y015
@@ -566,19 +566,19 @@ class _PoolEmptyModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmp
     POOL_EMPTY_MODE_UNSPECIFIED: _PoolEmptyMode.ValueType  # 0
     """Not stated: the preset's value."""
     POOL_EMPTY_MODE_CONTINUE_UNTIL_STUCK: _PoolEmptyMode.ValueType  # 1
-    """The round goes on until someone is out or it is blocked. Evidence: four seeds, manuals."""
+    """The round goes on until someone is out or it is blocked. Evidence: four sources, manuals."""
     POOL_EMPTY_MODE_ONE_LAST_CHANCE: _PoolEmptyMode.ValueType  # 2
     """Each player has one more turn. Not implemented yet."""
     POOL_EMPTY_MODE_END_IMMEDIATELY: _PoolEmptyMode.ValueType  # 3
     """The round ends. Not implemented yet."""
 
 class PoolEmptyMode(_PoolEmptyMode, metaclass=_PoolEmptyModeEnumTypeWrapper):
-    """What an empty pool means (option pool_empty.mode, R59)."""
+    """What an empty pool means (option pool_empty_mode, R59)."""
 
 POOL_EMPTY_MODE_UNSPECIFIED: PoolEmptyMode.ValueType  # 0
 """Not stated: the preset's value."""
 POOL_EMPTY_MODE_CONTINUE_UNTIL_STUCK: PoolEmptyMode.ValueType  # 1
-"""The round goes on until someone is out or it is blocked. Evidence: four seeds, manuals."""
+"""The round goes on until someone is out or it is blocked. Evidence: four sources, manuals."""
 POOL_EMPTY_MODE_ONE_LAST_CHANCE: PoolEmptyMode.ValueType  # 2
 """Each player has one more turn. Not implemented yet."""
 POOL_EMPTY_MODE_END_IMMEDIATELY: PoolEmptyMode.ValueType  # 3
@@ -599,7 +599,7 @@ class _PoolEmptyPassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmp
     """Only without a legal play. Not implemented yet (needs the exact solver)."""
 
 class PoolEmptyPass(_PoolEmptyPass, metaclass=_PoolEmptyPassEnumTypeWrapper):
-    """Whether a player may pass with an empty pool (option pool_empty.pass)."""
+    """Whether a player may pass with an empty pool (option pool_empty_pass)."""
 
 POOL_EMPTY_PASS_UNSPECIFIED: PoolEmptyPass.ValueType  # 0
 """Not stated: the preset's value."""
@@ -625,7 +625,7 @@ class _PoolEmptyStuckTestEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Po
     """Whichever comes first. Not implemented yet (needs the exact solver)."""
 
 class PoolEmptyStuckTest(_PoolEmptyStuckTest, metaclass=_PoolEmptyStuckTestEnumTypeWrapper):
-    """When a round with an empty pool is blocked (option pool_empty.stuck_test)."""
+    """When a round with an empty pool is blocked (option pool_empty_stuck_test)."""
 
 POOL_EMPTY_STUCK_TEST_UNSPECIFIED: PoolEmptyStuckTest.ValueType  # 0
 """Not stated: the preset's value."""
@@ -646,19 +646,19 @@ class _ScoreBlockedWinnerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Sc
     SCORE_BLOCKED_WINNER_UNSPECIFIED: _ScoreBlockedWinner.ValueType  # 0
     """Not stated: the preset's value."""
     SCORE_BLOCKED_WINNER_LOWEST_VALUE: _ScoreBlockedWinner.ValueType  # 1
-    """The player whose rack has the lowest value. Evidence: three seeds, manuals."""
+    """The player whose rack has the lowest value. Evidence: three sources, manuals."""
     SCORE_BLOCKED_WINNER_FEWEST_TILES: _ScoreBlockedWinner.ValueType  # 2
-    """The player with the fewest tiles. Evidence: three seeds."""
+    """The player with the fewest tiles. Evidence: three sources."""
 
 class ScoreBlockedWinner(_ScoreBlockedWinner, metaclass=_ScoreBlockedWinnerEnumTypeWrapper):
-    """Who wins a blocked round (option score.blocked_winner, R62)."""
+    """Who wins a blocked round (option score_blocked_winner, R62)."""
 
 SCORE_BLOCKED_WINNER_UNSPECIFIED: ScoreBlockedWinner.ValueType  # 0
 """Not stated: the preset's value."""
 SCORE_BLOCKED_WINNER_LOWEST_VALUE: ScoreBlockedWinner.ValueType  # 1
-"""The player whose rack has the lowest value. Evidence: three seeds, manuals."""
+"""The player whose rack has the lowest value. Evidence: three sources, manuals."""
 SCORE_BLOCKED_WINNER_FEWEST_TILES: ScoreBlockedWinner.ValueType  # 2
-"""The player with the fewest tiles. Evidence: three seeds."""
+"""The player with the fewest tiles. Evidence: three sources."""
 Global___ScoreBlockedWinner: _TypeAlias = ScoreBlockedWinner  # noqa: Y015
 
 class _ScoreBlockedPoints:
@@ -670,21 +670,21 @@ class _ScoreBlockedPointsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Sc
     SCORE_BLOCKED_POINTS_UNSPECIFIED: _ScoreBlockedPoints.ValueType  # 0
     """Not stated: the preset's value."""
     SCORE_BLOCKED_POINTS_DIFFERENCE: _ScoreBlockedPoints.ValueType  # 1
-    """Losers lose the difference to the winner's rack value. Evidence: two seeds, manuals."""
+    """Losers lose the difference to the winner's rack value. Evidence: two sources, manuals."""
     SCORE_BLOCKED_POINTS_NORMAL: _ScoreBlockedPoints.ValueType  # 2
-    """Losers lose their own value, the winner's rack does not count. Evidence: two seeds."""
+    """Losers lose their own value, the winner's rack does not count. Evidence: two sources."""
     SCORE_BLOCKED_POINTS_OWN_PLUS_DIFFERENCE: _ScoreBlockedPoints.ValueType  # 3
     """Not zero-sum. Not implemented yet."""
 
 class ScoreBlockedPoints(_ScoreBlockedPoints, metaclass=_ScoreBlockedPointsEnumTypeWrapper):
-    """How a blocked round is scored (option score.blocked_points, R63)."""
+    """How a blocked round is scored (option score_blocked_points, R63)."""
 
 SCORE_BLOCKED_POINTS_UNSPECIFIED: ScoreBlockedPoints.ValueType  # 0
 """Not stated: the preset's value."""
 SCORE_BLOCKED_POINTS_DIFFERENCE: ScoreBlockedPoints.ValueType  # 1
-"""Losers lose the difference to the winner's rack value. Evidence: two seeds, manuals."""
+"""Losers lose the difference to the winner's rack value. Evidence: two sources, manuals."""
 SCORE_BLOCKED_POINTS_NORMAL: ScoreBlockedPoints.ValueType  # 2
-"""Losers lose their own value, the winner's rack does not count. Evidence: two seeds."""
+"""Losers lose their own value, the winner's rack does not count. Evidence: two sources."""
 SCORE_BLOCKED_POINTS_OWN_PLUS_DIFFERENCE: ScoreBlockedPoints.ValueType  # 3
 """Not zero-sum. Not implemented yet."""
 Global___ScoreBlockedPoints: _TypeAlias = ScoreBlockedPoints  # noqa: Y015
@@ -698,7 +698,7 @@ class _ScoreNeverMeldedEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Scor
     SCORE_NEVER_MELDED_UNSPECIFIED: _ScoreNeverMelded.ValueType  # 0
     """Not stated: the preset's value."""
     SCORE_NEVER_MELDED_NONE: _ScoreNeverMelded.ValueType  # 1
-    """Nothing more. Evidence: most seeds by silence."""
+    """Nothing more. Evidence: most sources by silence."""
     SCORE_NEVER_MELDED_CREDIT_EVERY_OTHER_PLAYER: _ScoreNeverMelded.ValueType  # 2
     """Every other player is credited. Not implemented yet."""
     SCORE_NEVER_MELDED_FLAT_100: _ScoreNeverMelded.ValueType  # 3
@@ -709,12 +709,12 @@ class _ScoreNeverMeldedEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Scor
     """Twice the rack. Not implemented yet."""
 
 class ScoreNeverMelded(_ScoreNeverMelded, metaclass=_ScoreNeverMeldedEnumTypeWrapper):
-    """What a loser pays who never melded (option score.never_melded)."""
+    """What a loser pays who never melded (option score_never_melded)."""
 
 SCORE_NEVER_MELDED_UNSPECIFIED: ScoreNeverMelded.ValueType  # 0
 """Not stated: the preset's value."""
 SCORE_NEVER_MELDED_NONE: ScoreNeverMelded.ValueType  # 1
-"""Nothing more. Evidence: most seeds by silence."""
+"""Nothing more. Evidence: most sources by silence."""
 SCORE_NEVER_MELDED_CREDIT_EVERY_OTHER_PLAYER: ScoreNeverMelded.ValueType  # 2
 """Every other player is credited. Not implemented yet."""
 SCORE_NEVER_MELDED_FLAT_100: ScoreNeverMelded.ValueType  # 3
@@ -743,7 +743,7 @@ class _MatchEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MatchEnd.Val
     """After as many rounds as players. Evidence: a publisher's answers."""
 
 class MatchEnd(_MatchEnd, metaclass=_MatchEndEnumTypeWrapper):
-    """When a game ends (option match.end, R64)."""
+    """When a game ends (option match_end, R64)."""
 
 MATCH_END_UNSPECIFIED: MatchEnd.ValueType  # 0
 """Not stated: the preset's value."""
@@ -806,11 +806,11 @@ class Ruleset(_message.Message):
     preset: Global___Preset.ValueType
     """Where unset fields take their value from."""
     geometry_jokers: _builtins.int
-    """Jokers in the tile set (geometry.jokers, R1): 0, 2 or 4. Default 2."""
+    """Jokers in the tile set (geometry_jokers, R1): 0, 2 or 4. Default 2."""
     players_min: _builtins.int
-    """Fewest players (players.min, R3): 2 to 4. Default 2."""
+    """Fewest players (players_min, R3): 2 to 4. Default 2."""
     players_max: _builtins.int
-    """Most players (players.max, R3): 2 to 4, not below players_min. Default 4."""
+    """Most players (players_max, R3): 2 to 4, not below players_min. Default 4."""
     start_draw_joker: Global___StartDrawJoker.ValueType
     """A joker drawn for the start (R8). Default REDRAW."""
     turn_direction: Global___TurnDirection.ValueType
