@@ -7,7 +7,7 @@ is as much at fault as one which lets a broken table pass.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeAlias
@@ -31,6 +31,7 @@ from engine.ruleset import (
 from engine.tiles import JOKER, NATURALS, Tile
 from engine.turns import (
     Action,
+    Applied,
     DrawTile,
     Join,
     Leave,
@@ -356,7 +357,7 @@ def random_action(game: Game, rng: random.Random) -> Action:
     """
     match game.phase:
         case Playing(round_):
-            if rng.random() < 0.003:
+            if rng.random() < 0.0015:
                 return Resign(rng.choice(game.active_seats))
             return random_turn(game, round_, rng)
         case RoundOver():
@@ -416,20 +417,36 @@ def random_ruleset(rng: random.Random) -> Ruleset:
     )
 
 
+@dataclass(frozen=True)
+class Change:
+    """One change of a random game: what was done (None: its creation) and when, and what came of it."""
+
+    action: Action | None
+    now_ms: int
+    applied: Applied
+
+
+def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change]:
+    """A whole game by chance, change by change."""
+    rng = random.Random(seed)
+    applied, now_ms = create(ruleset), 1_000_000
+    yield Change(None, now_ms, applied)
+    lobby = iter(_lobby(players, ruleset, rng))
+    while not isinstance(applied.game.phase, Finished):
+        action = next(lobby, None) or random_action(applied.game, rng)
+        now_ms = time_of(applied.game, action, now_ms)
+        applied = _apply(applied.game, action, now_ms)
+        yield Change(action, now_ms, applied)
+
+
 def play_random_game(
     seed: int, players: int, ruleset: Ruleset, check: Check = lambda _game, _events: None
 ) -> tuple[tuple[Event, ...], ...]:
     """A whole game by chance: every change's events, each told to `check` with the game after it."""
-    rng = random.Random(seed)
-    created = create(ruleset)
-    check(created.game, created.events)
-    game, history, now_ms = created.game, [created.events], 1_000_000
-    for action in _lobby(players, ruleset, rng):
-        game = _change(game, action, now_ms, history, check)
-    while not isinstance(game.phase, Finished):
-        action = random_action(game, rng)
-        now_ms = time_of(game, action, now_ms)
-        game = _change(game, action, now_ms, history, check)
+    history = []
+    for change in random_changes(seed, players, ruleset):
+        check(change.applied.game, change.applied.events)
+        history.append(change.applied.events)
         if len(history) > MAX_CHANGES:
             raise AssertionError(f"the game has not ended after {MAX_CHANGES} changes")
     return tuple(history)
@@ -445,10 +462,8 @@ def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, 
     return (*joins, StartGame(rng.randint(1, players), random_shuffle(ruleset, rng)))
 
 
-def _change(game: Game, action: Action, now_ms: int, history: list[tuple[Event, ...]], check: Check) -> Game:
+def _apply(game: Game, action: Action, now_ms: int) -> Applied:
     applied = apply(game, action, now_ms)
     if isinstance(applied, Refused):
         raise AssertionError(f"{action} was refused: {applied.violations}")  # noqa: TRY004 - a broken rule, not a type
-    history.append(applied.events)
-    check(applied.game, applied.events)
-    return applied.game
+    return applied
