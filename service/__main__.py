@@ -23,6 +23,8 @@ from service.storage.redis import RedisStore, connect
 
 NAME = "rummikub-server"
 
+_log = structlog.get_logger()
+
 
 def main() -> None:
     """Serves until SIGTERM or SIGINT, or asks a running server for its health."""
@@ -92,8 +94,7 @@ async def _serve(settings: Settings) -> None:
             sys.stdout.write(await _greeting(settings, store, server.port))
             sys.stdout.flush()
             await asked_to_stop.wait()
-            sys.stdout.write("Stopping: waiting for calls under way ...\n")
-            sys.stdout.flush()
+            _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
             await server.stop()
 
 
