@@ -221,19 +221,21 @@ def parse_action(text: str) -> Action:
     return plain[verb](seat)
 
 
-def write() -> None:
-    """Plays the scenarios by their seeds and writes the files."""
+def write(*, seeds: bool) -> None:
+    """Writes the files: what they say was done, done again, or new games from their seeds."""
     from random_play import random_changes  # noqa: PLC0415 - the test plays what is written, not at random
 
     for name, (seed, players, ruleset) in SCENARIOS.items():
-        changes = random_changes(seed, players, ruleset)
-        actions = ((change.now_ms, change.action) for change in changes if change.action)
-        text = "\n".join(playthrough(name, ruleset, actions)) + "\n"
-        (GOLDEN / f"{name}.txt").write_text(text, encoding="utf-8")
+        path = GOLDEN / f"{name}.txt"
+        actions = actions_of(path.read_text(encoding="utf-8")) if path.exists() else iter(())
+        if seeds or not path.exists():
+            changes = random_changes(seed, players, ruleset)
+            actions = ((change.now_ms, change.action) for change in changes if change.action)
+        path.write_text("\n".join(playthrough(name, ruleset, actions)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Golden games: write them anew from their seeds.")
+    parser = argparse.ArgumentParser(description="Golden games: write what comes of their actions anew.")
     parser.add_argument("--write", action="store_true", required=True, help="overwrite the files in golden/")
-    parser.parse_args()
-    write()
+    parser.add_argument("--seeds", action="store_true", help="play new games from the seeds, not the same actions")
+    write(seeds=parser.parse_args().seeds)

@@ -1,0 +1,177 @@
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.game import Rack
+from engine.melds import MeldKind, ProposedMeld
+from engine.notation import (
+    DESCRIPTIONS,
+    NotationError,
+    PlayText,
+    Position,
+    describe,
+    format_meld,
+    format_play,
+    format_position,
+    format_rack,
+    format_table,
+    format_tile,
+    format_tiles,
+    parse_meld,
+    parse_play,
+    parse_position,
+    parse_rack,
+    parse_table,
+    parse_tile,
+    parse_tiles,
+)
+from engine.tiles import JOKER, NATURALS, Tile
+from engine.violations import Reason, Violation, refused
+
+TILES = st.sampled_from((*NATURALS, JOKER))
+LISTS = st.lists(TILES, max_size=14).map(tuple)
+RACKS = LISTS.map(lambda tiles: tuple(sorted(tiles)))
+
+
+def as_written(tiles: tuple[Tile, ...], kind: MeldKind | None) -> ProposedMeld:
+    """A meld whose kind is stated only where it is written: with one numbered tile at most."""
+    return ProposedMeld(tiles, kind if sum(t != JOKER for t in tiles) <= 1 else None)
+
+
+MELDS = st.builds(as_written, LISTS, st.sampled_from((None, *MeldKind)))
+TABLES = st.lists(MELDS, max_size=5).map(tuple)
+SEAT_RACKS = st.dictionaries(st.integers(1, 9), st.tuples(RACKS, st.booleans()), max_size=4).map(
+    lambda racks: tuple(Rack(seat, tiles, melded) for seat, (tiles, melded) in sorted(racks.items()))
+)
+POSITIONS = st.builds(Position, TABLES, SEAT_RACKS, LISTS, st.integers(1, 9))
+
+
+def test_tiles_are_written_by_the_letter_of_their_color_and_their_value() -> None:
+    written = [f"{letter}{value}" for letter in "RBKO" for value in range(1, 14)]
+    assert [format_tile(t) for t in NATURALS] == written
+    assert [parse_tile(text) for text in written] == list(NATURALS)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("J", "J"), ("Ja", "J"), ("R7a", "R7"), ("K13b", "K13"), ("Y4", "O4"), ("Y13h", "O13"), ("O10", "O10")],
+)
+def test_copies_and_the_second_name_of_orange_are_read_and_dropped(text: str, written: str) -> None:
+    assert format_tile(parse_tile(text)) == written
+
+
+@given(LISTS)
+def test_tiles_and_racks_read_back_as_they_were_written(tiles: tuple[Tile, ...]) -> None:
+    assert parse_tiles(format_tiles(tiles)) == tiles
+    assert parse_rack(format_rack(tiles)) == tuple(sorted(tiles))
+
+
+@given(MELDS)
+def test_a_meld_reads_back_as_it_was_written(meld: ProposedMeld) -> None:
+    assert parse_meld(format_meld(meld)) == meld
+
+
+@given(TABLES)
+def test_a_table_reads_back_as_it_was_written(table: tuple[ProposedMeld, ...]) -> None:
+    assert parse_table(format_table(table)) == table
+
+
+@given(st.builds(PlayText, TABLES, RACKS, TABLES, RACKS))
+def test_a_play_reads_back_as_it_was_written(play: PlayText) -> None:
+    assert parse_play(format_play(play)) == play
+
+
+@given(POSITIONS)
+def test_a_position_reads_back_as_it_was_written(position: Position) -> None:
+    assert parse_position(format_position(position)) == position
+
+
+def test_a_position_is_one_readable_line() -> None:
+    text = "[R3 R4 R5] | run[J J R5] / 1*{R2 B5} 2{} / {O8 R7} / 2"
+    position = parse_position(text)
+    assert position.table == (parse_meld("[R3 R4 R5]"), ProposedMeld(parse_tiles("J J R5"), MeldKind.RUN))
+    assert position.racks == (Rack(1, parse_tiles("R2 B5"), has_melded=True), Rack(2, ()))
+    assert position.pool == parse_tiles("O8 R7")
+    assert position.turn_seat == 2
+    assert format_position(position) == text
+
+
+def test_a_stated_kind_is_read_wherever_it_stands_and_written_where_it_is_needed() -> None:
+    assert parse_meld(" group[R7 B7 K7] ") == ProposedMeld(parse_tiles("R7 B7 K7"), MeldKind.GROUP)
+    assert format_meld(parse_meld("group[R7 B7 K7]")) == "[R7 B7 K7]"
+    assert format_meld(parse_meld("group[J R7 J]")) == "group[J R7 J]"
+
+
+def test_an_empty_table_is_a_dot() -> None:
+    assert parse_table("") == parse_table(" . ") == ()
+    assert format_table(()) == "."
+
+
+NOT_A_TILE = " is not a tile: expected a color R, B, K or O with a value 1 to 13, or J"
+
+ERRORS = [
+    (parse_tile, "R14", "'R14'" + NOT_A_TILE),
+    (parse_tile, "R0", "'R0'" + NOT_A_TILE),
+    (parse_tile, "R07", "'R07'" + NOT_A_TILE),
+    (parse_tile, "r7", "'r7'" + NOT_A_TILE),
+    (parse_tile, "R7z", "'R7z'" + NOT_A_TILE),
+    (parse_tile, "", "''" + NOT_A_TILE),
+    (parse_tile, "J5", "'J5'" + NOT_A_TILE),
+    (parse_tiles, "R7 X1", "'X1'" + NOT_A_TILE),
+    (parse_meld, "R7 B7", "'R7 B7' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
+    (parse_meld, "set[R7]", "'set[R7]' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
+    (parse_meld, "[[R7]]", "'[[R7]]' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
+    (parse_table, "[R7] |", "'' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
+    (parse_rack, "R7 B7", "'R7 B7' is not a rack: expected {tiles}"),
+    (parse_rack, "{R7} {B7}", "'{R7} {B7}' is not a rack: expected {tiles}"),
+    (parse_play, ". + {R7}", "'. + {R7}' is not a play: expected table + rack -> table ; rack"),
+    (parse_play, ". + {R7} -> .", "'. + {R7} -> .' is not a play: expected table + rack -> table ; rack"),
+    (parse_play, ". + R7 -> . ; {}", "'R7' is not a rack: expected {tiles}"),
+    (parse_position, ". / 1{} / {}", "'. / 1{} / {}' is not a position: expected table / racks / pool / seat"),
+    (parse_position, ". / {R1} / {} / 1", "'{R1}' is not a rack with its seat: expected 1{tiles} or 1*{tiles}"),
+    (parse_position, ". / 1{R1} x / {} / 1", "'x' is not a rack with its seat: expected 1{tiles} or 1*{tiles}"),
+    (parse_position, ". / 1{} / R1 / 1", "'R1' is not a pool: expected {tiles}"),
+    (parse_position, ". / 1{} / {} / 0", "'0' is not a seat: expected 1 to 9"),
+    (parse_position, ". / 1{} / {} / 10", "'10' is not a seat: expected 1 to 9"),
+    (
+        parse_position,
+        ". / 1{X} / {} / 1",
+        "'X'" + NOT_A_TILE,
+    ),
+]
+
+
+@pytest.mark.parametrize(("parse", "text", "message"), ERRORS, ids=[f"{row[0].__name__}-{row[1]}" for row in ERRORS])
+def test_what_is_not_of_the_notation_is_quoted_with_what_was_expected(parse: object, text: str, message: str) -> None:
+    assert callable(parse)
+    with pytest.raises(NotationError) as caught:
+        parse(text)
+    assert str(caught.value) == message
+
+
+METADATA = {
+    Reason.GAME_FULL: {"players_max"},
+    Reason.TOO_FEW_PLAYERS: {"players", "players_min"},
+    Reason.NOT_YOUR_TURN: {"seat"},
+    Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD: {"best", "threshold"},
+    Reason.INITIAL_MELD_BELOW_THRESHOLD: {"total", "threshold"},
+}
+"""What each reason's violations carry; the tables of plays and of turns check that they do."""
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_is_described_with_its_metadata_and_nothing_else(reason: Reason) -> None:
+    named = {name for _, name, _, _ in string.Formatter().parse(DESCRIPTIONS[reason]) if name}
+    assert named == METADATA.get(reason, set())
+
+
+def test_a_description_has_numbers_tiles_and_a_better_order_in_it() -> None:
+    below = Violation(Reason.INITIAL_MELD_BELOW_THRESHOLD, metadata=(("total", 27), ("threshold", 30)))
+    assert describe(below) == "the initial meld has 27 points, 30 are the threshold"
+    assert describe(refused(Reason.NOT_YOUR_TURN, seat=3).violations[0]) == "seat 3 has the turn"
+    foreign = Violation(Reason.TILE_NOT_IN_RACK, "table_after", parse_tiles("R7 J"))
+    assert describe(foreign) == "tiles are neither on the table nor on the player's rack: R7 J"
+    gap = Violation(Reason.RUN_GAP, tiles=parse_tiles("J R4 R6"), suggested_order=parse_tiles("R4 J R6"))
+    assert describe(gap) == "the values of a run rise by exactly one: J R4 R6; as a run: R4 J R6"
