@@ -278,6 +278,11 @@ class ServerProcess:
                     return
         raise AssertionError("the server ended before it served")
 
+    async def start_again(self) -> None:
+        """Starts it after its end, where it served before."""
+        self._environment["RUMMIKUB_LISTEN"] = self.target
+        await self.start()
+
     async def kill(self) -> None:
         """Kills it as a failing machine would."""
         assert self._process

@@ -1,0 +1,110 @@
+"""Servers that are killed, and several servers on one store: nothing acknowledged is lost, nothing is applied twice."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+
+from grpc_play import Fleet, Played, history, lost_or_doubled, play_game, random_turn
+from harness import Client, GameAtHand, RedisServer, ServerProcess, error_info, new_id, server_process
+from rummikub.v1 import game_pb2
+
+GAMES = 20
+KILLS = 3
+
+
+@asynccontextmanager
+async def client_of(process: ServerProcess) -> AsyncIterator[Client]:
+    """A client that finds a server again as soon as it is back."""
+    options = [
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.initial_reconnect_backoff_ms", 50),
+        ("grpc.max_reconnect_backoff_ms", 200),
+    ]
+    async with grpc.aio.insecure_channel(process.target, options=options) as channel:
+        yield Client(channel)
+
+
+async def play_all(fleet: Fleet, games: Sequence[GameAtHand]) -> list[Played]:
+    """Plays games at the same time."""
+    rngs = (random.Random(number) for number in range(len(games)))
+    return await asyncio.gather(*(play_game(fleet, game, rng) for game, rng in zip(games, rngs, strict=True)))
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("kept", ["embedded", "redis"])
+async def test_a_killed_server_has_lost_no_acknowledged_turn_and_applies_none_twice(kept: str, tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        environment = {"RUMMIKUB_DATA_DIR": str(tmp_path)}
+        if kept == "redis":
+            redis = RedisServer()
+            stack.callback(redis.close)
+            redis.start()
+            environment = {"RUMMIKUB_REDIS_URL": redis.url}
+        process = await stack.enter_async_context(server_process(environment))
+        client = await stack.enter_async_context(client_of(process))
+        games = [await client.new_game(players=2 + number % 3) for number in range(GAMES)]
+        fleet = Fleet([client], random.Random(1))
+        playing = asyncio.create_task(play_all(fleet, games))
+        for kill in range(1, KILLS + 1):
+            await asyncio.wait_for(fleet.has_taken(kill * GAMES * 5), 60)
+            await process.kill()
+            await process.start_again()
+            assert not playing.done(), "the games were over before the server was killed"
+        for played in await playing:
+            assert not lost_or_doubled(played, await history(client, played.game))
+        assert fleet.resent > 0
+
+
+async def test_two_servers_on_one_store_play_the_same_games_with_no_lost_or_doubled_turn(redis_url: str) -> None:
+    async with AsyncExitStack() as stack:
+        clients = []
+        for _ in range(2):
+            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": redis_url}))
+            clients.append(await stack.enter_async_context(client_of(process)))
+        games = [await clients[number % 2].new_game(players=2 + number % 3) for number in range(GAMES)]
+        for played in await play_all(Fleet(clients, random.Random(2)), games):
+            assert played.final.state == game_pb2.GAME_STATE_FINISHED
+            assert not lost_or_doubled(played, await history(clients[0], played.game))
+
+
+async def test_a_turn_sent_to_two_servers_at_once_is_taken_once(redis_url: str) -> None:
+    async with AsyncExitStack() as stack:
+        clients = []
+        for _ in range(2):
+            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": redis_url}))
+            clients.append(await stack.enter_async_context(client_of(process)))
+        game = await clients[0].new_game(players=3)
+        rng = random.Random(3)
+        state = await game.see()
+        for number in range(40):
+            own = await game.see(state.turn.seat)
+            first = random_turn(own, rng)
+            second = type(first).FromString(first.SerializeToString())
+            is_repeat = number % 2 == 0
+            if not is_repeat:
+                second.request_id = new_id()
+            metadata = game.as_seat(state.turn.seat)
+            answers = await asyncio.gather(
+                *(
+                    client.turns.PlayTurn(request, metadata=metadata)
+                    for client, request in zip(clients, (first, second), strict=True)
+                ),
+                return_exceptions=True,
+            )
+            refusals = [answer for answer in answers if isinstance(answer, grpc.aio.AioRpcError)]
+            if is_repeat:
+                assert not refusals
+                assert answers[0] == answers[1]
+            else:
+                assert [error_info(refusal).reason for refusal in refusals] == ["STALE_STATE"]
+            following = await game.see()
+            assert following.revision == state.revision + 1
+            state = following
+            if state.state == game_pb2.GAME_STATE_FINISHED:
+                break
