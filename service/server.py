@@ -68,10 +68,11 @@ class Server:
         games = Games(self._store, chance or SystemChance())
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
+        self._validation = ValidationServicer(self._stopping)
         self._services = (
             GameServicer(games, watch).service(),
             TurnServicer(games).service(),
-            ValidationServicer(self._stopping).service(),
+            self._validation.service(),
         )
         self._boundary = Boundary(self.metrics, self._stopping)
         self._health = health.aio.HealthServicer()
@@ -167,9 +168,10 @@ class Server:
             self.metrics.games({state.value: count for state, count in counts.items()})
 
     async def stop(self) -> None:
-        """Stops serving: health says so, watches end with where to resume, calls under way are waited for."""
+        """Stops serving: health says so, streams end, watches with where to resume, calls under way are waited for."""
         await self._health.enter_graceful_shutdown()
         self._stopping.set()
+        self._validation.end_streams()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._boundary.drained(), self._settings.drain_seconds)
         await self._server.stop(CLOSING_SECONDS)

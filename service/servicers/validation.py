@@ -1,7 +1,8 @@
 """ValidationService: decode, ask the rules, encode. Stateless: no store, no seat."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 
 from engine.rules import judge
 from engine.ruleset import PRESET_SOURCES, PRESETS, Ruleset
@@ -23,6 +24,7 @@ class ValidationServicer:
 
     def __init__(self, stopping: asyncio.Event) -> None:
         self._stopping = stopping
+        self._streams: set[asyncio.Task[object]] = set()
 
     def service(self) -> Service:
         """The service to serve."""
@@ -52,8 +54,9 @@ class ValidationServicer:
         default = codec.ruleset(request.ruleset)
         answers = []
         for place, turn in enumerate(codec.turns(request)):
-            rules = codec.ruleset(turn.ruleset) if turn.HasField("ruleset") else default
-            answers.append(_judged(turn, rules, f"turns[{place}]."))
+            field = f"turns[{place}]."
+            rules = codec.ruleset(turn.ruleset, field) if turn.HasField("ruleset") else default
+            answers.append(_judged(turn, rules, field))
             await asyncio.sleep(0)  # other calls are not to wait for a long batch
         return pb.BatchValidateTurnsResponse(turns=answers).SerializeToString()
 
@@ -61,15 +64,38 @@ class ValidationServicer:
         self, requests: AsyncIterator[pb.StreamValidateTurnsRequest]
     ) -> AsyncIterator[bytes]:
         """StreamValidateTurns."""
+        with self._ended_by_stopping():
+            async for answer in self._answers(requests):
+                yield answer
+
+    async def _answers(self, requests: AsyncIterator[pb.StreamValidateTurnsRequest]) -> AsyncIterator[bytes]:
         rules = Ruleset()
         async for request in requests:
-            if self._stopping.is_set():
-                raise ShuttingDown
             if request.turn.HasField("ruleset"):
-                rules = codec.ruleset(request.turn.ruleset)
+                rules = codec.ruleset(request.turn.ruleset, "turn.")
             correlation_id = codec.correlation_id(request.correlation_id)
             answer = _judged(request.turn, rules, "turn.")
             yield pb.StreamValidateTurnsResponse(turn=answer, correlation_id=correlation_id).SerializeToString()
+
+    @contextlib.contextmanager
+    def _ended_by_stopping(self) -> Iterator[None]:
+        """Around a stream, which may wait for its client forever: `end_streams` ends it with ShuttingDown."""
+        task = asyncio.current_task()
+        assert task is not None, "a handler runs in a task"  # noqa: S101 - for the type
+        self._streams.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self._stopping.is_set():
+                raise ShuttingDown from None
+            raise
+        finally:
+            self._streams.discard(task)
+
+    def end_streams(self) -> None:
+        """Ends the open streams of a server that stops; what was not answered is to be sent to another."""
+        for task in self._streams:
+            task.cancel()
 
     async def score_round(self, request: pb.ScoreRoundRequest, _context: Context) -> bytes:
         """ScoreRound."""
