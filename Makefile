@@ -29,8 +29,8 @@ run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
 demo: $(STAMP) ## Play a four-player round over gRPC, against the running service or one it starts
 	@$(BIN)/python clients/python/examples/demo.py
 
-test: $(STAMP) ## Run all tests
-	@$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
+test: $(STAMP) ## Run all tests, or those of ARGS="tests/conformance -k RUN"
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(or $(ARGS),--cov --cov-report=term)
 
 soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n)
 	@$(BIN)/python tests/engine/soak.py $(or $(GAMES),10000)
