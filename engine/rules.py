@@ -243,15 +243,18 @@ def the_table_stays_until_the_initial_meld(play: Play) -> Iterator[Violation]:
 
 
 def _joker_left(meld: Meld, play: Play) -> bool:
-    """Whether a changed meld lost a joker: one of its jokers remains in no new meld (docs/rules.md, Retrieval)."""
-    return not all(any(_remains(faces, meld, new) for new in play.new_melds) for faces in meld.joker_faces)
+    """Whether a changed meld lost a joker: not all of its jokers remain in new melds (docs/rules.md, Retrieval)."""
+    return any(_remaining(faces, meld, play) < meld.joker_faces.count(faces) for faces in meld.joker_faces)
 
 
-def _remains(faces: tuple[Tile, ...], old: Meld, new: Meld) -> bool:
-    """Whether a joker of a meld remains in another: the kind is the same, they share a second tile, its role holds."""
-    shared = Counter(old.tiles) & Counter(new.tiles)
-    holds = any(set(new_faces) <= set(faces) for new_faces in new.joker_faces)
-    return new.kind is old.kind and shared.total() > 1 and holds
+def _remaining(faces: tuple[Tile, ...], old: Meld, play: Play) -> int:
+    """How many jokers of a role remain: in new melds of the same kind that share a second tile and keep the role."""
+    return sum(
+        set(new_faces) <= set(faces)
+        for new in play.new_melds
+        if new.kind is old.kind and (Counter(old.tiles) & Counter(new.tiles)).total() > 1
+        for new_faces in new.joker_faces
+    )
 
 
 def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
