@@ -622,6 +622,17 @@ def test_a_resigned_player_may_not_act(action: Action) -> None:
 # Histories
 
 
+def test_a_game_is_the_replay_of_its_history() -> None:
+    changes = [create(SABRA)]
+    for action in (Join("Ada"), Join("Ben"), Leave(1), Join("Cleo"), StartGame(1, SHUFFLE)):
+        changes.append(do(changes[-1].game, action))
+    drawer = is_a(changes[-1].game.phase, Playing).round.turn.seat
+    changes.append(do(changes[-1].game, DrawTile(drawer)))
+    changes.append(do(changes[-1].game, Resign(drawer)))
+    for count in range(1, len(changes) + 1):
+        assert replay(change.events for change in changes[:count]) == changes[count - 1].game
+
+
 def test_a_change_without_events_is_the_callers_fault() -> None:
     with pytest.raises(ValueError, match="a change has at least one event"):
         advance(None, ())
