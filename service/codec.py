@@ -241,9 +241,19 @@ def encode_violation(violation: Violation) -> meld_pb2.Violation:
 # Rulesets
 
 
-def ruleset(message: ruleset_pb2.Ruleset) -> Ruleset:
-    """The rules of a request, unset options as in the preset. Raises InvalidRequest, UnsupportedVariant."""
-    return _ruleset(message.SerializeToString(deterministic=True))
+def ruleset(message: ruleset_pb2.Ruleset, prefix: str = "") -> Ruleset:
+    """The rules of a request, unset options as in the preset. Raises InvalidRequest, UnsupportedVariant.
+
+    Args:
+        message: The rules.
+        prefix: What faults put before `ruleset`, with a dot at the end, if it is part of a larger message.
+    """
+    try:
+        return _ruleset(message.SerializeToString(deterministic=True))
+    except InvalidRequest as error:
+        raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
+    except UnsupportedVariant as error:
+        raise UnsupportedVariant(prefix + error.field, error.value) from None
 
 
 @lru_cache(maxsize=256)

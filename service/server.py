@@ -51,6 +51,14 @@ class AddressInUseError(Exception):
     """An address cannot be listened on; the message names the variable."""
 
 
+class _Health(health.aio.HealthServicer):  # type: ignore[misc]  # grpcio's is untyped
+    """Health with the RPC that grpcio's asynchronous servicer lacks."""
+
+    async def List(self, _request: object, _context: object) -> health_pb2.HealthListResponse:  # noqa: N802 - the RPC
+        statuses = {name: health_pb2.HealthCheckResponse(status=status) for name, status in self._server_status.items()}
+        return health_pb2.HealthListResponse(statuses=statuses)
+
+
 class Server:
     """A server on a store.
 
@@ -75,7 +83,7 @@ class Server:
             self._validation.service(),
         )
         self._boundary = Boundary(self.metrics, self._stopping)
-        self._health = health.aio.HealthServicer()
+        self._health = _Health()
         self._server = self._build()
         self._tasks: list[asyncio.Task[None]] = []
         self.port = 0

@@ -67,8 +67,9 @@ class GameServicer:
         sight = await self._games.get_game(codec.game_id(request.game_id), caller(context))
         return pb.GetGameResponse(game=codec.encode_game(sight)).SerializeToString()
 
-    async def list_games(self, request: pb.ListGamesRequest, _context: Context) -> bytes:
-        """ListGames."""
+    async def list_games(self, request: pb.ListGamesRequest, context: Context) -> bytes:
+        """ListGames. Whoever calls sees the same, but a malformed token is refused as everywhere."""
+        caller(context)
         state = codec.listed_state(request.state)
         size = codec.page_size(request.page_size, default=20, most=100)
         cursor = codec.page_cursor(request.page_token, _LIST_CURSOR)
