@@ -181,11 +181,12 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     Every refusal carries one google.rpc.ErrorInfo with domain `rummikub.v1`; its `reason` is a name of this enum without
     the prefix ERROR_REASON_, its `metadata` has the keys documented here. Where fields are at fault a google.rpc.BadRequest
     names them. "Violation" marks the breaches of the rules: ValidationService answers OK and lists them; TurnService refuses the
-    turn with FAILED_PRECONDITION, ErrorInfo naming the first and google.rpc.PreconditionFailure listing all (16 at most).
-    Violations are always listed in the order of this enum's rules: tiles, melds from left to right, initial meld.
+    turn with FAILED_PRECONDITION, ErrorInfo naming the first, with `violations`, their number, beside the keys documented
+    here, and google.rpc.PreconditionFailure listing all (16 at most). Violations are always listed in the order of this
+    enum's rules: tiles, melds from left to right, initial meld. UNAVAILABLE comes with a google.rpc.RetryInfo.
 
-    Two refusals are the transport's own and carry no ErrorInfo: RESOURCE_EXHAUSTED for a message over the size limit, and
-    UNIMPLEMENTED for an RPC that does not exist.
+    Two refusals are the transport's own and carry no ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the size
+    limit, and UNIMPLEMENTED for an RPC that does not exist.
     """
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0

@@ -138,7 +138,7 @@ class Turn(_message.Message):
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
         """When it ends, by the store's clock. Unset without a time limit. An action that arrives later is refused with
-        TURN_TIMED_OUT.
+        TURN_TIMED_OUT, or with STALE_STATE where the time-out has been applied before.
         """
 
     def __init__(

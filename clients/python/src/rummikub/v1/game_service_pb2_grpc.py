@@ -35,8 +35,8 @@ class GameServiceStub:
     request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN); every RPC with a game_id NOT_FOUND
-    (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
     def __init__(self, channel):
@@ -107,8 +107,8 @@ class GameServiceServicer:
     request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN); every RPC with a game_id NOT_FOUND
-    (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
     def CreateGame(self, request, context):
@@ -268,8 +268,8 @@ class GameService:
     request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN); every RPC with a game_id NOT_FOUND
-    (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
     @staticmethod

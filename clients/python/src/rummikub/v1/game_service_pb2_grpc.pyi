@@ -36,8 +36,8 @@ class GameServiceStub:
     request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN); every RPC with a game_id NOT_FOUND
-    (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
     @_typing.overload
@@ -100,8 +100,8 @@ class GameServiceAsyncStub(GameServiceStub):
     request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN); every RPC with a game_id NOT_FOUND
-    (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -160,8 +160,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN); every RPC with a game_id NOT_FOUND
-    (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
     @_abc_1.abstractmethod

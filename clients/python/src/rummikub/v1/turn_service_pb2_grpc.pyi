@@ -40,8 +40,8 @@ class TurnServiceStub:
     game; the deadline; whose turn it is; the rules. A turn after its deadline has its time-out applied, once.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with the
-    subject `play.table[i]`).
+    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with
+    the subject `play.table` or, where one meld is at fault, `play.table[i]`).
     """
 
 @_typing.type_check_only
@@ -56,8 +56,8 @@ class TurnServiceAsyncStub(TurnServiceStub):
     game; the deadline; whose turn it is; the rules. A turn after its deadline has its time-out applied, once.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with the
-    subject `play.table[i]`).
+    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with
+    the subject `play.table` or, where one meld is at fault, `play.table[i]`).
     """
 
 class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -75,8 +75,8 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         game; the deadline; whose turn it is; the rules. A turn after its deadline has its time-out applied, once.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-        PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with the
-        subject `play.table[i]`).
+        PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with
+        the subject `play.table` or, where one meld is at fault, `play.table[i]`).
         """
 
 def add_TurnServiceServicer_to_server(servicer: TurnServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

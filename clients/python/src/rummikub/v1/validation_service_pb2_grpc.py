@@ -29,9 +29,10 @@ class ValidationServiceStub:
     """The rules for callers who keep their own game state. Stateless: it needs no token and touches no store.
 
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
-    order. Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE,
-    TILE_UNKNOWN, POSITION_IMPOSSIBLE, OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) naming the field, and
-    UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
+    order.
+
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
     def __init__(self, channel):
@@ -76,13 +77,15 @@ class ValidationServiceServicer:
     """The rules for callers who keep their own game state. Stateless: it needs no token and touches no store.
 
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
-    order. Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE,
-    TILE_UNKNOWN, POSITION_IMPOSSIBLE, OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) naming the field, and
-    UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
+    order.
+
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
     def ValidateMelds(self, request, context):
         """Reads melds: kind, points, what jokers stand for, or why they are none.
+        Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -90,6 +93,7 @@ class ValidationServiceServicer:
 
     def ValidateTurn(self, request, context):
         """Judges a turn.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -97,6 +101,7 @@ class ValidationServiceServicer:
 
     def BatchValidateTurns(self, request, context):
         """Judges many turns in one message. One malformed turn refuses the whole batch, naming it.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -104,6 +109,7 @@ class ValidationServiceServicer:
 
     def StreamValidateTurns(self, request_iterator, context):
         """Judges turns as they come, each answered in its order. A malformed turn ends the stream.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -111,6 +117,7 @@ class ValidationServiceServicer:
 
     def ScoreRound(self, request, context):
         """Scores a finished round (R60 to R63).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -118,6 +125,7 @@ class ValidationServiceServicer:
 
     def ListRulesets(self, request, context):
         """Lists the presets, every option spelled out.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -168,9 +176,10 @@ class ValidationService:
     """The rules for callers who keep their own game state. Stateless: it needs no token and touches no store.
 
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
-    order. Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE,
-    TILE_UNKNOWN, POSITION_IMPOSSIBLE, OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) naming the field, and
-    UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
+    order.
+
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
     @staticmethod

@@ -30,9 +30,10 @@ class ValidationServiceStub:
     """The rules for callers who keep their own game state. Stateless: it needs no token and touches no store.
 
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
-    order. Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE,
-    TILE_UNKNOWN, POSITION_IMPOSSIBLE, OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) naming the field, and
-    UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
+    order.
+
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
     @_typing.overload
@@ -40,49 +41,75 @@ class ValidationServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ValidationServiceAsyncStub: ...
     ValidateMelds: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateMeldsRequest, _validation_service_pb2.ValidateMeldsResponse]
-    """Reads melds: kind, points, what jokers stand for, or why they are none."""
+    """Reads melds: kind, points, what jokers stand for, or why they are none.
+    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
+    """
     ValidateTurn: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateTurnRequest, _validation_service_pb2.ValidateTurnResponse]
-    """Judges a turn."""
+    """Judges a turn.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     BatchValidateTurns: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]
-    """Judges many turns in one message. One malformed turn refuses the whole batch, naming it."""
+    """Judges many turns in one message. One malformed turn refuses the whole batch, naming it.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     StreamValidateTurns: _grpc.StreamStreamMultiCallable[_validation_service_pb2.StreamValidateTurnsRequest, _validation_service_pb2.StreamValidateTurnsResponse]
-    """Judges turns as they come, each answered in its order. A malformed turn ends the stream."""
+    """Judges turns as they come, each answered in its order. A malformed turn ends the stream.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     ScoreRound: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ScoreRoundRequest, _validation_service_pb2.ScoreRoundResponse]
-    """Scores a finished round (R60 to R63)."""
+    """Scores a finished round (R60 to R63).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     ListRulesets: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ListRulesetsRequest, _validation_service_pb2.ListRulesetsResponse]
-    """Lists the presets, every option spelled out."""
+    """Lists the presets, every option spelled out.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    """
 
 @_typing.type_check_only
 class ValidationServiceAsyncStub(ValidationServiceStub):
     """The rules for callers who keep their own game state. Stateless: it needs no token and touches no store.
 
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
-    order. Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE,
-    TILE_UNKNOWN, POSITION_IMPOSSIBLE, OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) naming the field, and
-    UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
+    order.
+
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ValidateMelds: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateMeldsRequest, _validation_service_pb2.ValidateMeldsResponse]  # type: ignore[assignment]
-    """Reads melds: kind, points, what jokers stand for, or why they are none."""
+    """Reads melds: kind, points, what jokers stand for, or why they are none.
+    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
+    """
     ValidateTurn: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateTurnRequest, _validation_service_pb2.ValidateTurnResponse]  # type: ignore[assignment]
-    """Judges a turn."""
+    """Judges a turn.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     BatchValidateTurns: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]  # type: ignore[assignment]
-    """Judges many turns in one message. One malformed turn refuses the whole batch, naming it."""
+    """Judges many turns in one message. One malformed turn refuses the whole batch, naming it.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     StreamValidateTurns: _aio.StreamStreamMultiCallable[_validation_service_pb2.StreamValidateTurnsRequest, _validation_service_pb2.StreamValidateTurnsResponse]  # type: ignore[assignment]
-    """Judges turns as they come, each answered in its order. A malformed turn ends the stream."""
+    """Judges turns as they come, each answered in its order. A malformed turn ends the stream.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     ScoreRound: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ScoreRoundRequest, _validation_service_pb2.ScoreRoundResponse]  # type: ignore[assignment]
-    """Scores a finished round (R60 to R63)."""
+    """Scores a finished round (R60 to R63).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    """
     ListRulesets: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ListRulesetsRequest, _validation_service_pb2.ListRulesetsResponse]  # type: ignore[assignment]
-    """Lists the presets, every option spelled out."""
+    """Lists the presets, every option spelled out.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    """
 
 class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
     """The rules for callers who keep their own game state. Stateless: it needs no token and touches no store.
 
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
-    order. Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE,
-    TILE_UNKNOWN, POSITION_IMPOSSIBLE, OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) naming the field, and
-    UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
+    order.
+
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
     @_abc_1.abstractmethod
@@ -91,7 +118,9 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.ValidateMeldsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidateMeldsResponse, _abc.Awaitable[_validation_service_pb2.ValidateMeldsResponse]]:
-        """Reads melds: kind, points, what jokers stand for, or why they are none."""
+        """Reads melds: kind, points, what jokers stand for, or why they are none.
+        Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
+        """
 
     @_abc_1.abstractmethod
     def ValidateTurn(
@@ -99,7 +128,9 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.ValidateTurnRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidateTurnResponse, _abc.Awaitable[_validation_service_pb2.ValidateTurnResponse]]:
-        """Judges a turn."""
+        """Judges a turn.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
 
     @_abc_1.abstractmethod
     def BatchValidateTurns(
@@ -107,7 +138,9 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.BatchValidateTurnsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.BatchValidateTurnsResponse, _abc.Awaitable[_validation_service_pb2.BatchValidateTurnsResponse]]:
-        """Judges many turns in one message. One malformed turn refuses the whole batch, naming it."""
+        """Judges many turns in one message. One malformed turn refuses the whole batch, naming it.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
 
     @_abc_1.abstractmethod
     def StreamValidateTurns(
@@ -115,7 +148,9 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_validation_service_pb2.StreamValidateTurnsRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_validation_service_pb2.StreamValidateTurnsResponse], _abc.AsyncIterator[_validation_service_pb2.StreamValidateTurnsResponse]]:
-        """Judges turns as they come, each answered in its order. A malformed turn ends the stream."""
+        """Judges turns as they come, each answered in its order. A malformed turn ends the stream.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
 
     @_abc_1.abstractmethod
     def ScoreRound(
@@ -123,7 +158,9 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.ScoreRoundRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ScoreRoundResponse, _abc.Awaitable[_validation_service_pb2.ScoreRoundResponse]]:
-        """Scores a finished round (R60 to R63)."""
+        """Scores a finished round (R60 to R63).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        """
 
     @_abc_1.abstractmethod
     def ListRulesets(
@@ -131,6 +168,8 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.ListRulesetsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ListRulesetsResponse, _abc.Awaitable[_validation_service_pb2.ListRulesetsResponse]]:
-        """Lists the presets, every option spelled out."""
+        """Lists the presets, every option spelled out.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        """
 
 def add_ValidationServiceServicer_to_server(servicer: ValidationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
