@@ -276,6 +276,17 @@ def test_the_rack_alone_does_not_make_an_initial_meld_of_table_tiles() -> None:
     ]
 
 
+def test_a_rack_makes_a_meld_once_of_each_of_its_tiles() -> None:
+    text = "[R10 R11 R12 R13] | [B13 K13 O13] + {R10 R11 R12} -> [R10 R11 R12] | [R10 R11 R12] | [R13 B13 K13 O13] ; {}"
+    violations = judge_text(text, THRESHOLD_50).violations
+    assert [v.reason.name for v in violations] == [
+        "INITIAL_MELD_TABLE_MODIFIED",
+        "INITIAL_MELD_TABLE_MODIFIED",
+        "INITIAL_MELD_BELOW_THRESHOLD",
+    ]
+    assert violations[-1].metadata == below(33, 50)
+
+
 def test_a_meld_sent_again_without_its_kind_keeps_it() -> None:
     judgement = judge_text("group[J R5 J] + *{R1 R2 R3} -> [J R5 J] | [R1 R2 R3] ; {}", EXPLICIT)
     assert judgement.violations == ()
