@@ -143,13 +143,11 @@ class _Call:
 
     def stream_stream(self, behavior: Callable[[Any, Context], Any]) -> Callable[[AsyncIterator[bytes], Context], Any]:
         async def handle(stream: AsyncIterator[bytes], context: Context) -> AsyncIterator[Any]:
-            requests = (self._decoded(data) async for data in stream)
-            async with (
-                _Observed(self._boundary, self._method, context),
-                aclosing(behavior(requests, context)) as answers,
-            ):
-                async for answer in answers:
-                    yield answer
+            async with _Observed(self._boundary, self._method, context):
+                requests = (self._decoded(data) async for data in stream)  # grpcio warns where nobody reads it
+                async with aclosing(behavior(requests, context)) as answers:
+                    async for answer in answers:
+                        yield answer
 
         return handle
 
