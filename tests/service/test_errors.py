@@ -1,0 +1,1007 @@
+"""Errors that a client can rely on: each documented one occurs, with the code and the details that the contract states.
+
+What is documented is read from the comments in proto/: the code and the metadata of each ErrorReason, and the reasons
+that each RPC names. A case prepares the ground and says what to send; cases are keyed by RPC and reason, and tests
+below see to it that every documented pair has one.
+"""
+
+import asyncio
+import re
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+import redis
+from google.protobuf import message_factory
+from google.protobuf.descriptor import Descriptor, MethodDescriptor
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2
+
+from conformance_cases import Faces, MeldText, Options, TurnCase, load, option_value_name, tile_name
+from engine.events import GameCreated
+from engine.game import Finished, Game, Phase, Player, Playing, Rack, Round, RoundOver, Turn
+from engine.melds import Meld
+from engine.ruleset import SABRA, MatchEnd, Ruleset
+from engine.tiles import Tile, in_order, tile_set, without
+from harness import (
+    HISTORY,
+    ROOT,
+    Client,
+    FakeClock,
+    GameAtHand,
+    RedisServer,
+    bearer,
+    error_info,
+    field_violations,
+    memory_store,
+    new_id,
+    redis_store,
+    running_server,
+    server_settings,
+    status_details,
+)
+from rummikub.v1 import (
+    error_reason_pb2,
+    game_pb2,
+    game_service_pb2,
+    meld_pb2,
+    ruleset_pb2,
+    tile_pb2,
+    turn_service_pb2,
+    validation_service_pb2,
+)
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service import codec
+from service.identity import digest
+from service.settings import Settings
+from service.storage.base import NO_ETAG, Commit, GameStore, Loaded, Record, SeatToken, lineage
+from service.storage.memory import MemoryStore
+from service.storage.snapshot import encode_change
+
+INSIDE = "what nobody outside may read"
+FOREVER_SECONDS = 3600.0
+UNKNOWN_GAME = "0" * 32
+HELD_GAME = "f" * 32
+OTHER_ETAG = "0" * 32
+METADATA_LIMIT = 8192
+"""What gRPC clients take by default."""
+STRANGER = "s" * 43
+TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+
+Metadata = tuple[tuple[str, str], ...]
+
+# What is documented
+
+
+@dataclass(frozen=True)
+class Documented:
+    """What error_reason.proto says of a reason."""
+
+    code: str
+    violation: bool
+    metadata: frozenset[str]
+    names_fields: bool
+
+
+def declarations(file: str) -> Iterator[tuple[str, str]]:
+    """Each declaration of a proto file that has a comment, with that comment as one line."""
+    comment: list[str] = []
+    for line in (ROOT / "proto" / "rummikub" / "v1" / file).read_text(encoding="utf-8").splitlines():
+        text = line.strip()
+        if text.startswith("//"):
+            comment.append(text.removeprefix("//").strip())
+            continue
+        if comment and text:
+            yield text, " ".join(comment)
+        comment = []
+
+
+@cache
+def documented_reasons() -> dict[str, Documented]:
+    found = {}
+    for declaration, comment in declarations("error_reason.proto"):
+        name = re.match(r"ERROR_REASON_(\w+) = [1-9]", declaration)
+        if not name:
+            continue
+        code = comment.partition(".")[0].split()[0]
+        keys = comment.partition("Metadata: ")[2]
+        violation = "violation" in comment.lower().partition(". ")[0]
+        found[name[1]] = Documented(
+            code="FAILED_PRECONDITION" if code == "Violation" else code,
+            violation=violation,
+            metadata=frozenset(re.findall(r"`(\w+)`", keys)),
+            names_fields="BadRequest names" in comment,
+        )
+    return found
+
+
+VIOLATIONS = [name for name, reason in documented_reasons().items() if reason.violation]
+SERVICES = {
+    "game_service.proto": game_service_pb2.DESCRIPTOR.services_by_name["GameService"],
+    "turn_service.proto": turn_service_pb2.DESCRIPTOR.services_by_name["TurnService"],
+    "validation_service.proto": validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
+}
+RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES.values() for rpc in service.methods}
+
+
+def listed(comment: str) -> set[tuple[str, str]]:
+    """The codes and reasons of `CODE (REASON, REASON)`; "every violation" stands for all of them."""
+    pairs = set()
+    for code, reasons in re.findall(r"([A-Z_]{5,}) \(([^()]*)\)", comment):
+        pairs |= {(code, reason) for reason in re.findall(r"[A-Z_]{5,}", reasons)}
+        if "every violation" in reasons:
+            pairs |= {(code, reason) for reason in VIOLATIONS}
+    return pairs
+
+
+def has_field(message: Descriptor, name: str) -> bool:
+    """Whether a request has a field, or the turn in it."""
+    return name in message.fields_by_name or any(
+        field.name == "turn" and field.message_type and name in field.message_type.fields_by_name
+        for field in message.fields
+    )
+
+
+def general(comment: str, rpc: MethodDescriptor) -> set[tuple[str, str]]:
+    """What a service's comment says of "every RPC", or of "every RPC with a" field that this one has."""
+    pairs = set()
+    for field, clause in re.findall(r"[Ee]very RPC (?:with an? (\w+) |may answer )(.*?)(?=[;.])", comment):
+        if not field or has_field(rpc.input_type, field):
+            pairs |= listed(clause)
+    return pairs
+
+
+@cache
+def documented_errors() -> dict[str, set[tuple[str, str]]]:
+    """The codes and reasons that each RPC may answer with."""
+    comments = {file: dict(declarations(file)) for file in SERVICES}
+    found = {}
+    for file, service in SERVICES.items():
+        of_all = comments[file][f"service {service.name} {{"]
+        if "as in GameService" in of_all:
+            of_all = comments["game_service.proto"]["service GameService {"]
+        for rpc in service.methods:
+            own = next(text for declared, text in comments[file].items() if declared.startswith(f"rpc {rpc.name}("))
+            found[rpc.name] = general(of_all, rpc) | listed(own.partition("Errors:")[2])
+    return found
+
+
+# Servers in every state that a case needs
+
+
+class FaultyStore(MemoryStore):
+    """A store in memory that comes to fail with an error that nobody foresaw."""
+
+    is_faulty = False
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        if self.is_faulty:
+            raise RuntimeError(INSIDE)
+        return await super().load(game_id, request_key)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A server on a store, and a started game of two on it with the request that created it."""
+
+    client: Client
+    store: GameStore
+    clock: FakeClock
+    creation: gs.CreateGameRequest
+    game: GameAtHand
+
+
+async def staged(client: Client, store: GameStore, clock: FakeClock) -> Stage:
+    creation = gs.CreateGameRequest(request_id=new_id())
+    game = GameAtHand(client, (await client.games.CreateGame(creation)).game.game_id)
+    await game.join("Ada")
+    await game.join("Ben")
+    await game.start()
+    return Stage(client, store, clock, creation, game)
+
+
+def settings(**changes: object) -> Settings:
+    """Nothing happens by itself: no sweep but the first."""
+    return server_settings(sweep_seconds=FOREVER_SECONDS, **changes)
+
+
+@asynccontextmanager
+async def usual(_redis_url: str) -> AsyncIterator[Stage]:
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings()) as (_, client):
+        yield await staged(client, store, clock)
+
+
+@asynccontextmanager
+async def forgetful(_redis_url: str) -> AsyncIterator[Stage]:
+    """The store keeps the last two changes of a game."""
+    clock = FakeClock()
+    store = memory_store(clock, history=2)
+    async with running_server(store, settings()) as (_, client):
+        yield await staged(client, store, clock)
+
+
+@asynccontextmanager
+async def faulty(_redis_url: str) -> AsyncIterator[Stage]:
+    """The store raises what nobody foresaw."""
+    clock = FakeClock()
+    store = FaultyStore(HISTORY, clock)
+    async with running_server(store, settings()) as (_, client):
+        stage = await staged(client, store, clock)
+        store.is_faulty = True
+        yield stage
+
+
+@asynccontextmanager
+async def store_away(_redis_url: str) -> AsyncIterator[Stage]:
+    """The store has stopped while the server serves."""
+    clock, away = FakeClock(), RedisServer()
+    away.start()
+    store = redis_store(away.url, clock)
+    try:
+        async with running_server(store, settings()) as (_, client):
+            stage = await staged(client, store, clock)
+            away.stop()
+            yield stage
+    finally:
+        await store.close()
+        away.close()
+
+
+@asynccontextmanager
+async def newer_format(redis_url: str) -> AsyncIterator[Stage]:
+    """A newer server has stored the game."""
+    clock = FakeClock()
+    store = redis_store(redis_url, clock)
+    with redis.Redis.from_url(redis_url) as keys:
+        keys.flushdb()
+        async with running_server(store, settings()) as (_, client):
+            stage = await staged(client, store, clock)
+            keys.hset(f"rummikub:{{{stage.game.game_id}}}:game", "snapshot", b'{"format":2}')
+            yield stage
+    await store.close()
+
+
+class HeldStore(MemoryStore):
+    """A store in memory that does not answer for one game before it is told to."""
+
+    def __init__(self, history: int, clock: FakeClock) -> None:
+        super().__init__(history, clock)
+        self.asked, self.released = asyncio.Event(), asyncio.Event()
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        if game_id == HELD_GAME:
+            self.asked.set()
+            await self.released.wait()
+        return await super().load(game_id, request_key)
+
+
+@asynccontextmanager
+async def stopping(_redis_url: str) -> AsyncIterator[Stage]:
+    """The server stops, but a call is under way, for which it waits."""
+    clock = FakeClock()
+    store = HeldStore(HISTORY, clock)
+    async with running_server(store, settings(drain_seconds=FOREVER_SECONDS)) as (server, client):
+        stage = await staged(client, store, clock)
+        under_way = client.games.GetGame(gs.GetGameRequest(game_id=HELD_GAME))
+        updates = aiter(client.games.WatchGame(gs.WatchGameRequest(game_id=stage.game.game_id)))
+        assert (await anext(updates)).HasField("snapshot")
+        await store.asked.wait()
+        stop = asyncio.create_task(server.stop())
+        assert (await anext(updates)).HasField("closing")
+        yield stage
+        store.released.set()
+        assert await under_way.code() is grpc.StatusCode.NOT_FOUND
+        await stop
+
+
+Staging = Callable[[str], AbstractAsyncContextManager[Stage]]
+
+
+class Stages:
+    """Each stage, set up when a case first asks for it."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._redis_url = redis_url
+        self._open = AsyncExitStack()
+        self._stages: dict[Staging, Stage] = {}
+
+    async def at(self, staging: Staging) -> Stage:
+        if staging not in self._stages:
+            self._stages[staging] = await self._open.enter_async_context(staging(self._redis_url))
+        return self._stages[staging]
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stages(redis_url: str) -> AsyncIterator[Stages]:
+    stages = Stages(redis_url)
+    yield stages
+    await stages.close()
+
+
+# Positions
+
+
+async def put(stage: Stage, game: Game) -> GameAtHand:
+    """A game as it is given, in the store of a stage."""
+    at_hand = GameAtHand(stage.client, uuid.uuid4().hex)
+    at_hand.tokens |= {player.seat: f"{player.seat}" * 43 for player in game.players}
+    tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in game.players)
+    now_ms = stage.clock()
+    change = encode_change(game.revision, now_ms, bytes(16), (GameCreated(game.ruleset),))
+    record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms)
+    await stage.store.commit(Commit(NO_ETAG, record, change))
+    return at_hand
+
+
+def a_round(
+    table: tuple[Meld, ...] = (), rack: tuple[Tile, ...] = (), rules: Ruleset = SABRA, *, has_melded: bool = True
+) -> Round:
+    """A round of two in which seat 1 has the turn; what it does not hold is on the other rack and in the pool."""
+    rest = without(tile_set(rules.geometry_jokers), [*rack, *(t for meld in table for t in meld.tiles)])
+    racks = (Rack(1, in_order(rack), has_melded), Rack(2, rest[:14], has_melded=True))
+    return Round(1, 1, table, racks, rest[14:], Turn(1, None))
+
+
+def a_game(phase: Phase, rules: Ruleset = SABRA, resigned: frozenset[int] = frozenset()) -> Game:
+    """A game of two as far as a phase."""
+    players = tuple(Player(seat, name, resigned=seat in resigned) for seat, name in enumerate(("Ada", "Ben"), 1))
+    return Game(rules, 1, players, phase)
+
+
+# Turns of the conformance cases
+
+
+def ruleset_of(options: Options) -> ruleset_pb2.Ruleset:
+    message = ruleset_pb2.Ruleset()
+    for option, value in options.items():
+        enum = ruleset_pb2.Ruleset.DESCRIPTOR.fields_by_name[option].enum_type
+        number = enum.values_by_name[option_value_name(option, str(value))].number if enum else value
+        setattr(message, option, number)
+    return message
+
+
+def tiles_of(faces: Faces) -> list[tile_pb2.Tile.ValueType]:
+    return [tile_pb2.Tile.Value(tile_name(face)) for face in faces]
+
+
+def table_of(table: Iterable[MeldText]) -> list[meld_pb2.Meld]:
+    kinds = {None: meld_pb2.MELD_KIND_UNSPECIFIED, "group": meld_pb2.MELD_KIND_GROUP, "run": meld_pb2.MELD_KIND_RUN}
+    return [meld_pb2.Meld(tiles=tiles_of(meld.tiles), kind=kinds[meld.kind]) for meld in table]
+
+
+def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
+    return vs.ValidateTurnRequest(
+        ruleset=ruleset_of(case.ruleset),
+        table_before=table_of(case.table_before),
+        table_after=table_of(case.table_after),
+        rack=tiles_of(case.rack),
+        has_melded=case.has_melded,
+    )
+
+
+async def before_turn(stage: Stage, case: TurnCase) -> GameAtHand:
+    """A running game in which seat 1 can take the turn of a case."""
+    play = codec.play(turn_to_validate(case), codec.ruleset(ruleset_of(case.ruleset)))
+    round_ = a_round(play.table_before, play.rack, play.ruleset, has_melded=play.has_melded)
+    return await put(stage, a_game(Playing(round_), play.ruleset))
+
+
+def turn_breaking(reason: str) -> TurnCase:
+    """A turn whose only violation this is."""
+    return next(case for case in load().turns if [one.reason for one in case.expect.violations] == [reason])
+
+
+# Cases
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request to send, as whom, and the fields that its refusal must name."""
+
+    request: Message | bytes
+    metadata: Metadata = ()
+    fields: Sequence[str] = ()
+
+
+Preparation = Callable[[Stage, str], Awaitable[Ask]]
+"""Prepares a stage for an RPC, and says what to send to it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something that an RPC must refuse: what to prepare on which stage, and what to send then."""
+
+    rpc: str
+    code: str
+    reason: str
+    staging: Staging
+    prepare: Preparation
+    shows: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.rpc, self.reason, self.shows.replace("_", " "))))
+
+
+CASES: list[Case] = []
+
+
+def case(reason: str, *rpcs: str, staging: Staging = usual) -> Callable[[Preparation], Preparation]:
+    """Registers a preparation as a case of each of the RPCs."""
+
+    def register(prepare: Preparation) -> Preparation:
+        code = documented_reasons()[reason].code
+        CASES.extend(Case(rpc, code, reason, staging, prepare, prepare.__name__.strip("_")) for rpc in rpcs)
+        return prepare
+
+    return register
+
+
+ON_GAMES = [rpc.name for file in ("game_service.proto", "turn_service.proto") for rpc in SERVICES[file].methods]
+WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
+MUTATING = [name for name in ON_GAMES if "request_id" in RPCS[name].input_type.fields_by_name]
+OF_A_SEAT = [name for name in MUTATING if name not in {"CreateGame", "JoinGame"}]
+JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
+WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
+
+
+def message(rpc: str, **fields: object) -> Message:
+    """A request of an RPC."""
+    made: Message = message_factory.GetMessageClass(RPCS[rpc].input_type)(**fields)
+    return made
+
+
+def usual_request(rpc: str, stage: Stage) -> Message:
+    """A request in which nothing is wrong."""
+    match rpc:
+        case "CreateGame":
+            return message(rpc, request_id=stage.creation.request_id)
+        case "JoinGame":
+            return message(rpc, game_id=stage.game.game_id, name="Cleo")
+        case "ListGames":
+            return message(rpc, state=game_pb2.GAME_STATE_PLAYING)
+        case "PlayTurn":
+            return message(rpc, game_id=stage.game.game_id, expected_revision=4, draw=ts.DrawTile())
+        case _ if rpc in WITH_GAME_ID:
+            return message(rpc, game_id=stage.game.game_id)
+        case _:
+            return message(rpc)
+
+
+def on_game(rpc: str, stage: Stage, game: GameAtHand, revision: int = 1) -> Message:
+    """A usual request on another game than the stage's, or another revision of it."""
+    request = usual_request(rpc, stage)
+    changes: dict[str, object] = {"game_id": game.game_id}
+    if rpc == "PlayTurn":
+        changes["expected_revision"] = revision
+    request.MergeFrom(message(rpc, **changes))
+    return request
+
+
+def as_anyone(rpc: str, game: GameAtHand) -> Metadata:
+    """The metadata of seat 1 where a seat is needed."""
+    return game.as_seat(1) if rpc in OF_A_SEAT else ()
+
+
+@case("MALFORMED_REQUEST", *RPCS)
+async def _(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(b"\xff")
+
+
+INVALID_FIELDS: dict[str, tuple[str, object]] = {
+    "CreateGame": ("request_id", "short"),
+    "ListGames": ("page_size", 101),
+    "ListRulesets": ("page_token", "?"),
+    "ValidateTurn": ("rack", [1] * 129),
+    "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest()] * 1001),
+    "StreamValidateTurns": ("correlation_id", "x" * 65),
+    "ScoreRound": ("racks", [vs.RackToScore(seat=1)]),
+    **dict.fromkeys(WITH_GAME_ID, ("game_id", "no id")),
+}
+
+
+@case("FIELD_INVALID", *INVALID_FIELDS)
+async def _(stage: Stage, rpc: str) -> Ask:
+    field, value = INVALID_FIELDS[rpc]
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, **{field: value}))
+    return Ask(request, as_anyone(rpc, stage.game), [field])
+
+
+@case("AUTHORIZATION_MALFORMED", *ON_GAMES)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
+
+
+@case("STORE_UNAVAILABLE", *ON_GAMES, staging=store_away)
+@case("STORED_FORMAT_UNKNOWN", *ON_GAMES, staging=newer_format)
+@case("INTERNAL", *(rpc for rpc in ON_GAMES if rpc != "ListGames"), staging=faulty)
+@case("SHUTTING_DOWN", *RPCS, staging=stopping)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+
+
+@case("GAME_NOT_FOUND", *WITH_GAME_ID)
+async def _unknown_game(stage: Stage, rpc: str) -> Ask:
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, game_id=UNKNOWN_GAME))
+    return Ask(request, as_anyone(rpc, stage.game))
+
+
+@case("GAME_NOT_FOUND", *WITH_GAME_ID)
+async def _unknown_token(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), bearer(STRANGER))
+
+
+@case("NOT_A_PLAYER", *OF_A_SEAT)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage))
+
+
+RULESETS = {
+    "OPTION_UNKNOWN": (ruleset_pb2.Ruleset(run_wrap=99), ["ruleset.run_wrap"]),  # type: ignore[arg-type]  # unknown
+    "OPTION_VALUE_INVALID": (ruleset_pb2.Ruleset(geometry_jokers=3), ["ruleset.geometry_jokers"]),
+    "OPTIONS_CONFLICT": (
+        ruleset_pb2.Ruleset(players_min=4, players_max=3),
+        ["ruleset.players_min", "ruleset.players_max"],
+    ),
+    "VARIANT_NOT_SUPPORTED": (ruleset_pb2.Ruleset(run_wrap=ruleset_pb2.RUN_WRAP_CYCLIC), []),
+}
+
+
+def with_ruleset(reason: str) -> Preparation:
+    rules, fields = RULESETS[reason]
+
+    async def prepare(_stage: Stage, rpc: str) -> Ask:
+        if rpc == "StreamValidateTurns":
+            turn = vs.ValidateTurnRequest(ruleset=rules)
+            return Ask(vs.StreamValidateTurnsRequest(turn=turn), fields=[f"turn.{field}" for field in fields])
+        return Ask(message(rpc, ruleset=rules), fields=fields)
+
+    prepare.__name__ = "ruleset"
+    return prepare
+
+
+for _reason in RULESETS:
+    case(_reason, "CreateGame", *WITH_RULESET)(with_ruleset(_reason))
+
+
+@case("OPTION_UNKNOWN", "CreateGame", "ValidateMelds", "ScoreRound", "ValidateTurn", "BatchValidateTurns")
+async def _unknown_option(_stage: Stage, rpc: str) -> Ask:
+    rules = ruleset_pb2.Ruleset.FromString(b"\xf8\x3f\x01")  # field 1023
+    return Ask(message(rpc, ruleset=rules), fields=["ruleset"])
+
+
+def turn_message(rpc: str, turn: vs.ValidateTurnRequest) -> tuple[Message, str]:
+    """A request that holds a turn, and what its fields are called there."""
+    match rpc:
+        case "ValidateTurn":
+            return turn, ""
+        case "BatchValidateTurns":
+            return vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(), turn]), "turns[1]."
+        case _:
+            return vs.StreamValidateTurnsRequest(turn=turn), "turn."
+
+
+TOO_LONG = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_1] * 33)
+NO_SUCH_TILE = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_1, 54])  # type: ignore[list-item]  # not a tile
+NO_SUCH_KIND = meld_pb2.Meld(kind=3)  # type: ignore[arg-type]  # not a kind
+MALFORMED_TABLES = {
+    "MALFORMED_SET": [
+        ("{}[0].tiles", [TOO_LONG]),
+        ("{}[1].kind", [meld_pb2.Meld(), NO_SUCH_KIND]),
+    ],
+    "MALFORMED_TABLE": [("{}", [meld_pb2.Meld()] * 129)],
+    "TILE_UNKNOWN": [("{}[0].tiles[1]", [NO_SUCH_TILE])],
+}
+
+
+def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
+    async def prepare(stage: Stage, rpc: str) -> Ask:
+        match rpc:
+            case "ValidateMelds":
+                return Ask(vs.ValidateMeldsRequest(melds=table), fields=[place.format("melds")])
+            case "PlayTurn":
+                request = usual_request(rpc, stage)
+                request.MergeFrom(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)))
+                return Ask(request, stage.game.as_seat(1), [place.format("play.table")])
+            case _:
+                request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_after=table))
+                return Ask(request, fields=[prefix + place.format("table_after")])
+
+    prepare.__name__ = place.format("table")
+    return prepare
+
+
+for _reason, _tables in MALFORMED_TABLES.items():
+    for _place, _table in _tables:
+        case(_reason, "ValidateMelds", "PlayTurn", *JUDGING)(with_table(_place, _table))
+
+
+@case("MALFORMED_TABLE", *JUDGING)
+async def _table_before(_stage: Stage, rpc: str) -> Ask:
+    no_meld = table_of([MeldText(("R1", "R2", "R4"))])
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_before=no_meld))
+    return Ask(request, fields=[f"{prefix}table_before[0]"])
+
+
+@case("TILE_UNKNOWN", "ScoreRound", *JUDGING)
+async def _rack(_stage: Stage, rpc: str) -> Ask:
+    unknown = [54]
+    if rpc == "ScoreRound":
+        racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=unknown)]  # type: ignore[arg-type]  # not a tile
+        return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks[1].rack[0]"])
+    turn = vs.ValidateTurnRequest(rack=unknown)  # type: ignore[arg-type]  # not a tile
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}rack[0]"])
+
+
+@case("POSITION_IMPOSSIBLE", "ScoreRound", *JUDGING)
+async def _a_face_too_often(_stage: Stage, rpc: str) -> Ask:
+    if rpc == "ScoreRound":
+        racks = [vs.RackToScore(seat=seat, rack=tiles_of(("R1", "R1"))) for seat in (1, 2)]
+        return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks"])
+    table = table_of([MeldText(("R1", "B1", "K1"))])
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_before=table, rack=tiles_of(("R1", "R1"))))
+    return Ask(request, fields=[f"{prefix}rack"])
+
+
+@case("POSITION_IMPOSSIBLE", "ScoreRound")
+async def _two_empty_racks(_stage: Stage, _rpc: str) -> Ask:
+    racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2)]
+    return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks[1].rack"])
+
+
+@case("DUPLICATE_REQUEST", "CreateGame")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    changed = ruleset_pb2.Ruleset(players_max=3)
+    return Ask(gs.CreateGameRequest(ruleset=changed, request_id=stage.creation.request_id))
+
+
+@case("DUPLICATE_REQUEST", "JoinGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=0, start=False)
+    request = gs.JoinGameRequest(game_id=game.game_id, name="Ada", request_id=new_id())
+    await stage.client.games.JoinGame(request)
+    return Ask(message(rpc, game_id=game.game_id, name="Ben", request_id=request.request_id))
+
+
+@case("DUPLICATE_REQUEST", *OF_A_SEAT)
+async def _used_for_another_rpc(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=3)
+    used = new_id()
+    if rpc == "ResignGame":
+        turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=5, request_id=used, draw=ts.DrawTile())
+        seat = (await game.see()).turn.seat
+        await stage.client.turns.PlayTurn(turn, metadata=game.as_seat(seat))
+    else:
+        seat = 1
+        resigning = gs.ResignGameRequest(game_id=game.game_id, request_id=used)
+        await stage.client.games.ResignGame(resigning, metadata=game.as_seat(seat))
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, game_id=game.game_id, request_id=used))
+    return Ask(request, game.as_seat(seat))
+
+
+@case("PLAYER_ALREADY_JOINED", "JoinGame")
+async def _name_taken(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    return Ask(message(rpc, game_id=game.game_id, name="player 1"))
+
+
+@case("PLAYER_ALREADY_JOINED", "JoinGame")
+async def _with_a_seats_token(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    return Ask(message(rpc, game_id=game.game_id, name="Ben"), game.as_seat(1))
+
+
+@case("GAME_FULL", "JoinGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=4, start=False)
+    return Ask(message(rpc, game_id=game.game_id, name="a fifth"))
+
+
+@case("TOO_FEW_PLAYERS", "StartGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    return Ask(message(rpc, game_id=game.game_id), game.as_seat(1))
+
+
+@case("GAME_ALREADY_STARTED", "JoinGame", "LeaveGame", "StartGame")
+@case("ROUND_IN_PROGRESS", "StartNextRound")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+
+
+@case("GAME_NOT_STARTED", "ResignGame", "StartNextRound", "PlayTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=2, start=False)
+    return Ask(on_game(rpc, stage, game, revision=3), game.as_seat(1))
+
+
+@case("GAME_OVER", "ResignGame", "StartNextRound", "PlayTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Finished(a_round(), winners=(1,))))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("ROUND_OVER", "PlayTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(RoundOver(a_round()), TWO_ROUNDS))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("PLAYER_RESIGNED", "ResignGame", "PlayTurn")
+async def _while_others_play(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=3)
+    await stage.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    return Ask(on_game(rpc, stage, game, revision=6), game.as_seat(2))
+
+
+@case("PLAYER_RESIGNED", "ResignGame", "StartNextRound")
+async def _between_rounds(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(RoundOver(a_round()), TWO_ROUNDS, resigned=frozenset({2})))
+    return Ask(on_game(rpc, stage, game), game.as_seat(2))
+
+
+@case("STALE_STATE", "PlayTurn")
+async def _too_old(stage: Stage, rpc: str) -> Ask:
+    return Ask(on_game(rpc, stage, stage.game, revision=3), stage.game.as_seat(1))
+
+
+@case("STALE_STATE", "PlayTurn")
+async def _yet_to_come(stage: Stage, rpc: str) -> Ask:
+    return Ask(on_game(rpc, stage, stage.game, revision=2**63 - 1), stage.game.as_seat(1))
+
+
+@case("ETAG_MISMATCH", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    turn = ts.PlayTurnRequest(game_id=stage.game.game_id, expected_revision=4, etag=OTHER_ETAG, draw=ts.DrawTile())
+    return Ask(turn, stage.game.as_seat(1))
+
+
+@case("ETAG_MISMATCH", "WatchGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=3, etag=OTHER_ETAG))
+
+
+@case("HISTORY_UNAVAILABLE", "WatchGame")
+async def _not_yet(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=5))
+
+
+@case("HISTORY_UNAVAILABLE", "WatchGame", staging=forgetful)
+async def _no_longer(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=2))
+
+
+@case("HISTORY_UNAVAILABLE", "ListTurns", staging=forgetful)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id))
+
+
+@case("NOT_YOUR_TURN", "PlayTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_round())))
+    return Ask(on_game(rpc, stage, game), game.as_seat(2))
+
+
+@case("TURN_TIMED_OUT", "PlayTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game()
+    seen = await game.see()
+    stage.clock.advance(seen.ruleset.turn_time_limit_seconds + 0.001)
+    return Ask(on_game(rpc, stage, game, seen.revision), game.as_seat(seen.turn.seat))
+
+
+@case("POOL_EMPTY", "PlayTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(replace(a_round(), pool=()))))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("PASS_NOT_ALLOWED_POOL_NOT_EMPTY", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_round())))
+    turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1)
+    getattr(turn, "pass").SetInParent()
+    return Ask(turn, game.as_seat(1))
+
+
+def with_violation(reason: str) -> Preparation:
+    async def prepare(stage: Stage, _rpc: str) -> Ask:
+        turn = turn_breaking(reason)
+        game = await before_turn(stage, turn)
+        play = ts.PlayTiles(table=table_of(turn.table_after))
+        return Ask(ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play), game.as_seat(1))
+
+    prepare.__name__ = "violation"
+    return prepare
+
+
+CASES.extend(
+    Case("PlayTurn", "FAILED_PRECONDITION", reason, usual, with_violation(reason), "violation") for reason in VIOLATIONS
+)
+
+
+# Tests
+
+
+async def refusal_of(client: Client, rpc: MethodDescriptor, ask: Ask) -> grpc.aio.AioRpcError:
+    """How an RPC refuses a request."""
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await answer_to(client, rpc, ask)
+    return refusal.value
+
+
+async def answer_to(client: Client, rpc: MethodDescriptor, ask: Ask) -> None:
+    """Waits for the first answer."""
+    data = ask.request if isinstance(ask.request, bytes) else ask.request.SerializeToString()
+    path = f"/{rpc.containing_service.full_name}/{rpc.name}"
+    if not rpc.server_streaming:
+        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(path)
+        await unary(data, metadata=ask.metadata)
+    elif rpc.client_streaming:
+        streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = client.channel.stream_stream(path)
+        await streams(iter([data]), metadata=ask.metadata).read()
+    else:
+        stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = client.channel.unary_stream(path)
+        await stream(data, metadata=ask.metadata).read()
+
+
+def details(refusal: grpc.aio.AioRpcError) -> list[Message]:
+    """The details of a refusal beside ErrorInfo."""
+    kinds = [error_details_pb2.BadRequest, error_details_pb2.PreconditionFailure, error_details_pb2.RetryInfo]
+    found = []
+    for packed in status_details(refusal).details:
+        if packed.TypeName() != "google.rpc.ErrorInfo":
+            one = next(kind() for kind in kinds if packed.Is(kind.DESCRIPTOR))
+            packed.Unpack(one)
+            found.append(one)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
+    stage = await stages.at(case.staging)
+    ask = await case.prepare(stage, case.rpc)
+    refusal = await refusal_of(stage.client, RPCS[case.rpc], ask)
+    info = error_info(refusal)
+    assert (refusal.code().name, info.reason, info.domain) == (case.code, case.reason, "rummikub.v1")
+    documented = documented_reasons()[case.reason]
+    is_violation = documented.violation and case.code == "FAILED_PRECONDITION"
+    assert documented.code == case.code or is_violation
+    assert set(info.metadata) == documented.metadata | ({"violations"} if is_violation else set())
+    assert all(info.metadata.values())
+    status = status_details(refusal)
+    assert (status.code, status.message) == (refusal.code().value[0], refusal.details())
+    assert dict(refusal.trailing_metadata() or ())["x-request-id"]
+    assert INSIDE not in str(refusal)
+    match details(refusal):
+        case []:
+            assert case.code not in {"INVALID_ARGUMENT", "UNAVAILABLE"} or case.reason == "MALFORMED_REQUEST"
+            assert not is_violation
+        case [error_details_pb2.BadRequest() as bad]:
+            assert documented.names_fields
+            assert list(ask.fields) == field_violations(refusal)
+            assert {one.reason for one in bad.field_violations} == {case.reason}
+            assert all(one.description for one in bad.field_violations)
+        case [error_details_pb2.PreconditionFailure() as failure]:
+            assert is_violation
+            assert [one.type for one in failure.violations] == [case.reason]
+            assert re.fullmatch(r"play\.table(\[\d+\])?", failure.violations[0].subject)
+            assert failure.violations[0].description
+            assert info.metadata["violations"] == "1"
+        case [error_details_pb2.RetryInfo() as retry]:
+            assert case.code == "UNAVAILABLE"
+            assert retry.retry_delay.ToMilliseconds() > 0
+        case others:
+            pytest.fail(f"more than one kind of detail: {others}")
+
+
+def test_every_documented_error_of_an_rpc_has_a_case() -> None:
+    documented = {(rpc, *error) for rpc, errors in documented_errors().items() for error in errors}
+    tested = {(case.rpc, case.code, case.reason) for case in CASES if case.reason != "INTERNAL"}
+    assert len(documented) > 150
+    assert documented - tested == set()
+    assert tested - documented == set()
+
+
+def test_every_reason_occurs() -> None:
+    names = [value.name for value in error_reason_pb2.DESCRIPTOR.enum_types_by_name["ErrorReason"].values]
+    contract = {name.removeprefix("ERROR_REASON_") for name in names} - {"UNSPECIFIED"}
+    assert set(documented_reasons()) == contract
+    assert contract == {case.reason for case in CASES}
+
+
+def test_every_rpc_has_documented_errors() -> None:
+    assert set(documented_errors()) == set(RPCS)
+    assert [rpc for rpc, errors in documented_errors().items() if not errors] == []
+
+
+@pytest.mark.parametrize("reason", VIOLATIONS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_violation_is_an_answer_of_the_validation_service(reason: str, stages: Stages) -> None:
+    stage = await stages.at(usual)
+    answer = await stage.client.validation.ValidateTurn(turn_to_validate(turn_breaking(reason)))
+    assert [error_reason_pb2.ErrorReason.Name(one.reason) for one in answer.violations] == [f"ERROR_REASON_{reason}"]
+    assert set(answer.violations[0].metadata) == documented_reasons()[reason].metadata
+    assert re.fullmatch(r"table_after(\[\d+\])?", answer.violations[0].subject)
+    assert answer.violations[0].description
+    assert not answer.goes_out
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_refusal_lists_the_first_violations_and_counts_all(stages: Stages) -> None:
+    stage = await stages.at(usual)
+    game = await put(stage, a_game(Playing(a_round())))
+    unlike = [tile_pb2.TILE_RED_1, tile_pb2.TILE_BLUE_5, tile_pb2.TILE_ORANGE_13, tile_pb2.TILE_JOKER] * 8
+    play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=unlike)] * 128)
+    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+    refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
+    [failure] = details(refusal)
+    assert isinstance(failure, error_details_pb2.PreconditionFailure)
+    assert len(failure.violations) == 16
+    assert int(error_info(refusal).metadata["violations"]) >= 128
+    assert refusal.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert size_of(refusal) < METADATA_LIMIT
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_refusal_names_the_first_fields_at_fault(stages: Stages) -> None:
+    stage = await stages.at(usual)
+    numbers = [field.name for field in ruleset_pb2.Ruleset.DESCRIPTOR.fields if not field.enum_type]
+    rules = ruleset_pb2.Ruleset()
+    for name in numbers:
+        setattr(rules, name, 2**32 - 1)
+    request = vs.ValidateMeldsRequest(ruleset=rules)
+    refusal = await refusal_of(stage.client, RPCS["ValidateMelds"], Ask(request))
+    assert set(field_violations(refusal)) >= {f"ruleset.{name}" for name in numbers}
+    assert len(field_violations(refusal)) <= 16
+    assert size_of(refusal) < METADATA_LIMIT
+
+
+def size_of(refusal: grpc.aio.AioRpcError) -> int:
+    """The bytes of a status on the wire, about: binary metadata goes as base64."""
+    trailing = sum(len(key) + len(value) * 4 // 3 for key, value in refusal.trailing_metadata() or ())
+    return trailing + len(refusal.details() or "")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_turn_of_a_batch_that_is_malformed_is_named_with_its_ruleset(stages: Stages) -> None:
+    stage = await stages.at(usual)
+    turns = [vs.ValidateTurnRequest(), vs.ValidateTurnRequest(ruleset=ruleset_pb2.Ruleset(players_min=1))]
+    request = vs.BatchValidateTurnsRequest(turns=turns)
+    refusal = await refusal_of(stage.client, RPCS["BatchValidateTurns"], Ask(request))
+    assert field_violations(refusal) == ["turns[1].ruleset.players_min"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_store_that_hangs_is_unavailable_too() -> None:
+    clock, hanging = FakeClock(), RedisServer()
+    hanging.start()
+    store = redis_store(hanging.url, clock)
+    async with running_server(store, settings()) as (_, client):
+        stage = await staged(client, store, clock)
+        hanging.pause()
+        asks = {rpc: Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game)) for rpc in ON_GAMES}
+        refusals = await asyncio.gather(*(refusal_of(client, RPCS[rpc], ask) for rpc, ask in asks.items()))
+        reasons = dict(zip(asks, (error_info(refusal).reason for refusal in refusals), strict=True))
+        hanging.resume()
+        assert reasons == dict.fromkeys(ON_GAMES, "STORE_UNAVAILABLE")
+        assert (await stage.game.see()).revision == 4
+    await store.close()
+    hanging.close()
