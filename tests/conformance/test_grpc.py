@@ -1,0 +1,335 @@
+"""Every conformance case, asked of the service over gRPC: of ValidationService, and in running games."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass
+
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+from google.rpc import error_details_pb2
+
+from conformance_cases import (
+    Breach,
+    Case,
+    Faces,
+    MeldCase,
+    MeldReadingExpected,
+    MeldText,
+    Options,
+    RoundScoreCase,
+    RoundScoreExpected,
+    SeatScore,
+    StartDraw,
+    StartDrawCase,
+    StartDrawExpected,
+    TimeOutCase,
+    TimeOutExpected,
+    TurnCase,
+    TurnExpected,
+    agree,
+    load,
+    option_value_name,
+    tile_name,
+)
+from engine.events import GameCreated
+from engine.game import Game, Player, Playing, Rack, Round, Turn
+from engine.notation import parse_tile
+from engine.tiles import Tile, in_order, tile_set, without
+from harness import (
+    Client,
+    FakeClock,
+    GameAtHand,
+    SeededChance,
+    error_info,
+    memory_store,
+    server_settings,
+    status_details,
+)
+from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service import codec
+from service.identity import digest
+from service.server import Server
+from service.storage.base import NO_ETAG, Commit, GameStore, Record, SeatToken, lineage
+from service.storage.snapshot import encode_change
+
+SUITE = load()
+TURN_MS = 1_000
+FOREVER_SECONDS = 3600.0
+
+
+class FixedChance(SeededChance):
+    """Chance whose shuffles begin with given tiles."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=1)
+        self.first: tuple[Tile, ...] = ()
+
+    def shuffle(self, tiles: Sequence[Tile]) -> tuple[Tile, ...]:
+        return (*self.first, *without(tiles, self.first))
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service with a clock and a chance of ours."""
+
+    client: Client
+    store: GameStore
+    clock: FakeClock
+    chance: FixedChance
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service() -> AsyncIterator[Service]:
+    clock, chance = FakeClock(), FixedChance()
+    store = memory_store(clock)
+    server = Server(server_settings(sweep_seconds=FOREVER_SECONDS), store, chance)
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        yield Service(Client(channel), store, clock, chance)
+    await server.stop()
+
+
+def name(case: Case) -> str:
+    return case.id
+
+
+# The file's texts and the contract's messages
+
+KINDS = {
+    None: meld_pb2.MELD_KIND_UNSPECIFIED,
+    "group": meld_pb2.MELD_KIND_GROUP,
+    "run": meld_pb2.MELD_KIND_RUN,
+}
+KIND_TEXTS = {kind: text for text, kind in KINDS.items()}
+FACES = {
+    tile_pb2.Tile.Value(tile_name(face)): face for face in ("J", *(f"{c}{v}" for c in "RBKO" for v in range(1, 14)))
+}
+
+
+def ruleset_of(options: Options) -> ruleset_pb2.Ruleset:
+    message = ruleset_pb2.Ruleset()
+    for option, value in options.items():
+        enum = ruleset_pb2.Ruleset.DESCRIPTOR.fields_by_name[option].enum_type
+        number = enum.values_by_name[option_value_name(option, str(value))].number if enum else value
+        setattr(message, option, number)
+    return message
+
+
+def tiles_of(faces: Faces) -> list[tile_pb2.Tile.ValueType]:
+    return [tile_pb2.Tile.Value(tile_name(face)) for face in faces]
+
+
+def table_of(table: Iterable[MeldText]) -> list[meld_pb2.Meld]:
+    return [meld_pb2.Meld(tiles=tiles_of(meld.tiles), kind=KINDS[meld.kind]) for meld in table]
+
+
+def faces_of(tiles: Iterable[int]) -> Faces:
+    return tuple(FACES[tile_pb2.Tile.ValueType(tile)] for tile in tiles)
+
+
+def melds_of(table: Iterable[meld_pb2.Meld], stated: Iterable[MeldText]) -> tuple[MeldText, ...]:
+    """A table as the case writes it: kinds only where the case states them."""
+    return tuple(
+        MeldText(faces_of(meld.tiles), KIND_TEXTS[meld.kind] if text.kind else None)
+        for meld, text in zip(table, stated, strict=True)
+    )
+
+
+def breach(violation: meld_pb2.Violation) -> Breach:
+    assert violation.description
+    return Breach(
+        error_reason_pb2.ErrorReason.Name(violation.reason).removeprefix("ERROR_REASON_"),
+        violation.subject,
+        faces_of(violation.tiles),
+        {key: int(value) for key, value in violation.metadata.items()},
+        faces_of(violation.suggested_order),
+    )
+
+
+def end_of(end: game_pb2.RoundEnd.ValueType) -> str:
+    return game_pb2.RoundEnd.Name(end).removeprefix("ROUND_END_")
+
+
+def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
+    return vs.ValidateTurnRequest(
+        ruleset=ruleset_of(case.ruleset),
+        table_before=table_of(case.table_before),
+        table_after=table_of(case.table_after),
+        rack=tiles_of(case.rack),
+        has_melded=case.has_melded,
+    )
+
+
+# ValidationService
+
+
+@pytest.mark.parametrize("case", SUITE.melds, ids=name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_meld(case: MeldCase, service: Service) -> None:
+    request = vs.ValidateMeldsRequest(ruleset=ruleset_of(case.ruleset), melds=table_of([case.meld]))
+    [reading] = (await service.client.validation.ValidateMelds(request)).melds
+    assert faces_of(reading.tiles) == case.meld.tiles
+    expected, seen = agree(case.expect.violations, tuple(map(breach, reading.violations)))
+    assert seen == expected
+    places = tuple(place for place, face in enumerate(case.meld.tiles) if face == "J")
+    assert tuple(joker.index for joker in reading.jokers) == (() if seen else places)
+    faces = tuple(faces_of(joker.faces) for joker in reading.jokers)
+    kind, points = KIND_TEXTS[reading.kind], reading.points
+    assert MeldReadingExpected(case.expect.violations, kind, points, faces) == case.expect
+
+
+@pytest.mark.parametrize("case", SUITE.turns, ids=name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_turn(case: TurnCase, service: Service) -> None:
+    judged = await service.client.validation.ValidateTurn(turn_to_validate(case))
+    expected, seen = agree(case.expect.violations, tuple(map(breach, judged.violations)))
+    assert seen == expected
+    if not seen:
+        played, left = faces_of(judged.tiles_played), faces_of(judged.rack_left)
+        assert TurnExpected((), played, judged.points, left, judged.goes_out) == case.expect
+    else:
+        assert not judged.goes_out
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_all_turns_in_a_batch_and_in_a_stream_are_judged_as_one_by_one(service: Service) -> None:
+    validation = service.client.validation
+    turns = [turn_to_validate(case) for case in SUITE.turns]
+    alone = [await validation.ValidateTurn(turn) for turn in turns]
+    batch = await validation.BatchValidateTurns(vs.BatchValidateTurnsRequest(turns=turns))
+    assert list(batch.turns) == alone
+    requests = [vs.StreamValidateTurnsRequest(turn=turn, correlation_id=str(n)) for n, turn in enumerate(turns)]
+    answers = [answer async for answer in validation.StreamValidateTurns(iter(requests))]
+    assert [answer.turn for answer in answers] == alone
+    assert [answer.correlation_id for answer in answers] == [request.correlation_id for request in requests]
+
+
+@pytest.mark.parametrize("case", SUITE.round_scores, ids=name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_round_score(case: RoundScoreCase, service: Service) -> None:
+    racks = [vs.RackToScore(seat=rack.seat, rack=tiles_of(rack.rack)) for rack in case.racks]
+    request = vs.ScoreRoundRequest(ruleset=ruleset_of(case.ruleset), racks=racks)
+    scored = await service.client.validation.ScoreRound(request)
+    seats = tuple(SeatScore(seat.seat, seat.rack_value, seat.tile_count, seat.points) for seat in scored.seats)
+    assert RoundScoreExpected(end_of(scored.end), tuple(scored.winner_seats), seats) == case.expect
+
+
+# Running games
+
+
+async def put(service: Service, case: Case, round_: Round) -> GameAtHand:
+    """A running game in the store, in the round as it is given."""
+    at_hand = GameAtHand(service.client, uuid.uuid4().hex)
+    players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
+    at_hand.tokens |= {player.seat: str(player.seat) * 43 for player in players}
+    tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in players)
+    game = Game(codec.ruleset(ruleset_of(case.ruleset)), 1, players, Playing(round_))
+    change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset),))
+    record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, service.clock(), service.clock())
+    await service.store.commit(Commit(NO_ETAG, record, change))
+    return at_hand
+
+
+async def before_turn(service: Service, case: TurnCase) -> GameAtHand:
+    """A running game in which seat 1 can take the turn of a case; seat 2 and the pool have the other tiles."""
+    play = codec.play(turn_to_validate(case), codec.ruleset(ruleset_of(case.ruleset)))
+    on_table = [tile for meld in play.table_before for tile in meld.tiles]
+    rest = without(tile_set(play.ruleset.geometry_jokers), [*play.rack, *on_table])
+    racks = (Rack(1, play.rack, play.has_melded), Rack(2, rest[:14], has_melded=True))
+    return await put(service, case, Round(1, 1, play.table_before, racks, rest[14:], Turn(1, None)))
+
+
+@pytest.mark.parametrize("case", [case for case in SUITE.turns if not case.expect.violations], ids=name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_legal_turn_in_a_game(case: TurnCase, service: Service) -> None:
+    game = await before_turn(service, case)
+    play = ts.PlayTiles(table=table_of(case.table_after))
+    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+    answer = await service.client.turns.PlayTurn(request, metadata=game.as_seat(1))
+    goes_out = [(end_of(r.end), list(r.winner_seats)) for r in answer.game.rounds] == [("WENT_OUT", [1])]
+    played, left = faces_of(answer.tiles_played), faces_of(answer.game.rack)
+    assert TurnExpected((), played, answer.points, left, goes_out) == case.expect
+    assert melds_of(answer.game.table, case.table_after) == case.table_after
+    assert answer.game.players[0].has_melded
+    assert answer.game.turn.seat == (0 if goes_out else 2)
+
+
+@pytest.mark.parametrize("case", [case for case in SUITE.turns if case.expect.violations], ids=name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> None:
+    game = await before_turn(service, case)
+    seen = await game.see(1)
+    judged = await service.client.validation.ValidateTurn(turn_to_validate(case))
+    play = ts.PlayTiles(table=table_of(case.table_after))
+    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await service.client.turns.PlayTurn(request, metadata=game.as_seat(1))
+    assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    failure = error_details_pb2.PreconditionFailure()
+    assert status_details(refusal.value).details[1].Unpack(failure)
+    breaches = [breach(violation) for violation in judged.violations]
+    subjects = [(one.subject or "").replace("table_after", "play.table") for one in breaches]
+    assert [one.type for one in failure.violations] == [one.reason for one in case.expect.violations]
+    assert [one.subject for one in failure.violations] == subjects
+    facts = {key: str(value) for key, value in (breaches[0].metadata or {}).items()}
+    assert dict(error_info(refusal.value).metadata) == facts | {"violations": str(len(breaches))}
+    assert await game.see(1) == seen
+
+
+@pytest.mark.parametrize("case", SUITE.time_outs, ids=name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_time_out(case: TimeOutCase, service: Service) -> None:
+    table = codec.play(
+        vs.ValidateTurnRequest(table_before=table_of(case.table)), codec.ruleset(ruleset_of({}))
+    ).table_before
+    racks = tuple(Rack(rack.seat, in_order(map(parse_tile, rack.rack)), rack.has_melded) for rack in case.racks)
+    pool = tuple(map(parse_tile, case.pool))
+    turn = Turn(case.turn_seat, service.clock() + TURN_MS)
+    game = await put(service, case, Round(1, 1, table, racks, pool, turn, case.passed_seats))
+    service.clock.advance(TURN_MS / 1000 + 0.001)
+    late = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=ts.PlayTiles())
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await service.client.turns.PlayTurn(late, metadata=game.as_seat(case.turn_seat))
+    assert error_info(refusal.value).reason == "TURN_TIMED_OUT"
+    after = await game.see(case.turn_seat)
+    assert after.revision == 2
+    request = gs.ListTurnsRequest(game_id=game.game_id)
+    history = await service.client.games.ListTurns(request, metadata=game.as_seat(case.turn_seat))
+    [timed_out] = [event.turn_timed_out for event in history.changes[-1].events if event.HasField("turn_timed_out")]
+    assert timed_out.seat == case.turn_seat
+    seen = TimeOutExpected(
+        tiles_drawn=faces_of(timed_out.tiles),
+        rack=faces_of(after.rack),
+        table=melds_of(after.table, case.table),
+        pool_left=case.pool[-after.pool_count :] if after.pool_count else (),
+        next_seat=after.turn.seat or None,
+        end=end_of(after.rounds[0].end) if after.rounds else None,
+    )
+    assert seen == case.expect
+
+
+@pytest.mark.parametrize("case", SUITE.start_draws, ids=name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_start_draw(case: StartDrawCase, service: Service) -> None:
+    game = await service.client.new_game(players=max(case.seats), start=False)
+    for seat in set(range(1, max(case.seats))) - set(case.seats):
+        await service.client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(seat))
+    service.chance.first = tuple(map(parse_tile, case.tiles))
+    start = gs.StartGameRequest(game_id=game.game_id)
+    started = (await service.client.games.StartGame(start, metadata=game.as_seat(case.seats[0]))).game
+    history = await service.client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id))
+    [dealt] = [event.round_started for event in history.changes[-1].events if event.HasField("round_started")]
+    draws = tuple(StartDraw(draw.seat, FACES[draw.tile]) for draw in dealt.draws)
+    assert StartDrawExpected(draws, dealt.starter_seat) == case.expect
+    assert started.turn.seat == case.expect.starter_seat
+
+
+def test_every_kind_of_case_is_asked() -> None:
+    asked = (SUITE.melds, SUITE.turns, SUITE.round_scores, SUITE.time_outs, SUITE.start_draws)
+    assert sum(map(len, asked)) == len(SUITE.cases)
+    assert all(asked)
