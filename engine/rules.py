@@ -4,7 +4,7 @@ A play is the table as it shall lie afterwards, never a list of moves, so no ill
 `TURN_RULES` is the table of the rules; `judge` asks them all.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,11 +69,10 @@ class Play:
     @cached_property
     def readings(self) -> tuple[Meld | NotAMeld, ...]:
         """table_after as the rules read it. A meld of the old table sent without a kind keeps its kind."""
-        kinds = {meld.tiles: meld.kind for meld in self.table_before}
-        return tuple(
-            read_meld(ProposedMeld(meld.tiles, meld.kind or kinds.get(meld.tiles)), self.ruleset)
-            for meld in self.table_after
-        )
+        kinds = defaultdict(list)
+        for meld in self.table_before:
+            kinds[meld.tiles].append(meld.kind)
+        return tuple(read_meld(_with_kind(meld, kinds[meld.tiles]), self.ruleset) for meld in self.table_after)
 
     @cached_property
     def melds(self) -> tuple[Meld, ...]:
@@ -122,6 +121,15 @@ class Play:
                 rack -= Counter(meld.tiles)
                 found.append(meld)
         return tuple(found)
+
+
+def _with_kind(meld: ProposedMeld, kinds: list[MeldKind]) -> ProposedMeld:
+    """A meld with the kind that it states, else with the first that is left of those its tiles had on the table."""
+    if meld.kind is None:
+        return ProposedMeld(meld.tiles, kinds.pop(0)) if kinds else meld
+    if meld.kind in kinds:
+        kinds.remove(meld.kind)
+    return meld
 
 
 def _identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...]]:
@@ -302,10 +310,10 @@ def _reaches(points: int, ruleset: Ruleset) -> bool:
 
 
 TURN_RULES: Final[tuple[Callable[[Play], Iterator[Violation]], ...]] = (
-    no_joker_leaves_the_table,
-    no_tile_leaves_the_table,
     no_tile_is_used_twice,
     tiles_come_from_the_rack,
+    no_joker_leaves_the_table,
+    no_tile_leaves_the_table,
     a_rack_tile_is_played,
     every_meld_is_one,
     jokers_stay_until_the_initial_meld,

@@ -226,9 +226,9 @@ def test_options_of_the_initial_meld_allow_what_they_say(text: str, ruleset: Rul
 def test_all_violations_are_reported_in_a_fixed_order() -> None:
     judgement = judge_text("[R4 R5 J] | [K1 K2 K3] + {B9 O1} -> [R4 R5] | [B9 B9 K9] | [J J J] | [K1 K2] ; {O1}")
     assert [(v.reason.name, v.subject, format_tiles(v.tiles)) for v in judgement.violations] == [
-        ("TABLE_TILE_MISSING", "table_after", "K3"),
         ("TILE_DUPLICATED", "table_after", "B9 J J"),
         ("TILE_NOT_IN_RACK", "table_after", "K9"),
+        ("TABLE_TILE_MISSING", "table_after", "K3"),
         ("SET_TOO_SHORT", "table_after[0]", "R4 R5"),
         ("GROUP_COLOR_REPEAT", "table_after[1]", "B9 B9 K9"),
         ("SET_ALL_JOKERS", "table_after[2]", "J J J"),
@@ -408,3 +408,10 @@ def test_colors_are_interchangeable_in_plays(play: Play, coloring: list[int]) ->
     ]
     assert here.points == there.points
     assert sorted(recolor(here.rack_left, coloring)) == list(there.rack_left)
+
+
+def test_melds_of_the_same_tiles_sent_without_kinds_keep_one_kind_each() -> None:
+    text = "run[J J R5] | group[J J R5] + *{B9 K9 O9} -> [J J R5] | [J J R5] | [B9 K9 O9] ; {}"
+    judgement = judge_text(text, replace(SABRA, geometry_jokers=4))
+    assert judgement.violations == ()
+    assert [meld.kind for meld in judgement.table[:2]] == [MeldKind.RUN, MeldKind.GROUP]

@@ -281,8 +281,8 @@ def test_an_illegal_play_is_refused_with_all_its_violations() -> None:
     game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} / {O9} / 1")
     violations = refusal(game, play(1, "[R5 R6] | [B1 B2]")).violations
     assert [(v.reason.name, v.subject) for v in violations] == [
-        ("TABLE_TILE_MISSING", "play.table"),
         ("TILE_NOT_IN_RACK", "play.table"),
+        ("TABLE_TILE_MISSING", "play.table"),
         ("SET_TOO_SHORT", "play.table[0]"),
         ("SET_TOO_SHORT", "play.table[1]"),
     ]
