@@ -54,6 +54,8 @@ class GameView:
         turn: The turn in progress, if there is one.
         seat: Whose view it is; None for a spectator.
         rack: That seat's tiles, ascending; empty for a spectator.
+        starter: Who began the round in progress or the last one; None in the lobby.
+        passed: The seats that have passed in a row.
         results: The finished rounds.
         winners: Of a finished game.
     """
@@ -68,6 +70,8 @@ class GameView:
     turn: Turn | None
     seat: int | None
     rack: tuple[Tile, ...]
+    starter: int | None
+    passed: tuple[int, ...]
     results: tuple[RoundResult, ...]
     winners: tuple[int, ...]
 
@@ -131,6 +135,8 @@ def see(game: Game, seat: int | None) -> GameView:
         turn=game.phase.round.turn if isinstance(game.phase, Playing) else None,
         seat=seat,
         rack=own.tiles if own else (),
+        starter=round_.starter if round_ else None,
+        passed=round_.passed if round_ else (),
         results=game.results,
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
     )

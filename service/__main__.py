@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from importlib.metadata import version
+from urllib.parse import urlsplit
 
 import grpc
 import structlog
@@ -100,7 +101,7 @@ async def _serve(settings: Settings) -> None:
 
 async def _greeting(settings: Settings, store: GameStore, port: int) -> str:
     """Where what is, and what to type next."""
-    where = settings.redis_url or f"embedded, in {settings.data_dir}"
+    where = _without_password(settings.redis_url) if settings.redis_url else f"embedded, in {settings.data_dir}"
     if settings.redis_url == MEMORY_URL:
         where = "in memory: games are lost when the server stops"
     try:
@@ -112,7 +113,7 @@ async def _greeting(settings: Settings, store: GameStore, port: int) -> str:
 Rummikub rules service {version("rummikub-service")}
   gRPC     {host}:{port}{" (TLS)" if settings.tls_cert else ""}
   metrics  http://{settings.metrics_listen}/metrics
-  store    {_without_password(where)}
+  store    {where}
 Next, in another terminal:
   make demo                 plays a four-player round against this server
   rummikub-server --help    explains the settings
@@ -122,8 +123,9 @@ Stop with Ctrl-C.
 
 
 def _without_password(url: str) -> str:
-    scheme, mark, rest = url.partition("://")
-    return f"{scheme}{mark}{rest.rpartition('@')[2]}"
+    """A store's URL without what may be a secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
 async def _health(settings: Settings) -> int:

@@ -54,11 +54,15 @@ BATCH_MAX: Final = 1000
 """Most turns of a batch."""
 NAME_MAX: Final = 40
 """Most characters of a player's name."""
+BATCH_MELDS_MAX: Final = 50_000
+"""Most melds of a batch's tables: answers stay under the 4 MiB that clients take by default."""
+REQUEST_ID_MAX: Final = 64
+"""Most characters of a request id."""
 CORRELATION_MAX: Final = 64
 """Most bytes of a correlation id."""
 
 _GAME_ID: Final = re.compile(r"[0-9a-f]{32}")
-_REQUEST_ID: Final = re.compile(r"[!-~]{8,64}")
+_REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
 _ETAG: Final = re.compile(r"[0-9a-f]{32}")
 
 _M = TypeVar("_M", bound=Message)
@@ -95,10 +99,11 @@ def game_id(text: str) -> str:
     return text
 
 
-def request_id(text: str) -> str:
-    """A request id, or "" for none. Raises InvalidRequest."""
-    if text and not _REQUEST_ID.fullmatch(text):
-        raise _invalid("request_id", "expected 8 to 64 printable ASCII characters without spaces, best a random UUID")
+def request_id(text: str, least: int) -> str:
+    """A request id of so many characters at least, or "" for none. Raises InvalidRequest."""
+    if text and not (_REQUEST_ID.fullmatch(text) and len(text) >= least):
+        expected = f"{least} to {REQUEST_ID_MAX} printable ASCII characters without spaces, best a random UUID"
+        raise _invalid("request_id", f"expected {expected}")
     return text
 
 
@@ -200,9 +205,19 @@ def _kind(kind: MeldKind) -> meld_pb2.MeldKind.ValueType:
     return meld_pb2.MELD_KIND_GROUP if kind is MeldKind.GROUP else meld_pb2.MELD_KIND_RUN
 
 
-def encode_meld(meld: Meld) -> meld_pb2.Meld:
-    """A meld of a table, with its kind."""
-    return meld_pb2.Meld(tiles=_numbers(meld.tiles), kind=_kind(meld.kind))
+def encode_meld(meld: Meld) -> meld_pb2.TableMeld:
+    """A meld of a table."""
+    return meld_pb2.TableMeld(
+        tiles=_numbers(meld.tiles), kind=_kind(meld.kind), points=meld.points, jokers=_joker_faces(meld)
+    )
+
+
+def _joker_faces(meld: Meld) -> Iterable[meld_pb2.JokerFaces]:
+    places = (place for place, t in enumerate(meld.tiles) if t == JOKER)
+    return (
+        meld_pb2.JokerFaces(index=place, faces=_numbers(faces))
+        for place, faces in zip(places, meld.joker_faces, strict=True)
+    )
 
 
 def encode_reading(proposed: ProposedMeld, place: int, ruleset: Ruleset) -> meld_pb2.MeldReading:
@@ -211,19 +226,25 @@ def encode_reading(proposed: ProposedMeld, place: int, ruleset: Ruleset) -> meld
     if isinstance(reading, NotAMeld):
         found = meld_violations(reading, f"melds[{place}]")
         return meld_pb2.MeldReading(tiles=_numbers(reading.tiles), violations=map(encode_violation, found))
-    places = (place for place, t in enumerate(reading.tiles) if t == JOKER)
-    jokers = (
-        meld_pb2.JokerFaces(index=place, faces=_numbers(faces))
-        for place, faces in zip(places, reading.joker_faces, strict=True)
-    )
     return meld_pb2.MeldReading(
-        tiles=_numbers(reading.tiles), kind=_kind(reading.kind), points=reading.points, jokers=jokers
+        tiles=_numbers(reading.tiles),
+        kind=_kind(reading.kind),
+        points=reading.points,
+        jokers=_joker_faces(reading),
     )
 
 
 def reason_number(reason: str) -> error_reason_pb2.ErrorReason.ValueType:
     """The contract's number of a reason's name."""
     return error_reason_pb2.ErrorReason.Value(f"ERROR_REASON_{reason}")
+
+
+def encode_illegal_turn(violations: Iterable[Violation]) -> meld_pb2.IllegalTurn:
+    """The violations of a turn as a detail of a status."""
+    message = meld_pb2.IllegalTurn(violations=map(encode_violation, violations))
+    for violation in message.violations:
+        violation.ClearField("description")
+    return message
 
 
 def encode_violation(violation: Violation) -> meld_pb2.Violation:
@@ -391,6 +412,9 @@ def encode_game(sight: GameSight) -> game_pb2.Game:
         winner_seats=view.winners,
         create_time=_time(sight.created_ms),
         update_time=_time(sight.updated_ms),
+        server_time=_time(sight.now_ms),
+        starter_seat=view.starter or 0,
+        passed_seats=view.passed,
     )
 
 
@@ -402,6 +426,7 @@ def encode_summary(sight: GameSight) -> game_pb2.GameSummary:
         player_names=(player.name for player in sight.view.players),
         players_max=sight.view.ruleset.players_max,
         create_time=_time(sight.created_ms),
+        revision=sight.view.revision,
     )
 
 
@@ -422,7 +447,7 @@ def _turn(turn: Turn) -> game_pb2.Turn:
 
 def _result(result: RoundResult) -> game_pb2.RoundResult:
     return game_pb2.RoundResult(
-        number=result.number,
+        round=result.number,
         end=_ENDS[result.end],
         winner_seats=result.winners,
         seats=map(_seat_result, result.seats),
@@ -460,7 +485,8 @@ def _event(event: EventView) -> game_pb2.GameEvent:  # noqa: C901 - one case an 
             )
             return game_pb2.GameEvent(tiles_played=played)
         case TileDrawnView(seat, tile):
-            return game_pb2.GameEvent(tile_drawn=game_pb2.TileDrawn(seat=seat, tile=_numbers((tile or Tile(0),))[0]))
+            drawn = game_pb2.TilesDrawn(seat=seat, tile_count=1, tiles=_numbers((tile,) if tile else ()))
+            return game_pb2.GameEvent(tiles_drawn=drawn)
         case ev.TurnPassed(seat):
             return game_pb2.GameEvent(turn_passed=game_pb2.TurnPassed(seat=seat))
         case TurnTimedOutView(seat, count, tiles):
@@ -582,6 +608,8 @@ def turns(
     """The turns of a batch. Raises InvalidRequest."""
     if len(message.turns) > BATCH_MAX:
         raise _invalid("turns", f"expected at most {BATCH_MAX} turns")
+    if sum(len(turn.table_before) + len(turn.table_after) for turn in message.turns) > BATCH_MELDS_MAX:
+        raise _invalid("turns", f"expected at most {BATCH_MELDS_MAX} melds in all")
     return message.turns
 
 

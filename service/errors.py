@@ -1,7 +1,8 @@
 """One table: exception -> status code, reason, details.
 
-Every refusal has exactly one google.rpc.ErrorInfo, and at most one of BadRequest, PreconditionFailure and RetryInfo.
-What is not in the table is a fault of ours and becomes INTERNAL without a word of the inside.
+Every refusal has exactly one google.rpc.ErrorInfo, and at most one of BadRequest, PreconditionFailure and RetryInfo; an
+illegal turn has our IllegalTurn too. What is not in the table is a fault of ours and becomes INTERNAL without a word of
+the inside.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from engine.notation import describe
 from engine.violations import Reason, Refused
+from service.codec import encode_illegal_turn
 from service.faults import (
     ActionRefused,
     AlreadySeated,
@@ -26,6 +28,7 @@ from service.faults import (
     InvalidRequest,
     MalformedRequest,
     NotAPlayer,
+    Overloaded,
     ShuttingDown,
     StaleState,
     StoredFormatUnknown,
@@ -91,6 +94,11 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
         "STORED_FORMAT_UNKNOWN",
         "the game was stored by a newer server: try again",
     ),
+    Overloaded: (
+        grpc.StatusCode.UNAVAILABLE,
+        "OVERLOADED",
+        "this server has too many calls under way: send the request again, with the same request id",
+    ),
     ShuttingDown: (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", "this server is stopping: send the request again"),
 }
 """Faults without facts of their own."""
@@ -105,18 +113,18 @@ class Status:
         reason: str,
         message: str,
         metadata: Mapping[str, object] | None = None,
-        detail: Message | None = None,
+        *details: Message | None,
     ) -> None:
         self.code = code
         self.reason = reason
         self.message = message
         self._metadata = {key: str(value) for key, value in (metadata or {}).items()}
-        self._detail = detail
+        self._details = tuple(detail for detail in details if detail)
 
     def serialize(self) -> bytes:
         """The google.rpc.Status for the trailing metadata `grpc-status-details-bin`."""
         info = error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=self._metadata)
-        details = [_packed(info), *([_packed(self._detail)] if self._detail else [])]
+        details = [_packed(info), *map(_packed, self._details)]
         number: int = self.code.value[0]
         status: Message = status_pb2.Status(code=number, message=self.message, details=details)
         return status.SerializeToString()
@@ -159,7 +167,7 @@ def status_of(error: Exception) -> Status:
         case _ if type(error) in PLAIN:
             code, reason, message = PLAIN[type(error)]
             retry = _retry() if code is grpc.StatusCode.UNAVAILABLE else None
-            return Status(code, reason, message, detail=retry)
+            return Status(code, reason, message, None, retry)
         case _:
             return Status(grpc.StatusCode.INTERNAL, "INTERNAL", "a fault of the server; its log has the request id")
 
@@ -174,7 +182,7 @@ def _invalid(error: InvalidRequest) -> Status:
     first = error.fields[0]
     detail = error_details_pb2.BadRequest(field_violations=violations)
     message = f"{first.field}: {first.description[:DESCRIPTION_MAX]}"
-    return Status(grpc.StatusCode.INVALID_ARGUMENT, first.reason, message, detail=detail)
+    return Status(grpc.StatusCode.INVALID_ARGUMENT, first.reason, message, None, detail)
 
 
 def _refused(refused: Refused) -> Status:
@@ -184,13 +192,14 @@ def _refused(refused: Refused) -> Status:
     facts: dict[str, object] = dict(first.metadata)
     if not first.subject:
         return Status(code, first.reason.name, describe(first), facts)
+    listed = refused.violations[:VIOLATIONS_MAX]
     violations = [
         error_details_pb2.PreconditionFailure.Violation(
             type=violation.reason.name, subject=violation.subject, description=describe(violation)[:DESCRIPTION_MAX]
         )
-        for violation in refused.violations[:VIOLATIONS_MAX]
+        for violation in listed
     ]
     facts["violations"] = len(refused.violations)
     message = f"{first.subject}: {describe(first)[:DESCRIPTION_MAX]}"
     detail = error_details_pb2.PreconditionFailure(violations=violations)
-    return Status(code, first.reason.name, message, facts, detail)
+    return Status(code, first.reason.name, message, facts, detail, encode_illegal_turn(listed))

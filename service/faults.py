@@ -103,6 +103,10 @@ class HistoryUnavailable(Fault):
         self.newest = newest
 
 
+class Overloaded(Fault):
+    """The server has as many calls under way as it takes."""
+
+
 class ShuttingDown(Fault):
     """The server stops."""
 

@@ -40,7 +40,7 @@ from service.faults import (
     StoreUnavailable,
     TurnTimedOut,
 )
-from service.identity import Caller, Chance, digest, new_game_id, new_shuffle, seat_of, seat_token
+from service.identity import Caller, Chance, digest, new_game_id, new_shuffle, requested_game_id, seat_of, seat_token
 from service.requests import Request, TurnRequest
 from service.sight import ChangeSight, GameSight, TurnSight, see_change, see_game
 from service.storage.base import (
@@ -133,13 +133,19 @@ class Games:
     async def _create(self, ruleset: Ruleset, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
         game_id = new_game_id(self._chance)
         if request.key:
-            game_id = await self._store.reserve(request.key, game_id)
+            game_id = requested_game_id(await self._store.secret(), request.key)
         loaded = await self._store.load(game_id, request.key)
         if loaded.memo:
             return _replay(loaded.memo, request, _as_stored)
-        to_be = Record(game_id, create(ruleset).game, NO_ETAG, (), loaded.now_ms, loaded.now_ms)
-        decision = _Decision(create(ruleset), (), lambda record: encode(see_game(record, None)))
-        return await self._commit(to_be, decision, loaded.now_ms, request, _as_stored)
+        now_ms = loaded.now_ms
+        applied = create(ruleset)
+        to_be = Record(game_id, applied.game, NO_ETAG, (), now_ms, now_ms)
+        decision = _Decision(applied, (), lambda record: encode(see_game(record, None, now_ms)))
+        await self._store.index(to_be)  # before the commit: a list may name a game too much, but never lacks one
+        try:
+            return await self._commit(to_be, decision, now_ms, request, _as_stored)
+        except _Overtaken:
+            raise StaleState(applied.game.revision) from None
 
     async def join_game(
         self,
@@ -161,7 +167,10 @@ class Games:
             salt = self._chance.token_bytes(SALT_BYTES)
             token = SeatToken(new_seat, digest(seat_token(salt, request.request_id)))
             return _Decision(
-                applied, (*record.tokens, token), lambda after: encode(see_game(after, new_seat), new_seat), salt
+                applied,
+                (*record.tokens, token),
+                lambda after: encode(see_game(after, new_seat, after.updated_ms), new_seat),
+                salt,
             )
 
         def finish(answer: bytes, salt: bytes) -> bytes:
@@ -177,7 +186,7 @@ class Games:
             seat = _seated(record, request.caller)
             applied = _allowed(apply(record.game, Leave(seat), situation.now_ms))
             tokens = tuple(token for token in record.tokens if token.seat != seat)
-            return _Decision(applied, tokens, lambda after: encode(see_game(after, None)))
+            return _Decision(applied, tokens, lambda after: encode(see_game(after, None, after.updated_ms)))
 
         return await self._change(game_id, request, decide)
 
@@ -209,7 +218,7 @@ class Games:
             record = situation.record
             seat = _seated(record, request.caller)
             applied = _allowed(apply(record.game, action(seat, record.game.ruleset), situation.now_ms))
-            return _Decision(applied, record.tokens, lambda after: encode(see_game(after, seat)))
+            return _Decision(applied, record.tokens, lambda after: encode(see_game(after, seat, after.updated_ms)))
 
         return await self._change(game_id, request, decide)
 
@@ -224,20 +233,21 @@ class Games:
             return _Decision(
                 applied,
                 record.tokens,
-                lambda after: encode(_turn_sight(see_game(after, seat), applied.events)),
+                lambda after: encode(_turn_sight(see_game(after, seat, after.updated_ms), applied.events)),
             )
 
         if not turn.validate_only:
             return await self._change(turn.game_id, request, decide)
         situation = await self._situation(turn.game_id)
-        game = see_game(situation.record, _seated(situation.record, request.caller))
+        seat = _seated(situation.record, request.caller)
+        game = see_game(situation.record, seat, situation.now_ms)
         sight = _turn_sight(game, decide(situation).applied.events)
         return encode(replace(sight, tiles_drawn=()))
 
-    async def look(self, game_id: str, caller: Caller) -> tuple[Record, int | None]:
-        """The game and the caller's seat; a turn that is overdue is timed out first."""
+    async def look(self, game_id: str, caller: Caller) -> tuple[Record, int | None, int]:
+        """The game, the caller's seat, and the time; a turn that is overdue is timed out first."""
         loaded, _ = await self._settled(game_id, "")
-        return _found(loaded.record, caller)
+        return *_found(loaded.record, caller), loaded.now_ms
 
     async def get_game(self, game_id: str, caller: Caller) -> GameSight:
         """The game as the caller may see it."""
@@ -246,15 +256,15 @@ class Games:
     async def list_games(self, state: State, cursor: str, limit: int) -> tuple[tuple[GameSight, ...], str]:
         """Games of a state as a spectator sees them, the newest first, and the next cursor."""
         records, following = await self._store.page(state, cursor, limit)
-        return tuple(see_game(record, None) for record in records), following
+        return tuple(see_game(record, None, record.updated_ms) for record in records), following
 
     async def list_turns(
         self, game_id: str, caller: Caller, first_revision: int, limit: int
     ) -> tuple[tuple[ChangeSight, ...], int]:
-        """A game's changes from a revision on, and the revision to go on with; 0 at the end."""
-        _, seat = await self.look(game_id, caller)
+        """A game's changes from a revision on (0: the oldest kept), and the revision to go on with; 0 at the end."""
+        _, seat, _ = await self.look(game_id, caller)
         entries = await self._store.events(game_id, first_revision, limit + 1)
-        if entries and entries[0].revision != first_revision:
+        if first_revision and (not entries or entries[0].revision != first_revision):
             raise HistoryUnavailable(*await self._store.bounds(game_id))
         following = entries[limit].revision if len(entries) > limit else 0
         return tuple(see_change(entry, seat) for entry in entries[:limit]), following
@@ -369,7 +379,7 @@ class Games:
 
     async def _list(self, before: Record, after: Record) -> None:
         """Lists a game under its new state. The change is stored: should this fail, lists are mended when read."""
-        if before.etag == NO_ETAG or before.state is not after.state:
+        if before.state is not after.state:
             with contextlib.suppress(StoreUnavailable):
                 await self._store.index(after)
 

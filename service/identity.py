@@ -56,6 +56,14 @@ def new_game_id(chance: Chance) -> str:
     return chance.token_bytes(16).hex()
 
 
+def requested_game_id(secret: bytes, request_key: str) -> str:
+    """The id of the game that a creation request makes: 128 bits that only who knows the store's secret can tell.
+
+    A repeated request makes the same id, so that it finds its game and its answer as long as the game lives.
+    """
+    return hmac.digest(secret, request_key.encode(), "sha256")[:16].hex()
+
+
 def new_shuffle(chance: Chance, ruleset: Ruleset) -> Shuffle:
     """The chance in a round."""
     tiles = tile_set(ruleset.geometry_jokers)

@@ -19,14 +19,15 @@ from google.protobuf.message import DecodeError
 from grpc.aio import AbortError, ServerInterceptor, ServicerContext
 
 from service.errors import status_of
-from service.faults import Fault, MalformedRequest, ShuttingDown
+from service.faults import Fault, MalformedRequest, Overloaded, ShuttingDown
 from service.metrics import Metrics
 
 REQUEST_ID: Final = "x-request-id"
 DETAILS: Final = "grpc-status-details-bin"
 
 _REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
-_HEALTH: Final = "/grpc.health.v1.Health/"
+_OF_THE_SERVER: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
+"""Methods about the server itself: they are answered at any time, and nobody waits for their streams to end."""
 
 _log = structlog.get_logger()
 
@@ -42,18 +43,20 @@ class Boundary(ServerInterceptor):
     Args:
         metrics: Counts calls.
         stopping: Set when the server stops: new calls are refused then, those under way go on.
+        max_calls: Most calls under way at once; more are refused.
     """
 
-    def __init__(self, metrics: Metrics, stopping: asyncio.Event) -> None:
+    def __init__(self, metrics: Metrics, stopping: asyncio.Event, max_calls: int) -> None:
         self._metrics = metrics
         self._stopping = stopping
+        self._max_calls = max_calls
         self._handlers: dict[str, Handler] = {}
         self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def drained(self) -> None:
-        """Returns when no call is under way, but for health watches."""
+        """Returns when no call is under way, but for health and reflection."""
         await self._idle.wait()
 
     async def intercept_service(
@@ -83,17 +86,19 @@ class Boundary(ServerInterceptor):
         return cast("Handler", wrapped._replace(response_serializer=handler.response_serializer))
 
     def begin(self, method: str) -> None:
-        """Counts a call in. Raises ShuttingDown."""
-        if method.startswith(_HEALTH):
+        """Counts a call in. Raises ShuttingDown, Overloaded."""
+        if method.startswith(_OF_THE_SERVER):
             return
         if self._stopping.is_set():
             raise ShuttingDown
+        if self._under_way >= self._max_calls:
+            raise Overloaded
         self._under_way += 1
         self._idle.clear()
 
     def end(self, method: str) -> None:
         """Counts a call out."""
-        if method.startswith(_HEALTH):
+        if method.startswith(_OF_THE_SERVER):
             return
         self._under_way -= 1
         if not self._under_way:
@@ -175,7 +180,7 @@ class _Observed:
         try:
             self._boundary.begin(self._method)
             self._begun = True
-        except ShuttingDown as error:
+        except Fault as error:
             await self._abort(error)
 
     async def __aexit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:

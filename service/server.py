@@ -82,10 +82,11 @@ class Server:
             TurnServicer(games).service(),
             self._validation.service(),
         )
-        self._boundary = Boundary(self.metrics, self._stopping)
+        self._boundary = Boundary(self.metrics, self._stopping, settings.max_calls)
         self._health = _Health()
         self._server = self._build()
         self._tasks: list[asyncio.Task[None]] = []
+        self._failed_checks = 0
         self.port = 0
 
     def _build(self) -> grpc.aio.Server:
@@ -98,6 +99,9 @@ class Server:
                 ("grpc.absolute_max_metadata_size", 2 * settings.max_metadata_bytes),
                 ("grpc.max_concurrent_streams", settings.max_streams),
                 ("grpc.so_reuseport", 0),
+                # the core drops what waits too long without a word; the boundary refuses with one
+                ("grpc.server.max_pending_requests", 2 * settings.max_calls),
+                ("grpc.server.max_pending_requests_hard_limit", 4 * settings.max_calls),
                 ("grpc.keepalive_time_ms", 60_000),
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
@@ -158,12 +162,15 @@ class Server:
             await work()
 
     async def _check_store(self) -> None:
+        """Asks the store. One slow answer is no failure: health would flap on all servers at once."""
         try:
             await self._store.ping()
         except StoreUnavailable:
-            await self._set_health(is_up=False)
+            self._failed_checks += 1
         else:
-            await self._set_health(is_up=True)
+            self._failed_checks = 0
+        if self._failed_checks != 1:
+            await self._set_health(is_up=not self._failed_checks)
 
     async def _set_health(self, *, is_up: bool) -> None:
         self.metrics.store_up(is_up)
@@ -180,7 +187,10 @@ class Server:
         await self._health.enter_graceful_shutdown()
         self._stopping.set()
         self._validation.end_streams()
+        # Connections are told to go away at once, so that clients send their next calls elsewhere.
+        ending = asyncio.create_task(self._server.stop(self._settings.drain_seconds))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._boundary.drained(), self._settings.drain_seconds)
         await self._server.stop(CLOSING_SECONDS)
-        await asyncio.gather(*self._tasks)
+        await ending
+        await asyncio.gather(*self._tasks, return_exceptions=True)

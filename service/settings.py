@@ -1,14 +1,23 @@
 """The service's settings: read once from the environment, frozen, validated with errors that name the variable."""
 
 import os
+import re
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from redis.asyncio.connection import parse_url
 
 PREFIX: Final = "RUMMIKUB_"
+
+SECRET: Final = frozenset({"redis_url"})
+"""Settings that may hold a password and are never printed."""
+
+_SERVICE_LINK: Final = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT(_\d+_(TCP|UDP)(_\w+)?)?")
+"""Variables that Kubernetes sets for a Service by the name of rummikub; they are not settings of ours."""
 
 MEMORY_URL: Final = "memory://"
 """The redis_url of a store in memory, which keeps nothing."""
@@ -26,8 +35,12 @@ def _address(text: str) -> str:
 
 
 def _store_url(text: str) -> str:
-    if text and text != MEMORY_URL and not text.startswith(("redis://", "rediss://", "unix://")):
-        raise ValueError("expected redis://, rediss:// or unix://, or memory:// to keep nothing")
+    if text not in {"", MEMORY_URL}:
+        try:
+            parse_url(text)
+        except ValueError:
+            expected = "expected redis://host:port/database, rediss:// or unix://path, or memory:// to keep nothing"
+            raise ValueError(expected) from None
     return text
 
 
@@ -62,6 +75,7 @@ class Settings(BaseSettings):
     max_message_bytes: int = Field(262_144, ge=65_536, description="the largest request")
     max_metadata_bytes: int = Field(8_192, ge=1_024, description="the largest metadata of a request")
     max_streams: int = Field(1_000, ge=1, description="most calls at once on one connection")
+    max_calls: int = Field(10_000, ge=1, description="most calls under way at once, watchers included")
     log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
         "info", description="debug, info, warning or error"
     )
@@ -70,13 +84,21 @@ class Settings(BaseSettings):
     def _tls_is_whole(self) -> "Settings":
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY belong together: set both or neither")
+        if self.tls_cert and self.tls_key:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.tls_cert, self.tls_key)
+            except (ssl.SSLError, OSError):
+                problem = "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: expected a certificate chain and its key in PEM"
+                raise ValueError(problem) from None
         return self
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of the environment. Raises SettingsError."""
     unknown = sorted(
-        name for name in environment if name.startswith(PREFIX) and _field(name) not in Settings.model_fields
+        name
+        for name in environment
+        if name.startswith(PREFIX) and _field(name) not in Settings.model_fields and not _SERVICE_LINK.fullmatch(name)
     )
     if unknown:
         raise SettingsError(f"{', '.join(unknown)}: no such setting; see --help")
@@ -95,7 +117,9 @@ def _problem(problem: Mapping[str, object]) -> str:
     message = str(problem["msg"]).removeprefix("Value error, ")
     if not isinstance(location, tuple) or not location:
         return message
-    return f"{PREFIX}{str(location[0]).upper()}={problem['input']}: {message}"
+    name = str(location[0])
+    given = "" if name in SECRET else f"={problem['input']}"
+    return f"{PREFIX}{name.upper()}{given}: {message}"
 
 
 def explain() -> str:

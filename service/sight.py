@@ -9,12 +9,13 @@ from service.storage.base import Entry, Record
 
 @dataclass(frozen=True, slots=True)
 class GameSight:
-    """A game as one seat, or a spectator, may see it."""
+    """A game as one seat, or a spectator, may see it, and the store's time when it was looked at."""
 
     game_id: str
     etag: str
     created_ms: int
     updated_ms: int
+    now_ms: int
     view: GameView
 
 
@@ -38,9 +39,10 @@ class TurnSight:
     tiles_drawn: tuple[Tile, ...] = ()
 
 
-def see_game(record: Record, seat: int | None) -> GameSight:
+def see_game(record: Record, seat: int | None, now_ms: int) -> GameSight:
     """A stored game for a seat, or a spectator."""
-    return GameSight(record.game_id, record.etag, record.created_ms, record.updated_ms, see(record.game, seat))
+    view = see(record.game, seat)
+    return GameSight(record.game_id, record.etag, record.created_ms, record.updated_ms, now_ms, view)
 
 
 def see_change(entry: Entry, seat: int | None) -> ChangeSight:

@@ -5,7 +5,6 @@ is ever told.
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final
@@ -75,19 +74,19 @@ class Watch:
     async def watch(self, game_id: str, caller: Caller, from_revision: int, etag: str) -> AsyncGenerator[Update, None]:
         """A game's updates from a revision on; 0 begins with a snapshot. Ends with the game, or with the server."""
         async with self._store.changes(game_id) as subscription:
-            record, seat = await self._games.look(game_id, caller)
+            record, seat, now_ms = await self._games.look(game_id, caller)
             if from_revision:
                 place = await self._resume(record, _Place(from_revision, etag, caller, seat))
             else:
                 place = _Place(record.game.revision, record.etag, caller, seat)
-                yield Snapshot(see_game(record, seat))
+                yield Snapshot(see_game(record, seat, now_ms))
             is_live, is_over = False, _is_last(record, place)
             while True:
                 entries = await self._entries(game_id, place)
                 if is_live and len(entries) > LAG:
-                    record, place = await self._fresh(game_id, place)
+                    record, place, now_ms = await self._fresh(game_id, place)
                     is_over = _is_last(record, place)
-                    yield Snapshot(see_game(record, place.seat))
+                    yield Snapshot(see_game(record, place.seat, now_ms))
                     continue
                 for entry in entries[:LAG]:
                     yield see_change(entry, place.seat)
@@ -95,9 +94,11 @@ class Watch:
                     is_over = is_over or _ends_the_game(entry)
                 if len(entries) > LAG:
                     continue
-                is_live = True
                 if is_over:
                     return
+                if from_revision and not is_live and not entries:
+                    yield Alive(place.revision)  # so that who resumes knows that the stream is there
+                is_live = True
                 if self._stopping.is_set():
                     yield Closing(place.revision, place.etag)
                     return
@@ -128,25 +129,23 @@ class Watch:
             raise EtagMismatch(entries[-1].revision)
         return entries[1:]
 
-    async def _fresh(self, game_id: str, place: _Place) -> tuple[Record, _Place]:
+    async def _fresh(self, game_id: str, place: _Place) -> tuple[Record, _Place, int]:
         """The game as it is, for a watcher who fell behind; whose token is void by now watches as a spectator."""
         try:
-            record, seat = await self._games.look(game_id, place.caller)
+            record, seat, now_ms = await self._games.look(game_id, place.caller)
         except GameNotFound:
-            record, seat = await self._games.look(game_id, SPECTATOR)
-        return record, _Place(record.game.revision, record.etag, place.caller, seat)
+            record, seat, now_ms = await self._games.look(game_id, SPECTATOR)
+        return record, _Place(record.game.revision, record.etag, place.caller, seat), now_ms
 
     async def _wait(self, subscription: Subscription) -> bool:
         """Waits for a change or for the server's end; False when the heartbeat is due."""
-        waits = [asyncio.create_task(subscription.wait()), asyncio.create_task(self._stopping.wait())]
+        waits = {asyncio.create_task(subscription.wait()), asyncio.create_task(self._stopping.wait())}
         try:
             done, _ = await asyncio.wait(waits, timeout=self._heartbeat_seconds, return_when=asyncio.FIRST_COMPLETED)
             return bool(done)
         finally:
             for wait in waits:
                 wait.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.gather(*waits, return_exceptions=True)
 
 
 def _is_last(record: Record, place: _Place) -> bool:

@@ -89,7 +89,8 @@ class GameServicer:
     async def list_turns(self, request: pb.ListTurnsRequest, context: Context) -> bytes:
         """ListTurns."""
         size = codec.page_size(request.page_size, default=50, most=200)
-        first = int(codec.page_cursor(request.page_token, _TURNS_CURSOR) or 1)
+        from_revision = codec.revision("from_revision", request.from_revision, least=0)
+        first = int(codec.page_cursor(request.page_token, _TURNS_CURSOR) or from_revision)
         game_id = codec.game_id(request.game_id)
         changes, following = await self._games.list_turns(game_id, caller(context), first, size)
         return pb.ListTurnsResponse(

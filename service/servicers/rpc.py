@@ -20,6 +20,11 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = "ServicerContext[Any, Any]"
 _M = TypeVar("_M", bound=Message)
 
+REQUEST_ID_LEAST: Final = 8
+"""Fewest characters of a seat's request id: it need only differ from the seat's others."""
+ANONYMOUS_REQUEST_ID_LEAST: Final = 22
+"""Fewest characters without a token: the id must not be guessed (128 bits in base64 are 22 characters)."""
+
 _BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9_-]{43})")
 
 
@@ -53,8 +58,10 @@ class Mutating(Protocol):
 
 def mutation(request: Mutating, context: Context) -> Request:
     """What makes a request safe to repeat. Raises InvalidRequest, AuthorizationMalformed."""
-    request_id = codec.request_id(request.request_id)
-    return Request(caller(context), request_id, codec.fingerprint(type(request).__name__, request))
+    sender = caller(context)
+    least = REQUEST_ID_LEAST if sender.digest else ANONYMOUS_REQUEST_ID_LEAST
+    request_id = codec.request_id(request.request_id, least)
+    return Request(sender, request_id, codec.fingerprint(type(request).__name__, request))
 
 
 def seat_mutation(request: Mutating, context: Context) -> Request:

@@ -26,7 +26,7 @@ from rummikub.v1.game_service_pb2 import (
     StartGameRequest,
     WatchGameRequest,
 )
-from rummikub.v1.meld_pb2 import Meld
+from rummikub.v1.meld_pb2 import Meld, TableMeld
 from rummikub.v1.tile_pb2 import TILE_JOKER, Tile
 from rummikub.v1.turn_service_pb2 import DrawTile, Pass, PlayTiles, PlayTurnRequest
 from rummikub.v1.validation_service_pb2 import ValidateMeldsRequest
@@ -53,7 +53,7 @@ def tiles_text(tiles: Sequence[Tile.ValueType]) -> str:
     return " ".join(map(tile_text, tiles))
 
 
-def table_text(table: Sequence[Meld]) -> str:
+def table_text(table: Sequence[TableMeld]) -> str:
     """A table in the notation."""
     return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table) or "."
 
@@ -83,11 +83,12 @@ class Seat:
     def find_play(self, game: Game, threshold: int) -> list[Meld]:
         """The table after this player's play; empty if they find none."""
         has_melded = next(player.has_melded for player in game.players if player.seat == self.number)
+        on_table = [Meld(tiles=meld.tiles, kind=meld.kind) for meld in game.table]
         melds, left = best_melds(tuple(game.rack))
         if not has_melded:
             points = sum(meld_points(meld) for meld in melds)
-            return [*game.table, *(Meld(tiles=meld) for meld in melds)] if points >= threshold else []
-        table = [*game.table, *(Meld(tiles=meld) for meld in melds)]
+            return [*on_table, *(Meld(tiles=meld) for meld in melds)] if points >= threshold else []
+        table = [*on_table, *(Meld(tiles=meld) for meld in melds)]
         table, left = self.add_single_tiles(table, left)
         return table if len(left) < len(game.rack) else []
 
@@ -186,8 +187,8 @@ def event_text(event: GameEvent, names: dict[int, str]) -> str:
             played = event.tiles_played
             tiles = f"{tiles_text(played.tiles)} ({played.points} points)"
             return f"{names[played.seat]} plays {tiles}\n      {table_text(played.table)}"
-        case "tile_drawn":
-            return f"{names[event.tile_drawn.seat]} draws"
+        case "tiles_drawn":
+            return f"{names[event.tiles_drawn.seat]} draws"
         case "turn_passed":
             return f"{names[event.turn_passed.seat]} passes"
         case "round_ended":

@@ -42,137 +42,141 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. Table and rack, or the racks, hold a face more often than the tile set does, or the racks
     contradict the round's end; BadRequest names the field.
     """
-    ERROR_REASON_OPTION_UNKNOWN: _ErrorReason.ValueType  # 21
+    ERROR_REASON_OPTION_UNKNOWN: _ErrorReason.ValueType  # 101
     """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server's contract does not know;
     BadRequest names it.
     """
-    ERROR_REASON_OPTION_VALUE_INVALID: _ErrorReason.ValueType  # 22
+    ERROR_REASON_OPTION_VALUE_INVALID: _ErrorReason.ValueType  # 102
     """INVALID_ARGUMENT. An option's number is out of its range; BadRequest names it."""
-    ERROR_REASON_OPTIONS_CONFLICT: _ErrorReason.ValueType  # 23
+    ERROR_REASON_OPTIONS_CONFLICT: _ErrorReason.ValueType  # 103
     """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
-    ERROR_REASON_VARIANT_NOT_SUPPORTED: _ErrorReason.ValueType  # 24
+    ERROR_REASON_VARIANT_NOT_SUPPORTED: _ErrorReason.ValueType  # 104
     """UNIMPLEMENTED. An option value of the contract that this server does not implement yet. Metadata: `field`,
     `value`.
     """
-    ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 41
+    ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
     """NOT_FOUND. There is no such game, or the seat token is not one of its seats'. The two are not told apart."""
-    ERROR_REASON_NOT_A_PLAYER: _ErrorReason.ValueType  # 42
+    ERROR_REASON_NOT_A_PLAYER: _ErrorReason.ValueType  # 202
     """PERMISSION_DENIED. The RPC needs a seat token and none was sent. Answered before the game is looked up."""
-    ERROR_REASON_AUTHORIZATION_MALFORMED: _ErrorReason.ValueType  # 43
+    ERROR_REASON_AUTHORIZATION_MALFORMED: _ErrorReason.ValueType  # 203
     """UNAUTHENTICATED. The authorization metadata is not `Bearer` and a seat token."""
-    ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 44
+    ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
     """ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name."""
-    ERROR_REASON_GAME_FULL: _ErrorReason.ValueType  # 45
+    ERROR_REASON_GAME_FULL: _ErrorReason.ValueType  # 205
     """RESOURCE_EXHAUSTED. All seats are taken. Metadata: `players_max`."""
-    ERROR_REASON_TOO_FEW_PLAYERS: _ErrorReason.ValueType  # 46
+    ERROR_REASON_TOO_FEW_PLAYERS: _ErrorReason.ValueType  # 206
     """FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`."""
-    ERROR_REASON_GAME_ALREADY_STARTED: _ErrorReason.ValueType  # 47
+    ERROR_REASON_GAME_ALREADY_STARTED: _ErrorReason.ValueType  # 207
     """FAILED_PRECONDITION. The RPC is for the lobby, and the game has left it."""
-    ERROR_REASON_GAME_NOT_STARTED: _ErrorReason.ValueType  # 48
+    ERROR_REASON_GAME_NOT_STARTED: _ErrorReason.ValueType  # 208
     """FAILED_PRECONDITION. The RPC is for a started game, and this one is in the lobby."""
-    ERROR_REASON_ROUND_IN_PROGRESS: _ErrorReason.ValueType  # 49
+    ERROR_REASON_ROUND_IN_PROGRESS: _ErrorReason.ValueType  # 209
     """FAILED_PRECONDITION. The next round cannot start while a round is being played."""
-    ERROR_REASON_ROUND_OVER: _ErrorReason.ValueType  # 50
+    ERROR_REASON_ROUND_OVER: _ErrorReason.ValueType  # 210
     """FAILED_PRECONDITION. No round is being played: the next one waits for StartNextRound."""
-    ERROR_REASON_GAME_OVER: _ErrorReason.ValueType  # 51
+    ERROR_REASON_GAME_OVER: _ErrorReason.ValueType  # 211
     """FAILED_PRECONDITION. The game has ended."""
-    ERROR_REASON_PLAYER_RESIGNED: _ErrorReason.ValueType  # 52
+    ERROR_REASON_PLAYER_RESIGNED: _ErrorReason.ValueType  # 212
     """FAILED_PRECONDITION. The caller has resigned from the game."""
-    ERROR_REASON_STALE_STATE: _ErrorReason.ValueType  # 53
+    ERROR_REASON_STALE_STATE: _ErrorReason.ValueType  # 213
     """ABORTED. The game has changed since expected_revision: read it again. Metadata: `revision`, the current one."""
-    ERROR_REASON_ETAG_MISMATCH: _ErrorReason.ValueType  # 54
+    ERROR_REASON_ETAG_MISMATCH: _ErrorReason.ValueType  # 214
     """ABORTED. The etag is not that of the game at this revision: the caller saw a history that the store has lost.
     Read the game again. Metadata: `revision`.
     """
-    ERROR_REASON_DUPLICATE_REQUEST: _ErrorReason.ValueType  # 55
+    ERROR_REASON_DUPLICATE_REQUEST: _ErrorReason.ValueType  # 215
     """ABORTED. The request id was used before with another content."""
-    ERROR_REASON_HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 56
+    ERROR_REASON_HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 216
     """OUT_OF_RANGE. The revision to resume from is no longer, or not yet, in the event stream. Watch from 0. Metadata:
     `oldest`, `newest`.
     """
-    ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 61
+    ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""
-    ERROR_REASON_TURN_TIMED_OUT: _ErrorReason.ValueType  # 62
+    ERROR_REASON_TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
     """FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
     current one.
     """
-    ERROR_REASON_POOL_EMPTY: _ErrorReason.ValueType  # 63
+    ERROR_REASON_POOL_EMPTY: _ErrorReason.ValueType  # 303
     """FAILED_PRECONDITION. There is no tile to draw: pass or play."""
-    ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: _ErrorReason.ValueType  # 64
+    ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: _ErrorReason.ValueType  # 304
     """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
-    ERROR_REASON_JOKER_TO_RACK: _ErrorReason.ValueType  # 81
+    ERROR_REASON_JOKER_TO_RACK: _ErrorReason.ValueType  # 401
     """Violation. A joker of table_before is missing on table_after (R45, R49)."""
-    ERROR_REASON_TABLE_TILE_MISSING: _ErrorReason.ValueType  # 82
+    ERROR_REASON_TABLE_TILE_MISSING: _ErrorReason.ValueType  # 402
     """Violation. A numbered tile of table_before is missing on table_after (R45)."""
-    ERROR_REASON_TILE_DUPLICATED: _ErrorReason.ValueType  # 83
+    ERROR_REASON_TILE_DUPLICATED: _ErrorReason.ValueType  # 403
     """Violation. A face is played more often than the rack holds it, and the rack holds it; or the table has more
     copies than the tile set (R1, R17).
     """
-    ERROR_REASON_TILE_NOT_IN_RACK: _ErrorReason.ValueType  # 84
+    ERROR_REASON_TILE_NOT_IN_RACK: _ErrorReason.ValueType  # 404
     """Violation. A tile on table_after is neither of table_before nor of the player's rack (R32). Tiles of the pool
     and of other racks get the same answer.
     """
-    ERROR_REASON_NO_RACK_TILE_PLAYED: _ErrorReason.ValueType  # 85
+    ERROR_REASON_NO_RACK_TILE_PLAYED: _ErrorReason.ValueType  # 405
     """Violation. No tile of the rack is played (R38)."""
-    ERROR_REASON_SET_EMPTY: _ErrorReason.ValueType  # 101
+    ERROR_REASON_SET_EMPTY: _ErrorReason.ValueType  # 501
     """Violation. The meld has no tiles (R11)."""
-    ERROR_REASON_SET_TOO_SHORT: _ErrorReason.ValueType  # 102
+    ERROR_REASON_SET_TOO_SHORT: _ErrorReason.ValueType  # 502
     """Violation. The meld has one or two tiles (R11)."""
-    ERROR_REASON_SET_ALL_JOKERS: _ErrorReason.ValueType  # 103
+    ERROR_REASON_SET_ALL_JOKERS: _ErrorReason.ValueType  # 503
     """Violation. The meld has no numbered tile, so nothing says what its jokers stand for."""
-    ERROR_REASON_JOKERS_TOO_MANY: _ErrorReason.ValueType  # 104
+    ERROR_REASON_JOKERS_TOO_MANY: _ErrorReason.ValueType  # 504
     """Violation. The meld has more jokers than jokers_max_per_set allows."""
-    ERROR_REASON_JOKERS_ADJACENT: _ErrorReason.ValueType  # 105
+    ERROR_REASON_JOKERS_ADJACENT: _ErrorReason.ValueType  # 505
     """Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
-    ERROR_REASON_SET_KIND_AMBIGUOUS: _ErrorReason.ValueType  # 106
+    ERROR_REASON_SET_KIND_AMBIGUOUS: _ErrorReason.ValueType  # 506
     """Violation. The tiles form a run and a group, no kind is stated, and jokers_declaration demands one."""
-    ERROR_REASON_SET_KIND_MISMATCH: _ErrorReason.ValueType  # 107
+    ERROR_REASON_SET_KIND_MISMATCH: _ErrorReason.ValueType  # 507
     """Violation. The tiles do not form the kind that is stated, but the other one."""
-    ERROR_REASON_GROUP_VALUE_MISMATCH: _ErrorReason.ValueType  # 108
+    ERROR_REASON_GROUP_VALUE_MISMATCH: _ErrorReason.ValueType  # 508
     """Violation. The values of a group differ (R12)."""
-    ERROR_REASON_GROUP_COLOR_REPEAT: _ErrorReason.ValueType  # 109
+    ERROR_REASON_GROUP_COLOR_REPEAT: _ErrorReason.ValueType  # 509
     """Violation. A color occurs twice in a group (R12)."""
-    ERROR_REASON_GROUP_TOO_LARGE: _ErrorReason.ValueType  # 110
+    ERROR_REASON_GROUP_TOO_LARGE: _ErrorReason.ValueType  # 510
     """Violation. A group has more tiles than there are colors (R13)."""
-    ERROR_REASON_RUN_COLOR_MIX: _ErrorReason.ValueType  # 111
+    ERROR_REASON_RUN_COLOR_MIX: _ErrorReason.ValueType  # 511
     """Violation. The colors of a run differ (R14)."""
-    ERROR_REASON_RUN_WRAP: _ErrorReason.ValueType  # 112
+    ERROR_REASON_RUN_WRAP: _ErrorReason.ValueType  # 512
     """Violation. 1 follows 13 (R15)."""
-    ERROR_REASON_RUN_DUPLICATE_VALUE: _ErrorReason.ValueType  # 113
+    ERROR_REASON_RUN_DUPLICATE_VALUE: _ErrorReason.ValueType  # 513
     """Violation. A value occurs twice in a run (R14)."""
-    ERROR_REASON_RUN_NOT_ASCENDING: _ErrorReason.ValueType  # 114
+    ERROR_REASON_RUN_NOT_ASCENDING: _ErrorReason.ValueType  # 514
     """Violation. The values of a run descend (R14)."""
-    ERROR_REASON_RUN_GAP: _ErrorReason.ValueType  # 115
+    ERROR_REASON_RUN_GAP: _ErrorReason.ValueType  # 515
     """Violation. The values of a run do not rise by exactly one (R14)."""
-    ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: _ErrorReason.ValueType  # 116
+    ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: _ErrorReason.ValueType  # 516
     """Violation. A joker would stand for a value below 1 or above 13 (R15)."""
-    ERROR_REASON_SET_NOT_GROUP_NOR_RUN: _ErrorReason.ValueType  # 117
+    ERROR_REASON_SET_NOT_GROUP_NOR_RUN: _ErrorReason.ValueType  # 517
     """Violation. The tiles form neither a group nor a run, and no more exact reason fits."""
-    ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: _ErrorReason.ValueType  # 121
+    ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: _ErrorReason.ValueType  # 601
     """Violation. A joker left its meld before the player's initial meld (R37)."""
-    ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: _ErrorReason.ValueType  # 122
+    ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: _ErrorReason.ValueType  # 602
     """Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34)."""
-    ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN: _ErrorReason.ValueType  # 123
+    ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN: _ErrorReason.ValueType  # 603
     """Violation. The initial meld has a joker, against initial_meld_joker."""
-    ERROR_REASON_INITIAL_MELD_SINGLE_SET_REQUIRED: _ErrorReason.ValueType  # 124
+    ERROR_REASON_INITIAL_MELD_SINGLE_SET_REQUIRED: _ErrorReason.ValueType  # 604
     """Violation. The initial meld has several melds, against initial_meld_sets."""
-    ERROR_REASON_INITIAL_MELD_NO_SET_REACHES_THRESHOLD: _ErrorReason.ValueType  # 125
+    ERROR_REASON_INITIAL_MELD_NO_SET_REACHES_THRESHOLD: _ErrorReason.ValueType  # 605
     """Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_sets. Metadata: `best`,
     `threshold`.
     """
-    ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: _ErrorReason.ValueType  # 126
+    ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: _ErrorReason.ValueType  # 606
     """Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`."""
-    ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 141
+    ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 701
     """UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after RetryInfo's
     delay: it is applied once.
     """
-    ERROR_REASON_STORED_FORMAT_UNKNOWN: _ErrorReason.ValueType  # 142
+    ERROR_REASON_STORED_FORMAT_UNKNOWN: _ErrorReason.ValueType  # 702
     """UNAVAILABLE. The game was stored by a newer server. Another replica may answer; RetryInfo says when to try."""
-    ERROR_REASON_SHUTTING_DOWN: _ErrorReason.ValueType  # 143
+    ERROR_REASON_SHUTTING_DOWN: _ErrorReason.ValueType  # 703
     """UNAVAILABLE. This server is stopping. Send the same request again, with the same request id: another one
     answers.
     """
-    ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 144
+    ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 705
+    """UNAVAILABLE. This server has more calls under way than it takes (RUMMIKUB_MAX_CALLS). Send the same request again, with
+    the same request id, after RetryInfo's delay.
+    """
+    ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 704
     """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
@@ -180,10 +184,11 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
 
     Every refusal carries one google.rpc.ErrorInfo with domain `rummikub.v1`; its `reason` is a name of this enum without
     the prefix ERROR_REASON_, its `metadata` has the keys documented here. Where fields are at fault a google.rpc.BadRequest
-    names them. "Violation" marks the breaches of the rules: ValidationService answers OK and lists them; TurnService refuses the
-    turn with FAILED_PRECONDITION, ErrorInfo naming the first, with `violations`, their number, beside the keys documented
-    here, and google.rpc.PreconditionFailure listing all (16 at most). Violations are always listed in the order of this
-    enum's rules: tiles, melds from left to right, initial meld. UNAVAILABLE comes with a google.rpc.RetryInfo.
+    names them. "Violation" marks the breaches of the rules: ValidationService answers OK and lists them; TurnService refuses
+    the turn with FAILED_PRECONDITION, ErrorInfo naming the first, with `violations`, their number, beside the keys documented
+    here; google.rpc.PreconditionFailure and IllegalTurn list all (16 at most), the one with descriptions, the other with tiles.
+    Violations are always listed in one order: tiles, a tile of the rack, melds from left to right, initial meld. UNAVAILABLE
+    comes with a google.rpc.RetryInfo.
 
     Two refusals are the transport's own and carry no ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the size
     limit, and UNIMPLEMENTED for an RPC that does not exist.
@@ -209,136 +214,140 @@ ERROR_REASON_POSITION_IMPOSSIBLE: ErrorReason.ValueType  # 6
 """INVALID_ARGUMENT. Table and rack, or the racks, hold a face more often than the tile set does, or the racks
 contradict the round's end; BadRequest names the field.
 """
-ERROR_REASON_OPTION_UNKNOWN: ErrorReason.ValueType  # 21
+ERROR_REASON_OPTION_UNKNOWN: ErrorReason.ValueType  # 101
 """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server's contract does not know;
 BadRequest names it.
 """
-ERROR_REASON_OPTION_VALUE_INVALID: ErrorReason.ValueType  # 22
+ERROR_REASON_OPTION_VALUE_INVALID: ErrorReason.ValueType  # 102
 """INVALID_ARGUMENT. An option's number is out of its range; BadRequest names it."""
-ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 23
+ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 103
 """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
-ERROR_REASON_VARIANT_NOT_SUPPORTED: ErrorReason.ValueType  # 24
+ERROR_REASON_VARIANT_NOT_SUPPORTED: ErrorReason.ValueType  # 104
 """UNIMPLEMENTED. An option value of the contract that this server does not implement yet. Metadata: `field`,
 `value`.
 """
-ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 41
+ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 201
 """NOT_FOUND. There is no such game, or the seat token is not one of its seats'. The two are not told apart."""
-ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 42
+ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
 """PERMISSION_DENIED. The RPC needs a seat token and none was sent. Answered before the game is looked up."""
-ERROR_REASON_AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 43
+ERROR_REASON_AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 203
 """UNAUTHENTICATED. The authorization metadata is not `Bearer` and a seat token."""
-ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 44
+ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
 """ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name."""
-ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 45
+ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 205
 """RESOURCE_EXHAUSTED. All seats are taken. Metadata: `players_max`."""
-ERROR_REASON_TOO_FEW_PLAYERS: ErrorReason.ValueType  # 46
+ERROR_REASON_TOO_FEW_PLAYERS: ErrorReason.ValueType  # 206
 """FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`."""
-ERROR_REASON_GAME_ALREADY_STARTED: ErrorReason.ValueType  # 47
+ERROR_REASON_GAME_ALREADY_STARTED: ErrorReason.ValueType  # 207
 """FAILED_PRECONDITION. The RPC is for the lobby, and the game has left it."""
-ERROR_REASON_GAME_NOT_STARTED: ErrorReason.ValueType  # 48
+ERROR_REASON_GAME_NOT_STARTED: ErrorReason.ValueType  # 208
 """FAILED_PRECONDITION. The RPC is for a started game, and this one is in the lobby."""
-ERROR_REASON_ROUND_IN_PROGRESS: ErrorReason.ValueType  # 49
+ERROR_REASON_ROUND_IN_PROGRESS: ErrorReason.ValueType  # 209
 """FAILED_PRECONDITION. The next round cannot start while a round is being played."""
-ERROR_REASON_ROUND_OVER: ErrorReason.ValueType  # 50
+ERROR_REASON_ROUND_OVER: ErrorReason.ValueType  # 210
 """FAILED_PRECONDITION. No round is being played: the next one waits for StartNextRound."""
-ERROR_REASON_GAME_OVER: ErrorReason.ValueType  # 51
+ERROR_REASON_GAME_OVER: ErrorReason.ValueType  # 211
 """FAILED_PRECONDITION. The game has ended."""
-ERROR_REASON_PLAYER_RESIGNED: ErrorReason.ValueType  # 52
+ERROR_REASON_PLAYER_RESIGNED: ErrorReason.ValueType  # 212
 """FAILED_PRECONDITION. The caller has resigned from the game."""
-ERROR_REASON_STALE_STATE: ErrorReason.ValueType  # 53
+ERROR_REASON_STALE_STATE: ErrorReason.ValueType  # 213
 """ABORTED. The game has changed since expected_revision: read it again. Metadata: `revision`, the current one."""
-ERROR_REASON_ETAG_MISMATCH: ErrorReason.ValueType  # 54
+ERROR_REASON_ETAG_MISMATCH: ErrorReason.ValueType  # 214
 """ABORTED. The etag is not that of the game at this revision: the caller saw a history that the store has lost.
 Read the game again. Metadata: `revision`.
 """
-ERROR_REASON_DUPLICATE_REQUEST: ErrorReason.ValueType  # 55
+ERROR_REASON_DUPLICATE_REQUEST: ErrorReason.ValueType  # 215
 """ABORTED. The request id was used before with another content."""
-ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 56
+ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
 """OUT_OF_RANGE. The revision to resume from is no longer, or not yet, in the event stream. Watch from 0. Metadata:
 `oldest`, `newest`.
 """
-ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 61
+ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""
-ERROR_REASON_TURN_TIMED_OUT: ErrorReason.ValueType  # 62
+ERROR_REASON_TURN_TIMED_OUT: ErrorReason.ValueType  # 302
 """FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
 current one.
 """
-ERROR_REASON_POOL_EMPTY: ErrorReason.ValueType  # 63
+ERROR_REASON_POOL_EMPTY: ErrorReason.ValueType  # 303
 """FAILED_PRECONDITION. There is no tile to draw: pass or play."""
-ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: ErrorReason.ValueType  # 64
+ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: ErrorReason.ValueType  # 304
 """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
-ERROR_REASON_JOKER_TO_RACK: ErrorReason.ValueType  # 81
+ERROR_REASON_JOKER_TO_RACK: ErrorReason.ValueType  # 401
 """Violation. A joker of table_before is missing on table_after (R45, R49)."""
-ERROR_REASON_TABLE_TILE_MISSING: ErrorReason.ValueType  # 82
+ERROR_REASON_TABLE_TILE_MISSING: ErrorReason.ValueType  # 402
 """Violation. A numbered tile of table_before is missing on table_after (R45)."""
-ERROR_REASON_TILE_DUPLICATED: ErrorReason.ValueType  # 83
+ERROR_REASON_TILE_DUPLICATED: ErrorReason.ValueType  # 403
 """Violation. A face is played more often than the rack holds it, and the rack holds it; or the table has more
 copies than the tile set (R1, R17).
 """
-ERROR_REASON_TILE_NOT_IN_RACK: ErrorReason.ValueType  # 84
+ERROR_REASON_TILE_NOT_IN_RACK: ErrorReason.ValueType  # 404
 """Violation. A tile on table_after is neither of table_before nor of the player's rack (R32). Tiles of the pool
 and of other racks get the same answer.
 """
-ERROR_REASON_NO_RACK_TILE_PLAYED: ErrorReason.ValueType  # 85
+ERROR_REASON_NO_RACK_TILE_PLAYED: ErrorReason.ValueType  # 405
 """Violation. No tile of the rack is played (R38)."""
-ERROR_REASON_SET_EMPTY: ErrorReason.ValueType  # 101
+ERROR_REASON_SET_EMPTY: ErrorReason.ValueType  # 501
 """Violation. The meld has no tiles (R11)."""
-ERROR_REASON_SET_TOO_SHORT: ErrorReason.ValueType  # 102
+ERROR_REASON_SET_TOO_SHORT: ErrorReason.ValueType  # 502
 """Violation. The meld has one or two tiles (R11)."""
-ERROR_REASON_SET_ALL_JOKERS: ErrorReason.ValueType  # 103
+ERROR_REASON_SET_ALL_JOKERS: ErrorReason.ValueType  # 503
 """Violation. The meld has no numbered tile, so nothing says what its jokers stand for."""
-ERROR_REASON_JOKERS_TOO_MANY: ErrorReason.ValueType  # 104
+ERROR_REASON_JOKERS_TOO_MANY: ErrorReason.ValueType  # 504
 """Violation. The meld has more jokers than jokers_max_per_set allows."""
-ERROR_REASON_JOKERS_ADJACENT: ErrorReason.ValueType  # 105
+ERROR_REASON_JOKERS_ADJACENT: ErrorReason.ValueType  # 505
 """Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
-ERROR_REASON_SET_KIND_AMBIGUOUS: ErrorReason.ValueType  # 106
+ERROR_REASON_SET_KIND_AMBIGUOUS: ErrorReason.ValueType  # 506
 """Violation. The tiles form a run and a group, no kind is stated, and jokers_declaration demands one."""
-ERROR_REASON_SET_KIND_MISMATCH: ErrorReason.ValueType  # 107
+ERROR_REASON_SET_KIND_MISMATCH: ErrorReason.ValueType  # 507
 """Violation. The tiles do not form the kind that is stated, but the other one."""
-ERROR_REASON_GROUP_VALUE_MISMATCH: ErrorReason.ValueType  # 108
+ERROR_REASON_GROUP_VALUE_MISMATCH: ErrorReason.ValueType  # 508
 """Violation. The values of a group differ (R12)."""
-ERROR_REASON_GROUP_COLOR_REPEAT: ErrorReason.ValueType  # 109
+ERROR_REASON_GROUP_COLOR_REPEAT: ErrorReason.ValueType  # 509
 """Violation. A color occurs twice in a group (R12)."""
-ERROR_REASON_GROUP_TOO_LARGE: ErrorReason.ValueType  # 110
+ERROR_REASON_GROUP_TOO_LARGE: ErrorReason.ValueType  # 510
 """Violation. A group has more tiles than there are colors (R13)."""
-ERROR_REASON_RUN_COLOR_MIX: ErrorReason.ValueType  # 111
+ERROR_REASON_RUN_COLOR_MIX: ErrorReason.ValueType  # 511
 """Violation. The colors of a run differ (R14)."""
-ERROR_REASON_RUN_WRAP: ErrorReason.ValueType  # 112
+ERROR_REASON_RUN_WRAP: ErrorReason.ValueType  # 512
 """Violation. 1 follows 13 (R15)."""
-ERROR_REASON_RUN_DUPLICATE_VALUE: ErrorReason.ValueType  # 113
+ERROR_REASON_RUN_DUPLICATE_VALUE: ErrorReason.ValueType  # 513
 """Violation. A value occurs twice in a run (R14)."""
-ERROR_REASON_RUN_NOT_ASCENDING: ErrorReason.ValueType  # 114
+ERROR_REASON_RUN_NOT_ASCENDING: ErrorReason.ValueType  # 514
 """Violation. The values of a run descend (R14)."""
-ERROR_REASON_RUN_GAP: ErrorReason.ValueType  # 115
+ERROR_REASON_RUN_GAP: ErrorReason.ValueType  # 515
 """Violation. The values of a run do not rise by exactly one (R14)."""
-ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: ErrorReason.ValueType  # 116
+ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: ErrorReason.ValueType  # 516
 """Violation. A joker would stand for a value below 1 or above 13 (R15)."""
-ERROR_REASON_SET_NOT_GROUP_NOR_RUN: ErrorReason.ValueType  # 117
+ERROR_REASON_SET_NOT_GROUP_NOR_RUN: ErrorReason.ValueType  # 517
 """Violation. The tiles form neither a group nor a run, and no more exact reason fits."""
-ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: ErrorReason.ValueType  # 121
+ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: ErrorReason.ValueType  # 601
 """Violation. A joker left its meld before the player's initial meld (R37)."""
-ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: ErrorReason.ValueType  # 122
+ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: ErrorReason.ValueType  # 602
 """Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34)."""
-ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN: ErrorReason.ValueType  # 123
+ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN: ErrorReason.ValueType  # 603
 """Violation. The initial meld has a joker, against initial_meld_joker."""
-ERROR_REASON_INITIAL_MELD_SINGLE_SET_REQUIRED: ErrorReason.ValueType  # 124
+ERROR_REASON_INITIAL_MELD_SINGLE_SET_REQUIRED: ErrorReason.ValueType  # 604
 """Violation. The initial meld has several melds, against initial_meld_sets."""
-ERROR_REASON_INITIAL_MELD_NO_SET_REACHES_THRESHOLD: ErrorReason.ValueType  # 125
+ERROR_REASON_INITIAL_MELD_NO_SET_REACHES_THRESHOLD: ErrorReason.ValueType  # 605
 """Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_sets. Metadata: `best`,
 `threshold`.
 """
-ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: ErrorReason.ValueType  # 126
+ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: ErrorReason.ValueType  # 606
 """Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`."""
-ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 141
+ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 701
 """UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after RetryInfo's
 delay: it is applied once.
 """
-ERROR_REASON_STORED_FORMAT_UNKNOWN: ErrorReason.ValueType  # 142
+ERROR_REASON_STORED_FORMAT_UNKNOWN: ErrorReason.ValueType  # 702
 """UNAVAILABLE. The game was stored by a newer server. Another replica may answer; RetryInfo says when to try."""
-ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 143
+ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 703
 """UNAVAILABLE. This server is stopping. Send the same request again, with the same request id: another one
 answers.
 """
-ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 144
+ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 705
+"""UNAVAILABLE. This server has more calls under way than it takes (RUMMIKUB_MAX_CALLS). Send the same request again, with
+the same request id, after RetryInfo's delay.
+"""
+ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 704
 """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

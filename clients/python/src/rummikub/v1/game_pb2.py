@@ -28,17 +28,17 @@ from rummikub.v1 import ruleset_pb2 as rummikub_dot_v1_dot_ruleset__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rummikub/v1/game.proto\x12\x0brummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"t\n\x06Player\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x12\n\nhas_melded\x18\x04 \x01(\x08\x12\x14\n\x0ctotal_points\x18\x05 \x01(\x11\x12\x10\n\x08resigned\x18\x06 \x01(\x08\"B\n\x04Turn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12,\n\x08\x64\x65\x61\x64line\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"R\n\nSeatResult\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\nrack_value\x18\x02 \x01(\r\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x0e\n\x06points\x18\x04 \x01(\x11\"\x7f\n\x0bRoundResult\x12\x0e\n\x06number\x18\x01 \x01(\r\x12\"\n\x03\x65nd\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x03 \x03(\r\x12&\n\x05seats\x18\x04 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"\xe2\x03\n\x04Game\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12%\n\x07ruleset\x18\x05 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12$\n\x07players\x18\x06 \x03(\x0b\x32\x13.rummikub.v1.Player\x12\r\n\x05round\x18\x07 \x01(\r\x12 \n\x05table\x18\x08 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x12\n\npool_count\x18\t \x01(\r\x12\x1f\n\x04turn\x18\n \x01(\x0b\x32\x11.rummikub.v1.Turn\x12\x0c\n\x04seat\x18\x0b \x01(\r\x12\x1f\n\x04rack\x18\x0c \x03(\x0e\x32\x11.rummikub.v1.Tile\x12(\n\x06rounds\x18\r \x03(\x0b\x32\x18.rummikub.v1.RoundResult\x12\x14\n\x0cwinner_seats\x18\x0e \x03(\r\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xa1\x01\n\x0bGameSummary\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12\x14\n\x0cplayer_names\x18\x03 \x03(\t\x12\x13\n\x0bplayers_max\x18\x04 \x01(\r\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"*\n\x0cPlayerJoined\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x1a\n\nPlayerLeft\x12\x0c\n\x04seat\x18\x01 \x01(\r\":\n\tStartDraw\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x8f\x01\n\x0cRoundStarted\x12\r\n\x05round\x18\x01 \x01(\r\x12%\n\x05\x64raws\x18\x02 \x03(\x0b\x32\x16.rummikub.v1.StartDraw\x12\x14\n\x0cstarter_seat\x18\x03 \x01(\r\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\npool_count\x18\x05 \x01(\r\".\n\x0bTurnStarted\x12\x1f\n\x04turn\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Turn\"o\n\x0bTilesPlayed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12 \n\x05table\x18\x03 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x0e\n\x06points\x18\x04 \x01(\r\":\n\tTileDrawn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x1a\n\nTurnPassed\x12\x0c\n\x04seat\x18\x01 \x01(\r\"R\n\x0cTurnTimedOut\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0ePlayerResigned\x12\x0c\n\x04seat\x18\x01 \x01(\r\"6\n\nRoundEnded\x12(\n\x06result\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.RoundResult\"!\n\tGameEnded\x12\x14\n\x0cwinner_seats\x18\x01 \x03(\r\"4\n\x0bGameCreated\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\"\xeb\x04\n\tGameEvent\x12\x30\n\x0cgame_created\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.GameCreatedH\x00\x12\x32\n\rplayer_joined\x18\x02 \x01(\x0b\x32\x19.rummikub.v1.PlayerJoinedH\x00\x12.\n\x0bplayer_left\x18\x03 \x01(\x0b\x32\x17.rummikub.v1.PlayerLeftH\x00\x12\x32\n\rround_started\x18\x04 \x01(\x0b\x32\x19.rummikub.v1.RoundStartedH\x00\x12\x30\n\x0cturn_started\x18\x05 \x01(\x0b\x32\x18.rummikub.v1.TurnStartedH\x00\x12\x30\n\x0ctiles_played\x18\x06 \x01(\x0b\x32\x18.rummikub.v1.TilesPlayedH\x00\x12,\n\ntile_drawn\x18\x07 \x01(\x0b\x32\x16.rummikub.v1.TileDrawnH\x00\x12.\n\x0bturn_passed\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.TurnPassedH\x00\x12\x33\n\x0eturn_timed_out\x18\t \x01(\x0b\x32\x19.rummikub.v1.TurnTimedOutH\x00\x12\x36\n\x0fplayer_resigned\x18\n \x01(\x0b\x32\x1b.rummikub.v1.PlayerResignedH\x00\x12.\n\x0bround_ended\x18\x0b \x01(\x0b\x32\x17.rummikub.v1.RoundEndedH\x00\x12,\n\ngame_ended\x18\x0c \x01(\x0b\x32\x16.rummikub.v1.GameEndedH\x00\x42\x07\n\x05\x65vent\"~\n\nGameChange\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x06\x65vents\x18\x04 \x03(\x0b\x32\x16.rummikub.v1.GameEvent*\x89\x01\n\tGameState\x12\x1a\n\x16GAME_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10GAME_STATE_LOBBY\x10\x01\x12\x16\n\x12GAME_STATE_PLAYING\x10\x02\x12\x19\n\x15GAME_STATE_ROUND_OVER\x10\x03\x12\x17\n\x13GAME_STATE_FINISHED\x10\x04*l\n\x08RoundEnd\x12\x19\n\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n\x12ROUND_END_RESIGNED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rummikub/v1/game.proto\x12\x0brummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"t\n\x06Player\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x12\n\nhas_melded\x18\x04 \x01(\x08\x12\x14\n\x0ctotal_points\x18\x05 \x01(\x11\x12\x10\n\x08resigned\x18\x06 \x01(\x08\"B\n\x04Turn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12,\n\x08\x64\x65\x61\x64line\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"R\n\nSeatResult\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\nrack_value\x18\x02 \x01(\r\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x0e\n\x06points\x18\x04 \x01(\x11\"~\n\x0bRoundResult\x12\r\n\x05round\x18\x01 \x01(\r\x12\"\n\x03\x65nd\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x03 \x03(\r\x12&\n\x05seats\x18\x04 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"\xc4\x04\n\x04Game\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12%\n\x07ruleset\x18\x05 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12$\n\x07players\x18\x06 \x03(\x0b\x32\x13.rummikub.v1.Player\x12\r\n\x05round\x18\x07 \x01(\r\x12%\n\x05table\x18\x08 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x12\n\npool_count\x18\t \x01(\r\x12\x1f\n\x04turn\x18\n \x01(\x0b\x32\x11.rummikub.v1.Turn\x12\x0c\n\x04seat\x18\x0b \x01(\r\x12\x1f\n\x04rack\x18\x0c \x03(\x0e\x32\x11.rummikub.v1.Tile\x12(\n\x06rounds\x18\r \x03(\x0b\x32\x18.rummikub.v1.RoundResult\x12\x14\n\x0cwinner_seats\x18\x0e \x03(\r\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bserver_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cstarter_seat\x18\x12 \x01(\r\x12\x14\n\x0cpassed_seats\x18\x13 \x03(\r\"\xb3\x01\n\x0bGameSummary\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12\x14\n\x0cplayer_names\x18\x03 \x03(\t\x12\x13\n\x0bplayers_max\x18\x04 \x01(\r\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x06 \x01(\x03\"*\n\x0cPlayerJoined\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x1a\n\nPlayerLeft\x12\x0c\n\x04seat\x18\x01 \x01(\r\":\n\tStartDraw\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x8f\x01\n\x0cRoundStarted\x12\r\n\x05round\x18\x01 \x01(\r\x12%\n\x05\x64raws\x18\x02 \x03(\x0b\x32\x16.rummikub.v1.StartDraw\x12\x14\n\x0cstarter_seat\x18\x03 \x01(\r\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\npool_count\x18\x05 \x01(\r\".\n\x0bTurnStarted\x12\x1f\n\x04turn\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Turn\"t\n\x0bTilesPlayed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12%\n\x05table\x18\x03 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x0e\n\x06points\x18\x04 \x01(\r\"P\n\nTilesDrawn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1a\n\nTurnPassed\x12\x0c\n\x04seat\x18\x01 \x01(\r\"R\n\x0cTurnTimedOut\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0ePlayerResigned\x12\x0c\n\x04seat\x18\x01 \x01(\r\"6\n\nRoundEnded\x12(\n\x06result\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.RoundResult\"!\n\tGameEnded\x12\x14\n\x0cwinner_seats\x18\x01 \x03(\r\"4\n\x0bGameCreated\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\"\xed\x04\n\tGameEvent\x12\x30\n\x0cgame_created\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.GameCreatedH\x00\x12\x32\n\rplayer_joined\x18\x02 \x01(\x0b\x32\x19.rummikub.v1.PlayerJoinedH\x00\x12.\n\x0bplayer_left\x18\x03 \x01(\x0b\x32\x17.rummikub.v1.PlayerLeftH\x00\x12\x32\n\rround_started\x18\x04 \x01(\x0b\x32\x19.rummikub.v1.RoundStartedH\x00\x12\x30\n\x0cturn_started\x18\x05 \x01(\x0b\x32\x18.rummikub.v1.TurnStartedH\x00\x12\x30\n\x0ctiles_played\x18\x06 \x01(\x0b\x32\x18.rummikub.v1.TilesPlayedH\x00\x12.\n\x0btiles_drawn\x18\x07 \x01(\x0b\x32\x17.rummikub.v1.TilesDrawnH\x00\x12.\n\x0bturn_passed\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.TurnPassedH\x00\x12\x33\n\x0eturn_timed_out\x18\t \x01(\x0b\x32\x19.rummikub.v1.TurnTimedOutH\x00\x12\x36\n\x0fplayer_resigned\x18\n \x01(\x0b\x32\x1b.rummikub.v1.PlayerResignedH\x00\x12.\n\x0bround_ended\x18\x0b \x01(\x0b\x32\x17.rummikub.v1.RoundEndedH\x00\x12,\n\ngame_ended\x18\x0c \x01(\x0b\x32\x16.rummikub.v1.GameEndedH\x00\x42\x07\n\x05\x65vent\"~\n\nGameChange\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x06\x65vents\x18\x04 \x03(\x0b\x32\x16.rummikub.v1.GameEvent*\x89\x01\n\tGameState\x12\x1a\n\x16GAME_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10GAME_STATE_LOBBY\x10\x01\x12\x16\n\x12GAME_STATE_PLAYING\x10\x02\x12\x19\n\x15GAME_STATE_ROUND_OVER\x10\x03\x12\x17\n\x13GAME_STATE_FINISHED\x10\x04*l\n\x08RoundEnd\x12\x19\n\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n\x12ROUND_END_RESIGNED\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.game_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GAMESTATE']._serialized_start=2734
-  _globals['_GAMESTATE']._serialized_end=2871
-  _globals['_ROUNDEND']._serialized_start=2873
-  _globals['_ROUNDEND']._serialized_end=2981
+  _globals['_GAMESTATE']._serialized_start=2878
+  _globals['_GAMESTATE']._serialized_end=3015
+  _globals['_ROUNDEND']._serialized_start=3017
+  _globals['_ROUNDEND']._serialized_end=3125
   _globals['_PLAYER']._serialized_start=147
   _globals['_PLAYER']._serialized_end=263
   _globals['_TURN']._serialized_start=265
@@ -46,39 +46,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SEATRESULT']._serialized_start=333
   _globals['_SEATRESULT']._serialized_end=415
   _globals['_ROUNDRESULT']._serialized_start=417
-  _globals['_ROUNDRESULT']._serialized_end=544
-  _globals['_GAME']._serialized_start=547
-  _globals['_GAME']._serialized_end=1029
-  _globals['_GAMESUMMARY']._serialized_start=1032
-  _globals['_GAMESUMMARY']._serialized_end=1193
-  _globals['_PLAYERJOINED']._serialized_start=1195
-  _globals['_PLAYERJOINED']._serialized_end=1237
-  _globals['_PLAYERLEFT']._serialized_start=1239
-  _globals['_PLAYERLEFT']._serialized_end=1265
-  _globals['_STARTDRAW']._serialized_start=1267
-  _globals['_STARTDRAW']._serialized_end=1325
-  _globals['_ROUNDSTARTED']._serialized_start=1328
-  _globals['_ROUNDSTARTED']._serialized_end=1471
-  _globals['_TURNSTARTED']._serialized_start=1473
-  _globals['_TURNSTARTED']._serialized_end=1519
-  _globals['_TILESPLAYED']._serialized_start=1521
-  _globals['_TILESPLAYED']._serialized_end=1632
-  _globals['_TILEDRAWN']._serialized_start=1634
-  _globals['_TILEDRAWN']._serialized_end=1692
-  _globals['_TURNPASSED']._serialized_start=1694
-  _globals['_TURNPASSED']._serialized_end=1720
-  _globals['_TURNTIMEDOUT']._serialized_start=1722
-  _globals['_TURNTIMEDOUT']._serialized_end=1804
-  _globals['_PLAYERRESIGNED']._serialized_start=1806
-  _globals['_PLAYERRESIGNED']._serialized_end=1836
-  _globals['_ROUNDENDED']._serialized_start=1838
-  _globals['_ROUNDENDED']._serialized_end=1892
-  _globals['_GAMEENDED']._serialized_start=1894
-  _globals['_GAMEENDED']._serialized_end=1927
-  _globals['_GAMECREATED']._serialized_start=1929
-  _globals['_GAMECREATED']._serialized_end=1981
-  _globals['_GAMEEVENT']._serialized_start=1984
-  _globals['_GAMEEVENT']._serialized_end=2603
-  _globals['_GAMECHANGE']._serialized_start=2605
-  _globals['_GAMECHANGE']._serialized_end=2731
+  _globals['_ROUNDRESULT']._serialized_end=543
+  _globals['_GAME']._serialized_start=546
+  _globals['_GAME']._serialized_end=1126
+  _globals['_GAMESUMMARY']._serialized_start=1129
+  _globals['_GAMESUMMARY']._serialized_end=1308
+  _globals['_PLAYERJOINED']._serialized_start=1310
+  _globals['_PLAYERJOINED']._serialized_end=1352
+  _globals['_PLAYERLEFT']._serialized_start=1354
+  _globals['_PLAYERLEFT']._serialized_end=1380
+  _globals['_STARTDRAW']._serialized_start=1382
+  _globals['_STARTDRAW']._serialized_end=1440
+  _globals['_ROUNDSTARTED']._serialized_start=1443
+  _globals['_ROUNDSTARTED']._serialized_end=1586
+  _globals['_TURNSTARTED']._serialized_start=1588
+  _globals['_TURNSTARTED']._serialized_end=1634
+  _globals['_TILESPLAYED']._serialized_start=1636
+  _globals['_TILESPLAYED']._serialized_end=1752
+  _globals['_TILESDRAWN']._serialized_start=1754
+  _globals['_TILESDRAWN']._serialized_end=1834
+  _globals['_TURNPASSED']._serialized_start=1836
+  _globals['_TURNPASSED']._serialized_end=1862
+  _globals['_TURNTIMEDOUT']._serialized_start=1864
+  _globals['_TURNTIMEDOUT']._serialized_end=1946
+  _globals['_PLAYERRESIGNED']._serialized_start=1948
+  _globals['_PLAYERRESIGNED']._serialized_end=1978
+  _globals['_ROUNDENDED']._serialized_start=1980
+  _globals['_ROUNDENDED']._serialized_end=2034
+  _globals['_GAMEENDED']._serialized_start=2036
+  _globals['_GAMEENDED']._serialized_end=2069
+  _globals['_GAMECREATED']._serialized_start=2071
+  _globals['_GAMECREATED']._serialized_end=2123
+  _globals['_GAMEEVENT']._serialized_start=2126
+  _globals['_GAMEEVENT']._serialized_end=2747
+  _globals['_GAMECHANGE']._serialized_start=2749
+  _globals['_GAMECHANGE']._serialized_end=2875
 # @@protoc_insertion_point(module_scope)

@@ -195,11 +195,11 @@ class RoundResult(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    NUMBER_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     SEATS_FIELD_NUMBER: _builtins.int
-    number: _builtins.int
+    round: _builtins.int
     """The round's number, from 1."""
     end: Global___RoundEnd.ValueType
     """How it ended."""
@@ -214,14 +214,14 @@ class RoundResult(_message.Message):
     def __init__(
         self,
         *,
-        number: _builtins.int = ...,
+        round: _builtins.int = ...,
         end: Global___RoundEnd.ValueType = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
         seats: _abc.Iterable[Global___SeatResult] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "number", b"number", "seats", b"seats", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "round", b"round", "seats", b"seats", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -249,6 +249,9 @@ class Game(_message.Message):
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    SERVER_TIME_FIELD_NUMBER: _builtins.int
+    STARTER_SEAT_FIELD_NUMBER: _builtins.int
+    PASSED_SEATS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
@@ -263,6 +266,8 @@ class Game(_message.Message):
     """How many tiles are in the pool."""
     seat: _builtins.int
     """The seat that this view is for; 0 for a spectator."""
+    starter_seat: _builtins.int
+    """Who began the round being played or last played; 0 in the lobby."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """Its rules, every option set."""
@@ -272,8 +277,8 @@ class Game(_message.Message):
         """The players by seat."""
 
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The melds on the table, each with its kind. After a round: as the round left them."""
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
+        """The melds on the table. After a round: as the round left them."""
 
     @_builtins.property
     def turn(self) -> Global___Turn:
@@ -299,6 +304,14 @@ class Game(_message.Message):
     def update_time(self) -> _timestamp_pb2.Timestamp:
         """When it last changed."""
 
+    @_builtins.property
+    def server_time(self) -> _timestamp_pb2.Timestamp:
+        """The store's clock when this answer was made: a countdown to the deadline needs no other clock."""
+
+    @_builtins.property
+    def passed_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Who has passed in a row, with no play or draw since (R59), by seat. When all have, the round is blocked."""
+
     def __init__(
         self,
         *,
@@ -309,7 +322,7 @@ class Game(_message.Message):
         ruleset: _ruleset_pb2.Ruleset | None = ...,
         players: _abc.Iterable[Global___Player] | None = ...,
         round: _builtins.int = ...,
-        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table: _abc.Iterable[_meld_pb2.TableMeld] | None = ...,
         pool_count: _builtins.int = ...,
         turn: Global___Turn | None = ...,
         seat: _builtins.int = ...,
@@ -318,10 +331,13 @@ class Game(_message.Message):
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        server_time: _timestamp_pb2.Timestamp | None = ...,
+        starter_seat: _builtins.int = ...,
+        passed_seats: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "server_time", b"server_time", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "revision", b"revision", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "state", b"state", "table", b"table", "turn", b"turn", "update_time", b"update_time", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "revision", b"revision", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "update_time", b"update_time", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -338,12 +354,15 @@ class GameSummary(_message.Message):
     PLAYER_NAMES_FIELD_NUMBER: _builtins.int
     PLAYERS_MAX_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id."""
     state: Global___GameState.ValueType
     """Where it stands."""
     players_max: _builtins.int
     """Most players it takes."""
+    revision: _builtins.int
+    """Its revision."""
     @_builtins.property
     def player_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The players' names by seat."""
@@ -360,10 +379,11 @@ class GameSummary(_message.Message):
         player_names: _abc.Iterable[_builtins.str] | None = ...,
         players_max: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "game_id", b"game_id", "player_names", b"player_names", "players_max", b"players_max", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "game_id", b"game_id", "player_names", b"player_names", "players_max", b"players_max", "revision", b"revision", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -528,7 +548,7 @@ class TilesPlayed(_message.Message):
         """The tiles that left the rack, in ascending order."""
 
     @_builtins.property
-    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
         """The table afterwards."""
 
     def __init__(
@@ -536,7 +556,7 @@ class TilesPlayed(_message.Message):
         *,
         seat: _builtins.int = ...,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table: _abc.Iterable[_meld_pb2.TableMeld] | None = ...,
         points: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
@@ -548,30 +568,36 @@ class TilesPlayed(_message.Message):
 Global___TilesPlayed: _TypeAlias = TilesPlayed  # noqa: Y015
 
 @_typing.final
-class TileDrawn(_message.Message):
-    """A player drew a tile (R22)."""
+class TilesDrawn(_message.Message):
+    """A player drew (R22)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
-    TILE_FIELD_NUMBER: _builtins.int
+    TILE_COUNT_FIELD_NUMBER: _builtins.int
+    TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """Who."""
-    tile: _tile_pb2.Tile.ValueType
-    """The tile, for the viewer's own seat alone."""
+    tile_count: _builtins.int
+    """How many tiles: one."""
+    @_builtins.property
+    def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles, for the viewer's own seat alone."""
+
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
-        tile: _tile_pb2.Tile.ValueType = ...,
+        tile_count: _builtins.int = ...,
+        tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "tile", b"tile"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "tile_count", b"tile_count", "tiles", b"tiles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___TileDrawn: _TypeAlias = TileDrawn  # noqa: Y015
+Global___TilesDrawn: _TypeAlias = TilesDrawn  # noqa: Y015
 
 @_typing.final
 class TurnPassed(_message.Message):
@@ -733,7 +759,7 @@ class GameEvent(_message.Message):
     ROUND_STARTED_FIELD_NUMBER: _builtins.int
     TURN_STARTED_FIELD_NUMBER: _builtins.int
     TILES_PLAYED_FIELD_NUMBER: _builtins.int
-    TILE_DRAWN_FIELD_NUMBER: _builtins.int
+    TILES_DRAWN_FIELD_NUMBER: _builtins.int
     TURN_PASSED_FIELD_NUMBER: _builtins.int
     TURN_TIMED_OUT_FIELD_NUMBER: _builtins.int
     PLAYER_RESIGNED_FIELD_NUMBER: _builtins.int
@@ -764,8 +790,8 @@ class GameEvent(_message.Message):
         """A player played tiles."""
 
     @_builtins.property
-    def tile_drawn(self) -> Global___TileDrawn:
-        """A player drew a tile."""
+    def tiles_drawn(self) -> Global___TilesDrawn:
+        """A player drew."""
 
     @_builtins.property
     def turn_passed(self) -> Global___TurnPassed:
@@ -796,18 +822,18 @@ class GameEvent(_message.Message):
         round_started: Global___RoundStarted | None = ...,
         turn_started: Global___TurnStarted | None = ...,
         tiles_played: Global___TilesPlayed | None = ...,
-        tile_drawn: Global___TileDrawn | None = ...,
+        tiles_drawn: Global___TilesDrawn | None = ...,
         turn_passed: Global___TurnPassed | None = ...,
         turn_timed_out: Global___TurnTimedOut | None = ...,
         player_resigned: Global___PlayerResigned | None = ...,
         round_ended: Global___RoundEnded | None = ...,
         game_ended: Global___GameEnded | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "round_ended", b"round_ended", "round_started", b"round_started", "tile_drawn", b"tile_drawn", "tiles_played", b"tiles_played", "turn_passed", b"turn_passed", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_passed", b"turn_passed", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "round_ended", b"round_ended", "round_started", b"round_started", "tile_drawn", b"tile_drawn", "tiles_played", b"tiles_played", "turn_passed", b"turn_passed", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_passed", b"turn_passed", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tile_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

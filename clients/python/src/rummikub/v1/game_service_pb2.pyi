@@ -478,22 +478,26 @@ class ListTurnsRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    FROM_REVISION_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game."""
     page_size: _builtins.int
     """Most changes in the answer: 0 (50) to 200."""
     page_token: _builtins.str
     """Where to go on: next_page_token of the answer before."""
+    from_revision: _builtins.int
+    """The revision to begin with. 0: the oldest that is kept."""
     def __init__(
         self,
         *,
         game_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        from_revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_revision", b"from_revision", "game_id", b"game_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -511,7 +515,7 @@ class ListTurnsResponse(_message.Message):
     """Where to go on; empty at the end."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.GameChange]:
-        """The changes in order of revisions, from the game's creation."""
+        """The changes in order of revisions."""
 
     def __init__(
         self,

@@ -31,11 +31,12 @@ class GameServiceStub:
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
     takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). A refused
-    request changes nothing and is not remembered.
+    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). CreateGame and
+    JoinGame, which anyone may call, take 22 characters at least, since there the id is all that tells one caller from
+    another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
     game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
@@ -103,11 +104,12 @@ class GameServiceServicer:
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
     takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). A refused
-    request changes nothing and is not remembered.
+    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). CreateGame and
+    JoinGame, which anyone may call, take 22 characters at least, since there the id is all that tells one caller from
+    another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
     game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
@@ -161,7 +163,8 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchGame(self, request, context):
-        """Streams a game's changes, each once and in order of revisions, with heartbeats between them. A reader who falls more
+        """Streams a game's changes, each once and in order of revisions, with heartbeats between them and one at once when there
+        is nothing else to tell. A reader who falls more
         than 64 changes behind gets a snapshot in place of the changes it missed. The stream ends with OK after a `closing`
         update when the server stops, and after the change that finished the game.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
@@ -264,11 +267,12 @@ class GameService:
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
     takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). A refused
-    request changes nothing and is not remembered.
+    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). CreateGame and
+    JoinGame, which anyone may call, take 22 characters at least, since there the id is all that tells one caller from
+    another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
     game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 

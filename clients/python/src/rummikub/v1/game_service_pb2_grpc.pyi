@@ -32,11 +32,12 @@ class GameServiceStub:
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
     takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). A refused
-    request changes nothing and is not remembered.
+    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). CreateGame and
+    JoinGame, which anyone may call, take 22 characters at least, since there the id is all that tells one caller from
+    another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
     game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
@@ -68,7 +69,8 @@ class GameServiceStub:
     ListGames: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]
     """Lists games, the newest first. A list shows no rack and needs no token."""
     WatchGame: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]
-    """Streams a game's changes, each once and in order of revisions, with heartbeats between them. A reader who falls more
+    """Streams a game's changes, each once and in order of revisions, with heartbeats between them and one at once when there
+    is nothing else to tell. A reader who falls more
     than 64 changes behind gets a snapshot in place of the changes it missed. The stream ends with OK after a `closing`
     update when the server stops, and after the change that finished the game.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
@@ -96,11 +98,12 @@ class GameServiceAsyncStub(GameServiceStub):
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
     takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). A refused
-    request changes nothing and is not remembered.
+    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). CreateGame and
+    JoinGame, which anyone may call, take 22 characters at least, since there the id is all that tells one caller from
+    another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
     game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
@@ -129,7 +132,8 @@ class GameServiceAsyncStub(GameServiceStub):
     ListGames: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]  # type: ignore[assignment]
     """Lists games, the newest first. A list shows no rack and needs no token."""
     WatchGame: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]  # type: ignore[assignment]
-    """Streams a game's changes, each once and in order of revisions, with heartbeats between them. A reader who falls more
+    """Streams a game's changes, each once and in order of revisions, with heartbeats between them and one at once when there
+    is nothing else to tell. A reader who falls more
     than 64 changes behind gets a snapshot in place of the changes it missed. The stream ends with OK after a `closing`
     update when the server stops, and after the change that finished the game.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
@@ -156,11 +160,12 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
     takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). A refused
-    request changes nothing and is not remembered.
+    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). CreateGame and
+    JoinGame, which anyone may call, take 22 characters at least, since there the id is all that tells one caller from
+    another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN); every RPC with a
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
     game_id NOT_FOUND (GAME_NOT_FOUND).
     """
 
@@ -229,7 +234,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.WatchGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_game_service_pb2.WatchGameResponse], _abc.AsyncIterator[_game_service_pb2.WatchGameResponse]]:
-        """Streams a game's changes, each once and in order of revisions, with heartbeats between them. A reader who falls more
+        """Streams a game's changes, each once and in order of revisions, with heartbeats between them and one at once when there
+        is nothing else to tell. A reader who falls more
         than 64 changes behind gets a snapshot in place of the changes it missed. The stream ends with OK after a `closing`
         update when the server stops, and after the change that finished the game.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).

@@ -108,8 +108,46 @@ class JokerFaces(_message.Message):
 Global___JokerFaces: _TypeAlias = JokerFaces  # noqa: Y015
 
 @_typing.final
+class TableMeld(_message.Message):
+    """A meld that lies on the table: the answer form of Meld."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TILES_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    POINTS_FIELD_NUMBER: _builtins.int
+    JOKERS_FIELD_NUMBER: _builtins.int
+    kind: Global___MeldKind.ValueType
+    """What they form. Send it back with the tiles: where one numbered tile and jokers fit both kinds, it keeps its kind."""
+    points: _builtins.int
+    """The sum of the tiles' values, a joker counting as the tile it stands for (R20)."""
+    @_builtins.property
+    def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles from left to right."""
+
+    @_builtins.property
+    def jokers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JokerFaces]:
+        """What each joker stands for, from left to right."""
+
+    def __init__(
+        self,
+        *,
+        tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        kind: Global___MeldKind.ValueType = ...,
+        points: _builtins.int = ...,
+        jokers: _abc.Iterable[Global___JokerFaces] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["jokers", b"jokers", "kind", b"kind", "points", b"points", "tiles", b"tiles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TableMeld: _TypeAlias = TableMeld  # noqa: Y015
+
+@_typing.final
 class MeldReading(_message.Message):
-    """How the rules read a meld: the answer form of Meld."""
+    """How the rules read a meld that a client sent."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -218,3 +256,29 @@ class Violation(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Violation: _TypeAlias = Violation  # noqa: Y015
+
+@_typing.final
+class IllegalTurn(_message.Message):
+    """The violations of an illegal turn, as a detail of TurnService's status: what PreconditionFailure has no room for.
+    Without descriptions, which are there, in the same order.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VIOLATIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Violation]:
+        """The first 16 violations."""
+
+    def __init__(
+        self,
+        *,
+        violations: _abc.Iterable[Global___Violation] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["violations", b"violations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IllegalTurn: _TypeAlias = IllegalTurn  # noqa: Y015

@@ -102,7 +102,7 @@ class PlayTurnRequest(_message.Message):
     request_id: _builtins.str
     """Makes the request safe to repeat. Optional."""
     validate_only: _builtins.bool
-    """Judges the turn and stores nothing. Errors are the same. A request_id is not remembered."""
+    """Judges the turn and does not take it. Errors are the same, but that the request_id is neither asked nor remembered."""
     @_builtins.property
     def play(self) -> Global___PlayTiles:
         """Plays tiles."""

@@ -49,8 +49,9 @@ class TurnServiceServicer:
     def PlayTurn(self, request, context):
         """Takes the caller's turn: plays tiles, draws, or passes.
 
-        The checks, in order: the form of the request; the token; request_id; expected_revision and etag; the state of the
-        game; the deadline; whose turn it is; the rules. A turn after its deadline has its time-out applied, once.
+        The checks, in order: the form of the request; request_id; the token; the deadline of the turn that expected_revision
+        means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
+        has its time-out applied first, once, by whichever call comes upon it.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with

@@ -31,7 +31,7 @@ class ValidationServiceStub:
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
     INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
@@ -79,7 +79,7 @@ class ValidationServiceServicer:
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
     INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
@@ -178,7 +178,7 @@ class ValidationService:
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
     INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 

@@ -32,7 +32,7 @@ class ValidationServiceStub:
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
     INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
@@ -72,7 +72,7 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
     INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
@@ -108,7 +108,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN); every RPC with a ruleset
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
     INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT) and UNIMPLEMENTED (VARIANT_NOT_SUPPORTED).
     """
 
