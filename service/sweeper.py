@@ -7,17 +7,24 @@ turn's deadline; the deadline itself is in the game.
 
 import asyncio
 import contextlib
+import itertools
 from typing import Final
 
 import structlog
 
 from engine.game import Playing
-from service.faults import Fault, StoreUnavailable
+from service.faults import StoreUnavailable
 from service.games import Games
-from service.storage.base import GameStore, Loaded, State
+from service.storage.base import Due, GameStore, Loaded, State
 
 BATCH: Final = 100
 """Games that one sweep looks at before it asks again."""
+MEND_BATCH: Final = 20
+"""Games of the lists that are gone through after a sweep."""
+PUT_OFF_MS: Final = 30_000
+"""When to look again at a game that could not be looked at."""
+NO_GAME: Final = ""
+"""The id of no game: loading it tells the store's time."""
 
 _log = structlog.get_logger()
 
@@ -39,42 +46,49 @@ class Sweeper:
         self._stopping = stopping
 
     async def run(self) -> None:
-        """Sweeps until the server stops."""
+        """Sweeps until the server stops, and now and then goes on through the lists of games, which mends them."""
+        lists = itertools.cycle(State)
+        cursor = ""
+        state = next(lists)
         while not self._stopping.is_set():
             try:
                 await self.sweep()
+                _, cursor = await self._store.page(state, cursor, MEND_BATCH)
+                if not cursor:
+                    state = next(lists)
             except StoreUnavailable:
                 _log.warning("sweep", result="store unavailable")
+            except Exception:  # noqa: BLE001 - whatever one sweep meets, the next one is tried
+                _log.exception("sweep")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), self._interval_seconds)
 
     async def sweep(self) -> int:
         """Looks once at every game whose time has come; returns how many."""
         looked = 0
-        while due := await self._store.due(BATCH):
-            for game_id in due:
-                await self._look(game_id)
-            looked += len(due)
-            if len(due) < BATCH:
+        while not self._stopping.is_set():
+            found = await self._store.due(BATCH)
+            for due in found:
+                await self._look(due)
+            looked += len(found)
+            if len(found) < BATCH:
                 break
         return looked
 
-    async def _look(self, game_id: str) -> None:
+    async def _look(self, due: Due) -> None:
+        """Times out an overdue turn. A game that cannot be looked at is put off, so that it keeps no other waiting."""
         try:
-            loaded = await self._games.settle(game_id)
-        except StoreUnavailable:
-            raise
-        except Fault as fault:
-            _log.warning("sweep", game_id=game_id, result=type(fault).__name__)
-            return
-        await self._store.rearm(game_id, _next_look(loaded))
+            loaded = await self._games.settle(due.game_id)
+            next_look = _next_look(loaded)
+        except Exception as error:  # noqa: BLE001 - one bad game must not stop the others' clocks
+            await self._store.ping()  # if the store is away, the sweep ends here
+            _log.warning("sweep", game_id=due.game_id, result=type(error).__name__)
+            next_look = (await self._store.load(NO_GAME)).now_ms + PUT_OFF_MS
+        await self._store.rearm(due, next_look)
 
 
 def _next_look(loaded: Loaded) -> int | None:
-    """When to look at a game again: never later than its next deadline; None: never."""
-    record = loaded.record
-    if record is None or record.state is State.FINISHED:
+    """When to look at a game again: at its deadline; None: not until a round starts, which arms it anew."""
+    if loaded.record is None or not isinstance(loaded.record.game.phase, Playing):
         return None
-    if isinstance(record.game.phase, Playing):
-        return record.game.phase.round.turn.deadline_ms
-    return loaded.now_ms + record.game.ruleset.turn_time_limit_seconds * 1000
+    return loaded.record.game.phase.round.turn.deadline_ms

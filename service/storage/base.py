@@ -21,6 +21,7 @@ from typing import Final, Protocol
 from engine.events import Event
 from engine.game import Finished, Game, Lobby, Phase, Playing, RoundOver
 
+SECRET_BYTES: Final = 32
 NO_ETAG: Final = ""
 """The etag before a game's creation."""
 
@@ -182,6 +183,14 @@ class Subscription:
         self._changed.clear()
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A game whose time has come, and the time that was set for it."""
+
+    game_id: str
+    at_ms: int
+
+
 class GameStore(Protocol):
     """A store of games. Every method may raise StoreUnavailable; reads may raise StoredFormatUnknown."""
 
@@ -200,8 +209,8 @@ class GameStore(Protocol):
     def changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to a game's changes."""
 
-    async def reserve(self, request_key: str, game_id: str) -> str:
-        """The game id that a creation request was given first: this one, or that of the same request before."""
+    async def secret(self) -> bytes:
+        """32 random bytes that all servers on the store share and nobody else knows; made when first asked for."""
 
     async def index(self, record: Record) -> None:
         """Lists a game under its state, and no other."""
@@ -209,23 +218,24 @@ class GameStore(Protocol):
     async def page(self, state: State, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
         """Games of a state, the newest first, after a cursor ("" for the newest), and the next cursor ("" at the end).
 
-        Fewer than the limit where the index named games that have expired or changed state; it is mended on the way.
+        Fewer than the limit where the list named games that have expired or changed state; it is mended on the way.
+        Games that this server cannot read are left out.
         """
 
     async def count(self) -> dict[State, int]:
         """How many games are listed under each state."""
 
     async def arm(self, game_id: str, at_ms: int) -> None:
-        """Has `due` name a game at a time, or earlier if it is to be named earlier already."""
+        """Has `due` name a game at a time, and no earlier time that was set before."""
 
-    async def rearm(self, game_id: str, at_ms: int | None) -> None:
-        """Has `due` name a game at a time and not before; None: not at all."""
+    async def rearm(self, due: Due, at_ms: int | None) -> None:
+        """Has `due` name a game at a time and not before, None: not at all; nothing if it was armed since."""
 
-    async def due(self, limit: int) -> Sequence[str]:
-        """Games whose time has come."""
+    async def due(self, limit: int) -> Sequence[Due]:
+        """Games whose time has come, the earliest first."""
 
     async def ping(self) -> None:
-        """Returns if the store answers."""
+        """Returns if the store takes writes."""
 
     async def close(self) -> None:
         """Gives back what the store holds."""

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
-from service.storage.base import Commit, Entry, GameStore, Loaded, Outcome, Record, State, Subscription
+from service.storage.base import Commit, Due, Entry, GameStore, Loaded, Outcome, Record, State, Subscription
 
 _T = TypeVar("_T")
 
@@ -51,9 +51,9 @@ class MeasuredStore:
         """See GameStore."""
         return self._store.changes(game_id)
 
-    async def reserve(self, request_key: str, game_id: str) -> str:
+    async def secret(self) -> bytes:
         """See GameStore."""
-        return await self._measured("reserve", self._store.reserve(request_key, game_id))
+        return await self._measured("secret", self._store.secret())
 
     async def index(self, record: Record) -> None:
         """See GameStore."""
@@ -71,11 +71,11 @@ class MeasuredStore:
         """See GameStore."""
         await self._measured("arm", self._store.arm(game_id, at_ms))
 
-    async def rearm(self, game_id: str, at_ms: int | None) -> None:
+    async def rearm(self, due: Due, at_ms: int | None) -> None:
         """See GameStore."""
-        await self._measured("rearm", self._store.rearm(game_id, at_ms))
+        await self._measured("rearm", self._store.rearm(due, at_ms))
 
-    async def due(self, limit: int) -> Sequence[str]:
+    async def due(self, limit: int) -> Sequence[Due]:
         """See GameStore."""
         return await self._measured("due", self._store.due(limit))
 

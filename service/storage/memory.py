@@ -4,6 +4,7 @@ It keeps the same bytes as the store on Redis, so that what is loaded has been s
 """
 
 import contextlib
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -11,9 +12,11 @@ from dataclasses import dataclass, field
 
 from service.storage.base import (
     NO_ETAG,
+    SECRET_BYTES,
     Commit,
     Committed,
     Conflict,
+    Due,
     Entry,
     Loaded,
     Outcome,
@@ -50,7 +53,7 @@ class MemoryStore:
         self._history = history
         self._clock = clock
         self._games: dict[str, _Stored] = {}
-        self._creations: dict[str, str] = {}
+        self._secret = secrets.token_bytes(SECRET_BYTES)
         self._lists: dict[State, dict[str, str]] = {state: {} for state in State}
         self._deadlines: dict[str, int] = {}
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
@@ -106,9 +109,9 @@ class MemoryStore:
             if not self._subscriptions[game_id]:
                 del self._subscriptions[game_id]
 
-    async def reserve(self, request_key: str, game_id: str) -> str:
+    async def secret(self) -> bytes:
         """See GameStore."""
-        return self._creations.setdefault(request_key, game_id)
+        return self._secret
 
     async def index(self, record: Record) -> None:
         """See GameStore."""
@@ -132,19 +135,22 @@ class MemoryStore:
 
     async def arm(self, game_id: str, at_ms: int) -> None:
         """See GameStore."""
-        self._deadlines[game_id] = min(at_ms, self._deadlines.get(game_id, at_ms))
+        self._deadlines[game_id] = at_ms
 
-    async def rearm(self, game_id: str, at_ms: int | None) -> None:
+    async def rearm(self, due: Due, at_ms: int | None) -> None:
         """See GameStore."""
+        if self._deadlines.get(due.game_id) != due.at_ms:
+            return
         if at_ms is None:
-            self._deadlines.pop(game_id, None)
-        elif game_id in self._deadlines:
-            self._deadlines[game_id] = at_ms
+            del self._deadlines[due.game_id]
+        else:
+            self._deadlines[due.game_id] = at_ms
 
-    async def due(self, limit: int) -> Sequence[str]:
+    async def due(self, limit: int) -> Sequence[Due]:
         """See GameStore."""
         now_ms = self._clock()
-        return sorted((g for g, at in self._deadlines.items() if at < now_ms), key=self._deadlines.__getitem__)[:limit]
+        found = [Due(game_id, at_ms) for game_id, at_ms in self._deadlines.items() if at_ms < now_ms]
+        return sorted(found, key=lambda due: due.at_ms)[:limit]
 
     async def ping(self) -> None:
         """See GameStore."""

@@ -8,23 +8,27 @@ request id.
 
 import asyncio
 import contextlib
+import secrets
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, Final, cast
 
 import redis.asyncio as redis
+import structlog
 from redis import exceptions
 from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from service.faults import StoreUnavailable
+from service.faults import StoredFormatUnknown, StoreUnavailable
 from service.storage.base import (
+    SECRET_BYTES,
     STATES,
     Commit,
     Committed,
     Conflict,
+    Due,
     Entry,
     Loaded,
     Outcome,
@@ -33,6 +37,8 @@ from service.storage.base import (
     Subscription,
 )
 from service.storage.snapshot import decode_entry, decode_memo, decode_record, encode_memo, encode_record
+
+_log = structlog.get_logger()
 
 CONNECT_SECONDS: Final = 1.0
 """How long a connection may take."""
@@ -45,8 +51,11 @@ ORPHAN_MS: Final = 3_600_000
 
 KEEP_ALIVE: Final = "rummikub:feed"
 """A channel that nobody writes to: a subscriber's connection needs one."""
+SECRET: Final = "rummikub:secret"  # noqa: S105 - where it is kept
+PROBE: Final = "rummikub:probe"
 DEADLINES: Final = "rummikub:deadlines"
 
+_log = structlog.get_logger()
 
 _Stream = list[tuple[bytes, dict[bytes, bytes]]]
 """What redis-py answers to XRANGE."""
@@ -72,10 +81,11 @@ def _list_member(record: Record) -> str:
 
 @contextlib.contextmanager
 def _answering() -> Iterator[None]:
-    """Turns every failure of the store into StoreUnavailable."""
+    """Turns every failure of the store into StoreUnavailable; the log says which, the caller is not told."""
     try:
         yield
     except (exceptions.RedisError, OSError, TimeoutError) as error:
+        _log.warning("store", error=type(error).__name__, text=str(error)[:200])
         raise StoreUnavailable(type(error).__name__) from error
 
 
@@ -115,6 +125,8 @@ class RedisStore:
         self._load = client.register_script((scripts / "load.lua").read_text())
         self._commit = client.register_script((scripts / "commit.lua").read_text())
         self._due = client.register_script((scripts / "due.lua").read_text())
+        self._rearm = client.register_script((scripts / "rearm.lua").read_text())
+        self._secret = b""
         self._feed = _Feed(client)
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
@@ -122,10 +134,13 @@ class RedisStore:
         with _answering():
             seconds, micros, snapshot, memo = await self._load(keys=_keys(game_id)[:2], args=[request_key])
         return Loaded(
-            now_ms=self._clock() if self._clock else int(seconds) * 1000 + int(micros) // 1000,
+            now_ms=self._now_ms(int(seconds), int(micros)),
             record=decode_record(snapshot) if snapshot else None,
             memo=decode_memo(memo) if memo else None,
         )
+
+    def _now_ms(self, seconds: int, micros: int) -> int:
+        return self._clock() if self._clock else seconds * 1000 + micros // 1000
 
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
@@ -166,13 +181,14 @@ class RedisStore:
         """See GameStore."""
         return self._feed.subscribe(_channel(game_id))
 
-    async def reserve(self, request_key: str, game_id: str) -> str:
+    async def secret(self) -> bytes:
         """See GameStore."""
-        with _answering():
-            earlier = await self._client.set(
-                f"rummikub:creation:{request_key}", game_id, nx=True, get=True, px=self._ttl_ms
-            )
-        return earlier.decode() if isinstance(earlier, bytes) else game_id
+        if not self._secret:
+            fresh = secrets.token_bytes(SECRET_BYTES)
+            with _answering():
+                earlier = await self._client.set(SECRET, fresh, nx=True, get=True)
+            self._secret = earlier if isinstance(earlier, bytes) else fresh
+        return self._secret
 
     async def index(self, record: Record) -> None:
         """See GameStore."""
@@ -197,23 +213,20 @@ class RedisStore:
                 pipeline.hget(_keys(_game_id(member))[0], "snapshot")
             snapshots = await pipeline.execute() if members else []
             seconds, micros = await self._client.time()
-        now_ms = seconds * 1000 + micros // 1000
-        records = []
+        now_ms = self._now_ms(seconds, micros)
+        records, gone = [], []
         for member, snapshot in zip(members, snapshots, strict=True):
-            record = decode_record(snapshot) if snapshot else None
+            record = _readable(snapshot)
             if record and record.state is state:
                 records.append(record)
-            else:
-                await self._mend(state, member, record, now_ms)
-        return tuple(records), members[-1] if len(members) == limit else ""
-
-    async def _mend(self, state: State, member: str, record: Record | None, now_ms: int) -> None:
-        """Corrects a list that names an expired game, or one that has left the state."""
-        if record:
-            await self.index(record)
-        elif now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
+            elif record:
+                await self.index(record)
+            elif not snapshot and now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
+                gone.append(member)
+        if gone:
             with _answering():
-                await self._client.zrem(_list_key(state), member)
+                await self._client.zrem(_list_key(state), *gone)
+        return tuple(records), members[-1] if len(members) == limit else ""
 
     async def count(self) -> dict[State, int]:
         """See GameStore."""
@@ -226,26 +239,24 @@ class RedisStore:
     async def arm(self, game_id: str, at_ms: int) -> None:
         """See GameStore."""
         with _answering():
-            await self._client.zadd(DEADLINES, {game_id: at_ms}, lt=True)
+            await self._client.zadd(DEADLINES, {game_id: at_ms})
 
-    async def rearm(self, game_id: str, at_ms: int | None) -> None:
+    async def rearm(self, due: Due, at_ms: int | None) -> None:
         """See GameStore."""
         with _answering():
-            if at_ms is None:
-                await self._client.zrem(DEADLINES, game_id)
-            else:
-                await self._client.zadd(DEADLINES, {game_id: at_ms}, xx=True)
+            arguments: list[str | int] = [due.game_id, due.at_ms, "" if at_ms is None else at_ms]
+            await self._rearm(keys=[DEADLINES], args=arguments)
 
-    async def due(self, limit: int) -> Sequence[str]:
+    async def due(self, limit: int) -> Sequence[Due]:
         """See GameStore."""
         with _answering():
             found = await self._due(keys=[DEADLINES], args=[limit, self._clock() if self._clock else ""])
-        return [game_id.decode() for game_id in found]
+        return [Due(game_id.decode(), int(at_ms)) for game_id, at_ms in zip(found[::2], found[1::2], strict=True)]
 
     async def ping(self) -> None:
-        """See GameStore."""
+        """See GameStore. A write, as a store that is full or a replica by now answers reads."""
         with _answering():
-            await cast("Awaitable[Any]", self._client.ping())
+            await self._client.set(PROBE, 1, px=self._ttl_ms)
 
     async def close(self) -> None:
         """See GameStore."""
@@ -257,6 +268,14 @@ def _revision(entries: Any) -> int:  # noqa: ANN401 - redis-py's stream replies 
     return int(entries[0][0].partition(b"-")[0]) if entries else 0
 
 
+def _readable(snapshot: bytes | None) -> Record | None:
+    """A game for a list; None if it has expired, or if a newer server stored it."""
+    try:
+        return decode_record(snapshot) if snapshot else None
+    except StoredFormatUnknown:
+        return None
+
+
 def _game_id(member: str) -> str:
     return member.partition(":")[2]
 
@@ -265,66 +284,91 @@ class _Feed:
     """One connection that hears of changed games for all watchers of this process.
 
     A message is only a hint to look. Watchers are also told to look when their channel is subscribed, first or anew, so
-    that nothing is missed before that.
+    that nothing is missed before that. Only the feed's own task uses the connection: a watcher says what it wants to
+    hear of, and may be cancelled at any time without harm to the others.
     """
 
     def __init__(self, client: "redis.Redis") -> None:
         self._client = client
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
-        self._pubsub: PubSub | None = None
-        self._reader: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
+        self._is_closed = False
+        self._task: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
     async def subscribe(self, channel: str) -> AsyncIterator[Subscription]:
         subscription = Subscription()
-        is_first = channel not in self._subscriptions
         self._subscriptions[channel].add(subscription)
-        if self._reader is None:
-            self._reader = asyncio.create_task(self._read(), name="redis-feed")
+        self._wanted.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="redis-feed")
         try:
-            if is_first and self._pubsub:
-                with contextlib.suppress(exceptions.RedisError, OSError):  # the reader connects anew
-                    await self._pubsub.subscribe(channel)
             yield subscription
         finally:
             self._subscriptions[channel].discard(subscription)
             if not self._subscriptions[channel]:
                 del self._subscriptions[channel]
-                if self._pubsub:
-                    with contextlib.suppress(exceptions.RedisError, OSError):  # the reader connects anew
-                        await self._pubsub.unsubscribe(channel)
+                self._wanted.set()
 
-    async def _read(self) -> None:
+    async def _run(self) -> None:
         """Listens, and connects anew when the connection is lost, as long as the process serves."""
-        while True:
+        while not self._is_closed:
             try:
                 async with self._client.pubsub() as pubsub:
-                    await self._subscribe_all(pubsub)
-                    self._pubsub = pubsub
-                    while True:
-                        message = await pubsub.get_message(timeout=ANSWER_SECONDS)
-                        if message and message["type"] in {"message", "subscribe"}:
-                            self._wake(message["channel"].decode())
-            except (exceptions.RedisError, OSError):
+                    await self._listen(pubsub)
+            except Exception as error:  # noqa: BLE001 - whatever a lost connection leads to, there has to be a new one
+                _log.warning("feed", result="connection lost", error=type(error).__name__)
                 await asyncio.sleep(CONNECT_SECONDS / 2)
-            finally:
-                self._pubsub = None
 
-    async def _subscribe_all(self, pubsub: PubSub) -> None:
-        """Subscribes to what is watched, and to what comes to be watched meanwhile."""
+    async def _listen(self, pubsub: PubSub) -> None:
+        """Follows what is wanted and hears what arrives, until the connection is lost or the feed is closed."""
+        await pubsub.subscribe(KEEP_ALIVE)
+        hearing = asyncio.create_task(self._hear(pubsub))
+        hearing.add_done_callback(lambda _: self._wanted.set())
+        try:
+            await self._follow(pubsub, hearing)
+        finally:
+            hearing.cancel()
+            await asyncio.wait([hearing])
+        if not hearing.cancelled():
+            hearing.result()
+
+    async def _follow(self, pubsub: PubSub, hearing: asyncio.Task[None]) -> None:
+        """Subscribes to what comes to be watched, unsubscribes from what is watched no more; asks for a sign of life.
+
+        A cancelled task is not enough to end this: redis-py writes under asyncio.wait_for, which may swallow it.
+        """
         subscribed: set[str] = set()
-        wanted = {KEEP_ALIVE}
-        while wanted:
-            await pubsub.subscribe(*wanted)
-            subscribed |= wanted
-            wanted = set(self._subscriptions) - subscribed
+        while not (hearing.done() or self._is_closed):
+            self._wanted.clear()
+            wanted = set(self._subscriptions)
+            if wanted - subscribed:
+                await pubsub.subscribe(*(wanted - subscribed))
+            if subscribed - wanted:
+                await pubsub.unsubscribe(*(subscribed - wanted))
+            subscribed = wanted
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await self._wanted.wait()
+            except TimeoutError:
+                await pubsub.ping()
+
+    async def _hear(self, pubsub: PubSub) -> None:
+        """Tells watchers what arrives. A connection without even a sign of life is given up."""
+        while not self._is_closed:
+            message = await pubsub.get_message(timeout=2 * ANSWER_SECONDS)
+            if message is None:
+                raise exceptions.TimeoutError
+            if message["type"] in {"message", "subscribe"}:
+                self._wake(message["channel"].decode())
 
     def _wake(self, channel: str) -> None:
         for subscription in self._subscriptions.get(channel, ()):
             subscription.notify()
 
     async def close(self) -> None:
-        if self._reader:
-            self._reader.cancel()
+        self._is_closed = True
+        if self._task:
+            self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._reader
+                await self._task

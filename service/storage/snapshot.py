@@ -3,8 +3,9 @@
 Tiles are stored as hexadecimal text, a byte a tile. A reader refuses a version that it does not know.
 """
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from enum import Enum
 from functools import lru_cache
@@ -34,6 +35,7 @@ from service.storage.base import Entry, Memo, Record, SeatToken
 
 FORMAT: Final = 1
 FINGERPRINT_BYTES: Final = 32
+DEFAULTS: Final = Ruleset()
 
 Json = dict[str, Any]
 
@@ -53,6 +55,16 @@ def encode_record(record: Record) -> bytes:
     )
 
 
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Whatever is not of our form was written by another version."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise StoredFormatUnknown from None
+
+
+@_reading()
 def decode_record(data: bytes) -> Record:
     """A game from stored bytes. Raises StoredFormatUnknown."""
     stored = _load(data)
@@ -79,6 +91,7 @@ def encode_change(revision: int, time_ms: int, nonce: bytes, events: tuple[ev.Ev
     )
 
 
+@_reading()
 def decode_entry(change: bytes, etag: str) -> Entry:
     """A change from stored bytes. Raises StoredFormatUnknown."""
     stored = _load(change)
@@ -87,7 +100,7 @@ def decode_entry(change: bytes, etag: str) -> Entry:
         etag=etag,
         time_ms=stored["time"],
         nonce=bytes.fromhex(stored["nonce"]),
-        events=tuple(_read_event(event) for event in stored["events"]),
+        events=tuple(_READERS[event["type"]](event) for event in stored["events"]),
     )
 
 
@@ -112,18 +125,18 @@ def _read_tiles(text: str) -> tuple[Tile, ...]:
 
 @lru_cache(maxsize=1024)
 def _ruleset(ruleset: Ruleset) -> str:
+    """The options that differ from the defaults, which never change: a server that lacks a newer option can read on."""
     values = {field.name: getattr(ruleset, field.name) for field in fields(ruleset)}
-    return json.dumps({name: value.name if isinstance(value, Enum) else value for name, value in values.items()})
+    chosen = {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
+    return json.dumps({name: value.name if isinstance(value, Enum) else value for name, value in chosen.items()})
 
 
 @lru_cache(maxsize=1024)
 def _read_ruleset(text: str) -> Ruleset:
-    """A ruleset. An option younger than the stored text has its default, which is how games were played then."""
     stored: Json = json.loads(text)
-    defaults = Ruleset()
     values: Json = {}
     for name, value in stored.items():
-        default = getattr(defaults, name)
+        default = getattr(DEFAULTS, name)
         values[name] = type(default)[value] if isinstance(default, Enum) else value
     return Ruleset(**values)
 
@@ -275,13 +288,6 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case an event
             return {"winners": list(winners)}
 
 
-def _read_event(stored: Json) -> ev.Event:
-    reader = _READERS.get(stored["type"])
-    if reader is None:
-        raise StoredFormatUnknown
-    return reader(stored)
-
-
 def _read_round_started(stored: Json) -> ev.RoundStarted:
     return ev.RoundStarted(
         number=stored["number"],
@@ -315,6 +321,7 @@ def encode_memo(memo: Memo) -> bytes:
     return memo.fingerprint + bytes([len(memo.salt)]) + memo.salt + memo.answer
 
 
+@_reading()
 def decode_memo(data: bytes) -> Memo:
     """A memo from stored bytes."""
     answer = FINGERPRINT_BYTES + 1 + data[FINGERPRINT_BYTES]
