@@ -55,7 +55,6 @@ SECRET: Final = "rummikub:secret"  # noqa: S105 - where it is kept
 PROBE: Final = "rummikub:probe"
 DEADLINES: Final = "rummikub:deadlines"
 
-_log = structlog.get_logger()
 
 _Stream = list[tuple[bytes, dict[bytes, bytes]]]
 """What redis-py answers to XRANGE."""
