@@ -240,10 +240,11 @@ def reason_number(reason: str) -> error_reason_pb2.ErrorReason.ValueType:
 
 
 def encode_illegal_turn(violations: Iterable[Violation]) -> meld_pb2.IllegalTurn:
-    """The violations of a turn as a detail of a status."""
+    """The violations of a turn as a detail of a status, which must stay small: one may be about a whole table."""
     message = meld_pb2.IllegalTurn(violations=map(encode_violation, violations))
     for violation in message.violations:
         violation.ClearField("description")
+        del violation.tiles[MELD_TILES_MAX:]
     return message
 
 

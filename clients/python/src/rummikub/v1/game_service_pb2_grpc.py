@@ -36,8 +36,8 @@ class GameServiceStub:
     another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
-    game_id NOT_FOUND (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     def __init__(self, channel):
@@ -109,14 +109,14 @@ class GameServiceServicer:
     another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
-    game_id NOT_FOUND (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     def CreateGame(self, request, context):
         """Creates a game in the lobby. Anyone may.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT), UNIMPLEMENTED
-        (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST).
+        (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -272,8 +272,8 @@ class GameService:
     another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
-    game_id NOT_FOUND (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     @staticmethod

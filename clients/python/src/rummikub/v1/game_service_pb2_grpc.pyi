@@ -37,8 +37,8 @@ class GameServiceStub:
     another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
-    game_id NOT_FOUND (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     @_typing.overload
@@ -48,7 +48,7 @@ class GameServiceStub:
     CreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]
     """Creates a game in the lobby. Anyone may.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT), UNIMPLEMENTED
-    (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST).
+    (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
     """Takes the lowest free seat and returns its token, which is not shown again.
@@ -103,15 +103,15 @@ class GameServiceAsyncStub(GameServiceStub):
     another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
-    game_id NOT_FOUND (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]  # type: ignore[assignment]
     """Creates a game in the lobby. Anyone may.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT), UNIMPLEMENTED
-    (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST).
+    (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
     """Takes the lowest free seat and returns its token, which is not shown again.
@@ -165,8 +165,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     another. A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN, SHUTTING_DOWN, OVERLOADED); every RPC with a
-    game_id NOT_FOUND (GAME_NOT_FOUND).
+    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     @_abc_1.abstractmethod
@@ -177,7 +177,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.CreateGameResponse, _abc.Awaitable[_game_service_pb2.CreateGameResponse]]:
         """Creates a game in the lobby. Anyone may.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT), UNIMPLEMENTED
-        (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST).
+        (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
         """
 
     @_abc_1.abstractmethod

@@ -268,7 +268,7 @@ class IllegalTurn(_message.Message):
     VIOLATIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Violation]:
-        """The first 16 violations."""
+        """The first 16 violations, each with its first 32 tiles."""
 
     def __init__(
         self,
