@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import grpc
 import grpc.aio
@@ -132,7 +132,7 @@ def faces_of(tiles: Iterable[int]) -> Faces:
     return tuple(FACES[tile_pb2.Tile.ValueType(tile)] for tile in tiles)
 
 
-def melds_of(table: Iterable[meld_pb2.Meld], stated: Iterable[MeldText]) -> tuple[MeldText, ...]:
+def melds_of(table: Iterable[meld_pb2.TableMeld], stated: Iterable[MeldText]) -> tuple[MeldText, ...]:
     """A table as the case writes it: kinds only where the case states them."""
     return tuple(
         MeldText(faces_of(meld.tiles), KIND_TEXTS[meld.kind] if text.kind else None)
@@ -141,7 +141,6 @@ def melds_of(table: Iterable[meld_pb2.Meld], stated: Iterable[MeldText]) -> tupl
 
 
 def breach(violation: meld_pb2.Violation) -> Breach:
-    assert violation.description
     return Breach(
         error_reason_pb2.ErrorReason.Name(violation.reason).removeprefix("ERROR_REASON_"),
         violation.subject,
@@ -278,7 +277,15 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
     assert [one.subject for one in failure.violations] == subjects
     facts = {key: str(value) for key, value in (breaches[0].metadata or {}).items()}
     assert dict(error_info(refusal.value).metadata) == facts | {"violations": str(len(breaches))}
-    assert await game.see(1) == seen
+    illegal = meld_pb2.IllegalTurn()
+    assert status_details(refusal.value).details[2].Unpack(illegal)
+    told = [
+        replace(breach(one), subject=one.subject.replace("play.table", "table_after")) for one in illegal.violations
+    ]
+    assert told == breaches
+    now = await game.see(1)
+    now.server_time.CopyFrom(seen.server_time)
+    assert now == seen
 
 
 @pytest.mark.parametrize("case", SUITE.time_outs, ids=name)

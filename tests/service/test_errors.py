@@ -287,21 +287,27 @@ class HeldStore(MemoryStore):
 
 @asynccontextmanager
 async def stopping(_redis_url: str) -> AsyncIterator[Stage]:
-    """The server stops, but a call is under way, for which it waits."""
+    """The server begins to stop, and its clients have not heard of it: they call on the connection that they have."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings()) as (server, client):
+        stage = await staged(client, store, clock)
+        server._stopping.set()  # noqa: SLF001 - a whole stop closes the connection too, in its own time
+        yield stage
+
+
+@asynccontextmanager
+async def overloaded(_redis_url: str) -> AsyncIterator[Stage]:
+    """The server has as many calls under way as it takes: one."""
     clock = FakeClock()
     store = HeldStore(HISTORY, clock)
-    async with running_server(store, settings(drain_seconds=FOREVER_SECONDS)) as (server, client):
+    async with running_server(store, settings(max_calls=1)) as (_, client):
         stage = await staged(client, store, clock)
         under_way = client.games.GetGame(gs.GetGameRequest(game_id=HELD_GAME))
-        updates = aiter(client.games.WatchGame(gs.WatchGameRequest(game_id=stage.game.game_id)))
-        assert (await anext(updates)).HasField("snapshot")
         await store.asked.wait()
-        stop = asyncio.create_task(server.stop())
-        assert (await anext(updates)).HasField("closing")
         yield stage
         store.released.set()
         assert await under_way.code() is grpc.StatusCode.NOT_FOUND
-        await stop
 
 
 Staging = Callable[[str], AbstractAsyncContextManager[Stage]]
@@ -526,9 +532,10 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 
 @case("STORE_UNAVAILABLE", *ON_GAMES, staging=store_away)
-@case("STORED_FORMAT_UNKNOWN", *ON_GAMES, staging=newer_format)
+@case("STORED_FORMAT_UNKNOWN", "CreateGame", *WITH_GAME_ID, staging=newer_format)
 @case("INTERNAL", *(rpc for rpc in ON_GAMES if rpc != "ListGames"), staging=faulty)
 @case("SHUTTING_DOWN", *RPCS, staging=stopping)
+@case("OVERLOADED", *RPCS, staging=overloaded)
 async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
 
@@ -788,8 +795,13 @@ async def _no_longer(stage: Stage, rpc: str) -> Ask:
 
 
 @case("HISTORY_UNAVAILABLE", "ListTurns", staging=forgetful)
-async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id))
+async def _from_before(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=2))
+
+
+@case("HISTORY_UNAVAILABLE", "ListTurns")
+async def _from_later(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=5))
 
 
 @case("NOT_YOUR_TURN", "PlayTurn")
@@ -863,7 +875,12 @@ async def answer_to(client: Client, rpc: MethodDescriptor, ask: Ask) -> None:
 
 def details(refusal: grpc.aio.AioRpcError) -> list[Message]:
     """The details of a refusal beside ErrorInfo."""
-    kinds = [error_details_pb2.BadRequest, error_details_pb2.PreconditionFailure, error_details_pb2.RetryInfo]
+    kinds: list[type[Message]] = [
+        error_details_pb2.BadRequest,
+        error_details_pb2.PreconditionFailure,
+        error_details_pb2.RetryInfo,
+        meld_pb2.IllegalTurn,
+    ]
     found = []
     for packed in status_details(refusal).details:
         if packed.TypeName() != "google.rpc.ErrorInfo":
@@ -899,17 +916,21 @@ async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
             assert list(ask.fields) == field_violations(refusal)
             assert {one.reason for one in bad.field_violations} == {case.reason}
             assert all(one.description for one in bad.field_violations)
-        case [error_details_pb2.PreconditionFailure() as failure]:
+        case [error_details_pb2.PreconditionFailure() as failure, meld_pb2.IllegalTurn() as illegal]:
             assert is_violation
             assert [one.type for one in failure.violations] == [case.reason]
             assert re.fullmatch(r"play\.table(\[\d+\])?", failure.violations[0].subject)
             assert failure.violations[0].description
             assert info.metadata["violations"] == "1"
+            [one] = illegal.violations
+            assert error_reason_pb2.ErrorReason.Name(one.reason) == f"ERROR_REASON_{case.reason}"
+            assert (one.subject, one.description) == (failure.violations[0].subject, "")
+            assert set(one.metadata) == documented.metadata
         case [error_details_pb2.RetryInfo() as retry]:
             assert case.code == "UNAVAILABLE"
             assert retry.retry_delay.ToMilliseconds() > 0
         case others:
-            pytest.fail(f"more than one kind of detail: {others}")
+            pytest.fail(f"details that do not go together: {others}")
 
 
 def test_every_documented_error_of_an_rpc_has_a_case() -> None:
@@ -952,9 +973,11 @@ async def test_a_refusal_lists_the_first_violations_and_counts_all(stages: Stage
     play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=unlike)] * 128)
     request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
     refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
-    [failure] = details(refusal)
+    assert error_info(refusal).reason == "TILE_DUPLICATED"
+    [failure, illegal] = details(refusal)
     assert isinstance(failure, error_details_pb2.PreconditionFailure)
-    assert len(failure.violations) == 16
+    assert isinstance(illegal, meld_pb2.IllegalTurn)
+    assert len(failure.violations) == len(illegal.violations) == 16
     assert int(error_info(refusal).metadata["violations"]) >= 128
     assert refusal.code() is grpc.StatusCode.FAILED_PRECONDITION
     assert size_of(refusal) < METADATA_LIMIT

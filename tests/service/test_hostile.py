@@ -128,8 +128,8 @@ async def scene_on(
 
 
 def kept_in_memory(store: MemoryStore) -> Mapping[object, object]:
-    kept = vars(store)
-    return {name: copy.deepcopy(kept[name]) for name in ("_games", "_creations", "_lists", "_deadlines")}
+    workings = {"_history", "_clock", "_subscriptions"}
+    return copy.deepcopy({name: value for name, value in vars(store).items() if name not in workings})
 
 
 def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
@@ -412,8 +412,9 @@ def assert_seen_by(viewer: int, answer: Message) -> int:
                 assert len(part.rack) == sum(player.tile_count for player in part.players if player.seat == viewer)
             case game_pb2.RoundStarted():
                 assert len(part.rack) == (14 if viewer else 0)
-            case game_pb2.TileDrawn():
-                assert bool(part.tile) == (part.seat == viewer)
+            case game_pb2.TilesDrawn():
+                assert part.tile_count == 1
+                assert len(part.tiles) == (1 if part.seat == viewer else 0)
             case game_pb2.TurnTimedOut():
                 assert part.tile_count == 3
                 assert len(part.tiles) == (3 if part.seat == viewer else 0)
