@@ -6,10 +6,12 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
-from redis.asyncio.connection import parse_url
+from redis.asyncio.connection import BlockingConnectionPool
+from redis.exceptions import RedisError
 
 PREFIX: Final = "RUMMIKUB_"
 
@@ -18,6 +20,9 @@ SECRET: Final = frozenset({"redis_url"})
 
 _SERVICE_LINK: Final = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT(_\d+_(TCP|UDP)(_\w+)?)?")
 """Variables that Kubernetes sets for a Service by the name of rummikub; they are not settings of ours."""
+
+_DATABASE: Final = re.compile(r"/?|/\d{1,9}")
+"""The path of a redis_url; redis-py takes what is no number for database 0."""
 
 MEMORY_URL: Final = "memory://"
 """The redis_url of a store in memory, which keeps nothing."""
@@ -35,13 +40,19 @@ def _address(text: str) -> str:
 
 
 def _store_url(text: str) -> str:
-    if text not in {"", MEMORY_URL}:
-        try:
-            parse_url(text)
-        except ValueError:
-            expected = "expected redis://host:port/database, rediss:// or unix://path, or memory:// to keep nothing"
-            raise ValueError(expected) from None
+    if text not in {"", MEMORY_URL} and not _is_redis_url(text):
+        raise ValueError("expected redis://host:port/database, rediss:// or unix://path, or memory:// to keep nothing")
     return text
+
+
+def _is_redis_url(text: str) -> bool:
+    try:
+        pool = BlockingConnectionPool.from_url(text)
+        pool.connection_class(**pool.connection_kwargs)  # refuses options that it does not know
+    except (ValueError, TypeError, RedisError):
+        return False
+    parts = urlsplit(text)
+    return parts.scheme == "unix" or bool(_DATABASE.fullmatch(parts.path))
 
 
 def _readable(path: Path | None) -> Path | None:
@@ -86,18 +97,19 @@ class Settings(BaseSettings):
             raise ValueError("RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY belong together: set both or neither")
         if self.tls_cert and self.tls_key:
             try:
-                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.tls_cert, self.tls_key)
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(self.tls_cert, self.tls_key, password="")  # without one, a terminal is asked
             except (ssl.SSLError, OSError):
                 problem = "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: expected a certificate chain and its key in PEM"
                 raise ValueError(problem) from None
         return self
 
 
-def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+def read_settings() -> Settings:
     """The settings of the environment. Raises SettingsError."""
     unknown = sorted(
         name
-        for name in environment
+        for name in os.environ
         if name.startswith(PREFIX) and _field(name) not in Settings.model_fields and not _SERVICE_LINK.fullmatch(name)
     )
     if unknown:
