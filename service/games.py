@@ -101,6 +101,11 @@ def _as_stored(answer: bytes, _salt: bytes) -> bytes:
     return answer
 
 
+def _just_stored(record: Record, seat: int | None) -> GameSight:
+    """A game as it is seen at the moment of its last change."""
+    return see_game(record, seat, record.updated_ms)
+
+
 def _found(record: Record | None, caller: Caller) -> tuple[Record, int | None]:
     """The game and the caller's seat; a game that is not there and a token that is not of the game are one."""
     if record is None:
@@ -169,7 +174,7 @@ class Games:
             return _Decision(
                 applied,
                 (*record.tokens, token),
-                lambda after: encode(see_game(after, new_seat, after.updated_ms), new_seat),
+                lambda after: encode(_just_stored(after, new_seat), new_seat),
                 salt,
             )
 
@@ -186,7 +191,7 @@ class Games:
             seat = _seated(record, request.caller)
             applied = _allowed(apply(record.game, Leave(seat), situation.now_ms))
             tokens = tuple(token for token in record.tokens if token.seat != seat)
-            return _Decision(applied, tokens, lambda after: encode(see_game(after, None, after.updated_ms)))
+            return _Decision(applied, tokens, lambda after: encode(_just_stored(after, None)))
 
         return await self._change(game_id, request, decide)
 
@@ -218,7 +223,7 @@ class Games:
             record = situation.record
             seat = _seated(record, request.caller)
             applied = _allowed(apply(record.game, action(seat, record.game.ruleset), situation.now_ms))
-            return _Decision(applied, record.tokens, lambda after: encode(see_game(after, seat, after.updated_ms)))
+            return _Decision(applied, record.tokens, lambda after: encode(_just_stored(after, seat)))
 
         return await self._change(game_id, request, decide)
 
@@ -233,7 +238,7 @@ class Games:
             return _Decision(
                 applied,
                 record.tokens,
-                lambda after: encode(_turn_sight(see_game(after, seat, after.updated_ms), applied.events)),
+                lambda after: encode(_turn_sight(_just_stored(after, seat), applied.events)),
             )
 
         if not turn.validate_only:
@@ -256,7 +261,7 @@ class Games:
     async def list_games(self, state: State, cursor: str, limit: int) -> tuple[tuple[GameSight, ...], str]:
         """Games of a state as a spectator sees them, the newest first, and the next cursor."""
         records, following = await self._store.page(state, cursor, limit)
-        return tuple(see_game(record, None, record.updated_ms) for record in records), following
+        return tuple(_just_stored(record, None) for record in records), following
 
     async def list_turns(
         self, game_id: str, caller: Caller, first_revision: int, limit: int
