@@ -6,7 +6,7 @@ is ever told.
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.events import GameEnded, PlayerLeft
@@ -18,6 +18,8 @@ from service.storage.base import Entry, GameStore, Record, State, Subscription
 
 LAG: Final = 64
 """A watcher who is more changes behind gets a snapshot."""
+READERS: Final = 16
+"""Watchers who read from the store at the same time: a change that wakes many must not keep turns from the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,21 @@ Update = Snapshot | ChangeSight | Alive | Closing
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a watcher has been told: up to which revision, with which etag, as whom."""
+    """What a watcher has been told: up to which revision, with which etag, as whom.
+
+    Attributes:
+        revision: Up to here.
+        etag: Of that revision.
+        caller: Who watches.
+        seat: The caller's seat.
+        seated: A revision at which the seat is known to be the caller's: whoever left it before was somebody else.
+    """
 
     revision: int
     etag: str
     caller: Caller
     seat: int | None
+    seated: int
 
 
 class Watch:
@@ -70,20 +81,21 @@ class Watch:
         self._store = store
         self._heartbeat_seconds = heartbeat_seconds
         self._stopping = stopping
+        self._readers = asyncio.Semaphore(READERS)
 
     async def watch(self, game_id: str, caller: Caller, from_revision: int, etag: str) -> AsyncGenerator[Update, None]:
         """A game's updates from a revision on; 0 begins with a snapshot. Ends with the game, or with the server."""
         async with self._store.changes(game_id) as subscription:
             record, seat, now_ms = await self._games.look(game_id, caller)
+            place = _Place(record.game.revision, record.etag, caller, seat, record.game.revision)
             if from_revision:
-                place = await self._resume(record, _Place(from_revision, etag, caller, seat))
+                place = await self._resume(record, replace(place, revision=from_revision, etag=etag))
             else:
-                place = _Place(record.game.revision, record.etag, caller, seat)
                 yield Snapshot(see_game(record, seat, now_ms))
-            is_live, is_over = False, _is_last(record, place)
+            is_live, is_over = not from_revision, _is_last(record, place)
             while True:
-                entries = await self._entries(game_id, place)
-                if is_live and len(entries) > LAG:
+                entries = await self._entries(game_id, place, is_live=is_live)
+                if entries is None:
                     record, place, now_ms = await self._fresh(game_id, place)
                     is_over = _is_last(record, place)
                     yield Snapshot(see_game(record, place.seat, now_ms))
@@ -116,18 +128,25 @@ class Watch:
             found = entries[0].etag
         if place.etag not in {"", found}:
             raise EtagMismatch(record.game.revision)
-        return _Place(place.revision, found, place.caller, place.seat)
+        return replace(place, etag=found)
 
-    async def _entries(self, game_id: str, place: _Place) -> tuple[Entry, ...]:
-        """What follows a place: at most one entry more than LAG. The store must still have the place itself."""
-        entries = await self._store.events(game_id, place.revision, LAG + 2)
-        if not entries:
-            raise GameNotFound
-        if entries[0].revision != place.revision:
-            raise HistoryUnavailable(*await self._store.bounds(game_id))
+    async def _entries(self, game_id: str, place: _Place, *, is_live: bool) -> tuple[Entry, ...] | None:
+        """What follows a place, at most one entry more than LAG; None for a live watcher who is too far behind.
+
+        Who resumes is told everything, and refused if that is not kept.
+        """
+        async with self._readers:
+            entries = await self._store.events(game_id, place.revision, LAG + 2)
+        if not entries or entries[0].revision != place.revision:
+            oldest, newest = await self._store.bounds(game_id)
+            if not newest:
+                raise GameNotFound
+            if is_live and place.revision < oldest:
+                return None
+            raise HistoryUnavailable(oldest, newest)
         if entries[0].etag != place.etag:
             raise EtagMismatch(entries[-1].revision)
-        return entries[1:]
+        return None if is_live and len(entries) > LAG + 1 else entries[1:]
 
     async def _fresh(self, game_id: str, place: _Place) -> tuple[Record, _Place, int]:
         """The game as it is, for a watcher who fell behind; whose token is void by now watches as a spectator."""
@@ -135,7 +154,8 @@ class Watch:
             record, seat, now_ms = await self._games.look(game_id, place.caller)
         except GameNotFound:
             record, seat, now_ms = await self._games.look(game_id, SPECTATOR)
-        return record, _Place(record.game.revision, record.etag, place.caller, seat), now_ms
+        revision = record.game.revision
+        return record, _Place(revision, record.etag, place.caller, seat, revision), now_ms
 
     async def _wait(self, subscription: Subscription) -> bool:
         """Waits for a change or for the server's end; False when the heartbeat is due."""
@@ -159,5 +179,6 @@ def _ends_the_game(entry: Entry) -> bool:
 
 def _after(place: _Place, entry: Entry) -> _Place:
     """The place after a change; a watcher whose seat is given up goes on as a spectator."""
+    after = replace(place, revision=entry.revision, etag=entry.etag)
     left = any(isinstance(event, PlayerLeft) and event.seat == place.seat for event in entry.events)
-    return _Place(entry.revision, entry.etag, SPECTATOR if left else place.caller, None if left else place.seat)
+    return replace(after, caller=SPECTATOR, seat=None) if left and entry.revision > place.seated else after
