@@ -5,9 +5,11 @@ import asyncio
 import contextlib
 import logging
 import signal
+import ssl
 import sys
 from collections.abc import AsyncIterator
 from importlib.metadata import version
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import grpc
@@ -23,6 +25,8 @@ from service.storage.memory import MemoryStore
 from service.storage.redis import RedisStore, connect
 
 NAME = "rummikub-server"
+HEALTH_SECONDS = 3.0
+"""How long the health check waits for its answer."""
 
 _log = structlog.get_logger()
 
@@ -92,14 +96,14 @@ async def _serve(settings: Settings) -> None:
         server = Server(settings, store)
         with server.serve_metrics():
             await server.start()
-            sys.stdout.write(await _greeting(settings, store, server.port))
+            sys.stdout.write(await _greeting(settings, store, server))
             sys.stdout.flush()
             await asked_to_stop.wait()
             _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
             await server.stop()
 
 
-async def _greeting(settings: Settings, store: GameStore, port: int) -> str:
+async def _greeting(settings: Settings, store: GameStore, server: Server) -> str:
     """Where what is, and what to type next."""
     where = _without_password(settings.redis_url) if settings.redis_url else f"embedded, in {settings.data_dir}"
     if settings.redis_url == MEMORY_URL:
@@ -109,10 +113,11 @@ async def _greeting(settings: Settings, store: GameStore, port: int) -> str:
     except StoreUnavailable:
         where += " (does not answer yet: health is NOT_SERVING)"
     host = settings.listen.rpartition(":")[0]
+    metrics_host = settings.metrics_listen.rpartition(":")[0]
     return f"""\
 Rummikub rules service {version("rummikub-service")}
-  gRPC     {host}:{port}{" (TLS)" if settings.tls_cert else ""}
-  metrics  http://{settings.metrics_listen}/metrics
+  gRPC     {host}:{server.port}{" (TLS)" if settings.tls_cert else ""}
+  metrics  http://{metrics_host}:{server.metrics_port}/metrics
   store    {where}
 Next, in another terminal:
   make demo                 plays a four-player round against this server
@@ -132,20 +137,42 @@ async def _health(settings: Settings) -> int:
     """0 if the server serves, 1 if not."""
     host, _, port = settings.listen.rpartition(":")
     host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - an address to replace
-    if settings.tls_cert:
-        credentials = grpc.ssl_channel_credentials(settings.tls_cert.read_bytes())
-        channel = grpc.aio.secure_channel(f"{host}:{port}", credentials)
-    else:
-        channel = grpc.aio.insecure_channel(f"{host}:{port}")
-    async with channel:
-        try:
-            answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=3)
-        except grpc.aio.AioRpcError as error:
-            sys.stderr.write(f"{NAME}: no answer from {host}:{port}: {error.code().name}\n")
-            return 1
+    options: list[tuple[str, str | int]] = [("grpc.enable_http_proxy", 0)]
+    try:
+        async with asyncio.timeout(HEALTH_SECONDS), contextlib.AsyncExitStack() as stack:
+            if settings.tls_cert:
+                name = await _certified_name(settings.tls_cert, host.strip("[]"), int(port))
+                credentials = grpc.ssl_channel_credentials(settings.tls_cert.read_bytes())
+                options.append(("grpc.ssl_target_name_override", name))
+                channel = grpc.aio.secure_channel(f"{host}:{port}", credentials, options)
+            else:
+                channel = grpc.aio.insecure_channel(f"{host}:{port}", options)
+            await stack.enter_async_context(channel)
+            answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+    except (OSError, grpc.aio.AioRpcError) as error:  # a time-out is an OSError
+        problem = error.code().name if isinstance(error, grpc.aio.AioRpcError) else str(error) or "no time left"
+        sys.stderr.write(f"{NAME}: no answer from {host}:{port}: {problem}\n")
+        return 1
     status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
     sys.stdout.write(f"{status}\n")
     return 0 if answer.status == health_pb2.HealthCheckResponse.SERVING else 1
+
+
+async def _certified_name(cert: Path, host: str, port: int) -> str:
+    """A name that the server's certificate is for: the health check trusts just that one, at whatever address."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.set_alpn_protocols(["h2"])
+    context.load_verify_locations(cert)
+    _, writer = await asyncio.open_connection(host, port, ssl=context)
+    try:
+        shown = writer.get_extra_info("peercert")
+    finally:
+        writer.close()
+    common_names = (value for part in shown["subject"] for kind, value in part if kind == "commonName")
+    names = (value for kind, value in shown.get("subjectAltName", ()) if kind in {"DNS", "IP Address"})
+    return str(next(names, next(common_names, ""))).replace("*", "health")
 
 
 if __name__ == "__main__":

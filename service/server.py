@@ -88,6 +88,7 @@ class Server:
         self._tasks: list[asyncio.Task[None]] = []
         self._failed_checks = 0
         self.port = 0
+        self.metrics_port = 0
 
     def _build(self) -> grpc.aio.Server:
         settings = self._settings
@@ -146,6 +147,7 @@ class Server:
             raise AddressInUseError(
                 f"RUMMIKUB_METRICS_LISTEN={self._settings.metrics_listen}: {error.strerror}"
             ) from None
+        self.metrics_port = server.server_port
         stack = contextlib.ExitStack()
         stack.callback(thread.join)
         stack.callback(server.server_close)
