@@ -1,0 +1,228 @@
+"""Settings: what is wrong is named together with what was expected, and a password is never printed."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import ROOT
+from service import __main__ as program
+from service.settings import Settings, SettingsError, read_settings
+
+PASSWORD = "hunter2"  # noqa: S105 - what must not be printed
+ADDRESS = "expected host:port"
+STORE = "expected redis://host:port/database"
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("RUMMIKUB_")]:
+        monkeypatch.delenv(name)
+
+
+def refusal(monkeypatch: pytest.MonkeyPatch, **variables: str) -> str:
+    """What is said about variables that cannot be used."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as error:
+        read_settings()
+    return str(error.value)
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs the program to its end."""
+    command = [sys.executable, "-m", "service", *arguments]
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("RUMMIKUB_LISTEN", "50051", ADDRESS),
+        ("RUMMIKUB_LISTEN", ":50051", ADDRESS),
+        ("RUMMIKUB_LISTEN", "localhost:grpc", ADDRESS),
+        ("RUMMIKUB_LISTEN", "localhost:65536", ADDRESS),
+        ("RUMMIKUB_METRICS_LISTEN", "localhost", ADDRESS),
+        ("RUMMIKUB_TLS_CERT", "no/such/file.pem", "there is no file no/such/file.pem"),
+        ("RUMMIKUB_TLS_KEY", "tests", "there is no file tests"),
+        ("RUMMIKUB_GAME_TTL_SECONDS", "a week", "valid integer"),
+        ("RUMMIKUB_GAME_TTL_SECONDS", "59", "greater than or equal to 60"),
+        ("RUMMIKUB_HISTORY", "99", "greater than or equal to 100"),
+        ("RUMMIKUB_HEARTBEAT_SECONDS", "0", "greater than 0"),
+        ("RUMMIKUB_SWEEP_SECONDS", "-1", "greater than 0"),
+        ("RUMMIKUB_DRAIN_SECONDS", "soon", "valid number"),
+        ("RUMMIKUB_MAX_MESSAGE_BYTES", "1", "greater than or equal to 65536"),
+        ("RUMMIKUB_MAX_METADATA_BYTES", "1", "greater than or equal to 1024"),
+        ("RUMMIKUB_MAX_STREAMS", "0", "greater than or equal to 1"),
+        ("RUMMIKUB_MAX_CALLS", "1.5", "valid integer"),
+        ("RUMMIKUB_LOG_LEVEL", "loud", "debug|info|warning|error"),
+    ],
+)
+def test_an_unusable_value_is_told_with_its_variable_and_what_was_expected(
+    name: str, value: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = refusal(monkeypatch, **{name: value})
+    assert message.startswith(f"{name}={value}: ")
+    assert expected in message
+    assert "\n" not in message
+
+
+def test_all_unusable_values_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(monkeypatch, RUMMIKUB_LISTEN="here", RUMMIKUB_HISTORY="1", RUMMIKUB_REDIS_URL="there")
+    assert [line.partition(":")[0] for line in message.splitlines()] == [
+        "RUMMIKUB_LISTEN=here",
+        "RUMMIKUB_REDIS_URL",
+        "RUMMIKUB_HISTORY=1",
+    ]
+
+
+def test_variables_that_are_no_settings_are_refused_all_at_once_without_their_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    message = refusal(monkeypatch, RUMMIKUB_LISTENS="x:1", RUMMIKUB_REDIS_PASSWORD=PASSWORD, RUMMIKUB_HISTORY="200")
+    assert message == "RUMMIKUB_LISTENS, RUMMIKUB_REDIS_PASSWORD: no such setting; see --help"
+
+
+def test_variables_that_kubernetes_sets_for_a_service_named_rummikub_are_no_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    links = {
+        "RUMMIKUB_SERVICE_HOST": "10.0.0.1",
+        "RUMMIKUB_SERVICE_PORT": "50051",
+        "RUMMIKUB_SERVICE_PORT_GRPC": "50051",
+        "RUMMIKUB_PORT": "tcp://10.0.0.1:50051",
+        "RUMMIKUB_PORT_50051_TCP": "tcp://10.0.0.1:50051",
+        "RUMMIKUB_PORT_50051_TCP_ADDR": "10.0.0.1",
+        "RUMMIKUB_PORT_50051_TCP_PORT": "50051",
+        "RUMMIKUB_PORT_50051_TCP_PROTO": "tcp",
+        "RUMMIKUB_METRICS_SERVICE_HOST": "10.0.0.2",
+        "RUMMIKUB_METRICS_PORT_9464_TCP_ADDR": "10.0.0.2",
+    }
+    for name, value in links.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RUMMIKUB_HISTORY", "200")
+    assert read_settings() == Settings.model_validate({"history": 200})
+
+
+@pytest.mark.parametrize("given", ["RUMMIKUB_TLS_CERT", "RUMMIKUB_TLS_KEY"])
+def test_half_a_tls_pair_is_refused(given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "half.pem"
+    path.touch()
+    message = refusal(monkeypatch, **{given: str(path)})
+    assert message == "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY belong together: set both or neither"
+
+
+def test_a_tls_pair_that_is_no_pem_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "bad.pem"
+    path.write_text("-----BEGIN CERTIFICATE-----\nthis is none\n-----END CERTIFICATE-----\n")
+    message = refusal(monkeypatch, RUMMIKUB_TLS_CERT=str(path), RUMMIKUB_TLS_KEY=str(path))
+    assert message == "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: expected a certificate chain and its key in PEM"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"redis://:{PASSWORD}@host:port/0",
+        f"redis://:{PASSWORD}@host:65536/0",
+        f"redis://:{PASSWORD}@host/games",
+        f"redis://:{PASSWORD}@host/-1",
+        f"redis://:{PASSWORD}@host/0/1",
+        f"redis://host/0?password={PASSWORD}&db=games",
+        f"redis://host/0?pasword={PASSWORD}",
+        f"redis://:12/{PASSWORD}@host:6379/0",
+        f"http://:{PASSWORD}@host:6379/0",
+        f"memory://{PASSWORD}",
+        PASSWORD,
+    ],
+)
+def test_a_store_that_cannot_be_meant_is_refused_without_its_url(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(monkeypatch, RUMMIKUB_REDIS_URL=url)
+    assert message.startswith(f"RUMMIKUB_REDIS_URL: {STORE}")
+    assert PASSWORD not in message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "memory://",
+        "redis://host",
+        "redis://host/",
+        "redis://user:secret@[::1]:6380/15?socket_timeout=2",
+        "redis://host?db=3&password=secret&max_connections=8",
+        "rediss://host:6379/0?ssl_cert_reqs=none",
+        "unix:///run/redis.sock?db=2",
+    ],
+)
+def test_the_documented_forms_of_a_store_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUMMIKUB_REDIS_URL", url)
+    assert read_settings().redis_url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [f"redis://user:{PASSWORD}@127.0.0.1:1/3", f"redis://127.0.0.1:1/3?password={PASSWORD}"],
+)
+async def test_a_server_prints_its_store_without_the_password(url: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "service",
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "RUMMIKUB_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_REDIS_URL": url,
+        },
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout
+    async with asyncio.timeout(30):
+        greeting = (await process.stdout.readuntil(b"Stop with")).decode()
+        process.terminate()
+        rest, log = (text.decode() for text in await process.communicate())
+    assert "store    redis://127.0.0.1:1/3 (does not answer yet" in greeting
+    assert not re.findall(r":0\b", greeting), "the addresses are those that were found"
+    assert "ConnectionError" in log, "a store that does not answer is logged"
+    assert PASSWORD not in greeting + rest + log
+    assert process.returncode == 0
+
+
+def test_unusable_settings_end_the_program_with_a_sentence() -> None:
+    ended = run(RUMMIKUB_LISTEN="here")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("rummikub-server: RUMMIKUB_LISTEN=here: expected host:port")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_help_lists_every_setting_with_its_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["rummikub-server", "--help"])
+    with pytest.raises(SystemExit) as end:
+        program.main()
+    assert end.value.code == 0
+    listed = dict(re.findall(r"^  (RUMMIKUB_\w+)\n .*\(default (.+)\)$", capsys.readouterr().out, re.MULTILINE))
+    defaults = {name: str(value) for name, value in Settings().model_dump().items()}
+    unset = {"None": "unset", "": "unset"}
+    assert listed == {f"RUMMIKUB_{name.upper()}": unset.get(value, value) for name, value in defaults.items()}
+
+
+def test_help_is_given_even_with_unusable_settings() -> None:
+    ended = run("--help", RUMMIKUB_LISTEN="here", RUMMIKUB_NONSENSE="1")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "RUMMIKUB_LISTEN\n" in ended.stdout
+
+
+def test_version_is_the_package_s() -> None:
+    ended = run("--version")
+    declared = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert declared
+    assert (ended.returncode, ended.stdout) == (0, f"rummikub-server {declared[1]}\n")
