@@ -308,6 +308,21 @@ async def test_without_an_id_a_request_is_not_recognized(servers: Servers) -> No
     assert await reason_of_refusal(servers.client, sent) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
 
 
+@pytest.mark.parametrize("rpc", ["CreateGame", "JoinGame"])
+async def test_an_id_that_could_be_guessed_is_refused_where_anyone_may_call(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    guessable = sent.changed(request_id="x" * 21)
+    assert await reason_of_refusal(servers.client, guessable) == ("INVALID_ARGUMENT", "FIELD_INVALID")
+    assert await answer_to(servers.client, sent.changed(request_id=new_id()[:22]))
+
+
+@pytest.mark.parametrize("rpc", OF_A_SEAT)
+async def test_a_seats_id_may_be_short(servers: Servers, rpc: str) -> None:
+    sent = (await ready_for(rpc, servers)).changed(request_id="12345678")
+    first = await answer_to(servers.client, sent)
+    assert await answer_to(servers.second, sent) == first
+
+
 # What is not remembered
 
 
