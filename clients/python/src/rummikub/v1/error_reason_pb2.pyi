@@ -79,7 +79,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_PLAYER_RESIGNED: _ErrorReason.ValueType  # 212
     """FAILED_PRECONDITION. The caller has resigned from the game."""
     ERROR_REASON_STALE_STATE: _ErrorReason.ValueType  # 213
-    """ABORTED. The game has changed since expected_revision: read it again. Metadata: `revision`, the current one."""
+    """ABORTED. The game has changed since expected_revision: read it again. Metadata: `revision`, the current one.
+    Any other mutating RPC may answer it too, when the game was changed by others each of sixteen times that it tried.
+    """
     ERROR_REASON_ETAG_MISMATCH: _ErrorReason.ValueType  # 214
     """ABORTED. The etag is not that of the game at this revision: the caller saw a history that the store has lost.
     Read the game again. Metadata: `revision`.
@@ -191,7 +193,7 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     comes with a google.rpc.RetryInfo.
 
     Two refusals are the transport's own and carry no ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the size
-    limit, and UNIMPLEMENTED for an RPC that does not exist.
+    limit, and UNIMPLEMENTED for an RPC that does not exist. So is UNAVAILABLE where a connection breaks or its server ends.
     """
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
@@ -251,7 +253,9 @@ ERROR_REASON_GAME_OVER: ErrorReason.ValueType  # 211
 ERROR_REASON_PLAYER_RESIGNED: ErrorReason.ValueType  # 212
 """FAILED_PRECONDITION. The caller has resigned from the game."""
 ERROR_REASON_STALE_STATE: ErrorReason.ValueType  # 213
-"""ABORTED. The game has changed since expected_revision: read it again. Metadata: `revision`, the current one."""
+"""ABORTED. The game has changed since expected_revision: read it again. Metadata: `revision`, the current one.
+Any other mutating RPC may answer it too, when the game was changed by others each of sixteen times that it tried.
+"""
 ERROR_REASON_ETAG_MISMATCH: ErrorReason.ValueType  # 214
 """ABORTED. The etag is not that of the game at this revision: the caller saw a history that the store has lost.
 Read the game again. Metadata: `revision`.

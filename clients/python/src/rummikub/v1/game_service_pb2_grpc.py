@@ -31,9 +31,9 @@ class GameServiceStub:
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
     takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). CreateGame and
-    JoinGame, which anyone may call, take 22 characters at least, since there the id is all that tells one caller from
-    another. A refused request changes nothing and is not remembered.
+    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). Without a
+    token (CreateGame, JoinGame) it has 22 characters at least, since there it is all that tells one caller from another.
+    A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
     (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
@@ -104,9 +104,9 @@ class GameServiceServicer:
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
     takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). CreateGame and
-    JoinGame, which anyone may call, take 22 characters at least, since there the id is all that tells one caller from
-    another. A refused request changes nothing and is not remembered.
+    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). Without a
+    token (CreateGame, JoinGame) it has 22 characters at least, since there it is all that tells one caller from another.
+    A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
     (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
@@ -267,9 +267,9 @@ class GameService:
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
     takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). CreateGame and
-    JoinGame, which anyone may call, take 22 characters at least, since there the id is all that tells one caller from
-    another. A refused request changes nothing and is not remembered.
+    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). Without a
+    token (CreateGame, JoinGame) it has 22 characters at least, since there it is all that tells one caller from another.
+    A refused request changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
     (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
