@@ -1,0 +1,503 @@
+"""The boundary of a server: TLS, health, reflection, metrics, log, request ids, overload and its end."""
+
+import asyncio
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+from google.protobuf import descriptor_pb2
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from prometheus_client.parser import text_string_to_metric_families
+
+from grpc_play import random_turn
+from harness import (
+    ROOT,
+    Client,
+    GameAtHand,
+    RedisServer,
+    bearer,
+    error_info,
+    memory_store,
+    redis_store,
+    running_server,
+    server_process,
+    server_settings,
+    status_details,
+)
+from rummikub.v1 import game_pb2, meld_pb2, tile_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service import server as server_module
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+STATEFUL = ("", "rummikub.v1.GameService", "rummikub.v1.TurnService")
+CONTRACT = {*STATEFUL[1:], "rummikub.v1.ValidationService"}
+STORE_CHECKS_SECONDS = 10.0
+"""Much more than a server takes to see that its store is away or back."""
+
+# TLS
+
+
+def openssl(folder: Path, *arguments: str) -> None:
+    program = shutil.which("openssl")
+    assert program, "these tests make certificates with openssl: put it on PATH"
+    subprocess.run([program, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
+
+
+def self_signed(folder: Path, names: str, subject: str = "/CN=rummikub.example") -> None:
+    """Makes cert.pem and key.pem, of a subject and, unless it is empty, its alternative names."""
+    extensions = ["-addext", f"subjectAltName={names}"] if names else []
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem"]
+    openssl(folder, "req", "-x509", *key, "-out", "cert.pem", "-days", "2", "-subj", subject, *extensions)
+
+
+def of_an_authority(folder: Path, names: str) -> None:
+    """Makes cert.pem and key.pem like `self_signed`, but signed by an authority that is not in cert.pem."""
+    authority = folder / "authority"
+    authority.mkdir()
+    self_signed(authority, "", "/CN=An authority")
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem"]
+    openssl(folder, "req", *key, "-out", "request.pem", "-subj", "/CN=ignored", "-addext", f"subjectAltName={names}")
+    signed_by = ["-CA", "authority/cert.pem", "-CAkey", "authority/key.pem", "-copy_extensions", "copyall"]
+    openssl(folder, "x509", "-req", "-in", "request.pem", "-out", "cert.pem", "-days", "2", *signed_by)
+
+
+async def health_of(port: int, **variables: str) -> tuple[int, str, str]:
+    """What `python -m service --health` ends with and prints."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "service",
+        "--health",
+        cwd=ROOT,
+        env={**clean, "RUMMIKUB_LISTEN": f"127.0.0.1:{port}", **variables},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_a_server_with_tls_serves_tls_and_nothing_else(tmp_path: Path) -> None:
+    self_signed(tmp_path, "DNS:localhost")
+    variables = {"RUMMIKUB_TLS_CERT": str(tmp_path / "cert.pem"), "RUMMIKUB_TLS_KEY": str(tmp_path / "key.pem")}
+    async with server_process({"RUMMIKUB_REDIS_URL": "memory://", **variables}) as process:
+        credentials = grpc.ssl_channel_credentials((tmp_path / "cert.pem").read_bytes())
+        async with grpc.aio.secure_channel(f"localhost:{process.port}", credentials) as channel:
+            game = await Client(channel).new_game()
+            assert (await game.draw()).tiles_drawn
+        async with grpc.aio.insecure_channel(process.target) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await Client(channel).validation.ListRulesets(vs.ListRulesetsRequest(), timeout=10)
+            assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda folder: self_signed(folder, "DNS:rummikub.example,DNS:other.example"), id="names"),
+        pytest.param(lambda folder: self_signed(folder, "DNS:*.rummikub.example"), id="wildcard"),
+        pytest.param(lambda folder: self_signed(folder, "email:host@rummikub.example,IP:192.0.2.1"), id="address"),
+        pytest.param(lambda folder: self_signed(folder, ""), id="no alternative name"),
+        pytest.param(lambda folder: of_an_authority(folder, "DNS:rummikub.example"), id="authority"),
+    ],
+)
+async def test_the_health_check_works_with_a_certificate_for_any_other_host(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    make(tmp_path)
+    pair = {name: str(tmp_path / f"{name.removeprefix('tls_')}.pem") for name in ("tls_cert", "tls_key")}
+    async with running_server(memory_store(), server_settings(**pair)) as (server, _):
+        variables = {f"RUMMIKUB_{name.upper()}": value for name, value in pair.items()}
+        assert await health_of(server.port, **variables) == (0, "SERVING\n", "")
+
+
+async def test_the_health_check_fails_for_another_server_s_certificate(tmp_path: Path) -> None:
+    pairs = []
+    for name in ("here", "there"):
+        folder = tmp_path / name
+        folder.mkdir()
+        self_signed(folder, "DNS:rummikub.example")
+        pairs.append({"tls_cert": str(folder / "cert.pem"), "tls_key": str(folder / "key.pem")})
+    async with running_server(memory_store(), server_settings(**pairs[0])) as (server, _):
+        variables = {f"RUMMIKUB_{name.upper()}": value for name, value in pairs[1].items()}
+        code, out, err = await health_of(server.port, **variables)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"rummikub-server: no answer from 127.0.0.1:{server.port}: ")
+    assert len(err.splitlines()) == 1
+
+
+# Health
+
+
+async def statuses(client: Client, service: str) -> AsyncIterator[int]:
+    """The health of a service, from now on."""
+    stub = health_pb2_grpc.HealthStub(client.channel)
+    async for answer in stub.Watch(health_pb2.HealthCheckRequest(service=service)):
+        yield answer.status
+
+
+async def check(client: Client, service: str = "") -> int:
+    """The health of a service now."""
+    stub = health_pb2_grpc.HealthStub(client.channel)
+    status: int = (await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10)).status
+    return status
+
+
+async def test_health_follows_the_store_while_validation_goes_on() -> None:
+    async with AsyncExitStack() as stack:
+        redis = RedisServer()
+        stack.callback(redis.close)
+        redis.start()
+        store = redis_store(redis.url)
+        stack.push_async_callback(store.close)
+        server, client = await stack.enter_async_context(running_server(store))
+        game = await client.new_game()
+        watches = [statuses(client, name) for name in STATEFUL]
+        assert [await anext(watch) for watch in watches] == [SERVING] * 3
+
+        redis.stop()
+        async with asyncio.timeout(STORE_CHECKS_SECONDS):
+            assert [await anext(watch) for watch in watches] == [NOT_SERVING] * 3
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await game.see()
+        assert error_info(refusal.value).reason == "STORE_UNAVAILABLE"
+        assert retry_seconds(refusal.value) > 0
+        assert await check(client, "rummikub.v1.ValidationService") == SERVING
+        assert (await client.validation.ListRulesets(vs.ListRulesetsRequest())).rulesets
+        assert await health_of(server.port) == (1, "NOT_SERVING\n", "")
+
+        redis.start()
+        async with asyncio.timeout(STORE_CHECKS_SECONDS):
+            assert [await anext(watch) for watch in watches] == [SERVING] * 3
+        assert (await game.see()).revision > 0
+        assert await health_of(server.port) == (0, "SERVING\n", "")
+
+
+async def test_the_health_of_an_unknown_service_is_not_found() -> None:
+    async with running_server(memory_store()) as (_, client):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await check(client, "rummikub.v1.NoService")
+    assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_a_health_check_that_finds_nobody_fails_with_a_sentence() -> None:
+    async with running_server(memory_store()) as (server, _):
+        port = server.port
+    code, out, err = await health_of(port)
+    assert (code, out) == (1, "")
+    assert err == f"rummikub-server: no answer from 127.0.0.1:{port}: UNAVAILABLE\n"
+
+
+# Reflection
+
+
+async def test_reflection_lists_all_services_and_describes_those_of_the_contract() -> None:
+    async with running_server(memory_store()) as (_, client):
+        stub = reflection_pb2_grpc.ServerReflectionStub(client.channel)
+        asked = [
+            reflection_pb2.ServerReflectionRequest(list_services=""),
+            *(reflection_pb2.ServerReflectionRequest(file_containing_symbol=name) for name in sorted(CONTRACT)),
+        ]
+        listed, *described = [answer async for answer in stub.ServerReflectionInfo(iter(asked))]
+    assert {service.name for service in listed.list_services_response.service} == {
+        *CONTRACT,
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1alpha.ServerReflection",
+    }
+    rpcs = {
+        f"{file.package}.{service.name}": {method.name for method in service.method}
+        for answer in described
+        for data in answer.file_descriptor_response.file_descriptor_proto
+        for file in [descriptor_pb2.FileDescriptorProto.FromString(data)]
+        for service in file.service
+    }
+    assert rpcs.keys() == CONTRACT
+    assert "PlayTurn" in rpcs["rummikub.v1.TurnService"]
+    assert "WatchGame" in rpcs["rummikub.v1.GameService"]
+
+
+# Metrics
+
+
+class Metrics:
+    """The metrics of a server, as Prometheus reads them."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}/metrics"
+
+    async def read(self) -> dict[tuple[str, ...], float]:
+        """Each sample by its name and the values of its labels, in the order of their names."""
+        text = await asyncio.to_thread(self._text)
+        return {
+            (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    def _text(self) -> str:
+        with urllib.request.urlopen(self._url, timeout=10) as answer:  # noqa: S310 - http, our own
+            text: str = answer.read().decode()
+            return text
+
+    async def until(self, condition: Callable[[dict[tuple[str, ...], float]], bool]) -> dict[tuple[str, ...], float]:
+        """The metrics as soon as they are so."""
+        async with asyncio.timeout(10):
+            while not condition(found := await self.read()):
+                pass
+            return found
+
+
+async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "COUNT_SECONDS", 0.05)
+    async with running_server(memory_store()) as (server, client):
+        with server.serve_metrics():
+            metrics = Metrics(server.metrics_port)
+            began = time.perf_counter()
+            await client.new_game(start=False)
+            await client.new_game(start=False)
+            game = await client.new_game()
+            await game.draw()
+            for _ in range(3):
+                with pytest.raises(grpc.aio.AioRpcError):
+                    await client.games.GetGame(gs.GetGameRequest(game_id="0" * 32))
+            took = time.perf_counter() - began
+            found = await metrics.until(lambda samples: samples.get(("rummikub_games", "playing")) == 1)
+    games, turns = "/rummikub.v1.GameService", "/rummikub.v1.TurnService"
+    expected = {
+        ("OK", f"{games}/CreateGame"): 3,
+        ("OK", f"{games}/JoinGame"): 6,
+        ("OK", f"{games}/StartGame"): 1,
+        ("OK", f"{games}/GetGame"): 1,
+        ("NOT_FOUND", f"{games}/GetGame"): 3,
+        ("OK", f"{turns}/PlayTurn"): 1,
+    }
+    assert {key[1:]: value for key, value in found.items() if key[0] == "rummikub_calls_total"} == expected
+    assert found["rummikub_call_seconds_count", f"{games}/GetGame"] == 4
+    seconds = sum(value for key, value in found.items() if key[0] == "rummikub_call_seconds_sum")
+    assert 0 < seconds < took
+    stored = {key[1:]: value for key, value in found.items() if key[0] == "rummikub_store_seconds_count"}
+    assert stored["commit", "ok"] == 3 + 6 + 1 + 1, "a change each for what was created, joined, started and played"
+    assert stored["load", "ok"] >= 6
+    in_store = found["rummikub_store_seconds_sum", "commit", "ok"]
+    assert 0 < in_store < took
+    assert {key[1]: value for key, value in found.items() if key[0] == "rummikub_games"} == {
+        "lobby": 2,
+        "playing": 1,
+        "round_over": 0,
+        "finished": 0,
+    }
+    assert found["rummikub_store_up",] == 1
+
+
+async def test_metrics_tell_a_store_that_is_away() -> None:
+    async with AsyncExitStack() as stack:
+        redis = RedisServer()
+        stack.callback(redis.close)
+        redis.start()
+        store = redis_store(redis.url)
+        stack.push_async_callback(store.close)
+        server, _ = await stack.enter_async_context(running_server(store))
+        stack.enter_context(server.serve_metrics())
+        metrics = Metrics(server.metrics_port)
+        assert (await metrics.read())["rummikub_store_up",] == 1
+        redis.stop()
+        found = await metrics.until(lambda samples: samples["rummikub_store_up",] == 0)
+        assert found["rummikub_store_seconds_count", "ping", "StoreUnavailable"] >= 2
+        redis.start()
+        await metrics.until(lambda samples: samples["rummikub_store_up",] == 1)
+
+
+# Log
+
+
+async def played_turns(game: GameAtHand, most: int) -> int:
+    """Plays legal turns, and says how many."""
+    rng = random.Random(1)
+    for played in range(most):
+        state = await game.see()
+        if state.state != game_pb2.GAME_STATE_PLAYING:
+            return played
+        seat = state.turn.seat
+        request = random_turn(await game.see(seat), rng)
+        await game.client.turns.PlayTurn(request, metadata=game.as_seat(seat))
+    return most
+
+
+async def refused_calls(game: GameAtHand) -> dict[str, str]:
+    """Plays a single tile, and asks with a token of no seat and a malformed one; the messages by reason."""
+    state = await game.see()
+    own = await game.see(state.turn.seat)
+    single = meld_pb2.Meld(tiles=[next(tile for tile in own.rack if tile != tile_pb2.TILE_JOKER)])
+    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=state.revision)
+    request.play.table.extend([*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in state.table), single])
+    asked = gs.GetGameRequest(game_id=game.game_id)
+    token = game.tokens[state.turn.seat]
+    refusals = {}
+    for call in (
+        game.client.turns.PlayTurn(request, metadata=bearer(token)),
+        game.client.games.GetGame(asked, metadata=bearer(token[::-1])),
+        game.client.games.GetGame(asked, metadata=(("authorization", token),)),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await call
+        refusals[error_info(refusal.value).reason] = str(refusal.value.details())
+    return refusals
+
+
+async def test_the_log_is_json_with_request_ids_and_without_tokens_or_tiles(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    tile_name = re.compile(r"\b(?:[RBKOY](?:1[0-3]|[1-9])[a-h]?)\b|TILE_(?!UNKNOWN)|JOKER")
+    async with server_process({"RUMMIKUB_REDIS_URL": "memory://", "RUMMIKUB_LOG_LEVEL": "info"}) as process:
+        async with grpc.aio.insecure_channel(process.target) as channel:
+            game = await Client(channel).new_game()
+            played = await played_turns(game, 20)
+            refusals = await refused_calls(game)
+        assert await process.terminate() == 0
+    assert any(tile_name.search(message) for message in refusals.values()), "a tile's name could have been logged"
+    lines = capfd.readouterr().err.splitlines()
+    entries = [json.loads(line) for line in lines]
+    calls = [entry for entry in entries if entry["event"] == "call"]
+    assert {entry["event"] for entry in entries} == {"call", "stopping"}
+    assert all(entry["level"] == "info" and entry["timestamp"] for entry in entries)
+    assert len({entry["request_id"] for entry in calls}) == len(calls)
+    assert sum(entry["method"].endswith("/PlayTurn") and entry["code"] == "OK" for entry in calls) == played
+    assert [entry["reason"] for entry in calls if entry["code"] != "OK"] == [*refusals]
+    assert not [line for line in lines if tile_name.search(line)]
+    secrets = [text for token in game.tokens.values() if token for text in (token, token[::-1])]
+    assert len(secrets) == 4
+    assert not [line for line in lines if any(secret in line for secret in secrets)]
+
+
+# Request ids
+
+
+def request_id(trailing: grpc.aio.Metadata | None) -> str:
+    """The one request id in trailing metadata."""
+    (found,) = [value for key, value in trailing or () if key == "x-request-id"]
+    assert isinstance(found, str)
+    return found
+
+
+async def request_ids(client: Client, sent: str | None) -> list[str]:
+    """What a good call, a refused one and a stream that ends tell of their request id."""
+    metadata = () if sent is None else (("x-request-id", sent),)
+    good = client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=metadata)
+    await good
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await client.games.GetGame(gs.GetGameRequest(game_id="0" * 32), metadata=metadata)
+    stream = client.validation.StreamValidateTurns(iter([vs.StreamValidateTurnsRequest()]), metadata=metadata)
+    assert len([answer async for answer in stream]) == 1
+    return [
+        request_id(grpc.aio.Metadata(*await good.trailing_metadata())),
+        request_id(refusal.value.trailing_metadata()),
+        request_id(grpc.aio.Metadata(*await stream.trailing_metadata())),
+    ]
+
+
+@pytest.mark.parametrize("sent", ["a", "c0ffee-42/{x}:~!", "x" * 64])
+async def test_a_request_id_is_echoed(sent: str) -> None:
+    async with running_server(memory_store()) as (_, client):
+        assert await request_ids(client, sent) == [sent] * 3
+
+
+@pytest.mark.parametrize("sent", [None, "", "two words", "x" * 65])
+async def test_a_request_id_that_is_missing_or_ill_formed_is_replaced(sent: str | None) -> None:
+    async with running_server(memory_store()) as (_, client):
+        ids = await request_ids(client, sent)
+    assert all(re.fullmatch(r"[0-9a-f]{16}", made) for made in ids)
+    assert len({*ids}) == 3
+
+
+# Overload
+
+
+async def test_more_calls_than_allowed_are_refused_while_health_answers() -> None:
+    async with running_server(memory_store(), server_settings(max_calls=1)) as (_, client):
+        game = await client.new_game()
+        watch = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))
+        first = await watch.read()
+        assert isinstance(first, gs.WatchGameResponse)
+        assert first.HasField("snapshot")
+        for _ in range(2):
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await game.see()
+            assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert error_info(refusal.value).reason == "OVERLOADED"
+            assert retry_seconds(refusal.value) > 0
+        assert await check(client) == SERVING
+        watch.cancel()
+        assert (await answered_again(game)).game_id == game.game_id
+
+
+async def answered_again(game: GameAtHand) -> game_pb2.Game:
+    """A game, asked for until the server is not overloaded any more."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return await game.see()
+            except grpc.aio.AioRpcError as error:
+                if error_info(error).reason != "OVERLOADED":
+                    raise
+
+
+# The end
+
+
+async def test_a_server_that_is_asked_to_stop_ends_all_streams_and_itself_at_once() -> None:
+    async with AsyncExitStack() as stack:
+        environment = {"RUMMIKUB_REDIS_URL": "memory://", "RUMMIKUB_DRAIN_SECONDS": "25"}
+        process = await stack.enter_async_context(server_process(environment))
+        client = Client(await stack.enter_async_context(grpc.aio.insecure_channel(process.target)))
+        game = await client.new_game()
+        call = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))
+        watch = aiter(call)
+        first = await anext(watch)
+        assert first.HasField("snapshot")
+        reflection = reflection_pb2_grpc.ServerReflectionStub(client.channel).ServerReflectionInfo()
+        await reflection.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+        assert (await reflection.read()).list_services_response.service
+        validation = client.validation.StreamValidateTurns()
+        await validation.write(vs.StreamValidateTurnsRequest())
+        assert isinstance(await validation.read(), vs.StreamValidateTurnsResponse)
+        health = statuses(client, "")
+        assert await anext(health) == SERVING
+
+        ending = asyncio.create_task(process.terminate())
+        last = [update async for update in watch]
+        assert [update.WhichOneof("update") for update in last] == ["closing"]
+        assert last[0].closing.resume_revision == first.snapshot.revision
+        assert last[0].closing.etag == first.snapshot.etag
+        assert await call.code() is grpc.StatusCode.OK
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await validation.read()
+        assert error_info(refusal.value).reason == "SHUTTING_DOWN"
+        assert await anext(health) == NOT_SERVING
+        assert await asyncio.wait_for(ending, 5) == 0, "much less than the drain of 25 seconds"
+
+
+def retry_seconds(error: grpc.aio.AioRpcError) -> float:
+    """When to try again, as a refusal's RetryInfo tells."""
+    retry = error_details_pb2.RetryInfo()
+    assert any(detail.Unpack(retry) for detail in status_details(error).details)
+    seconds: float = retry.retry_delay.ToTimedelta().total_seconds()
+    return seconds
