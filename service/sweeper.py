@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from engine.game import Playing
+from engine.game import Playing, is_expired
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.storage.base import Due, GameStore, Loaded, State
@@ -88,7 +88,12 @@ class Sweeper:
 
 
 def _next_look(loaded: Loaded) -> int | None:
-    """When to look at a game again: at its deadline; None: not until a round starts, which arms it anew."""
+    """When to look at a game again: at its deadline; None: not until a round starts, which arms it anew.
+
+    A game that is overdue still, as no commit fits what is stored of it, is put off: it would be due again at once.
+    """
     if loaded.record is None or not isinstance(loaded.record.game.phase, Playing):
         return None
+    if is_expired(loaded.record.game, loaded.now_ms):
+        return loaded.now_ms + PUT_OFF_MS
     return loaded.record.game.phase.round.turn.deadline_ms
