@@ -142,6 +142,8 @@ class Games:
         loaded = await self._store.load(game_id, request.key)
         if loaded.memo:
             return _replay(loaded.memo, request, _as_stored)
+        if loaded.record:  # the store has lost the memo; nothing of the game may change, its place in the lists neither
+            raise StaleState(loaded.record.game.revision)
         now_ms = loaded.now_ms
         applied = create(ruleset)
         to_be = Record(game_id, applied.game, NO_ETAG, (), now_ms, now_ms)

@@ -216,10 +216,13 @@ class RedisStore:
         records, gone = [], []
         for member, snapshot in zip(members, snapshots, strict=True):
             record = _readable(snapshot)
-            if record and record.state is state:
-                records.append(record)
-            elif record:
+            own_member = _list_member(record) if record else member
+            if member != own_member:
+                gone.append(member)  # of an attempt at the creation that came to nothing
+            if record and (record.state is not state or member != own_member):
                 await self.index(record)
+            elif record:
+                records.append(record)
             elif not snapshot and now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
                 gone.append(member)
         if gone:
