@@ -1,0 +1,184 @@
+"""The embedded store: games survive the end of the server, however it comes, and a folder has one server at a time."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc.aio
+import pytest
+
+from harness import ROOT, Client, GameAtHand, ServerProcess, new_id, server_process
+from rummikub.v1 import game_pb2
+from rummikub.v1 import game_service_pb2 as gs
+
+
+@asynccontextmanager
+async def client_of(process: ServerProcess) -> AsyncIterator[Client]:
+    """A client of a server as it runs now."""
+    async with grpc.aio.insecure_channel(process.target, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        yield Client(channel)
+
+
+def store_of(process: ServerProcess) -> int:
+    """The process id of a server's store: its only child, as Linux tells."""
+    assert process._process  # noqa: SLF001 - nothing else knows the process
+    server = process._process.pid  # noqa: SLF001 - as above
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    assert len(children) == 1
+    assert b"unixsocket" in Path(f"/proc/{children[0]}/cmdline").read_bytes()
+    return int(children[0])
+
+
+async def ended(pid: int) -> None:
+    """Waits until a process that is not ours has ended."""
+    async with asyncio.timeout(10):
+        while is_running(pid):  # noqa: ASYNC110 - another process knows it, and does not tell
+            await asyncio.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that has ended may wait for its parent to take note."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def run(**environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a server that is expected not to start, to its end."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+    free = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0"}
+    command = [sys.executable, "-m", "service"]
+    return subprocess.run(
+        command, cwd=ROOT, env={**clean, **free, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+async def seen_by_all(game: GameAtHand) -> list[game_pb2.Game]:
+    """A game as a spectator and both players see it, but for the time of looking."""
+    seen = [await game.see(seat) for seat in (0, 1, 2)]
+    for view in seen:
+        view.ClearField("server_time")
+    return seen
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A folder for temporary files; its path is short, as a socket's must be."""
+    with tempfile.TemporaryDirectory(prefix="test-") as folder:
+        yield Path(folder)
+
+
+def list_of(folder: Path) -> list[Path]:
+    """What is in a folder."""
+    return list(folder.iterdir())
+
+
+def parent_of(pid: int) -> str:
+    """The process id of a process's parent."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+
+
+def sockets_of(pid: int) -> set[str]:
+    """The inodes of a process's sockets."""
+    links = [link.readlink().name for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
+
+
+def tcp_sockets(pid: int) -> set[str]:
+    """The inodes of all TCP sockets that a process could have."""
+    tables = [Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:] for table in ("tcp", "tcp6")]
+    return {row.split()[9] for rows in tables for row in rows}
+
+
+async def test_games_survive_every_end_of_the_server(tmp_path: Path) -> None:
+    """Asked to stop, killed, with its store killed first: what was answered is there, tokens and request ids too."""
+    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
+        async with client_of(process) as client:
+            game = await client.new_game()
+        for end in ("terminate", "kill", "kill the store"):
+            async with client_of(process) as client:
+                game = GameAtHand(client, game.game_id, game.tokens)
+                join = gs.CreateGameRequest(request_id=new_id())
+                created = await client.games.CreateGame(join)
+                for _ in range(5):
+                    await game.draw()
+                before = await seen_by_all(game)
+            if end == "terminate":
+                assert await process.terminate() == 0
+            else:
+                store = store_of(process)
+                if end == "kill the store":
+                    os.kill(store, signal.SIGKILL)
+                await process.kill()
+                await ended(store)
+            await process.start_again()
+            async with client_of(process) as client:
+                assert await seen_by_all(GameAtHand(client, game.game_id, game.tokens)) == before
+                assert await client.games.CreateGame(join) == created
+                listed = await client.games.ListGames(gs.ListGamesRequest())
+                assert created.game.game_id in {summary.game_id for summary in listed.games}
+
+
+async def test_the_store_ends_with_its_server_and_leaves_its_folder_to_the_next(tmp_path: Path, scratch: Path) -> None:
+    environment = {"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch)}
+    async with server_process(environment) as process:
+        store = store_of(process)
+        assert is_running(store)
+        await process.kill()
+        await ended(store)
+        await process.start_again()
+        store = store_of(process)
+        assert await process.terminate() == 0
+        assert not is_running(store)
+    assert len(list_of(scratch)) <= 1, "only the killed server could not clear its socket away"
+
+
+async def test_a_second_server_on_a_folder_is_refused_and_harms_nothing(tmp_path: Path) -> None:
+    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
+        second = await asyncio.to_thread(run, RUMMIKUB_DATA_DIR=str(tmp_path))
+        assert (second.returncode, second.stdout) == (1, "")
+        assert second.stderr.startswith(f"rummikub-server: {tmp_path} is in use by another server")
+        assert "set RUMMIKUB_DATA_DIR to another folder" in second.stderr
+        assert "Traceback" not in second.stderr
+        async with client_of(process) as client:
+            game = await client.new_game()
+            await game.draw()
+
+
+def test_a_folder_that_cannot_be_used_is_named_with_the_variable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = run(RUMMIKUB_DATA_DIR=str(tmp_path / "file" / "data"))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "set RUMMIKUB_DATA_DIR to a folder to write to" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_data_that_cannot_be_read_end_the_server_with_where_to_look(tmp_path: Path) -> None:
+    (tmp_path / "appendonlydir").mkdir()
+    (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text("what no store wrote\n")
+    refused = run(RUMMIKUB_DATA_DIR=str(tmp_path))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == f"rummikub-server: the embedded store does not start: see {tmp_path / 'store.log'}\n"
+    assert "manifest" in (tmp_path / "store.log").read_text()
+
+
+async def test_the_store_is_for_its_user_alone_and_on_no_port(tmp_path: Path, scratch: Path) -> None:
+    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch)}) as process:
+        (folder,) = list_of(scratch)
+        (socket,) = list_of(folder)
+        assert folder.stat().st_mode & 0o077 == 0
+        assert socket.stat().st_mode & 0o077 == 0
+        store = store_of(process)
+        assert sockets_of(store)
+        assert not sockets_of(store) & tcp_sockets(store)
+        async with client_of(process) as client:
+            await client.new_game()  # the server itself is on a port
+        server = int(parent_of(store))
+        assert sockets_of(server) & tcp_sockets(server)
