@@ -1,16 +1,18 @@
 """The boundary of a server: TLS, health, reflection, metrics, log, request ids, overload and its end."""
 
 import asyncio
+import fcntl
 import json
 import os
 import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -43,6 +45,8 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
+from service.storage.base import Commit, Outcome
+from service.storage.measured import MeasuredStore
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -460,6 +464,41 @@ async def answered_again(game: GameAtHand) -> game_pb2.Game:
                     raise
 
 
+# Addresses
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    """An address where somebody else listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("variable", ["RUMMIKUB_LISTEN", "RUMMIKUB_METRICS_LISTEN"])
+async def test_an_address_in_use_ends_the_server_and_its_store_with_a_sentence(
+    variable: str, taken: str, tmp_path: Path
+) -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+    free = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "service",
+        cwd=ROOT,
+        env={**clean, **free, "RUMMIKUB_DATA_DIR": str(tmp_path), variable: taken},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, out) == (1, b"")
+    sentence = [line for line in err.decode().splitlines() if line.startswith("rummikub-server: ")]
+    assert len(sentence) == 1
+    assert sentence[0].startswith(f"rummikub-server: {variable}={taken}: ")
+    assert b"Traceback" not in err
+    with (tmp_path / "lock").open() as lock:  # a store holds it until its process has ended
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 # The end
 
 
@@ -493,6 +532,58 @@ async def test_a_server_that_is_asked_to_stop_ends_all_streams_and_itself_at_onc
         assert error_info(refusal.value).reason == "SHUTTING_DOWN"
         assert await anext(health) == NOT_SERVING
         assert await asyncio.wait_for(ending, 5) == 0, "much less than the drain of 25 seconds"
+
+
+class Held(MeasuredStore):
+    """A store whose commits wait until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__(memory_store(), lambda *_: None)
+        self.may_go = asyncio.Event()
+        self.may_go.set()
+        self.is_held = asyncio.Event()
+
+    async def commit(self, commit: Commit) -> Outcome:
+        if not self.may_go.is_set():
+            self.is_held.set()
+        await self.may_go.wait()
+        return await super().commit(commit)
+
+
+async def test_a_call_under_way_is_answered_before_the_server_stops() -> None:
+    store = Held()
+    server = server_module.Server(server_settings(drain_seconds=30), store)
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        game = await Client(channel).new_game()
+        store.may_go.clear()
+        drawing = asyncio.create_task(game.draw())
+        await asyncio.wait_for(store.is_held.wait(), 10)
+        stopping = asyncio.create_task(server.stop())
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await game.see()
+        assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert not stopping.done()
+        store.may_go.set()
+        assert len((await asyncio.wait_for(drawing, 10)).tiles_drawn) == 1
+        await asyncio.wait_for(stopping, 10)
+    assert (await store.bounds(game.game_id))[1] == 5
+
+
+async def test_a_call_that_does_not_end_holds_a_stopping_server_no_longer_than_its_drain() -> None:
+    store = Held()
+    server = server_module.Server(server_settings(drain_seconds=0.2), store)
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        game = await Client(channel).new_game()
+        store.may_go.clear()
+        drawing = asyncio.create_task(game.draw())
+        await asyncio.wait_for(store.is_held.wait(), 10)
+        await asyncio.wait_for(server.stop(), 5)
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await drawing
+    assert refusal.value.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+    assert (await store.bounds(game.game_id))[1] == 4
 
 
 def retry_seconds(error: grpc.aio.AioRpcError) -> float:
