@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from service.faults import StoredFormatUnknown
 from service.storage.base import (
     NO_ETAG,
     SECRET_BYTES,
@@ -25,19 +24,18 @@ from service.storage.base import (
     State,
     Subscription,
 )
-from service.storage.snapshot import decode_entry, decode_memo, decode_record, encode_memo, encode_record
+from service.storage.snapshot import (
+    decode_entry,
+    decode_memo,
+    decode_record,
+    encode_memo,
+    encode_record,
+    readable_record,
+)
 
 
 def _system_clock() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _readable(snapshot: bytes) -> Record | None:
-    """A game for a list; None if it cannot be read."""
-    try:
-        return decode_record(snapshot)
-    except StoredFormatUnknown:
-        return None
 
 
 @dataclass(slots=True)
@@ -132,7 +130,7 @@ class MemoryStore:
         """See GameStore."""
         members = sorted((m for m in self._lists[state].values() if not cursor or m < cursor), reverse=True)[:limit]
         stored = [self._games.get(member.partition(":")[2]) for member in members]
-        readable = (_readable(game.snapshot) for game in stored if game)
+        readable = (readable_record(game.snapshot) for game in stored if game)
         records = [record for record in readable if record]
         moved = [record for record in records if record.state is not state]
         for record in moved:

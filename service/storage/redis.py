@@ -21,7 +21,7 @@ from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from service.faults import StoredFormatUnknown, StoreUnavailable
+from service.faults import StoreUnavailable
 from service.storage.base import (
     SECRET_BYTES,
     STATES,
@@ -36,7 +36,14 @@ from service.storage.base import (
     State,
     Subscription,
 )
-from service.storage.snapshot import decode_entry, decode_memo, decode_record, encode_memo, encode_record
+from service.storage.snapshot import (
+    decode_entry,
+    decode_memo,
+    decode_record,
+    encode_memo,
+    encode_record,
+    readable_record,
+)
 
 _log = structlog.get_logger()
 
@@ -215,7 +222,7 @@ class RedisStore:
         now_ms = self._now_ms(seconds, micros)
         records, gone = [], []
         for member, snapshot in zip(members, snapshots, strict=True):
-            record = _readable(snapshot)
+            record = readable_record(snapshot)
             own_member = _list_member(record) if record else member
             if member != own_member:
                 gone.append(member)  # of an attempt at the creation that came to nothing
@@ -268,14 +275,6 @@ class RedisStore:
 
 def _revision(entries: Any) -> int:  # noqa: ANN401 - redis-py's stream replies have no type
     return int(entries[0][0].partition(b"-")[0]) if entries else 0
-
-
-def _readable(snapshot: bytes | None) -> Record | None:
-    """A game for a list; None if it has expired, or if a newer server stored it."""
-    try:
-        return decode_record(snapshot) if snapshot else None
-    except StoredFormatUnknown:
-        return None
 
 
 def _game_id(member: str) -> str:

@@ -78,6 +78,14 @@ def decode_record(data: bytes) -> Record:
     )
 
 
+def readable_record(data: bytes | None) -> Record | None:
+    """A game for a list; None if it has expired, or if it was stored by a newer server."""
+    try:
+        return decode_record(data) if data else None
+    except StoredFormatUnknown:
+        return None
+
+
 def encode_change(revision: int, time_ms: int, nonce: bytes, events: tuple[ev.Event, ...]) -> bytes:
     """A change as stored bytes, without the etag, which is made of them."""
     return _dump(
