@@ -26,7 +26,8 @@ def generate(out: Path) -> None:
     well_known = files("grpc_tools") / "_proto"
     scripts = Path(sys.executable).parent
     plugins = [f"--plugin=protoc-gen-{kind}={scripts / f'protoc-gen-{kind}'}" for kind in ("mypy", "mypy_grpc")]
-    outs = [f"--{kind}_out={out}" for kind in ("python", "grpc_python", "mypy", "mypy_grpc")]
+    outs = [f"--{kind}_out={out}" for kind in ("python", "grpc_python")]
+    outs += [f"--{kind}_out=quiet:{out}" for kind in ("mypy", "mypy_grpc")]
     arguments = ["protoc", f"-I{PROTO}", f"-I{well_known}", *plugins, *outs, *sources]
     if protoc.main(arguments):
         sys.exit("protoc failed: see above")
