@@ -103,12 +103,15 @@ class EmbeddedStore:
         return [str(get_binary_path()), *arguments]
 
     async def _answers(self) -> bool:
+        """Whether it takes commands; one that fails to start may still have taken the connection."""
         try:
             reader, writer = await asyncio.open_unix_connection(str(self._socket))
         except OSError:
             return False
-        writer.write(b"PING\r\n")
-        answer = await reader.readline()
+        answer = b""
+        with contextlib.suppress(OSError):
+            writer.write(b"PING\r\n")
+            answer = await reader.readline()
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()

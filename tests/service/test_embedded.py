@@ -16,6 +16,17 @@ import pytest
 from harness import ROOT, Client, GameAtHand, ServerProcess, new_id, server_process
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service import embedded
+
+STORE_THAT_HANGS_UP = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[sys.argv.index("--unixsocket") + 1])
+listener.listen()
+caller, _ = listener.accept()
+caller.recv(1, socket.MSG_PEEK)
+"""
+"""A program that ends, as a store that cannot read its data, while somebody waits for its answer."""
 
 
 @asynccontextmanager
@@ -167,6 +178,19 @@ def test_data_that_cannot_be_read_end_the_server_with_where_to_look(tmp_path: Pa
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == f"rummikub-server: the embedded store does not start: see {tmp_path / 'store.log'}\n"
     assert "manifest" in (tmp_path / "store.log").read_text()
+
+
+async def test_a_store_that_ends_while_it_is_asked_is_told_as_one_that_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "store"
+    program.write_text(f"#!{sys.executable}\n{STORE_THAT_HANGS_UP}")
+    program.chmod(0o700)
+    monkeypatch.setattr(embedded, "get_binary_path", lambda: program)
+    store = embedded.EmbeddedStore(tmp_path / "data")
+    with pytest.raises(embedded.EmbeddedStoreError, match=r"does not start: see .*store\.log"):
+        await store.start()
+    await store.stop()
 
 
 async def test_the_store_is_for_its_user_alone_and_on_no_port(tmp_path: Path, scratch: Path) -> None:
