@@ -247,6 +247,7 @@ async def test_a_bad_game_keeps_no_other_from_being_timed_out_nor_from_being_lis
     assert await is_timed_out(store, oldest)
     assert await is_timed_out(store, newest)
     assert not await is_timed_out(store, bad)
+    clock.advance(PUT_OFF_MS / 2000)
     assert await sweeper.sweep() == 0  # it is put off
     for page_size in (1, 2, 3, 100):
         assert await listed(client, PLAYING, page_size) == [newest.game_id, oldest.game_id]
@@ -284,6 +285,7 @@ async def test_more_bad_games_than_a_batch_keep_no_other_waiting(
     clock.advance(LIMIT + 1)
     assert await sweeper.sweep() == BATCH + 51
     assert await is_timed_out(store, good)
+    clock.advance(PUT_OFF_MS / 2000)
     assert await sweeper.sweep() == 0
     clock.advance(PUT_OFF_MS / 1000 + 1)  # and they are looked at again, with the good game's next turn
     assert await sweeper.sweep() == BATCH + 51
@@ -308,6 +310,7 @@ async def test_games_that_no_time_out_can_be_stored_of_do_not_hold_up_a_sweep(
     clock.advance(LIMIT + 1)
     assert await sweeper.sweep() == 5
     assert await is_timed_out(store, good)
+    clock.advance(PUT_OFF_MS / 2000)
     assert await sweeper.sweep() == 0
 
 
@@ -323,6 +326,7 @@ async def test_a_game_without_its_event_stream_keeps_no_other_waiting(
         assert await server.sweeper.sweep() == 2
         assert await is_timed_out(redis_backed, good)
         assert (await record_of(redis_backed, bad.game_id)).game.revision == STARTED_REVISION
+        clock.advance(PUT_OFF_MS / 2000)
         assert await server.sweeper.sweep() == 0
         assert await refusal(bad.see()) == NOT_STORED
         assert (await good.draw()).game.revision == STARTED_REVISION + 2
