@@ -189,10 +189,9 @@ class Server:
         await self._health.enter_graceful_shutdown()
         self._stopping.set()
         self._validation.end_streams()
-        # Connections are told to go away at once, so that clients send their next calls elsewhere.
-        ending = asyncio.create_task(self._server.stop(self._settings.drain_seconds))
+        # New calls are refused with a reason meanwhile. Were the connections told to go away now, the core would cancel
+        # calls that cross that message, and clients do not send those again.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._boundary.drained(), self._settings.drain_seconds)
         await self._server.stop(CLOSING_SECONDS)
-        await ending
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -563,6 +563,7 @@ async def test_a_call_under_way_is_answered_before_the_server_stops() -> None:
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await game.see()
         assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert error_info(refusal.value).reason == "SHUTTING_DOWN"
         assert not stopping.done()
         store.may_go.set()
         assert len((await asyncio.wait_for(drawing, 10)).tiles_drawn) == 1
