@@ -1,7 +1,7 @@
 """Rule options as frozen values, and the named presets.
 
-An option is a field of `Ruleset`, named as its key in docs/rules.md with dots as underscores. The values that this
-engine implements are in `IMPLEMENTED` and `RANGES`; `problems` names every other one, so that none is ignored.
+An option is a field of `Ruleset`, named as in docs/rules.md and in the contract. The values that this engine implements
+are in `IMPLEMENTED` and `RANGES`; `problems` names every other one, so that none is ignored.
 """
 
 from collections.abc import Callable

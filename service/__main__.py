@@ -121,7 +121,8 @@ Rummikub rules service {version("rummikub-service")}
   store    {where}
 Next, in another terminal:
   make demo                 plays a four-player round against this server
-  rummikub-server --help    explains the settings
+  .venv/bin/rummikub-server --help
+                            explains the settings
   README.md                 plays a game from Python and with a generic gRPC client
 Stop with Ctrl-C.
 """
