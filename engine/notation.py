@@ -176,7 +176,7 @@ DESCRIPTIONS: Final = {
     Reason.VARIANT_NOT_SUPPORTED: "this server does not implement the option's value yet",
     Reason.PLAYER_ALREADY_JOINED: "a player of this name has a seat in the game",
     Reason.GAME_FULL: "all {players_max} seats are taken",
-    Reason.TOO_FEW_PLAYERS: "{players} players have joined, {players_min} are needed",
+    Reason.TOO_FEW_PLAYERS: "{players} of at least {players_min} players have joined",
     Reason.GAME_ALREADY_STARTED: "the game has left the lobby",
     Reason.GAME_NOT_STARTED: "the game is in the lobby: start it with StartGame",
     Reason.ROUND_IN_PROGRESS: "a round is being played",

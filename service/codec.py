@@ -23,7 +23,7 @@ from engine.game import Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, Ro
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.notation import describe
 from engine.rules import Judgement, Play, meld_violations
-from engine.ruleset import PRESETS, Preset, Ruleset, problems
+from engine.ruleset import PRESETS, RANGES, Preset, Ruleset, problems
 from engine.scoring import Standing
 from engine.tiles import COPIES, JOKER, Tile
 from engine.turns import DrawTile, Pass, PlayTiles, TurnAction
@@ -341,7 +341,9 @@ def _check_problems(rules: Ruleset) -> None:
 def _problem_text(reason: Reason, options: tuple[str, ...], value: str) -> str:
     if reason is Reason.OPTIONS_CONFLICT:
         return f"{options[0]} {value} contradicts {options[1]}"
-    return f"{value} is out of the range of {options[0]}"
+    numbers = RANGES[options[0]]
+    expected = f"{numbers[0]} to {numbers[-1]}" if isinstance(numbers, range) else " or ".join(map(str, numbers))
+    return f"{value} is out of range: expected {expected}"
 
 
 @lru_cache(maxsize=256)

@@ -28,6 +28,8 @@ from service.watch import Watch
 
 PING_SECONDS: Final = 0.5
 """How often the store is asked whether it answers."""
+REMIND_CHECKS: Final = 60
+"""After how many failed checks in a row the log says again that the store is away."""
 COUNT_SECONDS: Final = 10.0
 """How often the games are counted."""
 CLOSING_SECONDS: Final = 0.5
@@ -167,9 +169,13 @@ class Server:
         """Asks the store. One slow answer is no failure: health would flap on all servers at once."""
         try:
             await self._store.ping()
-        except StoreUnavailable:
+        except StoreUnavailable as error:
             self._failed_checks += 1
+            if self._failed_checks % REMIND_CHECKS == 1:
+                _log.warning("store does not answer", error=str(error), checks=self._failed_checks)
         else:
+            if self._failed_checks:
+                _log.warning("store answers again", checks=self._failed_checks)
             self._failed_checks = 0
         if self._failed_checks != 1:
             await self._set_health(is_up=not self._failed_checks)

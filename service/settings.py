@@ -5,7 +5,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -68,7 +68,7 @@ ReadableFile = Annotated[Path | None, AfterValidator(_readable)]
 class Settings(BaseSettings):
     """The settings; each field is the variable RUMMIKUB_<FIELD>."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
 
     listen: Address = Field("127.0.0.1:50051", description="where gRPC is served")
     metrics_listen: Address = Field("127.0.0.1:9464", description="where Prometheus metrics are served, at /metrics")
@@ -87,9 +87,7 @@ class Settings(BaseSettings):
     max_metadata_bytes: int = Field(8_192, ge=1_024, description="the largest metadata of a request")
     max_streams: int = Field(1_000, ge=1, description="most calls at once on one connection")
     max_calls: int = Field(10_000, ge=1, description="most calls under way at once, watchers included")
-    log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
-        "info", description="debug, info, warning or error"
-    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="debug, info, warning or error")
 
     @model_validator(mode="after")
     def _tls_is_whole(self) -> "Settings":

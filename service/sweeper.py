@@ -57,7 +57,7 @@ class Sweeper:
                 if not cursor:
                     state = next(lists)
             except StoreUnavailable:
-                _log.warning("sweep", result="store unavailable")
+                _log.debug("sweep", result="store unavailable")
             except Exception:  # noqa: BLE001 - whatever one sweep meets, the next one is tried
                 _log.exception("sweep")
             with contextlib.suppress(TimeoutError):

@@ -87,12 +87,17 @@ def _list_member(record: Record) -> str:
 
 @contextlib.contextmanager
 def _answering() -> Iterator[None]:
-    """Turns every failure of the store into StoreUnavailable; the log says which, the caller is not told."""
+    """Turns every failure of the store into StoreUnavailable; the log says which, the caller is not told.
+
+    That it does not answer at all is logged by who checks its health, once, not by every call.
+    """
     try:
         yield
     except (exceptions.RedisError, OSError, TimeoutError) as error:
-        _log.warning("store", error=type(error).__name__, text=str(error)[:200])
-        raise StoreUnavailable(type(error).__name__) from error
+        text = f"{type(error).__name__}: {str(error)[:200]}"
+        is_away = isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError | OSError)
+        (_log.debug if is_away else _log.warning)("store", error=text)
+        raise StoreUnavailable(text) from error
 
 
 def connect(url: str) -> "redis.Redis":

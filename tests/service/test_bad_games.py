@@ -350,7 +350,7 @@ async def test_the_sweeper_goes_on_whatever_the_store_throws_at_it(
     assert not broken
     assert await is_timed_out(store, game)
     levels = [entry["log_level"] for entry in logs if entry["event"] == "sweep"]
-    assert levels == ["error", "warning", "error", "error"]
+    assert levels == ["error", "debug", "error", "error"]
 
 
 # Creations and lists

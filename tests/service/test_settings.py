@@ -60,7 +60,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("RUMMIKUB_MAX_METADATA_BYTES", "1", "greater than or equal to 1024"),
         ("RUMMIKUB_MAX_STREAMS", "0", "greater than or equal to 1"),
         ("RUMMIKUB_MAX_CALLS", "1.5", "valid integer"),
-        ("RUMMIKUB_LOG_LEVEL", "loud", "debug|info|warning|error"),
+        ("RUMMIKUB_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
 )
 def test_an_unusable_value_is_told_with_its_variable_and_what_was_expected(
