@@ -5,7 +5,7 @@ import asyncio
 import grpc.aio
 import pytest
 
-from harness import error_info, field_violations, memory_store, running_server
+from harness import error_info, field_violations, memory_store, running_server, server_settings
 from rummikub.v1 import error_reason_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
 
@@ -46,13 +46,13 @@ async def test_a_malformed_turn_ends_the_stream_after_the_answers_before_it() ->
 
 
 async def test_a_stopping_server_ends_streams_that_wait_for_their_client() -> None:
-    async with running_server(memory_store()) as (server, client):
+    async with running_server(memory_store(), server_settings(drain_seconds=60)) as (server, client):
         stream = client.validation.StreamValidateTurns()
         await stream.write(asked("first"))
         answer = await stream.read()
         assert isinstance(answer, vs.StreamValidateTurnsResponse)
         waiting = asyncio.ensure_future(stream.read())
-        await asyncio.wait_for(server.stop(), 1.5)
+        await asyncio.wait_for(server.stop(), 20)
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await waiting
         assert error_info(refusal.value).reason == "SHUTTING_DOWN"
