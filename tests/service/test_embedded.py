@@ -151,6 +151,22 @@ async def test_the_store_ends_with_its_server_and_leaves_its_folder_to_the_next(
     assert len(list_of(scratch)) <= 1, "only the killed server could not clear its socket away"
 
 
+async def test_a_server_whose_store_ends_by_itself_says_so_and_ends_and_the_next_one_has_the_games(
+    tmp_path: Path,
+) -> None:
+    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
+        async with client_of(process) as client:
+            game = await client.new_game()
+            before = await game.see(1)
+        os.kill(store_of(process), signal.SIGKILL)
+        assert await process.ended() == 1
+        await process.start_again()
+        async with client_of(process) as client:
+            game.client = client
+            after = await game.see(1)
+            assert (after.etag, after.rack) == (before.etag, before.rack)
+
+
 async def test_a_second_server_on_a_folder_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
         second = await asyncio.to_thread(run, RUMMIKUB_DATA_DIR=str(tmp_path))
