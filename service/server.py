@@ -11,7 +11,6 @@ import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from rummikub.v1 import game_service_pb2, turn_service_pb2, validation_service_pb2
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.identity import Chance, SystemChance
@@ -38,11 +37,6 @@ CLOSING_SECONDS: Final = 0.5
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 
-CONTRACT: Final = (
-    game_service_pb2.DESCRIPTOR.services_by_name["GameService"],
-    turn_service_pb2.DESCRIPTOR.services_by_name["TurnService"],
-    validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
-)
 STATELESS: Final = "rummikub.v1.ValidationService"
 """It needs no store, and so serves while that is away."""
 

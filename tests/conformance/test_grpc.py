@@ -17,7 +17,6 @@ from conformance_cases import (
     MeldCase,
     MeldReadingExpected,
     MeldText,
-    Options,
     RoundScoreCase,
     RoundScoreExpected,
     SeatScore,
@@ -30,9 +29,9 @@ from conformance_cases import (
     TurnExpected,
     agree,
     load,
-    option_value_name,
     tile_name,
 )
+from conformance_messages import KINDS, ruleset_of, table_of, tiles_of
 from engine.events import GameCreated
 from engine.game import Game, Player, Playing, Rack, Round, Turn
 from engine.notation import parse_tile
@@ -47,7 +46,7 @@ from harness import (
     server_settings,
     status_details,
 )
-from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -100,32 +99,10 @@ def name(case: Case) -> str:
 
 # The file's texts and the contract's messages
 
-KINDS = {
-    None: meld_pb2.MELD_KIND_UNSPECIFIED,
-    "group": meld_pb2.MELD_KIND_GROUP,
-    "run": meld_pb2.MELD_KIND_RUN,
-}
 KIND_TEXTS = {kind: text for text, kind in KINDS.items()}
 FACES = {
     tile_pb2.Tile.Value(tile_name(face)): face for face in ("J", *(f"{c}{v}" for c in "RBKO" for v in range(1, 14)))
 }
-
-
-def ruleset_of(options: Options) -> ruleset_pb2.Ruleset:
-    message = ruleset_pb2.Ruleset()
-    for option, value in options.items():
-        enum = ruleset_pb2.Ruleset.DESCRIPTOR.fields_by_name[option].enum_type
-        number = enum.values_by_name[option_value_name(option, str(value))].number if enum else value
-        setattr(message, option, number)
-    return message
-
-
-def tiles_of(faces: Faces) -> list[tile_pb2.Tile.ValueType]:
-    return [tile_pb2.Tile.Value(tile_name(face)) for face in faces]
-
-
-def table_of(table: Iterable[MeldText]) -> list[meld_pb2.Meld]:
-    return [meld_pb2.Meld(tiles=tiles_of(meld.tiles), kind=KINDS[meld.kind]) for meld in table]
 
 
 def faces_of(tiles: Iterable[int]) -> Faces:

@@ -8,7 +8,7 @@ below see to it that every documented pair has one.
 import asyncio
 import re
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,7 +23,8 @@ from google.protobuf.descriptor import Descriptor, MethodDescriptor
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
-from conformance_cases import Faces, MeldText, Options, TurnCase, load, option_value_name, tile_name
+from conformance_cases import MeldText, TurnCase, load
+from conformance_messages import ruleset_of, table_of, tiles_of
 from engine.events import GameCreated
 from engine.game import Finished, Game, Phase, Player, Playing, Rack, Round, RoundOver, Turn
 from engine.melds import Meld
@@ -368,24 +369,6 @@ def a_game(phase: Phase, rules: Ruleset = SABRA, resigned: frozenset[int] = froz
 
 
 # Turns of the conformance cases
-
-
-def ruleset_of(options: Options) -> ruleset_pb2.Ruleset:
-    message = ruleset_pb2.Ruleset()
-    for option, value in options.items():
-        enum = ruleset_pb2.Ruleset.DESCRIPTOR.fields_by_name[option].enum_type
-        number = enum.values_by_name[option_value_name(option, str(value))].number if enum else value
-        setattr(message, option, number)
-    return message
-
-
-def tiles_of(faces: Faces) -> list[tile_pb2.Tile.ValueType]:
-    return [tile_pb2.Tile.Value(tile_name(face)) for face in faces]
-
-
-def table_of(table: Iterable[MeldText]) -> list[meld_pb2.Meld]:
-    kinds = {None: meld_pb2.MELD_KIND_UNSPECIFIED, "group": meld_pb2.MELD_KIND_GROUP, "run": meld_pb2.MELD_KIND_RUN}
-    return [meld_pb2.Meld(tiles=tiles_of(meld.tiles), kind=kinds[meld.kind]) for meld in table]
 
 
 def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:

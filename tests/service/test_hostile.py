@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from engine.tiles import JOKER
 from harness import (
+    CONTRACT,
     Client,
     FakeClock,
     GameAtHand,
@@ -26,6 +27,7 @@ from harness import (
     bearer,
     error_info,
     field_violations,
+    kept_in_redis,
     memory_store,
     redis_store,
     running_server,
@@ -36,7 +38,6 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.identity import digest
-from service.server import CONTRACT
 from service.settings import Settings
 from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
@@ -130,24 +131,6 @@ async def scene_on(
 def kept_in_memory(store: MemoryStore) -> Mapping[object, object]:
     workings = {"_history", "_clock", "_subscriptions"}
     return copy.deepcopy({name: value for name, value in vars(store).items() if name not in workings})
-
-
-def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
-    """Every key with all that it holds: as values, since Redis may reorder a hash without a change."""
-    kept: dict[object, object] = {}
-    for key in keys.scan_iter():
-        match keys.type(key):
-            case b"string":
-                kept[key] = keys.get(key)
-            case b"hash":
-                kept[key] = keys.hgetall(key)
-            case b"zset":
-                kept[key] = keys.zrange(key, 0, -1, withscores=True)
-            case b"stream":
-                kept[key] = keys.xrange(key)
-            case other:
-                pytest.fail(f"a key of type {other!r}")
-    return kept
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["memory", "redis"])

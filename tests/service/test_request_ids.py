@@ -13,12 +13,21 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from harness import Client, FakeClock, GameAtHand, error_info, new_id, running_server, server_settings
+from harness import (
+    CONTRACT,
+    Client,
+    FakeClock,
+    GameAtHand,
+    error_info,
+    kept_in_redis,
+    new_id,
+    running_server,
+    server_settings,
+)
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.identity import digest
-from service.server import CONTRACT
 from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 
@@ -416,28 +425,12 @@ def texts_in(value: object) -> Iterator[bytes]:
             pass
 
 
-def kept_in_redis(url: str) -> dict[bytes, object]:
-    """Every key with all that it holds."""
-    kept: dict[bytes, object] = {}
-    with redis.Redis.from_url(url) as keys:
-        for key in keys.scan_iter():
-            match keys.type(key):
-                case b"string":
-                    kept[key] = keys.get(key)
-                case b"hash":
-                    kept[key] = keys.hgetall(key)
-                case b"zset":
-                    kept[key] = keys.zrange(key, 0, -1)
-                case b"stream":
-                    kept[key] = keys.xrange(key)
-                case other:
-                    pytest.fail(f"a key of type {other!r}")
-    return kept
-
-
 def kept_in(store: GameStore, redis_url: str) -> list[bytes]:
     """All that a store keeps."""
-    return list(texts_in(vars(store) if isinstance(store, MemoryStore) else kept_in_redis(redis_url)))
+    if isinstance(store, MemoryStore):
+        return list(texts_in(vars(store)))
+    with redis.Redis.from_url(redis_url) as keys:
+        return list(texts_in(kept_in_redis(keys)))
 
 
 async def test_neither_tokens_nor_request_ids_are_stored(servers: Servers, redis_url: str) -> None:
