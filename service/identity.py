@@ -13,9 +13,6 @@ from engine.tiles import Tile, tile_set
 from engine.turns import Shuffle
 from service.storage.base import SeatToken
 
-TOKEN_BYTES: Final = 32
-"""A seat token has 256 bits."""
-
 
 @dataclass(frozen=True, slots=True)
 class Caller:
