@@ -7,10 +7,26 @@ them is in views.py. Deciding what happens is in turns.py; nothing here refuses 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from engine.game import Finished, Game, Lobby, Player, Playing, Rack, Round, RoundOver, RoundResult, Turn
-from engine.melds import Meld
-from engine.ruleset import Ruleset
+from engine.game import (
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Lobby,
+    Open,
+    Player,
+    Playing,
+    Rack,
+    Round,
+    RoundOver,
+    RoundResult,
+    ShownPlay,
+    Turn,
+)
+from engine.melds import Meld, ProposedMeld
+from engine.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.tiles import Tile, in_order, without
+from engine.violations import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +61,11 @@ class StartDraw:
 
 @dataclass(frozen=True, slots=True)
 class RoundStarted:
-    """A round was dealt: the start draw, who starts, each rack by seat, the pool in the order of drawing."""
+    """A round was dealt: the start draw, the turn order, each rack by seat, the pool in the order of drawing."""
 
     number: int
     draws: tuple[StartDraw, ...]
-    starter: int
+    order: tuple[int, ...]
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
 
@@ -63,12 +79,16 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TilesPlayed:
-    """A player played tiles (ascending), worth so many points, and left the table so."""
+    """A player played tiles (ascending), worth so many points, and left the table so.
+
+    Tiles pulled from the River, oldest first, came to the rack before; they were the newest of the River.
+    """
 
     seat: int
     tiles: tuple[Tile, ...]
     table: tuple[Meld, ...]
     points: int
+    pulled: tuple[Tile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +97,84 @@ class TileDrawn:
 
     seat: int
     tile: Tile
+
+
+@dataclass(frozen=True, slots=True)
+class TilesDrawn:
+    """A player drew the pool's next tiles until one could be played (turn_draw UNTIL_PLAYABLE)."""
+
+    seat: int
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TilesOffered:
+    """A player drew the pool's next two tiles and is to lay one of them on the River (turn_draw TWO_RIVER)."""
+
+    seat: int
+    tiles: tuple[Tile, Tile]
+
+
+@dataclass(frozen=True, slots=True)
+class RiverTileLaid:
+    """A player laid one of the two tiles offered on the River and kept the other."""
+
+    seat: int
+    tile: Tile
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """A player ended a turn in which they had drawn and not played (turn_play_after_draw)."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSaved:
+    """A player told how the table lies under their hands."""
+
+    seat: int
+    table: tuple[ProposedMeld, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IllegalPlayShown:
+    """A player submitted an illegal play, which the others may claim."""
+
+    seat: int
+    table: tuple[ProposedMeld, ...]
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorClaimed:
+    """A player voted on the claim of an error."""
+
+    seat: int
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPenalised:
+    """A player drew these tiles from the pool for an illegal play (R56)."""
+
+    seat: int
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RedealDemanded:
+    """A player with three pairs demanded a new deal, which follows (deal_three_pairs_reshuffle)."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastChanceStarted:
+    """The pool is empty and each of these seats has one more turn, in this order (pool_empty_mode)."""
+
+    seats: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +213,30 @@ class GameEnded:
     winners: tuple[int, ...]
 
 
+TurnEvent = (
+    TurnStarted
+    | TilesPlayed
+    | TileDrawn
+    | TilesDrawn
+    | TilesOffered
+    | RiverTileLaid
+    | TurnEnded
+    | TurnPassed
+    | TurnTimedOut
+    | TurnPenalised
+    | DraftSaved
+    | IllegalPlayShown
+    | ErrorClaimed
+    | LastChanceStarted
+)
+
 Event = (
     GameCreated
     | PlayerJoined
     | PlayerLeft
     | RoundStarted
-    | TurnStarted
-    | TilesPlayed
-    | TileDrawn
-    | TurnPassed
-    | TurnTimedOut
+    | RedealDemanded
+    | TurnEvent
     | PlayerResigned
     | RoundEnded
     | GameEnded
@@ -155,7 +267,7 @@ GAME_TO_BE = Game(Ruleset())
 """What GameCreated is applied to."""
 
 
-def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event, each a line or a call
+def evolve(game: Game, event: Event) -> Game:
     """The game after one event. The revision stays."""
     match event:
         case GameCreated(ruleset):
@@ -166,26 +278,49 @@ def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event,
             return replace(game, players=tuple(player for player in game.players if player.seat != seat))
         case RoundStarted():
             return _round_started(game, event)
-        case TurnStarted(turn):
-            return _in_round(game, replace(_round(game), turn=turn))
-        case TilesPlayed():
-            return _in_round(game, _tiles_played(_round(game), event))
-        case TileDrawn(seat, tile):
-            return _in_round(game, _tiles_drawn(_round(game), seat, (tile,)))
-        case TurnPassed(seat):
-            return _in_round(game, _passed(_round(game), seat))
-        case TurnTimedOut(seat, ()):
-            return _in_round(game, _passed(_round(game), seat))
-        case TurnTimedOut(seat, tiles):
-            return _in_round(game, _tiles_drawn(_round(game), seat, tiles))
         case PlayerResigned(seat):
-            return replace(
-                game, players=tuple(replace(p, resigned=True) if p.seat == seat else p for p in game.players)
-            )
+            return _resigned(game, seat)
         case RoundEnded(result):
             return _round_ended(game, result)
         case GameEnded(winners):
             return replace(game, phase=Finished(_round(game), winners))
+        case RedealDemanded():
+            return game
+        case _:
+            return _in_round(game, _in_turn(game, _round(game), event))
+
+
+def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C901 - one case an event, each a line
+    """The round after an event of a turn."""
+    match event:
+        case TurnStarted(turn):
+            return _turn_started(round_, turn)
+        case TilesPlayed():
+            return _tiles_played(round_, event)
+        case TileDrawn(seat, tile):
+            return _tile_drawn(game, round_, seat, tile)
+        case TilesDrawn(seat, tiles) | TurnPenalised(seat, tiles):
+            return _tiles_drawn(round_, seat, tiles)
+        case TilesOffered(_, tiles):
+            return replace(round_, step=Choosing(tiles), pool=round_.pool[2:], passed=())
+        case RiverTileLaid(seat, tile):
+            return _river_tile_laid(round_, seat, tile)
+        case TurnEnded():
+            return replace(round_, step=Open())
+        case TurnPassed(seat):
+            return _passed(round_, seat)
+        case TurnTimedOut(seat, ()):
+            return _passed(round_, seat) if isinstance(round_.step, Open) else round_
+        case TurnTimedOut(seat, tiles):
+            return _tiles_drawn(round_, seat, tiles)
+        case DraftSaved(_, table):
+            return replace(round_, draft=table)
+        case IllegalPlayShown(_, table, reasons):
+            return replace(round_, shown_play=ShownPlay(game.revision + 1, table, reasons))
+        case ErrorClaimed(seat, agrees):
+            return _claimed(round_, seat, agrees)
+        case LastChanceStarted(seats):
+            return replace(round_, last_chance=seats)
 
 
 def _round(game: Game) -> Round:
@@ -199,8 +334,16 @@ def _in_round(game: Game, round_: Round) -> Game:
 
 
 def _round_started(game: Game, event: RoundStarted) -> Game:
-    turn = Turn(event.starter, None)
-    return _in_round(game, Round(event.number, event.starter, (), event.racks, event.pool, turn))
+    turn = Turn(event.order[0], None)
+    return _in_round(game, Round(event.number, event.order, (), event.racks, event.pool, turn))
+
+
+def _turn_started(round_: Round, turn: Turn) -> Round:
+    """A new turn; of the last turns, those up to it are over."""
+    left = round_.last_chance
+    if left is not None:
+        left = left[left.index(turn.seat) :]
+    return replace(round_, turn=turn, step=Open(), draft=None, shown_play=None, last_chance=left)
 
 
 def _with_rack(round_: Round, rack: Rack) -> tuple[Rack, ...]:
@@ -208,19 +351,60 @@ def _with_rack(round_: Round, rack: Rack) -> tuple[Rack, ...]:
 
 
 def _tiles_played(round_: Round, event: TilesPlayed) -> Round:
-    rack = Rack(event.seat, without(round_.rack(event.seat).tiles, event.tiles), has_melded=True)
-    return replace(round_, table=event.table, racks=_with_rack(round_, rack), passed=())
+    held = round_.rack(event.seat).tiles + event.pulled
+    rack = Rack(event.seat, without(held, event.tiles), has_melded=True)
+    river = round_.river[: len(round_.river) - len(event.pulled)]
+    return replace(round_, table=event.table, racks=_with_rack(round_, rack), passed=(), river=river)
+
+
+def _tile_drawn(game: Game, round_: Round, seat: int, tile: Tile) -> Round:
+    goes_on = game.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN
+    return replace(_tiles_drawn(round_, seat, (tile,)), step=Drawn(tile) if goes_on else Open())
+
+
+def _river_tile_laid(round_: Round, seat: int, tile: Tile) -> Round:
+    if not isinstance(round_.step, Choosing):
+        raise ValueError("a tile is laid on the River by a player who chooses")  # noqa: TRY004 - a wrong history
+    kept = without(round_.step.tiles, (tile,))
+    racks = _with_rack(round_, _with_tiles(round_.rack(seat), kept))
+    return replace(round_, racks=racks, river=(*round_.river, tile), step=Open())
 
 
 def _tiles_drawn(round_: Round, seat: int, tiles: tuple[Tile, ...]) -> Round:
     """The pool's first tiles are those drawn."""
-    old = round_.rack(seat)
-    rack = replace(old, tiles=in_order(old.tiles + tiles))
-    return replace(round_, racks=_with_rack(round_, rack), pool=round_.pool[len(tiles) :], passed=())
+    racks = _with_rack(round_, _with_tiles(round_.rack(seat), tiles))
+    return replace(round_, racks=racks, pool=round_.pool[len(tiles) :], passed=())
+
+
+def _with_tiles(rack: Rack, tiles: tuple[Tile, ...]) -> Rack:
+    return replace(rack, tiles=in_order(rack.tiles + tiles))
+
+
+def _claimed(round_: Round, seat: int, agrees: bool) -> Round:
+    shown = round_.shown_play
+    if shown is None:
+        raise ValueError("a claim is about a play that is shown")
+    voted = replace(shown, claimed=_with_seat(shown.claimed, seat)) if agrees else replace(shown, against=seat)
+    return replace(round_, shown_play=voted)
+
+
+def _resigned(game: Game, seat: int) -> Game:
+    """The tiles of who resigns while choosing from two of them go to their rack, out of play."""
+    game = replace(game, players=tuple(replace(p, resigned=True) if p.seat == seat else p for p in game.players))
+    round_ = game.phase.round if isinstance(game.phase, Playing) else None
+    if round_ is None or round_.turn.seat != seat or not isinstance(round_.step, Choosing):
+        return game
+    racks = _with_rack(round_, _with_tiles(round_.rack(seat), round_.step.tiles))
+    return _in_round(game, replace(round_, racks=racks, step=Open()))
 
 
 def _passed(round_: Round, seat: int) -> Round:
-    return replace(round_, passed=tuple(sorted({*round_.passed, seat})))
+    return replace(round_, passed=_with_seat(round_.passed, seat))
+
+
+def _with_seat(seats: tuple[int, ...], seat: int) -> tuple[int, ...]:
+    """Seats and one more, in ascending order."""
+    return tuple(sorted({*seats, seat}))
 
 
 def _round_ended(game: Game, result: RoundResult) -> Game:

@@ -6,9 +6,10 @@ Everything is here, hidden racks and the pool's order too; what a seat may see o
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from engine.melds import Meld
+from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnDirection
 from engine.tiles import Tile, in_order
+from engine.violations import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +40,83 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Open:
+    """Nothing has been done in the turn yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """Two tiles were drawn, and one of them is to be laid on the River (turn_draw TWO_RIVER)."""
+
+    tiles: tuple[Tile, Tile]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A tile was drawn, is on the rack, and the turn goes on (turn_play_after_draw)."""
+
+    tile: Tile
+
+
+Step = Open | Choosing | Drawn
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPlay:
+    """An illegal play that the other players may claim (turn_invalid_submission PENALISE_ON_UNANIMOUS_CLAIM).
+
+    Attributes:
+        revision: That of the change which showed it.
+        table: The table as it was submitted.
+        reasons: What is wrong with it.
+        claimed: The seats that have claimed the error, in ascending order.
+        against: The seat that has voted against the claim, which has failed; None while nobody has.
+    """
+
+    revision: int
+    table: tuple[ProposedMeld, ...]
+    reasons: tuple[Reason, ...]
+    claimed: tuple[int, ...] = ()
+    against: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Round:
     """One deal until someone is out or none can play.
 
     Attributes:
         number: From 1.
-        starter: The seat that played first.
+        order: The seats dealt in, in turn order, the starter first.
         table: The melds in play.
         racks: One for each player dealt in, by seat.
         pool: The undealt tiles; the next one drawn is the first.
         turn: The turn in progress; of a finished round, the last one.
         passed: The seats that have passed in a row, in ascending order.
+        river: The River, oldest tile first.
+        step: What has been done in the turn.
+        draft: The table as the player has it under their hands, if they told.
+        shown_play: The illegal play shown last in the turn.
+        last_chance: Whose last turns are still to come, the turn in progress first; None before the pool is empty
+            (pool_empty_mode ONE_LAST_CHANCE).
     """
 
     number: int
-    starter: int
+    order: tuple[int, ...]
     table: tuple[Meld, ...]
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
     turn: Turn
     passed: tuple[int, ...] = ()
+    river: tuple[Tile, ...] = ()
+    step: Step = Open()
+    draft: tuple[ProposedMeld, ...] | None = None
+    shown_play: ShownPlay | None = None
+    last_chance: tuple[int, ...] | None = None
+
+    @property
+    def starter(self) -> int:
+        """The seat that played first."""
+        return self.order[0]
 
     def rack(self, seat: int) -> Rack:
         """The rack of a seat that was dealt in."""
@@ -69,7 +127,8 @@ class Round:
         """Every tile of the round, wherever it is, in ascending order: always the full tile set (R1)."""
         on_racks = (t for rack in self.racks for t in rack.tiles)
         on_table = (t for meld in self.table for t in meld.tiles)
-        return in_order((*on_racks, *on_table, *self.pool))
+        pending = self.step.tiles if isinstance(self.step, Choosing) else ()
+        return in_order((*on_racks, *on_table, *self.pool, *self.river, *pending))
 
 
 class RoundEnd(Enum):
@@ -170,10 +229,16 @@ def turn_order(seats: tuple[int, ...], first: int, direction: TurnDirection) -> 
     return tuple(sorted(seats, key=lambda seat: (seat > first, -seat)))
 
 
-def next_seat(game: Game, after: int) -> int:
-    """Whose turn comes after a seat's: the next player who has not resigned."""
-    others = tuple(seat for seat in game.active_seats if seat != after)
-    return turn_order(others, after, game.ruleset.turn_direction)[0]
+def from_seat(order: tuple[int, ...], first: int) -> tuple[int, ...]:
+    """A turn order, beginning with another of its seats."""
+    place = order.index(first)
+    return order[place:] + order[:place]
+
+
+def next_seat(game: Game, round_: Round) -> int:
+    """Whose turn comes after the one in progress: the next player who has not resigned."""
+    following = from_seat(round_.order, round_.turn.seat)[1:]
+    return next(seat for seat in following if not game.player(seat).resigned)
 
 
 def is_expired(game: Game, now_ms: int) -> bool:

@@ -27,10 +27,11 @@ class MeldKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProposedMeld:
-    """Tiles that a player says form a meld, in order, and the kind if stated."""
+    """Tiles that a player says form a meld, in order; the kind if stated; what each joker stands for, if declared."""
 
     tiles: tuple[Tile, ...]
     kind: MeldKind | None = None
+    declared: tuple[Tile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Meld:
         kind: Group or run.
         points: The sum of the values, a joker counting as what it stands for (R20).
         joker_faces: For each joker from left to right the faces it may stand for, ascending: one in a run, each
-            missing color in a group (R47, R48).
+            missing color in a group (R47, R48), or the one declared.
     """
 
     tiles: tuple[Tile, ...]

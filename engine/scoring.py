@@ -10,11 +10,21 @@ from engine.tiles import JOKER, Tile, value_of
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a player holds when a round ends. A resigned player cannot win it."""
+    """What a player holds when a round ends.
+
+    Attributes:
+        seat: The seat.
+        tiles: The tiles left on the rack.
+        resigned: Whether the player has resigned, who cannot win the round then.
+        has_melded: Whether the player made the initial meld (score_never_melded, contract_points).
+        declined: Whether the player could have made it and did not (score_never_melded FLAT_100_OR_200).
+    """
 
     seat: int
     tiles: tuple[Tile, ...]
     resigned: bool = False
+    has_melded: bool = True
+    declined: bool = False
 
 
 def rack_value(tiles: tuple[Tile, ...], ruleset: Ruleset) -> int:

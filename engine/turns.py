@@ -87,10 +87,16 @@ class StartNextRound:
 
 @dataclass(frozen=True, slots=True)
 class PlayTiles:
-    """A player plays tiles so that the table lies as given (R21, R44)."""
+    """A player plays tiles so that the table lies as given (R21, R44).
+
+    With `river_index` they pull that tile of the River and all newer ones first (turn_draw TWO_RIVER); `calls_rummikub`
+    says that they call out the win (win_call).
+    """
 
     seat: int
     table: tuple[ProposedMeld, ...]
+    river_index: int | None = None
+    calls_rummikub: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +108,42 @@ class DrawTile:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A player passes, the pool being empty."""
+    """A player passes, the pool being empty; or ends a turn in which they have drawn (turn_play_after_draw)."""
 
     seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayOnRiver:
+    """A player lays one of the two tiles drawn on the River and keeps the other (turn_draw TWO_RIVER)."""
+
+    seat: int
+    tile: Tile
+
+
+@dataclass(frozen=True, slots=True)
+class SaveDraft:
+    """A player tells how the table lies under their hands; nothing of it is checked."""
+
+    seat: int
+    table: tuple[ProposedMeld, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimError:
+    """A player votes on the illegal play that the change of that revision showed (turn_invalid_submission)."""
+
+    seat: int
+    play_revision: int
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRedeal:
+    """A player with three pairs of identical tiles demands a new deal (deal_three_pairs_reshuffle)."""
+
+    seat: int
+    shuffle: Shuffle
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +158,8 @@ class Resign:
     seat: int
 
 
-TurnAction = PlayTiles | DrawTile | Pass
-Action = Join | Leave | StartGame | StartNextRound | TurnAction | TimeOut | Resign
+TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass | SaveDraft
+Action = Join | Leave | StartGame | StartNextRound | RequestRedeal | TurnAction | ClaimError | TimeOut | Resign
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_OPTIONS_CONFLICT: _ErrorReason.ValueType  # 103
     """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
     ERROR_REASON_VARIANT_NOT_SUPPORTED: _ErrorReason.ValueType  # 104
-    """UNIMPLEMENTED. An option value of the contract that this server does not implement yet. Metadata: `field`,
+    """UNIMPLEMENTED. An option value of the contract with which this server cannot create games yet. Metadata: `field`,
     `value`.
     """
+    ERROR_REASON_INSUFFICIENT_TILES: _ErrorReason.ValueType  # 105
+    """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
     ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
     """NOT_FOUND. There is no such game, or the seat token is not one of its seats'. The two are not told apart."""
     ERROR_REASON_NOT_A_PLAYER: _ErrorReason.ValueType  # 202
@@ -92,6 +94,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """OUT_OF_RANGE. The revision to resume from is no longer, or not yet, in the event stream. Watch from 0. Metadata:
     `oldest`, `newest`.
     """
+    ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
+    """FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
+    identical tiles, has acted, or someone has played (option deal_three_pairs_reshuffle).
+    """
     ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""
     ERROR_REASON_TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
@@ -102,6 +108,28 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. There is no tile to draw: pass or play."""
     ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: _ErrorReason.ValueType  # 304
     """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
+    ERROR_REASON_TURN_PHASE_WRONG: _ErrorReason.ValueType  # 305
+    """FAILED_PRECONDITION. The action does not fit what was done in this turn: a second draw, or a choice where nothing
+    was drawn to choose from.
+    """
+    ERROR_REASON_RIVER_CHOICE_PENDING: _ErrorReason.ValueType  # 306
+    """FAILED_PRECONDITION. Two tiles were drawn: first lay one of them on the River (option turn_draw)."""
+    ERROR_REASON_RIVER_DISCARD_NOT_DRAWN: _ErrorReason.ValueType  # 307
+    """FAILED_PRECONDITION. The tile for the River is not one of the two just drawn."""
+    ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS: _ErrorReason.ValueType  # 308
+    """FAILED_PRECONDITION. The player could play, and the ruleset wants it (options turn_voluntary_draw,
+    initial_meld_voluntary_delay).
+    """
+    ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS: _ErrorReason.ValueType  # 309
+    """FAILED_PRECONDITION. The player could play, and the ruleset wants it (option pool_empty_pass)."""
+    ERROR_REASON_NOTHING_TO_CLAIM: _ErrorReason.ValueType  # 310
+    """FAILED_PRECONDITION. No illegal play of that revision is shown on the table (option turn_invalid_submission)."""
+    ERROR_REASON_CLAIM_NOT_UNANIMOUS: _ErrorReason.ValueType  # 311
+    """FAILED_PRECONDITION. A player has voted against the claim, which has failed."""
+    ERROR_REASON_CLAIM_OWN_PLAY: _ErrorReason.ValueType  # 312
+    """FAILED_PRECONDITION. The error is for the other players to claim."""
+    ERROR_REASON_CLAIM_ALREADY_VOTED: _ErrorReason.ValueType  # 313
+    """FAILED_PRECONDITION. The caller has voted on this claim."""
     ERROR_REASON_JOKER_TO_RACK: _ErrorReason.ValueType  # 401
     """Violation. A joker of table_before is missing on table_after (R45, R49)."""
     ERROR_REASON_TABLE_TILE_MISSING: _ErrorReason.ValueType  # 402
@@ -139,7 +167,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RUN_COLOR_MIX: _ErrorReason.ValueType  # 511
     """Violation. The colors of a run differ (R14)."""
     ERROR_REASON_RUN_WRAP: _ErrorReason.ValueType  # 512
-    """Violation. 1 follows 13 (R15)."""
+    """Violation. 1 follows 13 (R15), or 2 follows 1 after 13 where only 1 may."""
     ERROR_REASON_RUN_DUPLICATE_VALUE: _ErrorReason.ValueType  # 513
     """Violation. A value occurs twice in a run (R14)."""
     ERROR_REASON_RUN_NOT_ASCENDING: _ErrorReason.ValueType  # 514
@@ -147,9 +175,17 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RUN_GAP: _ErrorReason.ValueType  # 515
     """Violation. The values of a run do not rise by exactly one (R14)."""
     ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: _ErrorReason.ValueType  # 516
-    """Violation. A joker would stand for a value below 1 or above 13 (R15)."""
+    """Violation. A joker would stand for a value below 1 or above 13, where runs end there (R15)."""
     ERROR_REASON_SET_NOT_GROUP_NOR_RUN: _ErrorReason.ValueType  # 517
     """Violation. The tiles form neither a group nor a run, and no more exact reason fits."""
+    ERROR_REASON_RUN_TOO_LONG: _ErrorReason.ValueType  # 518
+    """Violation. A run has more than 13 tiles (R16); only where runs may go on after 13."""
+    ERROR_REASON_JOKER_LEADS_SET: _ErrorReason.ValueType  # 519
+    """Violation. The meld begins with a joker, against jokers_may_lead."""
+    ERROR_REASON_JOKER_DECLARATION_REQUIRED: _ErrorReason.ValueType  # 520
+    """Violation. jokers_declaration demands the kind of the meld, and in a group what each joker stands for."""
+    ERROR_REASON_JOKER_DECLARATION_MISMATCH: _ErrorReason.ValueType  # 521
+    """Violation. A joker cannot stand for what is declared."""
     ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: _ErrorReason.ValueType  # 601
     """Violation. A joker left its meld before the player's initial meld (R37)."""
     ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: _ErrorReason.ValueType  # 602
@@ -164,6 +200,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: _ErrorReason.ValueType  # 606
     """Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`."""
+    ERROR_REASON_INITIAL_MELD_KIND_REQUIRED: _ErrorReason.ValueType  # 607
+    """Violation. The initial meld has no run, against initial_meld_required_kind."""
     ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 701
     """UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after RetryInfo's
     delay: it is applied once.
@@ -180,6 +218,48 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 704
     """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
+    ERROR_REASON_TABLE_MELD_CHANGED: _ErrorReason.ValueType  # 801
+    """Violation. A meld of the table did not just grow, against manipulation NONE."""
+    ERROR_REASON_TABLE_MELD_DISSOLVED: _ErrorReason.ValueType  # 802
+    """Violation. A meld of the table keeps no two tiles in a meld of its own, against manipulation PRIMITIVES_ONLY."""
+    ERROR_REASON_JOKER_FACE_EXHAUSTED: _ErrorReason.ValueType  # 803
+    """Violation. A joker would stand for a face whose copies all lie on the table, against jokers_beyond_physical."""
+    ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN: _ErrorReason.ValueType  # 811
+    """Violation. A joker left its meld, against joker_retrieval_mode NONE."""
+    ERROR_REASON_JOKER_NOT_REPLACED: _ErrorReason.ValueType  # 812
+    """Violation. A joker left its meld and no tile replaces it, against joker_retrieval_mode REPLACE (R46)."""
+    ERROR_REASON_JOKER_SET_LOCKED: _ErrorReason.ValueType  # 813
+    """Violation. A tile left or moved within a meld whose joker no tile replaces, against joker_retrieval_mode LOCKED
+    (R53).
+    """
+    ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK: _ErrorReason.ValueType  # 814
+    """Violation. Only a tile of the table replaces a joker, against joker_retrieval_source RACK_ONLY."""
+    ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS: _ErrorReason.ValueType  # 815
+    """Violation. The joker of a group of three is replaced by one missing color alone, against
+    joker_retrieval_group_of_three (R47).
+    """
+    ERROR_REASON_JOKER_RETURNED_TO_SAME_SET: _ErrorReason.ValueType  # 816
+    """Violation. A retrieved joker is in its old meld again, against joker_retrieval_same_set."""
+    ERROR_REASON_JOKER_NOT_IN_NEW_SET: _ErrorReason.ValueType  # 817
+    """Violation. A retrieved joker is not in a new meld, against joker_retrieval_reuse (R50)."""
+    ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES: _ErrorReason.ValueType  # 818
+    """Violation. The new meld of a retrieved joker has no two tiles of the rack, against joker_retrieval_reuse."""
+    ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY: _ErrorReason.ValueType  # 819
+    """Violation. The new meld of a retrieved joker has other tiles than those of the rack, against joker_retrieval_reuse."""
+    ERROR_REASON_PLAY_AFTER_DRAW: _ErrorReason.ValueType  # 901
+    """Violation. The tile just drawn is played, against turn_play_after_draw OTHER_TILES (R25)."""
+    ERROR_REASON_RIVER_EMPTY: _ErrorReason.ValueType  # 902
+    """Violation. There is nothing to pull from the River."""
+    ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE: _ErrorReason.ValueType  # 903
+    """Violation. The River has no tile at that index. Metadata: `index`, `count`."""
+    ERROR_REASON_RIVER_KEY_NOT_PLAYED: _ErrorReason.ValueType  # 904
+    """Violation. The oldest of the tiles pulled from the River is not played."""
+    ERROR_REASON_RIVER_PLUNDER_PLAYED: _ErrorReason.ValueType  # 905
+    """Violation. A newer tile pulled from the River is played in the same turn."""
+    ERROR_REASON_CONTRACT_VIOLATED: _ErrorReason.ValueType  # 906
+    """Violation. A meld with a tile played is not what the contract demands (option contract)."""
+    ERROR_REASON_RUMMIKUB_NOT_CALLED: _ErrorReason.ValueType  # 907
+    """Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a request was refused or a turn is illegal.
@@ -189,7 +269,8 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     names them. "Violation" marks the breaches of the rules: ValidationService answers OK and lists them; TurnService refuses
     the turn with FAILED_PRECONDITION, ErrorInfo naming the first, with `violations`, their number, beside the keys documented
     here; google.rpc.PreconditionFailure and IllegalTurn list all (16 at most), the one with descriptions, the other with tiles.
-    Violations are always listed in one order: tiles, a tile of the rack, melds from left to right, initial meld. UNAVAILABLE
+    Violations are always listed in one order: tiles, a tile of the rack, melds from left to right, initial meld, jokers and
+    melds of the table, variants. UNAVAILABLE
     comes with a google.rpc.RetryInfo.
 
     Two refusals are the transport's own and carry no ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the size
@@ -225,9 +306,11 @@ ERROR_REASON_OPTION_VALUE_INVALID: ErrorReason.ValueType  # 102
 ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 103
 """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
 ERROR_REASON_VARIANT_NOT_SUPPORTED: ErrorReason.ValueType  # 104
-"""UNIMPLEMENTED. An option value of the contract that this server does not implement yet. Metadata: `field`,
+"""UNIMPLEMENTED. An option value of the contract with which this server cannot create games yet. Metadata: `field`,
 `value`.
 """
+ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 105
+"""INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
 ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 201
 """NOT_FOUND. There is no such game, or the seat token is not one of its seats'. The two are not told apart."""
 ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
@@ -266,6 +349,10 @@ ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
 """OUT_OF_RANGE. The revision to resume from is no longer, or not yet, in the event stream. Watch from 0. Metadata:
 `oldest`, `newest`.
 """
+ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
+"""FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
+identical tiles, has acted, or someone has played (option deal_three_pairs_reshuffle).
+"""
 ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""
 ERROR_REASON_TURN_TIMED_OUT: ErrorReason.ValueType  # 302
@@ -276,6 +363,28 @@ ERROR_REASON_POOL_EMPTY: ErrorReason.ValueType  # 303
 """FAILED_PRECONDITION. There is no tile to draw: pass or play."""
 ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: ErrorReason.ValueType  # 304
 """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
+ERROR_REASON_TURN_PHASE_WRONG: ErrorReason.ValueType  # 305
+"""FAILED_PRECONDITION. The action does not fit what was done in this turn: a second draw, or a choice where nothing
+was drawn to choose from.
+"""
+ERROR_REASON_RIVER_CHOICE_PENDING: ErrorReason.ValueType  # 306
+"""FAILED_PRECONDITION. Two tiles were drawn: first lay one of them on the River (option turn_draw)."""
+ERROR_REASON_RIVER_DISCARD_NOT_DRAWN: ErrorReason.ValueType  # 307
+"""FAILED_PRECONDITION. The tile for the River is not one of the two just drawn."""
+ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 308
+"""FAILED_PRECONDITION. The player could play, and the ruleset wants it (options turn_voluntary_draw,
+initial_meld_voluntary_delay).
+"""
+ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 309
+"""FAILED_PRECONDITION. The player could play, and the ruleset wants it (option pool_empty_pass)."""
+ERROR_REASON_NOTHING_TO_CLAIM: ErrorReason.ValueType  # 310
+"""FAILED_PRECONDITION. No illegal play of that revision is shown on the table (option turn_invalid_submission)."""
+ERROR_REASON_CLAIM_NOT_UNANIMOUS: ErrorReason.ValueType  # 311
+"""FAILED_PRECONDITION. A player has voted against the claim, which has failed."""
+ERROR_REASON_CLAIM_OWN_PLAY: ErrorReason.ValueType  # 312
+"""FAILED_PRECONDITION. The error is for the other players to claim."""
+ERROR_REASON_CLAIM_ALREADY_VOTED: ErrorReason.ValueType  # 313
+"""FAILED_PRECONDITION. The caller has voted on this claim."""
 ERROR_REASON_JOKER_TO_RACK: ErrorReason.ValueType  # 401
 """Violation. A joker of table_before is missing on table_after (R45, R49)."""
 ERROR_REASON_TABLE_TILE_MISSING: ErrorReason.ValueType  # 402
@@ -313,7 +422,7 @@ ERROR_REASON_GROUP_TOO_LARGE: ErrorReason.ValueType  # 510
 ERROR_REASON_RUN_COLOR_MIX: ErrorReason.ValueType  # 511
 """Violation. The colors of a run differ (R14)."""
 ERROR_REASON_RUN_WRAP: ErrorReason.ValueType  # 512
-"""Violation. 1 follows 13 (R15)."""
+"""Violation. 1 follows 13 (R15), or 2 follows 1 after 13 where only 1 may."""
 ERROR_REASON_RUN_DUPLICATE_VALUE: ErrorReason.ValueType  # 513
 """Violation. A value occurs twice in a run (R14)."""
 ERROR_REASON_RUN_NOT_ASCENDING: ErrorReason.ValueType  # 514
@@ -321,9 +430,17 @@ ERROR_REASON_RUN_NOT_ASCENDING: ErrorReason.ValueType  # 514
 ERROR_REASON_RUN_GAP: ErrorReason.ValueType  # 515
 """Violation. The values of a run do not rise by exactly one (R14)."""
 ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: ErrorReason.ValueType  # 516
-"""Violation. A joker would stand for a value below 1 or above 13 (R15)."""
+"""Violation. A joker would stand for a value below 1 or above 13, where runs end there (R15)."""
 ERROR_REASON_SET_NOT_GROUP_NOR_RUN: ErrorReason.ValueType  # 517
 """Violation. The tiles form neither a group nor a run, and no more exact reason fits."""
+ERROR_REASON_RUN_TOO_LONG: ErrorReason.ValueType  # 518
+"""Violation. A run has more than 13 tiles (R16); only where runs may go on after 13."""
+ERROR_REASON_JOKER_LEADS_SET: ErrorReason.ValueType  # 519
+"""Violation. The meld begins with a joker, against jokers_may_lead."""
+ERROR_REASON_JOKER_DECLARATION_REQUIRED: ErrorReason.ValueType  # 520
+"""Violation. jokers_declaration demands the kind of the meld, and in a group what each joker stands for."""
+ERROR_REASON_JOKER_DECLARATION_MISMATCH: ErrorReason.ValueType  # 521
+"""Violation. A joker cannot stand for what is declared."""
 ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: ErrorReason.ValueType  # 601
 """Violation. A joker left its meld before the player's initial meld (R37)."""
 ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: ErrorReason.ValueType  # 602
@@ -338,6 +455,8 @@ ERROR_REASON_INITIAL_MELD_NO_SET_REACHES_THRESHOLD: ErrorReason.ValueType  # 605
 """
 ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: ErrorReason.ValueType  # 606
 """Violation. The initial meld's total is too low (R29). Metadata: `total`, `threshold`."""
+ERROR_REASON_INITIAL_MELD_KIND_REQUIRED: ErrorReason.ValueType  # 607
+"""Violation. The initial meld has no run, against initial_meld_required_kind."""
 ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 701
 """UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after RetryInfo's
 delay: it is applied once.
@@ -354,4 +473,46 @@ the same request id, after RetryInfo's delay.
 """
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 704
 """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
+ERROR_REASON_TABLE_MELD_CHANGED: ErrorReason.ValueType  # 801
+"""Violation. A meld of the table did not just grow, against manipulation NONE."""
+ERROR_REASON_TABLE_MELD_DISSOLVED: ErrorReason.ValueType  # 802
+"""Violation. A meld of the table keeps no two tiles in a meld of its own, against manipulation PRIMITIVES_ONLY."""
+ERROR_REASON_JOKER_FACE_EXHAUSTED: ErrorReason.ValueType  # 803
+"""Violation. A joker would stand for a face whose copies all lie on the table, against jokers_beyond_physical."""
+ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN: ErrorReason.ValueType  # 811
+"""Violation. A joker left its meld, against joker_retrieval_mode NONE."""
+ERROR_REASON_JOKER_NOT_REPLACED: ErrorReason.ValueType  # 812
+"""Violation. A joker left its meld and no tile replaces it, against joker_retrieval_mode REPLACE (R46)."""
+ERROR_REASON_JOKER_SET_LOCKED: ErrorReason.ValueType  # 813
+"""Violation. A tile left or moved within a meld whose joker no tile replaces, against joker_retrieval_mode LOCKED
+(R53).
+"""
+ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK: ErrorReason.ValueType  # 814
+"""Violation. Only a tile of the table replaces a joker, against joker_retrieval_source RACK_ONLY."""
+ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS: ErrorReason.ValueType  # 815
+"""Violation. The joker of a group of three is replaced by one missing color alone, against
+joker_retrieval_group_of_three (R47).
+"""
+ERROR_REASON_JOKER_RETURNED_TO_SAME_SET: ErrorReason.ValueType  # 816
+"""Violation. A retrieved joker is in its old meld again, against joker_retrieval_same_set."""
+ERROR_REASON_JOKER_NOT_IN_NEW_SET: ErrorReason.ValueType  # 817
+"""Violation. A retrieved joker is not in a new meld, against joker_retrieval_reuse (R50)."""
+ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES: ErrorReason.ValueType  # 818
+"""Violation. The new meld of a retrieved joker has no two tiles of the rack, against joker_retrieval_reuse."""
+ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY: ErrorReason.ValueType  # 819
+"""Violation. The new meld of a retrieved joker has other tiles than those of the rack, against joker_retrieval_reuse."""
+ERROR_REASON_PLAY_AFTER_DRAW: ErrorReason.ValueType  # 901
+"""Violation. The tile just drawn is played, against turn_play_after_draw OTHER_TILES (R25)."""
+ERROR_REASON_RIVER_EMPTY: ErrorReason.ValueType  # 902
+"""Violation. There is nothing to pull from the River."""
+ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE: ErrorReason.ValueType  # 903
+"""Violation. The River has no tile at that index. Metadata: `index`, `count`."""
+ERROR_REASON_RIVER_KEY_NOT_PLAYED: ErrorReason.ValueType  # 904
+"""Violation. The oldest of the tiles pulled from the River is not played."""
+ERROR_REASON_RIVER_PLUNDER_PLAYED: ErrorReason.ValueType  # 905
+"""Violation. A newer tile pulled from the River is played in the same turn."""
+ERROR_REASON_CONTRACT_VIOLATED: ErrorReason.ValueType  # 906
+"""Violation. A meld with a tile played is not what the contract demands (option contract)."""
+ERROR_REASON_RUMMIKUB_NOT_CALLED: ErrorReason.ValueType  # 907
+"""Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -23,62 +23,85 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from rummikub.v1 import error_reason_pb2 as rummikub_dot_v1_dot_error__reason__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
 from rummikub.v1 import ruleset_pb2 as rummikub_dot_v1_dot_ruleset__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rummikub/v1/game.proto\x12\x0brummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"t\n\x06Player\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x12\n\nhas_melded\x18\x04 \x01(\x08\x12\x14\n\x0ctotal_points\x18\x05 \x01(\x11\x12\x10\n\x08resigned\x18\x06 \x01(\x08\"B\n\x04Turn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12,\n\x08\x64\x65\x61\x64line\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"R\n\nSeatResult\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\nrack_value\x18\x02 \x01(\r\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x0e\n\x06points\x18\x04 \x01(\x11\"~\n\x0bRoundResult\x12\r\n\x05round\x18\x01 \x01(\r\x12\"\n\x03\x65nd\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x03 \x03(\r\x12&\n\x05seats\x18\x04 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"\xc4\x04\n\x04Game\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12%\n\x07ruleset\x18\x05 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12$\n\x07players\x18\x06 \x03(\x0b\x32\x13.rummikub.v1.Player\x12\r\n\x05round\x18\x07 \x01(\r\x12%\n\x05table\x18\x08 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x12\n\npool_count\x18\t \x01(\r\x12\x1f\n\x04turn\x18\n \x01(\x0b\x32\x11.rummikub.v1.Turn\x12\x0c\n\x04seat\x18\x0b \x01(\r\x12\x1f\n\x04rack\x18\x0c \x03(\x0e\x32\x11.rummikub.v1.Tile\x12(\n\x06rounds\x18\r \x03(\x0b\x32\x18.rummikub.v1.RoundResult\x12\x14\n\x0cwinner_seats\x18\x0e \x03(\r\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bserver_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cstarter_seat\x18\x12 \x01(\r\x12\x14\n\x0cpassed_seats\x18\x13 \x03(\r\"\xb3\x01\n\x0bGameSummary\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12\x14\n\x0cplayer_names\x18\x03 \x03(\t\x12\x13\n\x0bplayers_max\x18\x04 \x01(\r\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x06 \x01(\x03\"*\n\x0cPlayerJoined\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x1a\n\nPlayerLeft\x12\x0c\n\x04seat\x18\x01 \x01(\r\":\n\tStartDraw\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x8f\x01\n\x0cRoundStarted\x12\r\n\x05round\x18\x01 \x01(\r\x12%\n\x05\x64raws\x18\x02 \x03(\x0b\x32\x16.rummikub.v1.StartDraw\x12\x14\n\x0cstarter_seat\x18\x03 \x01(\r\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\npool_count\x18\x05 \x01(\r\".\n\x0bTurnStarted\x12\x1f\n\x04turn\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Turn\"t\n\x0bTilesPlayed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12%\n\x05table\x18\x03 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x0e\n\x06points\x18\x04 \x01(\r\"P\n\nTilesDrawn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1a\n\nTurnPassed\x12\x0c\n\x04seat\x18\x01 \x01(\r\"R\n\x0cTurnTimedOut\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0ePlayerResigned\x12\x0c\n\x04seat\x18\x01 \x01(\r\"6\n\nRoundEnded\x12(\n\x06result\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.RoundResult\"!\n\tGameEnded\x12\x14\n\x0cwinner_seats\x18\x01 \x03(\r\"4\n\x0bGameCreated\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\"\xed\x04\n\tGameEvent\x12\x30\n\x0cgame_created\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.GameCreatedH\x00\x12\x32\n\rplayer_joined\x18\x02 \x01(\x0b\x32\x19.rummikub.v1.PlayerJoinedH\x00\x12.\n\x0bplayer_left\x18\x03 \x01(\x0b\x32\x17.rummikub.v1.PlayerLeftH\x00\x12\x32\n\rround_started\x18\x04 \x01(\x0b\x32\x19.rummikub.v1.RoundStartedH\x00\x12\x30\n\x0cturn_started\x18\x05 \x01(\x0b\x32\x18.rummikub.v1.TurnStartedH\x00\x12\x30\n\x0ctiles_played\x18\x06 \x01(\x0b\x32\x18.rummikub.v1.TilesPlayedH\x00\x12.\n\x0btiles_drawn\x18\x07 \x01(\x0b\x32\x17.rummikub.v1.TilesDrawnH\x00\x12.\n\x0bturn_passed\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.TurnPassedH\x00\x12\x33\n\x0eturn_timed_out\x18\t \x01(\x0b\x32\x19.rummikub.v1.TurnTimedOutH\x00\x12\x36\n\x0fplayer_resigned\x18\n \x01(\x0b\x32\x1b.rummikub.v1.PlayerResignedH\x00\x12.\n\x0bround_ended\x18\x0b \x01(\x0b\x32\x17.rummikub.v1.RoundEndedH\x00\x12,\n\ngame_ended\x18\x0c \x01(\x0b\x32\x16.rummikub.v1.GameEndedH\x00\x42\x07\n\x05\x65vent\"~\n\nGameChange\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x06\x65vents\x18\x04 \x03(\x0b\x32\x16.rummikub.v1.GameEvent*\x89\x01\n\tGameState\x12\x1a\n\x16GAME_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10GAME_STATE_LOBBY\x10\x01\x12\x16\n\x12GAME_STATE_PLAYING\x10\x02\x12\x19\n\x15GAME_STATE_ROUND_OVER\x10\x03\x12\x17\n\x13GAME_STATE_FINISHED\x10\x04*l\n\x08RoundEnd\x12\x19\n\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n\x12ROUND_END_RESIGNED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rummikub/v1/game.proto\x12\x0brummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"t\n\x06Player\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x12\n\nhas_melded\x18\x04 \x01(\x08\x12\x14\n\x0ctotal_points\x18\x05 \x01(\x11\x12\x10\n\x08resigned\x18\x06 \x01(\x08\")\n\x05\x44raft\x12 \n\x05table\x18\x01 \x03(\x0b\x32\x11.rummikub.v1.Meld\"j\n\tShownPlay\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12 \n\x05table\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x13\n\x0b\x63laim_seats\x18\x03 \x03(\r\x12\x14\n\x0c\x61gainst_seat\x18\x04 \x01(\r\"\xde\x01\n\x04Turn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12,\n\x08\x64\x65\x61\x64line\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\x04step\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.TurnStep\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12!\n\x05\x64raft\x18\x05 \x01(\x0b\x32\x12.rummikub.v1.Draft\x12*\n\nshown_play\x18\x06 \x01(\x0b\x32\x16.rummikub.v1.ShownPlay\"R\n\nSeatResult\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\nrack_value\x18\x02 \x01(\r\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x0e\n\x06points\x18\x04 \x01(\x11\"~\n\x0bRoundResult\x12\r\n\x05round\x18\x01 \x01(\r\x12\"\n\x03\x65nd\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x03 \x03(\r\x12&\n\x05seats\x18\x04 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"\x95\x05\n\x04Game\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12%\n\x07ruleset\x18\x05 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12$\n\x07players\x18\x06 \x03(\x0b\x32\x13.rummikub.v1.Player\x12\r\n\x05round\x18\x07 \x01(\r\x12%\n\x05table\x18\x08 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x12\n\npool_count\x18\t \x01(\r\x12\x1f\n\x04turn\x18\n \x01(\x0b\x32\x11.rummikub.v1.Turn\x12\x0c\n\x04seat\x18\x0b \x01(\r\x12\x1f\n\x04rack\x18\x0c \x03(\x0e\x32\x11.rummikub.v1.Tile\x12(\n\x06rounds\x18\r \x03(\x0b\x32\x18.rummikub.v1.RoundResult\x12\x14\n\x0cwinner_seats\x18\x0e \x03(\r\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bserver_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cstarter_seat\x18\x12 \x01(\r\x12\x14\n\x0cpassed_seats\x18\x13 \x03(\r\x12 \n\x05river\x18\x14 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\nturn_order\x18\x15 \x03(\r\x12\x19\n\x11last_chance_seats\x18\x16 \x03(\r\"\xb3\x01\n\x0bGameSummary\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12\x14\n\x0cplayer_names\x18\x03 \x03(\t\x12\x13\n\x0bplayers_max\x18\x04 \x01(\r\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x06 \x01(\x03\"*\n\x0cPlayerJoined\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x1a\n\nPlayerLeft\x12\x0c\n\x04seat\x18\x01 \x01(\r\":\n\tStartDraw\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\xa3\x01\n\x0cRoundStarted\x12\r\n\x05round\x18\x01 \x01(\r\x12%\n\x05\x64raws\x18\x02 \x03(\x0b\x32\x16.rummikub.v1.StartDraw\x12\x14\n\x0cstarter_seat\x18\x03 \x01(\r\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\npool_count\x18\x05 \x01(\r\x12\x12\n\nturn_order\x18\x06 \x03(\r\".\n\x0bTurnStarted\x12\x1f\n\x04turn\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Turn\"\x97\x01\n\x0bTilesPlayed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12%\n\x05table\x18\x03 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x0e\n\x06points\x18\x04 \x01(\r\x12!\n\x06pulled\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\"P\n\nTilesDrawn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1a\n\nTurnPassed\x12\x0c\n\x04seat\x18\x01 \x01(\r\"R\n\x0cTurnTimedOut\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0ePlayerResigned\x12\x0c\n\x04seat\x18\x01 \x01(\r\"6\n\nRoundEnded\x12(\n\x06result\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.RoundResult\"!\n\tGameEnded\x12\x14\n\x0cwinner_seats\x18\x01 \x03(\r\"4\n\x0bGameCreated\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\">\n\rRiverTileLaid\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x19\n\tTurnEnded\x12\x0c\n\x04seat\x18\x01 \x01(\r\"m\n\x10IllegalPlayShown\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05table\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12)\n\x07reasons\x18\x03 \x03(\x0e\x32\x18.rummikub.v1.ErrorReason\",\n\x0c\x45rrorClaimed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06\x61grees\x18\x02 \x01(\x08\"S\n\rTurnPenalised\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0eRedealDemanded\x12\x0c\n\x04seat\x18\x01 \x01(\r\"\x1a\n\nDraftSaved\x12\x0c\n\x04seat\x18\x01 \x01(\r\"\"\n\x11LastChanceStarted\x12\r\n\x05seats\x18\x01 \x03(\r\"\xa0\x08\n\tGameEvent\x12\x30\n\x0cgame_created\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.GameCreatedH\x00\x12\x32\n\rplayer_joined\x18\x02 \x01(\x0b\x32\x19.rummikub.v1.PlayerJoinedH\x00\x12.\n\x0bplayer_left\x18\x03 \x01(\x0b\x32\x17.rummikub.v1.PlayerLeftH\x00\x12\x32\n\rround_started\x18\x04 \x01(\x0b\x32\x19.rummikub.v1.RoundStartedH\x00\x12\x30\n\x0cturn_started\x18\x05 \x01(\x0b\x32\x18.rummikub.v1.TurnStartedH\x00\x12\x30\n\x0ctiles_played\x18\x06 \x01(\x0b\x32\x18.rummikub.v1.TilesPlayedH\x00\x12.\n\x0btiles_drawn\x18\x07 \x01(\x0b\x32\x17.rummikub.v1.TilesDrawnH\x00\x12.\n\x0bturn_passed\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.TurnPassedH\x00\x12\x33\n\x0eturn_timed_out\x18\t \x01(\x0b\x32\x19.rummikub.v1.TurnTimedOutH\x00\x12\x36\n\x0fplayer_resigned\x18\n \x01(\x0b\x32\x1b.rummikub.v1.PlayerResignedH\x00\x12.\n\x0bround_ended\x18\x0b \x01(\x0b\x32\x17.rummikub.v1.RoundEndedH\x00\x12,\n\ngame_ended\x18\x0c \x01(\x0b\x32\x16.rummikub.v1.GameEndedH\x00\x12\x35\n\x0friver_tile_laid\x18\r \x01(\x0b\x32\x1a.rummikub.v1.RiverTileLaidH\x00\x12,\n\nturn_ended\x18\x0e \x01(\x0b\x32\x16.rummikub.v1.TurnEndedH\x00\x12;\n\x12illegal_play_shown\x18\x0f \x01(\x0b\x32\x1d.rummikub.v1.IllegalPlayShownH\x00\x12\x32\n\rerror_claimed\x18\x10 \x01(\x0b\x32\x19.rummikub.v1.ErrorClaimedH\x00\x12\x34\n\x0eturn_penalised\x18\x11 \x01(\x0b\x32\x1a.rummikub.v1.TurnPenalisedH\x00\x12\x36\n\x0fredeal_demanded\x18\x12 \x01(\x0b\x32\x1b.rummikub.v1.RedealDemandedH\x00\x12.\n\x0b\x64raft_saved\x18\x13 \x01(\x0b\x32\x17.rummikub.v1.DraftSavedH\x00\x12=\n\x13last_chance_started\x18\x14 \x01(\x0b\x32\x1e.rummikub.v1.LastChanceStartedH\x00\x42\x07\n\x05\x65vent\"~\n\nGameChange\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x06\x65vents\x18\x04 \x03(\x0b\x32\x16.rummikub.v1.GameEvent*\x89\x01\n\tGameState\x12\x1a\n\x16GAME_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10GAME_STATE_LOBBY\x10\x01\x12\x16\n\x12GAME_STATE_PLAYING\x10\x02\x12\x19\n\x15GAME_STATE_ROUND_OVER\x10\x03\x12\x17\n\x13GAME_STATE_FINISHED\x10\x04*l\n\x08RoundEnd\x12\x19\n\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n\x12ROUND_END_RESIGNED\x10\x03*f\n\x08TurnStep\x12\x19\n\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n\x12TURN_STEP_CHOOSING\x10\x02\x12\x13\n\x0fTURN_STEP_DRAWN\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.game_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GAMESTATE']._serialized_start=2878
-  _globals['_GAMESTATE']._serialized_end=3015
-  _globals['_ROUNDEND']._serialized_start=3017
-  _globals['_ROUNDEND']._serialized_end=3125
-  _globals['_PLAYER']._serialized_start=147
-  _globals['_PLAYER']._serialized_end=263
-  _globals['_TURN']._serialized_start=265
-  _globals['_TURN']._serialized_end=331
-  _globals['_SEATRESULT']._serialized_start=333
-  _globals['_SEATRESULT']._serialized_end=415
-  _globals['_ROUNDRESULT']._serialized_start=417
-  _globals['_ROUNDRESULT']._serialized_end=543
-  _globals['_GAME']._serialized_start=546
-  _globals['_GAME']._serialized_end=1126
-  _globals['_GAMESUMMARY']._serialized_start=1129
-  _globals['_GAMESUMMARY']._serialized_end=1308
-  _globals['_PLAYERJOINED']._serialized_start=1310
-  _globals['_PLAYERJOINED']._serialized_end=1352
-  _globals['_PLAYERLEFT']._serialized_start=1354
-  _globals['_PLAYERLEFT']._serialized_end=1380
-  _globals['_STARTDRAW']._serialized_start=1382
-  _globals['_STARTDRAW']._serialized_end=1440
-  _globals['_ROUNDSTARTED']._serialized_start=1443
-  _globals['_ROUNDSTARTED']._serialized_end=1586
-  _globals['_TURNSTARTED']._serialized_start=1588
-  _globals['_TURNSTARTED']._serialized_end=1634
-  _globals['_TILESPLAYED']._serialized_start=1636
-  _globals['_TILESPLAYED']._serialized_end=1752
-  _globals['_TILESDRAWN']._serialized_start=1754
-  _globals['_TILESDRAWN']._serialized_end=1834
-  _globals['_TURNPASSED']._serialized_start=1836
-  _globals['_TURNPASSED']._serialized_end=1862
-  _globals['_TURNTIMEDOUT']._serialized_start=1864
-  _globals['_TURNTIMEDOUT']._serialized_end=1946
-  _globals['_PLAYERRESIGNED']._serialized_start=1948
-  _globals['_PLAYERRESIGNED']._serialized_end=1978
-  _globals['_ROUNDENDED']._serialized_start=1980
-  _globals['_ROUNDENDED']._serialized_end=2034
-  _globals['_GAMEENDED']._serialized_start=2036
-  _globals['_GAMEENDED']._serialized_end=2069
-  _globals['_GAMECREATED']._serialized_start=2071
-  _globals['_GAMECREATED']._serialized_end=2123
-  _globals['_GAMEEVENT']._serialized_start=2126
-  _globals['_GAMEEVENT']._serialized_end=2747
-  _globals['_GAMECHANGE']._serialized_start=2749
-  _globals['_GAMECHANGE']._serialized_end=2875
+  _globals['_GAMESTATE']._serialized_start=4219
+  _globals['_GAMESTATE']._serialized_end=4356
+  _globals['_ROUNDEND']._serialized_start=4358
+  _globals['_ROUNDEND']._serialized_end=4466
+  _globals['_TURNSTEP']._serialized_start=4468
+  _globals['_TURNSTEP']._serialized_end=4570
+  _globals['_PLAYER']._serialized_start=179
+  _globals['_PLAYER']._serialized_end=295
+  _globals['_DRAFT']._serialized_start=297
+  _globals['_DRAFT']._serialized_end=338
+  _globals['_SHOWNPLAY']._serialized_start=340
+  _globals['_SHOWNPLAY']._serialized_end=446
+  _globals['_TURN']._serialized_start=449
+  _globals['_TURN']._serialized_end=671
+  _globals['_SEATRESULT']._serialized_start=673
+  _globals['_SEATRESULT']._serialized_end=755
+  _globals['_ROUNDRESULT']._serialized_start=757
+  _globals['_ROUNDRESULT']._serialized_end=883
+  _globals['_GAME']._serialized_start=886
+  _globals['_GAME']._serialized_end=1547
+  _globals['_GAMESUMMARY']._serialized_start=1550
+  _globals['_GAMESUMMARY']._serialized_end=1729
+  _globals['_PLAYERJOINED']._serialized_start=1731
+  _globals['_PLAYERJOINED']._serialized_end=1773
+  _globals['_PLAYERLEFT']._serialized_start=1775
+  _globals['_PLAYERLEFT']._serialized_end=1801
+  _globals['_STARTDRAW']._serialized_start=1803
+  _globals['_STARTDRAW']._serialized_end=1861
+  _globals['_ROUNDSTARTED']._serialized_start=1864
+  _globals['_ROUNDSTARTED']._serialized_end=2027
+  _globals['_TURNSTARTED']._serialized_start=2029
+  _globals['_TURNSTARTED']._serialized_end=2075
+  _globals['_TILESPLAYED']._serialized_start=2078
+  _globals['_TILESPLAYED']._serialized_end=2229
+  _globals['_TILESDRAWN']._serialized_start=2231
+  _globals['_TILESDRAWN']._serialized_end=2311
+  _globals['_TURNPASSED']._serialized_start=2313
+  _globals['_TURNPASSED']._serialized_end=2339
+  _globals['_TURNTIMEDOUT']._serialized_start=2341
+  _globals['_TURNTIMEDOUT']._serialized_end=2423
+  _globals['_PLAYERRESIGNED']._serialized_start=2425
+  _globals['_PLAYERRESIGNED']._serialized_end=2455
+  _globals['_ROUNDENDED']._serialized_start=2457
+  _globals['_ROUNDENDED']._serialized_end=2511
+  _globals['_GAMEENDED']._serialized_start=2513
+  _globals['_GAMEENDED']._serialized_end=2546
+  _globals['_GAMECREATED']._serialized_start=2548
+  _globals['_GAMECREATED']._serialized_end=2600
+  _globals['_RIVERTILELAID']._serialized_start=2602
+  _globals['_RIVERTILELAID']._serialized_end=2664
+  _globals['_TURNENDED']._serialized_start=2666
+  _globals['_TURNENDED']._serialized_end=2691
+  _globals['_ILLEGALPLAYSHOWN']._serialized_start=2693
+  _globals['_ILLEGALPLAYSHOWN']._serialized_end=2802
+  _globals['_ERRORCLAIMED']._serialized_start=2804
+  _globals['_ERRORCLAIMED']._serialized_end=2848
+  _globals['_TURNPENALISED']._serialized_start=2850
+  _globals['_TURNPENALISED']._serialized_end=2933
+  _globals['_REDEALDEMANDED']._serialized_start=2935
+  _globals['_REDEALDEMANDED']._serialized_end=2965
+  _globals['_DRAFTSAVED']._serialized_start=2967
+  _globals['_DRAFTSAVED']._serialized_end=2993
+  _globals['_LASTCHANCESTARTED']._serialized_start=2995
+  _globals['_LASTCHANCESTARTED']._serialized_end=3029
+  _globals['_GAMEEVENT']._serialized_start=3032
+  _globals['_GAMEEVENT']._serialized_end=4088
+  _globals['_GAMECHANGE']._serialized_start=4090
+  _globals['_GAMECHANGE']._serialized_end=4216
 # @@protoc_insertion_point(module_scope)

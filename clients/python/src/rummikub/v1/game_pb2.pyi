@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
@@ -66,7 +67,7 @@ class _RoundEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RoundEnd.Val
     ROUND_END_WENT_OUT: _RoundEnd.ValueType  # 1
     """A player's rack is empty (R57)."""
     ROUND_END_BLOCKED: _RoundEnd.ValueType  # 2
-    """The pool is empty and all players passed in a row (R59)."""
+    """The pool is empty, and all players passed in a row, or as pool_empty_mode says (R59)."""
     ROUND_END_RESIGNED: _RoundEnd.ValueType  # 3
     """All players but one have resigned."""
 
@@ -78,10 +79,38 @@ ROUND_END_UNSPECIFIED: RoundEnd.ValueType  # 0
 ROUND_END_WENT_OUT: RoundEnd.ValueType  # 1
 """A player's rack is empty (R57)."""
 ROUND_END_BLOCKED: RoundEnd.ValueType  # 2
-"""The pool is empty and all players passed in a row (R59)."""
+"""The pool is empty, and all players passed in a row, or as pool_empty_mode says (R59)."""
 ROUND_END_RESIGNED: RoundEnd.ValueType  # 3
 """All players but one have resigned."""
 Global___RoundEnd: _TypeAlias = RoundEnd  # noqa: Y015
+
+class _TurnStep:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TurnStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnStep.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TURN_STEP_UNSPECIFIED: _TurnStep.ValueType  # 0
+    """Not stated."""
+    TURN_STEP_OPEN: _TurnStep.ValueType  # 1
+    """Nothing yet: play, draw or pass."""
+    TURN_STEP_CHOOSING: _TurnStep.ValueType  # 2
+    """Two tiles were drawn, and one of them is to be laid on the River (TURN_DRAW_TWO_RIVER)."""
+    TURN_STEP_DRAWN: _TurnStep.ValueType  # 3
+    """A tile was drawn; play, or pass to end the turn (turn_play_after_draw)."""
+
+class TurnStep(_TurnStep, metaclass=_TurnStepEnumTypeWrapper):
+    """What has been done in the turn in progress."""
+
+TURN_STEP_UNSPECIFIED: TurnStep.ValueType  # 0
+"""Not stated."""
+TURN_STEP_OPEN: TurnStep.ValueType  # 1
+"""Nothing yet: play, draw or pass."""
+TURN_STEP_CHOOSING: TurnStep.ValueType  # 2
+"""Two tiles were drawn, and one of them is to be laid on the River (TURN_DRAW_TWO_RIVER)."""
+TURN_STEP_DRAWN: TurnStep.ValueType  # 3
+"""A tile was drawn; play, or pass to end the turn (turn_play_after_draw)."""
+Global___TurnStep: _TypeAlias = TurnStep  # noqa: Y015
 
 @_typing.final
 class Player(_message.Message):
@@ -126,6 +155,68 @@ class Player(_message.Message):
 Global___Player: _TypeAlias = Player  # noqa: Y015
 
 @_typing.final
+class Draft(_message.Message):
+    """A table as a player has it under their hands: never checked, never the table itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TABLE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+        """The melds, finished or not."""
+
+    def __init__(
+        self,
+        *,
+        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Draft: _TypeAlias = Draft  # noqa: Y015
+
+@_typing.final
+class ShownPlay(_message.Message):
+    """An illegal play shown to all, for the other players to claim (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVISION_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    CLAIM_SEATS_FIELD_NUMBER: _builtins.int
+    AGAINST_SEAT_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the change that showed it: what ClaimError must name."""
+    against_seat: _builtins.int
+    """Who has voted against the claim, which has failed then; 0 while nobody has."""
+    @_builtins.property
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+        """The table as it was submitted."""
+
+    @_builtins.property
+    def claim_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Who has claimed the error, by seat."""
+
+    def __init__(
+        self,
+        *,
+        revision: _builtins.int = ...,
+        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        claim_seats: _abc.Iterable[_builtins.int] | None = ...,
+        against_seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["against_seat", b"against_seat", "claim_seats", b"claim_seats", "revision", b"revision", "table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ShownPlay: _TypeAlias = ShownPlay  # noqa: Y015
+
+@_typing.final
 class Turn(_message.Message):
     """The turn in progress."""
 
@@ -133,23 +224,45 @@ class Turn(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     DEADLINE_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    TILES_DRAWN_FIELD_NUMBER: _builtins.int
+    DRAFT_FIELD_NUMBER: _builtins.int
+    SHOWN_PLAY_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """Whose turn it is."""
+    step: Global___TurnStep.ValueType
+    """What has been done in it."""
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
         """When it ends, by the store's clock. Unset without a time limit. An action that arrives later is refused with
         TURN_TIMED_OUT, or with STALE_STATE where the time-out has been applied before.
         """
 
+    @_builtins.property
+    def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles drawn in it, for the viewer's own seat alone: the two to choose from, or the one drawn."""
+
+    @_builtins.property
+    def draft(self) -> Global___Draft:
+        """The draft that SaveDraft told last, for the viewer's own seat alone. Unset without one."""
+
+    @_builtins.property
+    def shown_play(self) -> Global___ShownPlay:
+        """The illegal play shown last in this turn, if there is one."""
+
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
         deadline: _timestamp_pb2.Timestamp | None = ...,
+        step: Global___TurnStep.ValueType = ...,
+        tiles_drawn: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        draft: Global___Draft | None = ...,
+        shown_play: Global___ShownPlay | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "draft", b"draft", "shown_play", b"shown_play"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "draft", b"draft", "seat", b"seat", "shown_play", b"shown_play", "step", b"step", "tiles_drawn", b"tiles_drawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -172,7 +285,7 @@ class SeatResult(_message.Message):
     tile_count: _builtins.int
     """How many tiles were left."""
     points: _builtins.int
-    """The points won (plus) or lost (minus) (R60, R63)."""
+    """The points won (plus) or lost (minus) (R60, R63); the other way round with MATCH_WINNER_LOWEST_TOTAL."""
     def __init__(
         self,
         *,
@@ -205,7 +318,7 @@ class RoundResult(_message.Message):
     """How it ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several where a blocked round is tied in value and in tiles."""
+        """The winner; several where a blocked round is tied, or where teams win."""
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatResult]:
@@ -252,6 +365,9 @@ class Game(_message.Message):
     SERVER_TIME_FIELD_NUMBER: _builtins.int
     STARTER_SEAT_FIELD_NUMBER: _builtins.int
     PASSED_SEATS_FIELD_NUMBER: _builtins.int
+    RIVER_FIELD_NUMBER: _builtins.int
+    TURN_ORDER_FIELD_NUMBER: _builtins.int
+    LAST_CHANCE_SEATS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
@@ -312,6 +428,18 @@ class Game(_message.Message):
     def passed_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Who has passed in a row, with no play or draw since (R59), by seat. When all have, the round is blocked."""
 
+    @_builtins.property
+    def river(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The River, oldest tile first (TURN_DRAW_TWO_RIVER). Open to all."""
+
+    @_builtins.property
+    def turn_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The seats dealt in, in the order of turns, the starter first. Empty in the lobby."""
+
+    @_builtins.property
+    def last_chance_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Whose last turns are still to come, in order, the turn in progress first (POOL_EMPTY_MODE_ONE_LAST_CHANCE)."""
+
     def __init__(
         self,
         *,
@@ -334,10 +462,13 @@ class Game(_message.Message):
         server_time: _timestamp_pb2.Timestamp | None = ...,
         starter_seat: _builtins.int = ...,
         passed_seats: _abc.Iterable[_builtins.int] | None = ...,
+        river: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        turn_order: _abc.Iterable[_builtins.int] | None = ...,
+        last_chance_seats: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "server_time", b"server_time", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "revision", b"revision", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "update_time", b"update_time", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "last_chance_seats", b"last_chance_seats", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -448,7 +579,7 @@ class StartDraw(_message.Message):
     seat: _builtins.int
     """Who drew."""
     tile: _tile_pb2.Tile.ValueType
-    """The tile, which goes back (R9). A joker is drawn again (R8), as is a tie for the highest value."""
+    """The tile. Whether it goes back is start_draw_tile's (R9), what a joker means start_draw_joker's (R8)."""
     def __init__(
         self,
         *,
@@ -474,6 +605,7 @@ class RoundStarted(_message.Message):
     STARTER_SEAT_FIELD_NUMBER: _builtins.int
     RACK_FIELD_NUMBER: _builtins.int
     POOL_COUNT_FIELD_NUMBER: _builtins.int
+    TURN_ORDER_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     """The round's number, from 1."""
     starter_seat: _builtins.int
@@ -488,6 +620,10 @@ class RoundStarted(_message.Message):
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The viewer's own rack. Empty for a spectator."""
 
+    @_builtins.property
+    def turn_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The seats in the order of turns, the starter first."""
+
     def __init__(
         self,
         *,
@@ -496,10 +632,11 @@ class RoundStarted(_message.Message):
         starter_seat: _builtins.int = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         pool_count: _builtins.int = ...,
+        turn_order: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "pool_count", b"pool_count", "rack", b"rack", "round", b"round", "starter_seat", b"starter_seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draws", b"draws", "pool_count", b"pool_count", "rack", b"rack", "round", b"round", "starter_seat", b"starter_seat", "turn_order", b"turn_order"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -539,6 +676,7 @@ class TilesPlayed(_message.Message):
     TILES_FIELD_NUMBER: _builtins.int
     TABLE_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
+    PULLED_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """Who."""
     points: _builtins.int
@@ -551,6 +689,10 @@ class TilesPlayed(_message.Message):
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
         """The table afterwards."""
 
+    @_builtins.property
+    def pulled(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles pulled from the River, oldest first; the first was played, the others went to the rack."""
+
     def __init__(
         self,
         *,
@@ -558,10 +700,11 @@ class TilesPlayed(_message.Message):
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         table: _abc.Iterable[_meld_pb2.TableMeld] | None = ...,
         points: _builtins.int = ...,
+        pulled: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["points", b"points", "seat", b"seat", "table", b"table", "tiles", b"tiles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["points", b"points", "pulled", b"pulled", "seat", b"seat", "table", b"table", "tiles", b"tiles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -579,7 +722,7 @@ class TilesDrawn(_message.Message):
     seat: _builtins.int
     """Who."""
     tile_count: _builtins.int
-    """How many tiles: one."""
+    """How many tiles: one; two to choose from with TURN_DRAW_TWO_RIVER; any number with TURN_DRAW_UNTIL_PLAYABLE."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles, for the viewer's own seat alone."""
@@ -623,7 +766,9 @@ Global___TurnPassed: _TypeAlias = TurnPassed  # noqa: Y015
 
 @_typing.final
 class TurnTimedOut(_message.Message):
-    """A player's time ran out: the table is as it was, and penalty tiles were drawn (R55)."""
+    """A player's time ran out: the table is as it was, and penalty tiles were drawn (R55). With
+    TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT a legal draft follows as TilesPlayed.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -633,7 +778,7 @@ class TurnTimedOut(_message.Message):
     seat: _builtins.int
     """Who."""
     tile_count: _builtins.int
-    """How many tiles were drawn: three, or what the pool had."""
+    """How many tiles were drawn."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles, for the viewer's own seat alone."""
@@ -748,6 +893,214 @@ class GameCreated(_message.Message):
 Global___GameCreated: _TypeAlias = GameCreated  # noqa: Y015
 
 @_typing.final
+class RiverTileLaid(_message.Message):
+    """A player laid one of the two tiles drawn on the River and kept the other."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TILE_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """Who."""
+    tile: _tile_pb2.Tile.ValueType
+    """The tile, now the newest of the River."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        tile: _tile_pb2.Tile.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "tile", b"tile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RiverTileLaid: _TypeAlias = RiverTileLaid  # noqa: Y015
+
+@_typing.final
+class TurnEnded(_message.Message):
+    """A player ended a turn in which they had drawn and not played (turn_play_after_draw)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """Who."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TurnEnded: _TypeAlias = TurnEnded  # noqa: Y015
+
+@_typing.final
+class IllegalPlayShown(_message.Message):
+    """A player submitted an illegal play, which the others may claim; the table stays as it was."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """Who."""
+    @_builtins.property
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+        """The table as it was submitted."""
+
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedScalarFieldContainer[_error_reason_pb2.ErrorReason.ValueType]:
+        """What is wrong with it, without repetitions."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        reasons: _abc.Iterable[_error_reason_pb2.ErrorReason.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reasons", b"reasons", "seat", b"seat", "table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IllegalPlayShown: _TypeAlias = IllegalPlayShown  # noqa: Y015
+
+@_typing.final
+class ErrorClaimed(_message.Message):
+    """A player voted on the claim of an error."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    AGREES_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """Who."""
+    agrees: _builtins.bool
+    """Whether the player agrees that the play is illegal."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        agrees: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agrees", b"agrees", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ErrorClaimed: _TypeAlias = ErrorClaimed  # noqa: Y015
+
+@_typing.final
+class TurnPenalised(_message.Message):
+    """A player drew penalty tiles for an illegal play, and the turn ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TILE_COUNT_FIELD_NUMBER: _builtins.int
+    TILES_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """Who."""
+    tile_count: _builtins.int
+    """How many tiles were drawn."""
+    @_builtins.property
+    def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles, for the viewer's own seat alone."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        tile_count: _builtins.int = ...,
+        tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "tile_count", b"tile_count", "tiles", b"tiles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TurnPenalised: _TypeAlias = TurnPenalised  # noqa: Y015
+
+@_typing.final
+class RedealDemanded(_message.Message):
+    """A player with three pairs demanded a new deal, which follows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """Who."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RedealDemanded: _TypeAlias = RedealDemanded  # noqa: Y015
+
+@_typing.final
+class DraftSaved(_message.Message):
+    """A player told how the table lies under their hands. What it shows is for the player alone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """Who."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DraftSaved: _TypeAlias = DraftSaved  # noqa: Y015
+
+@_typing.final
+class LastChanceStarted(_message.Message):
+    """The pool is empty, and every player has one more turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEATS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The seats in the order of their last turns."""
+
+    def __init__(
+        self,
+        *,
+        seats: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seats", b"seats"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LastChanceStarted: _TypeAlias = LastChanceStarted  # noqa: Y015
+
+@_typing.final
 class GameEvent(_message.Message):
     """Something that happened in a game, as one seat, or a spectator, may see it."""
 
@@ -765,6 +1118,14 @@ class GameEvent(_message.Message):
     PLAYER_RESIGNED_FIELD_NUMBER: _builtins.int
     ROUND_ENDED_FIELD_NUMBER: _builtins.int
     GAME_ENDED_FIELD_NUMBER: _builtins.int
+    RIVER_TILE_LAID_FIELD_NUMBER: _builtins.int
+    TURN_ENDED_FIELD_NUMBER: _builtins.int
+    ILLEGAL_PLAY_SHOWN_FIELD_NUMBER: _builtins.int
+    ERROR_CLAIMED_FIELD_NUMBER: _builtins.int
+    TURN_PENALISED_FIELD_NUMBER: _builtins.int
+    REDEAL_DEMANDED_FIELD_NUMBER: _builtins.int
+    DRAFT_SAVED_FIELD_NUMBER: _builtins.int
+    LAST_CHANCE_STARTED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def game_created(self) -> Global___GameCreated:
         """The game was created."""
@@ -813,6 +1174,38 @@ class GameEvent(_message.Message):
     def game_ended(self) -> Global___GameEnded:
         """The game ended."""
 
+    @_builtins.property
+    def river_tile_laid(self) -> Global___RiverTileLaid:
+        """A player laid a tile on the River."""
+
+    @_builtins.property
+    def turn_ended(self) -> Global___TurnEnded:
+        """A player ended a turn after drawing."""
+
+    @_builtins.property
+    def illegal_play_shown(self) -> Global___IllegalPlayShown:
+        """A player submitted an illegal play."""
+
+    @_builtins.property
+    def error_claimed(self) -> Global___ErrorClaimed:
+        """A player voted on the claim of an error."""
+
+    @_builtins.property
+    def turn_penalised(self) -> Global___TurnPenalised:
+        """A player was penalised."""
+
+    @_builtins.property
+    def redeal_demanded(self) -> Global___RedealDemanded:
+        """A player demanded a new deal."""
+
+    @_builtins.property
+    def draft_saved(self) -> Global___DraftSaved:
+        """A player saved a draft."""
+
+    @_builtins.property
+    def last_chance_started(self) -> Global___LastChanceStarted:
+        """The last turns began."""
+
     def __init__(
         self,
         *,
@@ -828,12 +1221,20 @@ class GameEvent(_message.Message):
         player_resigned: Global___PlayerResigned | None = ...,
         round_ended: Global___RoundEnded | None = ...,
         game_ended: Global___GameEnded | None = ...,
+        river_tile_laid: Global___RiverTileLaid | None = ...,
+        turn_ended: Global___TurnEnded | None = ...,
+        illegal_play_shown: Global___IllegalPlayShown | None = ...,
+        error_claimed: Global___ErrorClaimed | None = ...,
+        turn_penalised: Global___TurnPenalised | None = ...,
+        redeal_demanded: Global___RedealDemanded | None = ...,
+        draft_saved: Global___DraftSaved | None = ...,
+        last_chance_started: Global___LastChanceStarted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_passed", b"turn_passed", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["draft_saved", b"draft_saved", "error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_passed", b"turn_passed", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draft_saved", b"draft_saved", "error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "draft_saved", "last_chance_started"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

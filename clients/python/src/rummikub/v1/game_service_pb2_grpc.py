@@ -96,6 +96,11 @@ class GameServiceStub:
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.StartNextRoundRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.StartNextRoundResponse.FromString,
                 _registered_method=True)
+        self.RequestRedeal = channel.unary_unary(
+                '/rummikub.v1.GameService/RequestRedeal',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealResponse.FromString,
+                _registered_method=True)
 
 
 class GameServiceServicer:
@@ -115,7 +120,7 @@ class GameServiceServicer:
 
     def CreateGame(self, request, context):
         """Creates a game in the lobby. Anyone may.
-        Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT), UNIMPLEMENTED
+        Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), UNIMPLEMENTED
         (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -200,6 +205,16 @@ class GameServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RequestRedeal(self, request, context):
+        """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
+        acted or anyone has played (deal_three_pairs_reshuffle).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+        PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GameServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -252,6 +267,11 @@ def add_GameServiceServicer_to_server(servicer, server):
                     servicer.StartNextRound,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.StartNextRoundRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.StartNextRoundResponse.SerializeToString,
+            ),
+            'RequestRedeal': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequestRedeal,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -536,6 +556,33 @@ class GameService:
             '/rummikub.v1.GameService/StartNextRound',
             rummikub_dot_v1_dot_game__service__pb2.StartNextRoundRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.StartNextRoundResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RequestRedeal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/RequestRedeal',
+            rummikub_dot_v1_dot_game__service__pb2.RequestRedealRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.RequestRedealResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,7 +47,7 @@ class GameServiceStub:
     def __new__(cls, channel: _aio.Channel) -> GameServiceAsyncStub: ...
     CreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]
     """Creates a game in the lobby. Anyone may.
-    Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT), UNIMPLEMENTED
+    Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), UNIMPLEMENTED
     (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
@@ -90,6 +90,12 @@ class GameServiceStub:
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
     PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
     """
+    RequestRedeal: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.RequestRedealRequest, _game_service_pb2.RequestRedealResponse]
+    """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
+    acted or anyone has played (deal_three_pairs_reshuffle).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+    PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    """
 
 @_typing.type_check_only
 class GameServiceAsyncStub(GameServiceStub):
@@ -110,7 +116,7 @@ class GameServiceAsyncStub(GameServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]  # type: ignore[assignment]
     """Creates a game in the lobby. Anyone may.
-    Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT), UNIMPLEMENTED
+    Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), UNIMPLEMENTED
     (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
@@ -153,6 +159,12 @@ class GameServiceAsyncStub(GameServiceStub):
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
     PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
     """
+    RequestRedeal: _aio.UnaryUnaryMultiCallable[_game_service_pb2.RequestRedealRequest, _game_service_pb2.RequestRedealResponse]  # type: ignore[assignment]
+    """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
+    acted or anyone has played (deal_three_pairs_reshuffle).
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+    PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    """
 
 class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     """Games: their lobby, their rounds, and what can be seen of them.
@@ -176,7 +188,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.CreateGameResponse, _abc.Awaitable[_game_service_pb2.CreateGameResponse]]:
         """Creates a game in the lobby. Anyone may.
-        Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT), UNIMPLEMENTED
+        Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), UNIMPLEMENTED
         (VARIANT_NOT_SUPPORTED), ABORTED (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
         """
 
@@ -272,6 +284,18 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         """Starts the next round of a game that has several. Any player who has not resigned may.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
         PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def RequestRedeal(
+        self,
+        request: _game_service_pb2.RequestRedealRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.RequestRedealResponse, _abc.Awaitable[_game_service_pb2.RequestRedealResponse]]:
+        """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
+        acted or anyone has played (deal_three_pairs_reshuffle).
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+        PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
         """
 
 def add_GameServiceServicer_to_server(servicer: GameServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -30,7 +30,7 @@ class _MeldKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MeldKind.Val
     MELD_KIND_UNSPECIFIED: _MeldKind.ValueType  # 0
     """Not stated: the tiles decide. Where one numbered tile and jokers fit both kinds, jokers_declaration decides."""
     MELD_KIND_GROUP: _MeldKind.ValueType  # 1
-    """Three or four tiles of one value, all of different colors (R12)."""
+    """Three tiles or more of one value, all of different colors (R12)."""
     MELD_KIND_RUN: _MeldKind.ValueType  # 2
     """Three or more tiles of one color with values rising by one from left to right (R14)."""
 
@@ -40,7 +40,7 @@ class MeldKind(_MeldKind, metaclass=_MeldKindEnumTypeWrapper):
 MELD_KIND_UNSPECIFIED: MeldKind.ValueType  # 0
 """Not stated: the tiles decide. Where one numbered tile and jokers fit both kinds, jokers_declaration decides."""
 MELD_KIND_GROUP: MeldKind.ValueType  # 1
-"""Three or four tiles of one value, all of different colors (R12)."""
+"""Three tiles or more of one value, all of different colors (R12)."""
 MELD_KIND_RUN: MeldKind.ValueType  # 2
 """Three or more tiles of one color with values rising by one from left to right (R14)."""
 Global___MeldKind: _TypeAlias = MeldKind  # noqa: Y015
@@ -53,6 +53,7 @@ class Meld(_message.Message):
 
     TILES_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    DECLARED_FACES_FIELD_NUMBER: _builtins.int
     kind: Global___MeldKind.ValueType
     """The kind that the player states. Optional; needed only where one numbered tile and jokers fit both kinds.
     Stating a kind that the tiles do not form is a violation (SET_KIND_MISMATCH or that kind's own reason).
@@ -63,15 +64,24 @@ class Meld(_message.Message):
         At most 32 tiles.
         """
 
+    @_builtins.property
+    def declared_faces(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """For each joker from left to right the face that the player says it stands for. Optional but where jokers_declaration
+        demands it. What is declared holds: a joker of a group then stands for that face alone. A meld of the table that is
+        sent without kind and faces keeps those that it has. A face that the joker cannot stand for, or a number of faces
+        other than that of the jokers, is a violation (JOKER_DECLARATION_MISMATCH). At most 32.
+        """
+
     def __init__(
         self,
         *,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         kind: Global___MeldKind.ValueType = ...,
+        declared_faces: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "tiles", b"tiles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["declared_faces", b"declared_faces", "kind", b"kind", "tiles", b"tiles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -162,7 +172,7 @@ class MeldReading(_message.Message):
     """The sum of the tiles' values, a joker counting as the tile it stands for (R20). 0 when the tiles form no meld."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles as they were sent."""
+        """The tiles as they were sent; with SET_ORDER_CANONICALISE in the order in which they form a meld."""
 
     @_builtins.property
     def jokers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JokerFaces]:

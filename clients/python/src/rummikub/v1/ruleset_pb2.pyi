@@ -27,6 +27,34 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     """The default: PRESET_SABRA."""
     PRESET_SABRA: _Preset.ValueType  # 1
     """Sabra, the game of the publishers' manuals: 30 points to meld, free manipulation, two minutes a turn."""
+    PRESET_INTL_OFFICIAL: _Preset.ValueType  # 2
+    """The international publisher's manual: one minute a turn, and with an empty pool who can play must."""
+    PRESET_JUMBO_DE: _Preset.ValueType  # 3
+    """The German publisher's manual: one minute a turn; when the pool is empty every player has one last turn."""
+    PRESET_WIKI_EN: _Preset.ValueType  # 4
+    """The English encyclopedia article: a retrieved joker goes to a new meld; who never melded pays everyone."""
+    PRESET_GUIDE_A: _Preset.ValueType  # 5
+    """The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
+    PRESET_GUIDE_B: _Preset.ValueType  # 6
+    """The second guide: free jokers, no clock, and the error rule: all others together may claim an error."""
+    PRESET_WIKI_FR: _Preset.ValueType  # 7
+    """The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
+    PRESET_ES: _Preset.ValueType  # 8
+    """The Spanish article: one initial meld in which jokers count nothing; jokers leave by replacement."""
+    PRESET_GUIDE_4: _Preset.ValueType  # 9
+    """The last guide: one initial meld, and one last turn each when the pool is empty."""
+    PRESET_BOOK_1978: _Preset.ValueType  # 10
+    """After the book of 1978, as third parties tell it: 50 points, locked jokers, counter-clockwise."""
+    PRESET_MSO_2019: _Preset.ValueType  # 11
+    """The Mind Sports Olympiad of 2019: two players, each with a joker; 100 or 200 points for never melding."""
+    PRESET_VATIKAN: _Preset.ValueType  # 12
+    """Vatikan, a game with cards: a run first, no points, jokers leave by replacement, the ace high or low."""
+    PRESET_MACHIAVELLI: _Preset.ValueType  # 13
+    """Machiavelli, a game with cards: no jokers, fifteen cards, no opening value, the ace high or low."""
+    PRESET_CARDS: _Preset.ValueType  # 14
+    """Sabra with two packs of cards: suits are colors, ace to king are 1 to 13 (the notation has both names)."""
+    PRESET_SIX_PLAYERS: _Preset.ValueType  # 15
+    """Five or six players with 160 tiles: three copies of each face and four jokers."""
 
 class Preset(_Preset, metaclass=_PresetEnumTypeWrapper):
     """A named set of option values."""
@@ -35,6 +63,34 @@ PRESET_UNSPECIFIED: Preset.ValueType  # 0
 """The default: PRESET_SABRA."""
 PRESET_SABRA: Preset.ValueType  # 1
 """Sabra, the game of the publishers' manuals: 30 points to meld, free manipulation, two minutes a turn."""
+PRESET_INTL_OFFICIAL: Preset.ValueType  # 2
+"""The international publisher's manual: one minute a turn, and with an empty pool who can play must."""
+PRESET_JUMBO_DE: Preset.ValueType  # 3
+"""The German publisher's manual: one minute a turn; when the pool is empty every player has one last turn."""
+PRESET_WIKI_EN: Preset.ValueType  # 4
+"""The English encyclopedia article: a retrieved joker goes to a new meld; who never melded pays everyone."""
+PRESET_GUIDE_A: Preset.ValueType  # 5
+"""The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
+PRESET_GUIDE_B: Preset.ValueType  # 6
+"""The second guide: free jokers, no clock, and the error rule: all others together may claim an error."""
+PRESET_WIKI_FR: Preset.ValueType  # 7
+"""The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
+PRESET_ES: Preset.ValueType  # 8
+"""The Spanish article: one initial meld in which jokers count nothing; jokers leave by replacement."""
+PRESET_GUIDE_4: Preset.ValueType  # 9
+"""The last guide: one initial meld, and one last turn each when the pool is empty."""
+PRESET_BOOK_1978: Preset.ValueType  # 10
+"""After the book of 1978, as third parties tell it: 50 points, locked jokers, counter-clockwise."""
+PRESET_MSO_2019: Preset.ValueType  # 11
+"""The Mind Sports Olympiad of 2019: two players, each with a joker; 100 or 200 points for never melding."""
+PRESET_VATIKAN: Preset.ValueType  # 12
+"""Vatikan, a game with cards: a run first, no points, jokers leave by replacement, the ace high or low."""
+PRESET_MACHIAVELLI: Preset.ValueType  # 13
+"""Machiavelli, a game with cards: no jokers, fifteen cards, no opening value, the ace high or low."""
+PRESET_CARDS: Preset.ValueType  # 14
+"""Sabra with two packs of cards: suits are colors, ace to king are 1 to 13 (the notation has both names)."""
+PRESET_SIX_PLAYERS: Preset.ValueType  # 15
+"""Five or six players with 160 tiles: three copies of each face and four jokers."""
 Global___Preset: _TypeAlias = Preset  # noqa: Y015
 
 class _StartDrawJoker:
@@ -48,9 +104,9 @@ class _StartDrawJokerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartD
     START_DRAW_JOKER_REDRAW: _StartDrawJoker.ValueType  # 1
     """The player draws again. Evidence: the Spanish article; German manual "jokers do not count"."""
     START_DRAW_JOKER_LOWEST: _StartDrawJoker.ValueType  # 2
-    """It counts below 1. Not implemented yet."""
+    """It counts below 1. Evidence: none; a reading where sources are silent."""
     START_DRAW_JOKER_HIGHEST: _StartDrawJoker.ValueType  # 3
-    """It counts above 13. Not implemented yet."""
+    """It counts above 13. Evidence: none; a reading where sources are silent."""
 
 class StartDrawJoker(_StartDrawJoker, metaclass=_StartDrawJokerEnumTypeWrapper):
     """What a joker drawn for the start means (option start_draw_joker, R8)."""
@@ -60,9 +116,9 @@ START_DRAW_JOKER_UNSPECIFIED: StartDrawJoker.ValueType  # 0
 START_DRAW_JOKER_REDRAW: StartDrawJoker.ValueType  # 1
 """The player draws again. Evidence: the Spanish article; German manual "jokers do not count"."""
 START_DRAW_JOKER_LOWEST: StartDrawJoker.ValueType  # 2
-"""It counts below 1. Not implemented yet."""
+"""It counts below 1. Evidence: none; a reading where sources are silent."""
 START_DRAW_JOKER_HIGHEST: StartDrawJoker.ValueType  # 3
-"""It counts above 13. Not implemented yet."""
+"""It counts above 13. Evidence: none; a reading where sources are silent."""
 Global___StartDrawJoker: _TypeAlias = StartDrawJoker  # noqa: Y015
 
 class _TurnDirection:
@@ -100,9 +156,9 @@ class _RunWrapEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunWrap.Value
     RUN_WRAP_NONE: _RunWrap.ValueType  # 1
     """1 is lowest and never follows 13. Evidence: all sources."""
     RUN_WRAP_ONE_HIGH: _RunWrap.ValueType  # 2
-    """12 13 1 is a run, 13 1 2 is not. Not implemented yet."""
+    """12 13 1 is a run, 13 1 2 is not; the 1 counts 1. Evidence: Okey, Romanian rummy, Machiavelli, Vatikan."""
     RUN_WRAP_CYCLIC: _RunWrap.ValueType  # 3
-    """13 1 2 is a run. Not implemented yet."""
+    """13 1 2 is a run; a run has at most 13 tiles. Evidence: a private German variant."""
 
 class RunWrap(_RunWrap, metaclass=_RunWrapEnumTypeWrapper):
     """Whether a run may go on after 13 (option run_wrap, R15)."""
@@ -112,9 +168,9 @@ RUN_WRAP_UNSPECIFIED: RunWrap.ValueType  # 0
 RUN_WRAP_NONE: RunWrap.ValueType  # 1
 """1 is lowest and never follows 13. Evidence: all sources."""
 RUN_WRAP_ONE_HIGH: RunWrap.ValueType  # 2
-"""12 13 1 is a run, 13 1 2 is not. Not implemented yet."""
+"""12 13 1 is a run, 13 1 2 is not; the 1 counts 1. Evidence: Okey, Romanian rummy, Machiavelli, Vatikan."""
 RUN_WRAP_CYCLIC: RunWrap.ValueType  # 3
-"""13 1 2 is a run. Not implemented yet."""
+"""13 1 2 is a run; a run has at most 13 tiles. Evidence: a private German variant."""
 Global___RunWrap: _TypeAlias = RunWrap  # noqa: Y015
 
 class _JokersMaxPerSet:
@@ -186,9 +242,13 @@ class _JokersDeclarationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Jok
     JOKERS_DECLARATION_EXPLICIT_WHEN_AMBIGUOUS: _JokersDeclaration.ValueType  # 2
     """Where both kinds fit, the kind must be stated (SET_KIND_AMBIGUOUS)."""
     JOKERS_DECLARATION_EXPLICIT_WHEN_TWO: _JokersDeclaration.ValueType  # 3
-    """In each meld with two jokers. Not implemented yet."""
+    """In each meld with two jokers or more: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED).
+    Evidence: one guide.
+    """
     JOKERS_DECLARATION_ALWAYS_EXPLICIT: _JokersDeclaration.ValueType  # 4
-    """In each meld with a joker. Not implemented yet."""
+    """In each meld with a joker: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED). Evidence: a
+    fragment of a rules site.
+    """
 
 class JokersDeclaration(_JokersDeclaration, metaclass=_JokersDeclarationEnumTypeWrapper):
     """When a player must say what jokers stand for (option jokers_declaration)."""
@@ -200,9 +260,13 @@ JOKERS_DECLARATION_POSITIONAL: JokersDeclaration.ValueType  # 1
 JOKERS_DECLARATION_EXPLICIT_WHEN_AMBIGUOUS: JokersDeclaration.ValueType  # 2
 """Where both kinds fit, the kind must be stated (SET_KIND_AMBIGUOUS)."""
 JOKERS_DECLARATION_EXPLICIT_WHEN_TWO: JokersDeclaration.ValueType  # 3
-"""In each meld with two jokers. Not implemented yet."""
+"""In each meld with two jokers or more: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED).
+Evidence: one guide.
+"""
 JOKERS_DECLARATION_ALWAYS_EXPLICIT: JokersDeclaration.ValueType  # 4
-"""In each meld with a joker. Not implemented yet."""
+"""In each meld with a joker: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED). Evidence: a
+fragment of a rules site.
+"""
 Global___JokersDeclaration: _TypeAlias = JokersDeclaration  # noqa: Y015
 
 class _InitialMeldComparison:
@@ -300,7 +364,9 @@ class _InitialMeldSameTurnTablePlayEnumTypeWrapper(_enum_type_wrapper._EnumTypeW
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_FORBIDDEN: _InitialMeldSameTurnTablePlay.ValueType  # 1
     """It may not. Evidence: the English article, all manuals."""
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_ALLOWED: _InitialMeldSameTurnTablePlay.ValueType  # 2
-    """It may, once the threshold is reached from the rack. Not implemented yet."""
+    """It may, once the new melds of own tiles reach the threshold by themselves. Evidence: a rules site, a senior games
+    sheet, the first guide can be read so.
+    """
 
 class InitialMeldSameTurnTablePlay(_InitialMeldSameTurnTablePlay, metaclass=_InitialMeldSameTurnTablePlayEnumTypeWrapper):
     """Whether the table may be played on in the turn of the initial meld (option initial_meld_same_turn_table_play, R34)."""
@@ -310,7 +376,9 @@ INITIAL_MELD_SAME_TURN_TABLE_PLAY_UNSPECIFIED: InitialMeldSameTurnTablePlay.Valu
 INITIAL_MELD_SAME_TURN_TABLE_PLAY_FORBIDDEN: InitialMeldSameTurnTablePlay.ValueType  # 1
 """It may not. Evidence: the English article, all manuals."""
 INITIAL_MELD_SAME_TURN_TABLE_PLAY_ALLOWED: InitialMeldSameTurnTablePlay.ValueType  # 2
-"""It may, once the threshold is reached from the rack. Not implemented yet."""
+"""It may, once the new melds of own tiles reach the threshold by themselves. Evidence: a rules site, a senior games
+sheet, the first guide can be read so.
+"""
 Global___InitialMeldSameTurnTablePlay: _TypeAlias = InitialMeldSameTurnTablePlay  # noqa: Y015
 
 class _TurnVoluntaryDraw:
@@ -324,7 +392,9 @@ class _TurnVoluntaryDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tur
     TURN_VOLUNTARY_DRAW_ALLOWED: _TurnVoluntaryDraw.ValueType  # 1
     """Yes. Evidence: four sources."""
     TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: _TurnVoluntaryDraw.ValueType  # 2
-    """No. Not implemented yet (needs the exact solver)."""
+    """No (DRAW_NOT_ALLOWED_PLAY_EXISTS). Games cannot be created with it yet: it needs the exact solver. Evidence: a
+    house rule.
+    """
 
 class TurnVoluntaryDraw(_TurnVoluntaryDraw, metaclass=_TurnVoluntaryDrawEnumTypeWrapper):
     """Whether a player who could play may draw instead (option turn_voluntary_draw, R23)."""
@@ -334,7 +404,9 @@ TURN_VOLUNTARY_DRAW_UNSPECIFIED: TurnVoluntaryDraw.ValueType  # 0
 TURN_VOLUNTARY_DRAW_ALLOWED: TurnVoluntaryDraw.ValueType  # 1
 """Yes. Evidence: four sources."""
 TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: TurnVoluntaryDraw.ValueType  # 2
-"""No. Not implemented yet (needs the exact solver)."""
+"""No (DRAW_NOT_ALLOWED_PLAY_EXISTS). Games cannot be created with it yet: it needs the exact solver. Evidence: a
+house rule.
+"""
 Global___TurnVoluntaryDraw: _TypeAlias = TurnVoluntaryDraw  # noqa: Y015
 
 class _TurnDraw:
@@ -348,9 +420,13 @@ class _TurnDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDraw.Val
     TURN_DRAW_ONE: _TurnDraw.ValueType  # 1
     """One tile, and the turn ends. Evidence: all sources."""
     TURN_DRAW_TWO_RIVER: _TurnDraw.ValueType  # 2
-    """Two tiles, one of which goes to the River. Not implemented yet."""
+    """Two tiles, one of which the player lays on the River; or instead a pull from the River whose oldest tile is played
+    at once. Evidence: the English article.
+    """
     TURN_DRAW_UNTIL_PLAYABLE: _TurnDraw.ValueType  # 3
-    """Until a tile can be played. Not implemented yet (needs the exact solver)."""
+    """Until a legal play exists or the pool is empty; then the turn ends. Games cannot be created with it yet: it needs
+    the exact solver. Evidence: one sentence of a guide.
+    """
 
 class TurnDraw(_TurnDraw, metaclass=_TurnDrawEnumTypeWrapper):
     """What drawing is (option turn_draw, R21)."""
@@ -360,9 +436,13 @@ TURN_DRAW_UNSPECIFIED: TurnDraw.ValueType  # 0
 TURN_DRAW_ONE: TurnDraw.ValueType  # 1
 """One tile, and the turn ends. Evidence: all sources."""
 TURN_DRAW_TWO_RIVER: TurnDraw.ValueType  # 2
-"""Two tiles, one of which goes to the River. Not implemented yet."""
+"""Two tiles, one of which the player lays on the River; or instead a pull from the River whose oldest tile is played
+at once. Evidence: the English article.
+"""
 TURN_DRAW_UNTIL_PLAYABLE: TurnDraw.ValueType  # 3
-"""Until a tile can be played. Not implemented yet (needs the exact solver)."""
+"""Until a legal play exists or the pool is empty; then the turn ends. Games cannot be created with it yet: it needs
+the exact solver. Evidence: one sentence of a guide.
+"""
 Global___TurnDraw: _TypeAlias = TurnDraw  # noqa: Y015
 
 class _TurnTimeoutDirty:
@@ -374,11 +454,15 @@ class _TurnTimeoutDirtyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Turn
     TURN_TIMEOUT_DIRTY_UNSPECIFIED: _TurnTimeoutDirty.ValueType  # 0
     """Not stated: the preset's value."""
     TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_PENALTY: _TurnTimeoutDirty.ValueType  # 1
-    """Table and rack are as at the start of the turn, and the player draws three tiles. Evidence: two sources, publisher."""
+    """Table and rack are as at the start of the turn, and the player draws penalty_tiles. Evidence: two sources,
+    publisher.
+    """
     TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_ONE: _TurnTimeoutDirty.ValueType  # 2
-    """The same with one tile. Not implemented yet."""
+    """The same with one tile. Evidence: a publisher's sheet."""
     TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT: _TurnTimeoutDirty.ValueType  # 3
-    """What lies on the table counts if it is legal. Not implemented yet."""
+    """The draft that SaveDraft told last is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a
+    shop's text.
+    """
 
 class TurnTimeoutDirty(_TurnTimeoutDirty, metaclass=_TurnTimeoutDirtyEnumTypeWrapper):
     """What happens to a turn whose time runs out with an unfinished table (option turn_timeout_dirty, R55)."""
@@ -386,11 +470,15 @@ class TurnTimeoutDirty(_TurnTimeoutDirty, metaclass=_TurnTimeoutDirtyEnumTypeWra
 TURN_TIMEOUT_DIRTY_UNSPECIFIED: TurnTimeoutDirty.ValueType  # 0
 """Not stated: the preset's value."""
 TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_PENALTY: TurnTimeoutDirty.ValueType  # 1
-"""Table and rack are as at the start of the turn, and the player draws three tiles. Evidence: two sources, publisher."""
+"""Table and rack are as at the start of the turn, and the player draws penalty_tiles. Evidence: two sources,
+publisher.
+"""
 TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_ONE: TurnTimeoutDirty.ValueType  # 2
-"""The same with one tile. Not implemented yet."""
+"""The same with one tile. Evidence: a publisher's sheet."""
 TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT: TurnTimeoutDirty.ValueType  # 3
-"""What lies on the table counts if it is legal. Not implemented yet."""
+"""The draft that SaveDraft told last is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a
+shop's text.
+"""
 Global___TurnTimeoutDirty: _TypeAlias = TurnTimeoutDirty  # noqa: Y015
 
 class _TurnInvalidSubmission:
@@ -402,11 +490,13 @@ class _TurnInvalidSubmissionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[
     TURN_INVALID_SUBMISSION_UNSPECIFIED: _TurnInvalidSubmission.ValueType  # 0
     """Not stated: the preset's value."""
     TURN_INVALID_SUBMISSION_REJECT: _TurnInvalidSubmission.ValueType  # 1
-    """It is refused and the turn goes on."""
+    """It is refused and the turn goes on. Evidence: none needed; a service can always tell."""
     TURN_INVALID_SUBMISSION_PENALISE: _TurnInvalidSubmission.ValueType  # 2
-    """The player draws penalty tiles and the turn ends. Not implemented yet."""
+    """The table stays as it was, the player draws penalty_tiles and the turn ends. Evidence: play with real tiles."""
     TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM: _TurnInvalidSubmission.ValueType  # 3
-    """The same, when all other players claim it. Not implemented yet."""
+    """It is shown to all and the turn goes on; when all other players claim the error (ClaimError), the same penalty
+    follows. Evidence: the error rule of the second guide.
+    """
 
 class TurnInvalidSubmission(_TurnInvalidSubmission, metaclass=_TurnInvalidSubmissionEnumTypeWrapper):
     """What happens when an illegal table is submitted (option turn_invalid_submission)."""
@@ -414,11 +504,13 @@ class TurnInvalidSubmission(_TurnInvalidSubmission, metaclass=_TurnInvalidSubmis
 TURN_INVALID_SUBMISSION_UNSPECIFIED: TurnInvalidSubmission.ValueType  # 0
 """Not stated: the preset's value."""
 TURN_INVALID_SUBMISSION_REJECT: TurnInvalidSubmission.ValueType  # 1
-"""It is refused and the turn goes on."""
+"""It is refused and the turn goes on. Evidence: none needed; a service can always tell."""
 TURN_INVALID_SUBMISSION_PENALISE: TurnInvalidSubmission.ValueType  # 2
-"""The player draws penalty tiles and the turn ends. Not implemented yet."""
+"""The table stays as it was, the player draws penalty_tiles and the turn ends. Evidence: play with real tiles."""
 TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM: TurnInvalidSubmission.ValueType  # 3
-"""The same, when all other players claim it. Not implemented yet."""
+"""It is shown to all and the turn goes on; when all other players claim the error (ClaimError), the same penalty
+follows. Evidence: the error rule of the second guide.
+"""
 Global___TurnInvalidSubmission: _TypeAlias = TurnInvalidSubmission  # noqa: Y015
 
 class _JokerRetrievalMode:
@@ -432,11 +524,13 @@ class _JokerRetrievalModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Jo
     JOKER_RETRIEVAL_MODE_FREE: _JokerRetrievalMode.ValueType  # 1
     """Only the final table matters. Evidence: the English article, the manuals' pictures."""
     JOKER_RETRIEVAL_MODE_REPLACE: _JokerRetrievalMode.ValueType  # 2
-    """Only by replacement, other tiles of the meld may move. Not implemented yet."""
+    """Only by replacement with a tile it stands for; other tiles of the meld may move. Evidence: an older sheet, the
+    French and Spanish articles.
+    """
     JOKER_RETRIEVAL_MODE_LOCKED: _JokerRetrievalMode.ValueType  # 3
-    """A meld with a joker may only grow until the joker is replaced. Not implemented yet."""
+    """A meld with a joker may only grow until the joker is replaced. Evidence: the first guide, a rules site."""
     JOKER_RETRIEVAL_MODE_NONE: _JokerRetrievalMode.ValueType  # 4
-    """Never. Not implemented yet."""
+    """Never (JOKER_RETRIEVAL_FORBIDDEN). Evidence: house rules."""
 
 class JokerRetrievalMode(_JokerRetrievalMode, metaclass=_JokerRetrievalModeEnumTypeWrapper):
     """How a joker leaves its meld (option joker_retrieval_mode, R46 and R53)."""
@@ -446,11 +540,13 @@ JOKER_RETRIEVAL_MODE_UNSPECIFIED: JokerRetrievalMode.ValueType  # 0
 JOKER_RETRIEVAL_MODE_FREE: JokerRetrievalMode.ValueType  # 1
 """Only the final table matters. Evidence: the English article, the manuals' pictures."""
 JOKER_RETRIEVAL_MODE_REPLACE: JokerRetrievalMode.ValueType  # 2
-"""Only by replacement, other tiles of the meld may move. Not implemented yet."""
+"""Only by replacement with a tile it stands for; other tiles of the meld may move. Evidence: an older sheet, the
+French and Spanish articles.
+"""
 JOKER_RETRIEVAL_MODE_LOCKED: JokerRetrievalMode.ValueType  # 3
-"""A meld with a joker may only grow until the joker is replaced. Not implemented yet."""
+"""A meld with a joker may only grow until the joker is replaced. Evidence: the first guide, a rules site."""
 JOKER_RETRIEVAL_MODE_NONE: JokerRetrievalMode.ValueType  # 4
-"""Never. Not implemented yet."""
+"""Never (JOKER_RETRIEVAL_FORBIDDEN). Evidence: house rules."""
 Global___JokerRetrievalMode: _TypeAlias = JokerRetrievalMode  # noqa: Y015
 
 class _JokerRetrievalSource:
@@ -464,7 +560,9 @@ class _JokerRetrievalSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_
     JOKER_RETRIEVAL_SOURCE_RACK_OR_TABLE: _JokerRetrievalSource.ValueType  # 1
     """From the rack or the table. Evidence: the English article, current manuals."""
     JOKER_RETRIEVAL_SOURCE_RACK_ONLY: _JokerRetrievalSource.ValueType  # 2
-    """From the rack. Not implemented yet."""
+    """From the rack (JOKER_REPLACEMENT_NOT_FROM_RACK). Only with REPLACE or LOCKED. Evidence: the first guide, the French
+    and Spanish examples, older sheets.
+    """
 
 class JokerRetrievalSource(_JokerRetrievalSource, metaclass=_JokerRetrievalSourceEnumTypeWrapper):
     """Where the tile that replaces a joker comes from (option joker_retrieval_source, R46)."""
@@ -474,7 +572,9 @@ JOKER_RETRIEVAL_SOURCE_UNSPECIFIED: JokerRetrievalSource.ValueType  # 0
 JOKER_RETRIEVAL_SOURCE_RACK_OR_TABLE: JokerRetrievalSource.ValueType  # 1
 """From the rack or the table. Evidence: the English article, current manuals."""
 JOKER_RETRIEVAL_SOURCE_RACK_ONLY: JokerRetrievalSource.ValueType  # 2
-"""From the rack. Not implemented yet."""
+"""From the rack (JOKER_REPLACEMENT_NOT_FROM_RACK). Only with REPLACE or LOCKED. Evidence: the first guide, the French
+and Spanish examples, older sheets.
+"""
 Global___JokerRetrievalSource: _TypeAlias = JokerRetrievalSource  # noqa: Y015
 
 class _JokerRetrievalReuse:
@@ -488,11 +588,17 @@ class _JokerRetrievalReuseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_J
     JOKER_RETRIEVAL_REUSE_ANY_SET: _JokerRetrievalReuse.ValueType  # 1
     """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
     JOKER_RETRIEVAL_REUSE_NEW_SET: _JokerRetrievalReuse.ValueType  # 2
-    """A new meld. Not implemented yet."""
+    """A new meld: no tile of the joker's old meld in it, and no whole meld of the old table (JOKER_NOT_IN_NEW_SET).
+    Evidence: three sources.
+    """
     JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: _JokerRetrievalReuse.ValueType  # 3
-    """A new meld with two tiles of the rack. Not implemented yet."""
+    """A new meld with two tiles of the rack at least (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
+    older sheet.
+    """
     JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: _JokerRetrievalReuse.ValueType  # 4
-    """A new meld with tiles of the rack alone. Not implemented yet."""
+    """A new meld whose other tiles are all of the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
+    rummy program.
+    """
 
 class JokerRetrievalReuse(_JokerRetrievalReuse, metaclass=_JokerRetrievalReuseEnumTypeWrapper):
     """What a retrieved joker must be used for (option joker_retrieval_reuse, R50)."""
@@ -502,11 +608,17 @@ JOKER_RETRIEVAL_REUSE_UNSPECIFIED: JokerRetrievalReuse.ValueType  # 0
 JOKER_RETRIEVAL_REUSE_ANY_SET: JokerRetrievalReuse.ValueType  # 1
 """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
 JOKER_RETRIEVAL_REUSE_NEW_SET: JokerRetrievalReuse.ValueType  # 2
-"""A new meld. Not implemented yet."""
+"""A new meld: no tile of the joker's old meld in it, and no whole meld of the old table (JOKER_NOT_IN_NEW_SET).
+Evidence: three sources.
+"""
 JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: JokerRetrievalReuse.ValueType  # 3
-"""A new meld with two tiles of the rack. Not implemented yet."""
+"""A new meld with two tiles of the rack at least (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
+older sheet.
+"""
 JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: JokerRetrievalReuse.ValueType  # 4
-"""A new meld with tiles of the rack alone. Not implemented yet."""
+"""A new meld whose other tiles are all of the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
+rummy program.
+"""
 Global___JokerRetrievalReuse: _TypeAlias = JokerRetrievalReuse  # noqa: Y015
 
 class _JokerRetrievalSameSet:
@@ -518,9 +630,11 @@ class _JokerRetrievalSameSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[
     JOKER_RETRIEVAL_SAME_SET_UNSPECIFIED: _JokerRetrievalSameSet.ValueType  # 0
     """Not stated: the preset's value."""
     JOKER_RETRIEVAL_SAME_SET_ALLOWED: _JokerRetrievalSameSet.ValueType  # 1
-    """It may. Goes with JOKER_RETRIEVAL_MODE_FREE."""
+    """It may. Default with JOKER_RETRIEVAL_MODE_FREE."""
     JOKER_RETRIEVAL_SAME_SET_FORBIDDEN: _JokerRetrievalSameSet.ValueType  # 2
-    """It may not. Not implemented yet."""
+    """It may not (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in two
+    sources.
+    """
 
 class JokerRetrievalSameSet(_JokerRetrievalSameSet, metaclass=_JokerRetrievalSameSetEnumTypeWrapper):
     """Whether a retrieved joker may go back into its old meld (option joker_retrieval_same_set)."""
@@ -528,9 +642,11 @@ class JokerRetrievalSameSet(_JokerRetrievalSameSet, metaclass=_JokerRetrievalSam
 JOKER_RETRIEVAL_SAME_SET_UNSPECIFIED: JokerRetrievalSameSet.ValueType  # 0
 """Not stated: the preset's value."""
 JOKER_RETRIEVAL_SAME_SET_ALLOWED: JokerRetrievalSameSet.ValueType  # 1
-"""It may. Goes with JOKER_RETRIEVAL_MODE_FREE."""
+"""It may. Default with JOKER_RETRIEVAL_MODE_FREE."""
 JOKER_RETRIEVAL_SAME_SET_FORBIDDEN: JokerRetrievalSameSet.ValueType  # 2
-"""It may not. Not implemented yet."""
+"""It may not (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in two
+sources.
+"""
 Global___JokerRetrievalSameSet: _TypeAlias = JokerRetrievalSameSet  # noqa: Y015
 
 class _JokerRetrievalGroupOfThree:
@@ -544,7 +660,9 @@ class _JokerRetrievalGroupOfThreeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWra
     JOKER_RETRIEVAL_GROUP_OF_THREE_EITHER_COLOR: _JokerRetrievalGroupOfThree.ValueType  # 1
     """A tile of either missing color. Evidence: four sources."""
     JOKER_RETRIEVAL_GROUP_OF_THREE_BOTH_COLORS: _JokerRetrievalGroupOfThree.ValueType  # 2
-    """Tiles of both missing colors. Not implemented yet."""
+    """Tiles of both missing colors (JOKER_GROUP_NEEDS_BOTH_COLORS). Only with REPLACE or LOCKED. Evidence: a variation in
+    the guides, a 1980 sheet.
+    """
 
 class JokerRetrievalGroupOfThree(_JokerRetrievalGroupOfThree, metaclass=_JokerRetrievalGroupOfThreeEnumTypeWrapper):
     """What replaces the joker of a group of three (option joker_retrieval_group_of_three, R47)."""
@@ -554,7 +672,9 @@ JOKER_RETRIEVAL_GROUP_OF_THREE_UNSPECIFIED: JokerRetrievalGroupOfThree.ValueType
 JOKER_RETRIEVAL_GROUP_OF_THREE_EITHER_COLOR: JokerRetrievalGroupOfThree.ValueType  # 1
 """A tile of either missing color. Evidence: four sources."""
 JOKER_RETRIEVAL_GROUP_OF_THREE_BOTH_COLORS: JokerRetrievalGroupOfThree.ValueType  # 2
-"""Tiles of both missing colors. Not implemented yet."""
+"""Tiles of both missing colors (JOKER_GROUP_NEEDS_BOTH_COLORS). Only with REPLACE or LOCKED. Evidence: a variation in
+the guides, a 1980 sheet.
+"""
 Global___JokerRetrievalGroupOfThree: _TypeAlias = JokerRetrievalGroupOfThree  # noqa: Y015
 
 class _PoolEmptyMode:
@@ -568,9 +688,9 @@ class _PoolEmptyModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmp
     POOL_EMPTY_MODE_CONTINUE_UNTIL_STUCK: _PoolEmptyMode.ValueType  # 1
     """The round goes on until someone is out or it is blocked. Evidence: four sources, manuals."""
     POOL_EMPTY_MODE_ONE_LAST_CHANCE: _PoolEmptyMode.ValueType  # 2
-    """Each player has one more turn. Not implemented yet."""
+    """Each player has one more turn. Evidence: the last guide, the German manual."""
     POOL_EMPTY_MODE_END_IMMEDIATELY: _PoolEmptyMode.ValueType  # 3
-    """The round ends. Not implemented yet."""
+    """The round ends with the turn that drew the last tile. Evidence: one public implementation."""
 
 class PoolEmptyMode(_PoolEmptyMode, metaclass=_PoolEmptyModeEnumTypeWrapper):
     """What an empty pool means (option pool_empty_mode, R59)."""
@@ -580,9 +700,9 @@ POOL_EMPTY_MODE_UNSPECIFIED: PoolEmptyMode.ValueType  # 0
 POOL_EMPTY_MODE_CONTINUE_UNTIL_STUCK: PoolEmptyMode.ValueType  # 1
 """The round goes on until someone is out or it is blocked. Evidence: four sources, manuals."""
 POOL_EMPTY_MODE_ONE_LAST_CHANCE: PoolEmptyMode.ValueType  # 2
-"""Each player has one more turn. Not implemented yet."""
+"""Each player has one more turn. Evidence: the last guide, the German manual."""
 POOL_EMPTY_MODE_END_IMMEDIATELY: PoolEmptyMode.ValueType  # 3
-"""The round ends. Not implemented yet."""
+"""The round ends with the turn that drew the last tile. Evidence: one public implementation."""
 Global___PoolEmptyMode: _TypeAlias = PoolEmptyMode  # noqa: Y015
 
 class _PoolEmptyPass:
@@ -596,7 +716,9 @@ class _PoolEmptyPassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmp
     POOL_EMPTY_PASS_ALLOWED: _PoolEmptyPass.ValueType  # 1
     """Always. Evidence: the guides ("unable or unwilling")."""
     POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: _PoolEmptyPass.ValueType  # 2
-    """Only without a legal play. Not implemented yet (needs the exact solver)."""
+    """Only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). Games cannot be created with it yet: it needs the exact
+    solver. Evidence: a publisher's manual, a tournament.
+    """
 
 class PoolEmptyPass(_PoolEmptyPass, metaclass=_PoolEmptyPassEnumTypeWrapper):
     """Whether a player may pass with an empty pool (option pool_empty_pass)."""
@@ -606,7 +728,9 @@ POOL_EMPTY_PASS_UNSPECIFIED: PoolEmptyPass.ValueType  # 0
 POOL_EMPTY_PASS_ALLOWED: PoolEmptyPass.ValueType  # 1
 """Always. Evidence: the guides ("unable or unwilling")."""
 POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: PoolEmptyPass.ValueType  # 2
-"""Only without a legal play. Not implemented yet (needs the exact solver)."""
+"""Only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). Games cannot be created with it yet: it needs the exact
+solver. Evidence: a publisher's manual, a tournament.
+"""
 Global___PoolEmptyPass: _TypeAlias = PoolEmptyPass  # noqa: Y015
 
 class _PoolEmptyStuckTest:
@@ -620,9 +744,11 @@ class _PoolEmptyStuckTestEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Po
     POOL_EMPTY_STUCK_TEST_CONSECUTIVE_PASSES: _PoolEmptyStuckTest.ValueType  # 1
     """When all players have passed in a row. Evidence: one guide."""
     POOL_EMPTY_STUCK_TEST_EXACT: _PoolEmptyStuckTest.ValueType  # 2
-    """When nobody has a legal play. Not implemented yet (needs the exact solver)."""
+    """When nobody has a legal play. Games cannot be created with it yet: it needs the exact solver. Evidence: three
+    sources.
+    """
     POOL_EMPTY_STUCK_TEST_BOTH: _PoolEmptyStuckTest.ValueType  # 3
-    """Whichever comes first. Not implemented yet (needs the exact solver)."""
+    """Whichever comes first. Games cannot be created with it yet: it needs the exact solver."""
 
 class PoolEmptyStuckTest(_PoolEmptyStuckTest, metaclass=_PoolEmptyStuckTestEnumTypeWrapper):
     """When a round with an empty pool is blocked (option pool_empty_stuck_test)."""
@@ -632,9 +758,11 @@ POOL_EMPTY_STUCK_TEST_UNSPECIFIED: PoolEmptyStuckTest.ValueType  # 0
 POOL_EMPTY_STUCK_TEST_CONSECUTIVE_PASSES: PoolEmptyStuckTest.ValueType  # 1
 """When all players have passed in a row. Evidence: one guide."""
 POOL_EMPTY_STUCK_TEST_EXACT: PoolEmptyStuckTest.ValueType  # 2
-"""When nobody has a legal play. Not implemented yet (needs the exact solver)."""
+"""When nobody has a legal play. Games cannot be created with it yet: it needs the exact solver. Evidence: three
+sources.
+"""
 POOL_EMPTY_STUCK_TEST_BOTH: PoolEmptyStuckTest.ValueType  # 3
-"""Whichever comes first. Not implemented yet (needs the exact solver)."""
+"""Whichever comes first. Games cannot be created with it yet: it needs the exact solver."""
 Global___PoolEmptyStuckTest: _TypeAlias = PoolEmptyStuckTest  # noqa: Y015
 
 class _ScoreBlockedWinner:
@@ -674,7 +802,9 @@ class _ScoreBlockedPointsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Sc
     SCORE_BLOCKED_POINTS_NORMAL: _ScoreBlockedPoints.ValueType  # 2
     """Losers lose their own value, the winner's rack does not count. Evidence: two sources."""
     SCORE_BLOCKED_POINTS_OWN_PLUS_DIFFERENCE: _ScoreBlockedPoints.ValueType  # 3
-    """Not zero-sum. Not implemented yet."""
+    """Losers lose their own value, the winner wins the sum of the differences; not zero-sum. Evidence: a newer page of an
+    association.
+    """
 
 class ScoreBlockedPoints(_ScoreBlockedPoints, metaclass=_ScoreBlockedPointsEnumTypeWrapper):
     """How a blocked round is scored (option score_blocked_points, R63)."""
@@ -686,7 +816,9 @@ SCORE_BLOCKED_POINTS_DIFFERENCE: ScoreBlockedPoints.ValueType  # 1
 SCORE_BLOCKED_POINTS_NORMAL: ScoreBlockedPoints.ValueType  # 2
 """Losers lose their own value, the winner's rack does not count. Evidence: two sources."""
 SCORE_BLOCKED_POINTS_OWN_PLUS_DIFFERENCE: ScoreBlockedPoints.ValueType  # 3
-"""Not zero-sum. Not implemented yet."""
+"""Losers lose their own value, the winner wins the sum of the differences; not zero-sum. Evidence: a newer page of an
+association.
+"""
 Global___ScoreBlockedPoints: _TypeAlias = ScoreBlockedPoints  # noqa: Y015
 
 class _ScoreNeverMelded:
@@ -700,13 +832,17 @@ class _ScoreNeverMeldedEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Scor
     SCORE_NEVER_MELDED_NONE: _ScoreNeverMelded.ValueType  # 1
     """Nothing more. Evidence: most sources by silence."""
     SCORE_NEVER_MELDED_CREDIT_EVERY_OTHER_PLAYER: _ScoreNeverMelded.ValueType  # 2
-    """Every other player is credited. Not implemented yet."""
+    """The loser's rack value is credited to every other player; the winner is not credited twice. Not zero-sum. Evidence:
+    the English article.
+    """
     SCORE_NEVER_MELDED_FLAT_100: _ScoreNeverMelded.ValueType  # 3
-    """100 points. Not implemented yet."""
+    """The loser loses 100 points in place of the rack's. The winner wins them. Evidence: a tournament."""
     SCORE_NEVER_MELDED_FLAT_100_OR_200: _ScoreNeverMelded.ValueType  # 4
-    """100 points, or 200 who could have melded. Not implemented yet."""
+    """100 points, or 200 for who could have melded and did not. Games cannot be created with it yet: it needs the exact
+    solver. Evidence: the Mind Sports Olympiad of 2019.
+    """
     SCORE_NEVER_MELDED_DOUBLE: _ScoreNeverMelded.ValueType  # 5
-    """Twice the rack. Not implemented yet."""
+    """The loser loses twice the points. Evidence: general rummy practice."""
 
 class ScoreNeverMelded(_ScoreNeverMelded, metaclass=_ScoreNeverMeldedEnumTypeWrapper):
     """What a loser pays who never melded (option score_never_melded)."""
@@ -716,13 +852,17 @@ SCORE_NEVER_MELDED_UNSPECIFIED: ScoreNeverMelded.ValueType  # 0
 SCORE_NEVER_MELDED_NONE: ScoreNeverMelded.ValueType  # 1
 """Nothing more. Evidence: most sources by silence."""
 SCORE_NEVER_MELDED_CREDIT_EVERY_OTHER_PLAYER: ScoreNeverMelded.ValueType  # 2
-"""Every other player is credited. Not implemented yet."""
+"""The loser's rack value is credited to every other player; the winner is not credited twice. Not zero-sum. Evidence:
+the English article.
+"""
 SCORE_NEVER_MELDED_FLAT_100: ScoreNeverMelded.ValueType  # 3
-"""100 points. Not implemented yet."""
+"""The loser loses 100 points in place of the rack's. The winner wins them. Evidence: a tournament."""
 SCORE_NEVER_MELDED_FLAT_100_OR_200: ScoreNeverMelded.ValueType  # 4
-"""100 points, or 200 who could have melded. Not implemented yet."""
+"""100 points, or 200 for who could have melded and did not. Games cannot be created with it yet: it needs the exact
+solver. Evidence: the Mind Sports Olympiad of 2019.
+"""
 SCORE_NEVER_MELDED_DOUBLE: ScoreNeverMelded.ValueType  # 5
-"""Twice the rack. Not implemented yet."""
+"""The loser loses twice the points. Evidence: general rummy practice."""
 Global___ScoreNeverMelded: _TypeAlias = ScoreNeverMelded  # noqa: Y015
 
 class _MatchEnd:
@@ -757,13 +897,534 @@ MATCH_END_ROUNDS_PER_PLAYER: MatchEnd.ValueType  # 4
 """After as many rounds as players. Evidence: a publisher's answers."""
 Global___MatchEnd: _TypeAlias = MatchEnd  # noqa: Y015
 
+class _DealOrder:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DealOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DealOrder.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEAL_ORDER_UNSPECIFIED: _DealOrder.ValueType  # 0
+    """Not stated: the preset's value."""
+    DEAL_ORDER_START_DRAW_FIRST: _DealOrder.ValueType  # 1
+    """Before the deal, from all tiles. Evidence: four sources."""
+    DEAL_ORDER_DEAL_FIRST: _DealOrder.ValueType  # 2
+    """After the deal, from the pool. Evidence: the Spanish article."""
+
+class DealOrder(_DealOrder, metaclass=_DealOrderEnumTypeWrapper):
+    """Whether the start is drawn for before or after the deal (option deal_order, R7). No effect on play."""
+
+DEAL_ORDER_UNSPECIFIED: DealOrder.ValueType  # 0
+"""Not stated: the preset's value."""
+DEAL_ORDER_START_DRAW_FIRST: DealOrder.ValueType  # 1
+"""Before the deal, from all tiles. Evidence: four sources."""
+DEAL_ORDER_DEAL_FIRST: DealOrder.ValueType  # 2
+"""After the deal, from the pool. Evidence: the Spanish article."""
+Global___DealOrder: _TypeAlias = DealOrder  # noqa: Y015
+
+class _DealThreePairsReshuffle:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DealThreePairsReshuffleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DealThreePairsReshuffle.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEAL_THREE_PAIRS_RESHUFFLE_UNSPECIFIED: _DealThreePairsReshuffle.ValueType  # 0
+    """Not stated: the preset's value."""
+    DEAL_THREE_PAIRS_RESHUFFLE_OFF: _DealThreePairsReshuffle.ValueType  # 1
+    """No. Evidence: all sources by silence."""
+    DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST: _DealThreePairsReshuffle.ValueType  # 2
+    """A player whose first tiles hold three pairs may call RequestRedeal until they act or anyone plays. Evidence: older
+    German rules, a tournament.
+    """
+
+class DealThreePairsReshuffle(_DealThreePairsReshuffle, metaclass=_DealThreePairsReshuffleEnumTypeWrapper):
+    """Whether three pairs of identical tiles give a right to a new deal (option deal_three_pairs_reshuffle)."""
+
+DEAL_THREE_PAIRS_RESHUFFLE_UNSPECIFIED: DealThreePairsReshuffle.ValueType  # 0
+"""Not stated: the preset's value."""
+DEAL_THREE_PAIRS_RESHUFFLE_OFF: DealThreePairsReshuffle.ValueType  # 1
+"""No. Evidence: all sources by silence."""
+DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST: DealThreePairsReshuffle.ValueType  # 2
+"""A player whose first tiles hold three pairs may call RequestRedeal until they act or anyone plays. Evidence: older
+German rules, a tournament.
+"""
+Global___DealThreePairsReshuffle: _TypeAlias = DealThreePairsReshuffle  # noqa: Y015
+
+class _StartDrawTile:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StartDrawTileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartDrawTile.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    START_DRAW_TILE_UNSPECIFIED: _StartDrawTile.ValueType  # 0
+    """Not stated: the preset's value."""
+    START_DRAW_TILE_RETURN: _StartDrawTile.ValueType  # 1
+    """Back, before the deal. Evidence: two sources, a manual."""
+    START_DRAW_TILE_KEEP: _StartDrawTile.ValueType  # 2
+    """The last tile that a player drew is the first of their rack. Evidence: the first guide."""
+
+class StartDrawTile(_StartDrawTile, metaclass=_StartDrawTileEnumTypeWrapper):
+    """Where the tiles drawn for the start go (option start_draw_tile, R9)."""
+
+START_DRAW_TILE_UNSPECIFIED: StartDrawTile.ValueType  # 0
+"""Not stated: the preset's value."""
+START_DRAW_TILE_RETURN: StartDrawTile.ValueType  # 1
+"""Back, before the deal. Evidence: two sources, a manual."""
+START_DRAW_TILE_KEEP: StartDrawTile.ValueType  # 2
+"""The last tile that a player drew is the first of their rack. Evidence: the first guide."""
+Global___StartDrawTile: _TypeAlias = StartDrawTile  # noqa: Y015
+
+class _StartDrawTie:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StartDrawTieEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartDrawTie.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    START_DRAW_TIE_UNSPECIFIED: _StartDrawTie.ValueType  # 0
+    """Not stated: the preset's value."""
+    START_DRAW_TIE_REDRAW_TIED: _StartDrawTie.ValueType  # 1
+    """Those who tie draw again. Evidence: general practice."""
+    START_DRAW_TIE_REDRAW_ALL: _StartDrawTie.ValueType  # 2
+    """All draw again. Evidence: none; a reading where sources are silent."""
+    START_DRAW_TIE_SEAT_ORDER: _StartDrawTie.ValueType  # 3
+    """The lowest seat of those who tie starts. Evidence: none; a reading where sources are silent."""
+
+class StartDrawTie(_StartDrawTie, metaclass=_StartDrawTieEnumTypeWrapper):
+    """What a tie for the highest tile means (option start_draw_tie, R7)."""
+
+START_DRAW_TIE_UNSPECIFIED: StartDrawTie.ValueType  # 0
+"""Not stated: the preset's value."""
+START_DRAW_TIE_REDRAW_TIED: StartDrawTie.ValueType  # 1
+"""Those who tie draw again. Evidence: general practice."""
+START_DRAW_TIE_REDRAW_ALL: StartDrawTie.ValueType  # 2
+"""All draw again. Evidence: none; a reading where sources are silent."""
+START_DRAW_TIE_SEAT_ORDER: StartDrawTie.ValueType  # 3
+"""The lowest seat of those who tie starts. Evidence: none; a reading where sources are silent."""
+Global___StartDrawTie: _TypeAlias = StartDrawTie  # noqa: Y015
+
+class _StartDrawDetermines:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StartDrawDeterminesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartDrawDetermines.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    START_DRAW_DETERMINES_UNSPECIFIED: _StartDrawDetermines.ValueType  # 0
+    """Not stated: the preset's value."""
+    START_DRAW_DETERMINES_STARTER_ONLY: _StartDrawDetermines.ValueType  # 1
+    """Who starts; turns then pass by turn_direction. Evidence: all sources but one."""
+    START_DRAW_DETERMINES_FULL_ORDER: _StartDrawDetermines.ValueType  # 2
+    """The order of all turns: from the highest tile down. Evidence: the second guide's wording."""
+
+class StartDrawDetermines(_StartDrawDetermines, metaclass=_StartDrawDeterminesEnumTypeWrapper):
+    """What the start draw decides (option start_draw_determines, R7)."""
+
+START_DRAW_DETERMINES_UNSPECIFIED: StartDrawDetermines.ValueType  # 0
+"""Not stated: the preset's value."""
+START_DRAW_DETERMINES_STARTER_ONLY: StartDrawDetermines.ValueType  # 1
+"""Who starts; turns then pass by turn_direction. Evidence: all sources but one."""
+START_DRAW_DETERMINES_FULL_ORDER: StartDrawDetermines.ValueType  # 2
+"""The order of all turns: from the highest tile down. Evidence: the second guide's wording."""
+Global___StartDrawDetermines: _TypeAlias = StartDrawDetermines  # noqa: Y015
+
+class _StartPlayer:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StartPlayerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartPlayer.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    START_PLAYER_UNSPECIFIED: _StartPlayer.ValueType  # 0
+    """Not stated: the preset's value."""
+    START_PLAYER_HIGHEST_DRAW: _StartPlayer.ValueType  # 1
+    """Who draws the highest tile. Evidence: all sources."""
+    START_PLAYER_RANDOM: _StartPlayer.ValueType  # 2
+    """A player chosen at random; nothing is shown. Evidence: none; usual in services."""
+    START_PLAYER_FIXED_SEAT: _StartPlayer.ValueType  # 3
+    """The lowest seat. Evidence: none; usual in services."""
+
+class StartPlayer(_StartPlayer, metaclass=_StartPlayerEnumTypeWrapper):
+    """Who starts the first round (option start_player, R7)."""
+
+START_PLAYER_UNSPECIFIED: StartPlayer.ValueType  # 0
+"""Not stated: the preset's value."""
+START_PLAYER_HIGHEST_DRAW: StartPlayer.ValueType  # 1
+"""Who draws the highest tile. Evidence: all sources."""
+START_PLAYER_RANDOM: StartPlayer.ValueType  # 2
+"""A player chosen at random; nothing is shown. Evidence: none; usual in services."""
+START_PLAYER_FIXED_SEAT: StartPlayer.ValueType  # 3
+"""The lowest seat. Evidence: none; usual in services."""
+Global___StartPlayer: _TypeAlias = StartPlayer  # noqa: Y015
+
+class _StartPlayerNextRounds:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StartPlayerNextRoundsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartPlayerNextRounds.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    START_PLAYER_NEXT_ROUNDS_UNSPECIFIED: _StartPlayerNextRounds.ValueType  # 0
+    """Not stated: the preset's value."""
+    START_PLAYER_NEXT_ROUNDS_HIGHEST_DRAW: _StartPlayerNextRounds.ValueType  # 1
+    """The set-up is repeated: as start_player says. Evidence: a publisher."""
+    START_PLAYER_NEXT_ROUNDS_ROTATE: _StartPlayerNextRounds.ValueType  # 2
+    """The next player after the last round's starter. Evidence: none; general practice."""
+    START_PLAYER_NEXT_ROUNDS_PREVIOUS_WINNER: _StartPlayerNextRounds.ValueType  # 3
+    """The last round's winner. Evidence: none; general practice."""
+    START_PLAYER_NEXT_ROUNDS_PREVIOUS_LOSER: _StartPlayerNextRounds.ValueType  # 4
+    """Who lost most in the last round. Evidence: a house game on a rules site."""
+
+class StartPlayerNextRounds(_StartPlayerNextRounds, metaclass=_StartPlayerNextRoundsEnumTypeWrapper):
+    """Who starts the later rounds (option start_player_next_rounds)."""
+
+START_PLAYER_NEXT_ROUNDS_UNSPECIFIED: StartPlayerNextRounds.ValueType  # 0
+"""Not stated: the preset's value."""
+START_PLAYER_NEXT_ROUNDS_HIGHEST_DRAW: StartPlayerNextRounds.ValueType  # 1
+"""The set-up is repeated: as start_player says. Evidence: a publisher."""
+START_PLAYER_NEXT_ROUNDS_ROTATE: StartPlayerNextRounds.ValueType  # 2
+"""The next player after the last round's starter. Evidence: none; general practice."""
+START_PLAYER_NEXT_ROUNDS_PREVIOUS_WINNER: StartPlayerNextRounds.ValueType  # 3
+"""The last round's winner. Evidence: none; general practice."""
+START_PLAYER_NEXT_ROUNDS_PREVIOUS_LOSER: StartPlayerNextRounds.ValueType  # 4
+"""Who lost most in the last round. Evidence: a house game on a rules site."""
+Global___StartPlayerNextRounds: _TypeAlias = StartPlayerNextRounds  # noqa: Y015
+
+class _Teams:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TeamsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Teams.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TEAMS_UNSPECIFIED: _Teams.ValueType  # 0
+    """Not stated: the preset's value."""
+    TEAMS_NONE: _Teams.ValueType  # 1
+    """Everyone alone. Evidence: all sources."""
+    TEAMS_PAIRS: _Teams.ValueType  # 2
+    """Four players, opposite seats together: the winner's side wins the other side's tiles minus its own, 0 at least.
+    Evidence: a club.
+    """
+
+class Teams(_Teams, metaclass=_TeamsEnumTypeWrapper):
+    """Who scores together (option teams)."""
+
+TEAMS_UNSPECIFIED: Teams.ValueType  # 0
+"""Not stated: the preset's value."""
+TEAMS_NONE: Teams.ValueType  # 1
+"""Everyone alone. Evidence: all sources."""
+TEAMS_PAIRS: Teams.ValueType  # 2
+"""Four players, opposite seats together: the winner's side wins the other side's tiles minus its own, 0 at least.
+Evidence: a club.
+"""
+Global___Teams: _TypeAlias = Teams  # noqa: Y015
+
+class _SetOrder:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SetOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SetOrder.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SET_ORDER_UNSPECIFIED: _SetOrder.ValueType  # 0
+    """Not stated: the preset's value."""
+    SET_ORDER_STRICT: _SetOrder.ValueType  # 1
+    """It is. Evidence: none; a decision."""
+    SET_ORDER_CANONICALISE: _SetOrder.ValueType  # 2
+    """It is not: runs are sorted, jokers put in the gaps, then at the high end, then at the low; the canonical order is
+    returned. Evidence: none; a decision for clients without order.
+    """
+
+class SetOrder(_SetOrder, metaclass=_SetOrderEnumTypeWrapper):
+    """Whether the order of a run's tiles is what the player claims (option set_order)."""
+
+SET_ORDER_UNSPECIFIED: SetOrder.ValueType  # 0
+"""Not stated: the preset's value."""
+SET_ORDER_STRICT: SetOrder.ValueType  # 1
+"""It is. Evidence: none; a decision."""
+SET_ORDER_CANONICALISE: SetOrder.ValueType  # 2
+"""It is not: runs are sorted, jokers put in the gaps, then at the high end, then at the low; the canonical order is
+returned. Evidence: none; a decision for clients without order.
+"""
+Global___SetOrder: _TypeAlias = SetOrder  # noqa: Y015
+
+class _InitialMeldRequiredKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _InitialMeldRequiredKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InitialMeldRequiredKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    INITIAL_MELD_REQUIRED_KIND_UNSPECIFIED: _InitialMeldRequiredKind.ValueType  # 0
+    """Not stated: the preset's value."""
+    INITIAL_MELD_REQUIRED_KIND_ANY: _InitialMeldRequiredKind.ValueType  # 1
+    """Melds of any kind. Evidence: all sources."""
+    INITIAL_MELD_REQUIRED_KIND_RUN: _InitialMeldRequiredKind.ValueType  # 2
+    """A run at least (INITIAL_MELD_KIND_REQUIRED). Evidence: Vatikan."""
+
+class InitialMeldRequiredKind(_InitialMeldRequiredKind, metaclass=_InitialMeldRequiredKindEnumTypeWrapper):
+    """What the initial meld must have (option initial_meld_required_kind)."""
+
+INITIAL_MELD_REQUIRED_KIND_UNSPECIFIED: InitialMeldRequiredKind.ValueType  # 0
+"""Not stated: the preset's value."""
+INITIAL_MELD_REQUIRED_KIND_ANY: InitialMeldRequiredKind.ValueType  # 1
+"""Melds of any kind. Evidence: all sources."""
+INITIAL_MELD_REQUIRED_KIND_RUN: InitialMeldRequiredKind.ValueType  # 2
+"""A run at least (INITIAL_MELD_KIND_REQUIRED). Evidence: Vatikan."""
+Global___InitialMeldRequiredKind: _TypeAlias = InitialMeldRequiredKind  # noqa: Y015
+
+class _TurnPlayAfterDraw:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TurnPlayAfterDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnPlayAfterDraw.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TURN_PLAY_AFTER_DRAW_UNSPECIFIED: _TurnPlayAfterDraw.ValueType  # 0
+    """Not stated: the preset's value."""
+    TURN_PLAY_AFTER_DRAW_FORBIDDEN: _TurnPlayAfterDraw.ValueType  # 1
+    """No: drawing ends the turn. Evidence: all sources."""
+    TURN_PLAY_AFTER_DRAW_OTHER_TILES: _TurnPlayAfterDraw.ValueType  # 2
+    """Yes, but not the tile just drawn (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
+    TURN_PLAY_AFTER_DRAW_ALLOWED: _TurnPlayAfterDraw.ValueType  # 3
+    """Yes. Evidence: Carousel, Shanghai."""
+
+class TurnPlayAfterDraw(_TurnPlayAfterDraw, metaclass=_TurnPlayAfterDrawEnumTypeWrapper):
+    """Whether a player may play after drawing (option turn_play_after_draw, R22, R25)."""
+
+TURN_PLAY_AFTER_DRAW_UNSPECIFIED: TurnPlayAfterDraw.ValueType  # 0
+"""Not stated: the preset's value."""
+TURN_PLAY_AFTER_DRAW_FORBIDDEN: TurnPlayAfterDraw.ValueType  # 1
+"""No: drawing ends the turn. Evidence: all sources."""
+TURN_PLAY_AFTER_DRAW_OTHER_TILES: TurnPlayAfterDraw.ValueType  # 2
+"""Yes, but not the tile just drawn (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
+TURN_PLAY_AFTER_DRAW_ALLOWED: TurnPlayAfterDraw.ValueType  # 3
+"""Yes. Evidence: Carousel, Shanghai."""
+Global___TurnPlayAfterDraw: _TypeAlias = TurnPlayAfterDraw  # noqa: Y015
+
+class _TurnTimeoutClean:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TurnTimeoutCleanEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnTimeoutClean.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TURN_TIMEOUT_CLEAN_UNSPECIFIED: _TurnTimeoutClean.ValueType  # 0
+    """Not stated: the preset's value."""
+    TURN_TIMEOUT_CLEAN_DRAW_ONE: _TurnTimeoutClean.ValueType  # 1
+    """The player draws one tile. Evidence: none; a decision."""
+    TURN_TIMEOUT_CLEAN_DRAW_PENALTY: _TurnTimeoutClean.ValueType  # 2
+    """The player draws penalty_tiles. Evidence: none; a reading where sources are silent."""
+    TURN_TIMEOUT_CLEAN_PASS: _TurnTimeoutClean.ValueType  # 3
+    """Nothing is drawn. Evidence: none; a reading where sources are silent."""
+
+class TurnTimeoutClean(_TurnTimeoutClean, metaclass=_TurnTimeoutCleanEnumTypeWrapper):
+    """What happens to a turn whose time runs out with the table untouched, as SaveDraft told (option turn_timeout_clean)."""
+
+TURN_TIMEOUT_CLEAN_UNSPECIFIED: TurnTimeoutClean.ValueType  # 0
+"""Not stated: the preset's value."""
+TURN_TIMEOUT_CLEAN_DRAW_ONE: TurnTimeoutClean.ValueType  # 1
+"""The player draws one tile. Evidence: none; a decision."""
+TURN_TIMEOUT_CLEAN_DRAW_PENALTY: TurnTimeoutClean.ValueType  # 2
+"""The player draws penalty_tiles. Evidence: none; a reading where sources are silent."""
+TURN_TIMEOUT_CLEAN_PASS: TurnTimeoutClean.ValueType  # 3
+"""Nothing is drawn. Evidence: none; a reading where sources are silent."""
+Global___TurnTimeoutClean: _TypeAlias = TurnTimeoutClean  # noqa: Y015
+
+class _Manipulation:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ManipulationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Manipulation.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MANIPULATION_UNSPECIFIED: _Manipulation.ValueType  # 0
+    """Not stated: the preset's value."""
+    MANIPULATION_FREE: _Manipulation.ValueType  # 1
+    """Without limit. Evidence: all sources."""
+    MANIPULATION_PRIMITIVES_ONLY: _Manipulation.ValueType  # 2
+    """No meld may be dissolved: each keeps two tiles in a meld of its kind of its own (TABLE_MELD_DISSOLVED). Evidence:
+    none; a reading.
+    """
+    MANIPULATION_NONE: _Manipulation.ValueType  # 3
+    """Melds may only grow (TABLE_MELD_CHANGED). Evidence: American Rummikub."""
+
+class Manipulation(_Manipulation, metaclass=_ManipulationEnumTypeWrapper):
+    """How the melds of the table may be changed (option manipulation, R40 to R44)."""
+
+MANIPULATION_UNSPECIFIED: Manipulation.ValueType  # 0
+"""Not stated: the preset's value."""
+MANIPULATION_FREE: Manipulation.ValueType  # 1
+"""Without limit. Evidence: all sources."""
+MANIPULATION_PRIMITIVES_ONLY: Manipulation.ValueType  # 2
+"""No meld may be dissolved: each keeps two tiles in a meld of its kind of its own (TABLE_MELD_DISSOLVED). Evidence:
+none; a reading.
+"""
+MANIPULATION_NONE: Manipulation.ValueType  # 3
+"""Melds may only grow (TABLE_MELD_CHANGED). Evidence: American Rummikub."""
+Global___Manipulation: _TypeAlias = Manipulation  # noqa: Y015
+
+class _PoolEmptyLastChanceStart:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PoolEmptyLastChanceStartEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmptyLastChanceStart.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    POOL_EMPTY_LAST_CHANCE_START_UNSPECIFIED: _PoolEmptyLastChanceStart.ValueType  # 0
+    """Not stated: the preset's value."""
+    POOL_EMPTY_LAST_CHANCE_START_DRAWER_FIRST: _PoolEmptyLastChanceStart.ValueType  # 1
+    """Who drew the last tile. Evidence: the German manual."""
+    POOL_EMPTY_LAST_CHANCE_START_NEXT_PLAYER_FIRST: _PoolEmptyLastChanceStart.ValueType  # 2
+    """The next player; who drew the last tile comes last. Evidence: none; a reading."""
+
+class PoolEmptyLastChanceStart(_PoolEmptyLastChanceStart, metaclass=_PoolEmptyLastChanceStartEnumTypeWrapper):
+    """Who has the first of the last turns (option pool_empty_last_chance_start)."""
+
+POOL_EMPTY_LAST_CHANCE_START_UNSPECIFIED: PoolEmptyLastChanceStart.ValueType  # 0
+"""Not stated: the preset's value."""
+POOL_EMPTY_LAST_CHANCE_START_DRAWER_FIRST: PoolEmptyLastChanceStart.ValueType  # 1
+"""Who drew the last tile. Evidence: the German manual."""
+POOL_EMPTY_LAST_CHANCE_START_NEXT_PLAYER_FIRST: PoolEmptyLastChanceStart.ValueType  # 2
+"""The next player; who drew the last tile comes last. Evidence: none; a reading."""
+Global___PoolEmptyLastChanceStart: _TypeAlias = PoolEmptyLastChanceStart  # noqa: Y015
+
+class _ScoreBlockedTie:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ScoreBlockedTieEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreBlockedTie.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SCORE_BLOCKED_TIE_UNSPECIFIED: _ScoreBlockedTie.ValueType  # 0
+    """Not stated: the preset's value."""
+    SCORE_BLOCKED_TIE_OTHER_METRIC_THEN_SHARE: _ScoreBlockedTie.ValueType  # 1
+    """Tiles settle a tie in value and the other way round; who still ties shares the points. Evidence: none; a decision."""
+    SCORE_BLOCKED_TIE_SHARE: _ScoreBlockedTie.ValueType  # 2
+    """Those who tie share the points. Evidence: none; a reading."""
+    SCORE_BLOCKED_TIE_TURN_ORDER: _ScoreBlockedTie.ValueType  # 3
+    """Who comes first in turn order from the starter. Evidence: none; a reading."""
+
+class ScoreBlockedTie(_ScoreBlockedTie, metaclass=_ScoreBlockedTieEnumTypeWrapper):
+    """Who wins a blocked round that is tied (option score_blocked_tie)."""
+
+SCORE_BLOCKED_TIE_UNSPECIFIED: ScoreBlockedTie.ValueType  # 0
+"""Not stated: the preset's value."""
+SCORE_BLOCKED_TIE_OTHER_METRIC_THEN_SHARE: ScoreBlockedTie.ValueType  # 1
+"""Tiles settle a tie in value and the other way round; who still ties shares the points. Evidence: none; a decision."""
+SCORE_BLOCKED_TIE_SHARE: ScoreBlockedTie.ValueType  # 2
+"""Those who tie share the points. Evidence: none; a reading."""
+SCORE_BLOCKED_TIE_TURN_ORDER: ScoreBlockedTie.ValueType  # 3
+"""Who comes first in turn order from the starter. Evidence: none; a reading."""
+Global___ScoreBlockedTie: _TypeAlias = ScoreBlockedTie  # noqa: Y015
+
+class _WinCall:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _WinCallEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WinCall.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    WIN_CALL_UNSPECIFIED: _WinCall.ValueType  # 0
+    """Not stated: the preset's value."""
+    WIN_CALL_AUTOMATIC: _WinCall.ValueType  # 1
+    """No. Evidence: no source names a penalty."""
+    WIN_CALL_REQUIRED: _WinCall.ValueType  # 2
+    """The last tiles are played with calls_rummikub (RUMMIKUB_NOT_CALLED). Evidence: three sources want the call."""
+
+class WinCall(_WinCall, metaclass=_WinCallEnumTypeWrapper):
+    """Whether the winner must call out (option win_call, R58)."""
+
+WIN_CALL_UNSPECIFIED: WinCall.ValueType  # 0
+"""Not stated: the preset's value."""
+WIN_CALL_AUTOMATIC: WinCall.ValueType  # 1
+"""No. Evidence: no source names a penalty."""
+WIN_CALL_REQUIRED: WinCall.ValueType  # 2
+"""The last tiles are played with calls_rummikub (RUMMIKUB_NOT_CALLED). Evidence: three sources want the call."""
+Global___WinCall: _TypeAlias = WinCall  # noqa: Y015
+
+class _ScoreWinner:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ScoreWinnerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreWinner.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SCORE_WINNER_UNSPECIFIED: _ScoreWinner.ValueType  # 0
+    """Not stated: the preset's value."""
+    SCORE_WINNER_SUM_OF_LOSERS: _ScoreWinner.ValueType  # 1
+    """What the losers lose. Evidence: all sources."""
+    SCORE_WINNER_SUM_OF_LOSERS_LOSERS_ZERO: _ScoreWinner.ValueType  # 2
+    """The same, but the losers lose nothing. Evidence: house rules."""
+    SCORE_WINNER_ONE_WIN: _ScoreWinner.ValueType  # 3
+    """One point; the losers lose nothing. Evidence: games without scores."""
+
+class ScoreWinner(_ScoreWinner, metaclass=_ScoreWinnerEnumTypeWrapper):
+    """What the winner of a round wins (option score_winner, R60)."""
+
+SCORE_WINNER_UNSPECIFIED: ScoreWinner.ValueType  # 0
+"""Not stated: the preset's value."""
+SCORE_WINNER_SUM_OF_LOSERS: ScoreWinner.ValueType  # 1
+"""What the losers lose. Evidence: all sources."""
+SCORE_WINNER_SUM_OF_LOSERS_LOSERS_ZERO: ScoreWinner.ValueType  # 2
+"""The same, but the losers lose nothing. Evidence: house rules."""
+SCORE_WINNER_ONE_WIN: ScoreWinner.ValueType  # 3
+"""One point; the losers lose nothing. Evidence: games without scores."""
+Global___ScoreWinner: _TypeAlias = ScoreWinner  # noqa: Y015
+
+class _MatchWinner:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MatchWinnerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MatchWinner.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MATCH_WINNER_UNSPECIFIED: _MatchWinner.ValueType  # 0
+    """Not stated: the preset's value."""
+    MATCH_WINNER_HIGHEST_TOTAL: _MatchWinner.ValueType  # 1
+    """The highest total. Evidence: the English article, a manual."""
+    MATCH_WINNER_MOST_ROUND_WINS_THEN_TOTAL: _MatchWinner.ValueType  # 2
+    """Most rounds won, then the highest total. Evidence: a publisher."""
+    MATCH_WINNER_LOWEST_TOTAL: _MatchWinner.ValueType  # 3
+    """The lowest total: points are penalties, with the signs turned round. Evidence: senior games."""
+
+class MatchWinner(_MatchWinner, metaclass=_MatchWinnerEnumTypeWrapper):
+    """Who wins a game of several rounds (option match_winner)."""
+
+MATCH_WINNER_UNSPECIFIED: MatchWinner.ValueType  # 0
+"""Not stated: the preset's value."""
+MATCH_WINNER_HIGHEST_TOTAL: MatchWinner.ValueType  # 1
+"""The highest total. Evidence: the English article, a manual."""
+MATCH_WINNER_MOST_ROUND_WINS_THEN_TOTAL: MatchWinner.ValueType  # 2
+"""Most rounds won, then the highest total. Evidence: a publisher."""
+MATCH_WINNER_LOWEST_TOTAL: MatchWinner.ValueType  # 3
+"""The lowest total: points are penalties, with the signs turned round. Evidence: senior games."""
+Global___MatchWinner: _TypeAlias = MatchWinner  # noqa: Y015
+
+class _Contract:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ContractEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Contract.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CONTRACT_UNSPECIFIED: _Contract.ValueType  # 0
+    """Not stated: the preset's value."""
+    CONTRACT_NONE: _Contract.ValueType  # 1
+    """Any meld. Evidence: all sources."""
+    CONTRACT_VALUES_BELOW_10: _Contract.ValueType  # 2
+    """Only values below 10, a joker counting as what it stands for (CONTRACT_VIOLATED)."""
+    CONTRACT_SINGLE_COLOR: _Contract.ValueType  # 3
+    """Tiles of one color, hence a run (CONTRACT_VIOLATED)."""
+    CONTRACT_SUM_AT_MOST_41: _Contract.ValueType  # 4
+    """At most 41 points a meld, a joker counting as what it stands for (CONTRACT_VIOLATED)."""
+
+class Contract(_Contract, metaclass=_ContractEnumTypeWrapper):
+    """What every meld with a tile played must be (option contract; the Montrose contracts of the French article)."""
+
+CONTRACT_UNSPECIFIED: Contract.ValueType  # 0
+"""Not stated: the preset's value."""
+CONTRACT_NONE: Contract.ValueType  # 1
+"""Any meld. Evidence: all sources."""
+CONTRACT_VALUES_BELOW_10: Contract.ValueType  # 2
+"""Only values below 10, a joker counting as what it stands for (CONTRACT_VIOLATED)."""
+CONTRACT_SINGLE_COLOR: Contract.ValueType  # 3
+"""Tiles of one color, hence a run (CONTRACT_VIOLATED)."""
+CONTRACT_SUM_AT_MOST_41: Contract.ValueType  # 4
+"""At most 41 points a meld, a joker counting as what it stands for (CONTRACT_VIOLATED)."""
+Global___Contract: _TypeAlias = Contract  # noqa: Y015
+
 @_typing.final
 class Ruleset(_message.Message):
     """The rules of a game. A field left unset has the preset's value; values in answers are all set.
 
-    A value that this server does not implement yet is refused with UNIMPLEMENTED and VARIANT_NOT_SUPPORTED, naming the
-    field; a number out of its range with INVALID_ARGUMENT and OPTION_VALUE_INVALID; options that contradict each other
-    with INVALID_ARGUMENT and OPTIONS_CONFLICT. Nothing is ignored.
+    A number out of its range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID; options that contradict each other,
+    or of which one has no effect beside the other, with INVALID_ARGUMENT and OPTIONS_CONFLICT, naming both fields. A value
+    that needs the exact solver does not keep a turn from being judged, but no game can be created with it yet
+    (UNIMPLEMENTED, VARIANT_NOT_SUPPORTED, naming the field). Nothing is ignored.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -803,14 +1464,46 @@ class Ruleset(_message.Message):
     MATCH_END_FIELD_NUMBER: _builtins.int
     MATCH_ROUNDS_FIELD_NUMBER: _builtins.int
     MATCH_TARGET_SCORE_FIELD_NUMBER: _builtins.int
+    GEOMETRY_COLORS_FIELD_NUMBER: _builtins.int
+    GEOMETRY_COPIES_FIELD_NUMBER: _builtins.int
+    GEOMETRY_JOKERS_PER_PLAYER_FIELD_NUMBER: _builtins.int
+    DEAL_HAND_SIZE_FIELD_NUMBER: _builtins.int
+    DEAL_ORDER_FIELD_NUMBER: _builtins.int
+    DEAL_THREE_PAIRS_RESHUFFLE_FIELD_NUMBER: _builtins.int
+    DEAL_FIXED_JOKERS_FIELD_NUMBER: _builtins.int
+    START_DRAW_TILE_FIELD_NUMBER: _builtins.int
+    START_DRAW_TIE_FIELD_NUMBER: _builtins.int
+    START_DRAW_DETERMINES_FIELD_NUMBER: _builtins.int
+    START_PLAYER_FIELD_NUMBER: _builtins.int
+    START_PLAYER_NEXT_ROUNDS_FIELD_NUMBER: _builtins.int
+    TEAMS_FIELD_NUMBER: _builtins.int
+    SET_ORDER_FIELD_NUMBER: _builtins.int
+    JOKERS_MAY_LEAD_FIELD_NUMBER: _builtins.int
+    JOKERS_BEYOND_PHYSICAL_FIELD_NUMBER: _builtins.int
+    INITIAL_MELD_REQUIRED_KIND_FIELD_NUMBER: _builtins.int
+    INITIAL_MELD_VOLUNTARY_DELAY_FIELD_NUMBER: _builtins.int
+    TURN_PLAY_AFTER_DRAW_FIELD_NUMBER: _builtins.int
+    TURN_TIMEOUT_CLEAN_FIELD_NUMBER: _builtins.int
+    PENALTY_TILES_FIELD_NUMBER: _builtins.int
+    MANIPULATION_FIELD_NUMBER: _builtins.int
+    JOKER_RETRIEVAL_END_OF_RUN_FREE_FIELD_NUMBER: _builtins.int
+    POOL_EMPTY_LAST_CHANCE_START_FIELD_NUMBER: _builtins.int
+    SCORE_BLOCKED_TIE_FIELD_NUMBER: _builtins.int
+    WIN_CALL_FIELD_NUMBER: _builtins.int
+    SCORE_WINNER_FIELD_NUMBER: _builtins.int
+    MATCH_WINNER_FIELD_NUMBER: _builtins.int
+    CONTRACT_FIELD_NUMBER: _builtins.int
+    CONTRACT_POINTS_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
     """Where unset fields take their value from."""
     geometry_jokers: _builtins.int
-    """Jokers in the tile set (geometry_jokers, R1): 0, 2 or 4. Default 2."""
+    """Jokers in the tile set (geometry_jokers, R1): 0, 2 or 4. Default 2. Evidence: 2 in all sources; 4 in the English article
+    and with five or six players; 0 in Machiavelli.
+    """
     players_min: _builtins.int
-    """Fewest players (players_min, R3): 2 to 4. Default 2."""
+    """Fewest players (players_min, R3): 2 to 6. Default 2. Evidence: four sources."""
     players_max: _builtins.int
-    """Most players (players_max, R3): 2 to 4, not below players_min. Default 4."""
+    """Most players (players_max, R3): 2 to 6, not below players_min. Default 4. Evidence: four sources; 5 and 6 with 160 tiles."""
     start_draw_joker: Global___StartDrawJoker.ValueType
     """A joker drawn for the start (R8). Default REDRAW."""
     turn_direction: Global___TurnDirection.ValueType
@@ -824,7 +1517,9 @@ class Ruleset(_message.Message):
     jokers_declaration: Global___JokersDeclaration.ValueType
     """Declaring jokers. Default POSITIONAL."""
     initial_meld_threshold: _builtins.int
-    """Points that the initial meld needs (R29): 0 to 200. Default 30."""
+    """Points that the initial meld needs (R29): 0 to 200; 0 is any complete meld. Default 30. Evidence: 30 in all sources; 50 in
+    the book of 1978.
+    """
     initial_meld_comparison: Global___InitialMeldComparison.ValueType
     """Its comparison. Default AT_LEAST."""
     initial_meld_sets: Global___InitialMeldSets.ValueType
@@ -838,7 +1533,9 @@ class Ruleset(_message.Message):
     turn_draw: Global___TurnDraw.ValueType
     """What drawing is (R21). Default ONE."""
     turn_time_limit_seconds: _builtins.int
-    """Seconds a turn may take (R54): 0 (no limit) to 86400. Default 120."""
+    """Seconds a turn may take (R54): 0 (no limit) to 86400. Default 120. Evidence: 120 in three sources; 60 in the
+    international manuals; 40 in a championship.
+    """
     turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType
     """Time-out (R55). Default REVERT_AND_DRAW_PENALTY."""
     turn_invalid_submission: Global___TurnInvalidSubmission.ValueType
@@ -850,7 +1547,7 @@ class Ruleset(_message.Message):
     joker_retrieval_reuse: Global___JokerRetrievalReuse.ValueType
     """What they are used for (R50). Default ANY_SET."""
     joker_retrieval_same_set: Global___JokerRetrievalSameSet.ValueType
-    """Whether they may go back. Default ALLOWED."""
+    """Whether they may go back. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, else FORBIDDEN."""
     joker_retrieval_group_of_three: Global___JokerRetrievalGroupOfThree.ValueType
     """Groups of three (R47). Default EITHER_COLOR."""
     pool_empty_mode: Global___PoolEmptyMode.ValueType
@@ -864,7 +1561,9 @@ class Ruleset(_message.Message):
     score_blocked_points: Global___ScoreBlockedPoints.ValueType
     """The points of a blocked round (R63). Default DIFFERENCE."""
     score_joker_penalty: _builtins.int
-    """What a joker left on a rack costs (R61): 0 to 100. Default 30."""
+    """What a joker left on a rack costs (R61): 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
+    tournament.
+    """
     score_never_melded: Global___ScoreNeverMelded.ValueType
     """Losers who never melded. Default NONE."""
     match_end: Global___MatchEnd.ValueType
@@ -873,6 +1572,86 @@ class Ruleset(_message.Message):
     """Rounds of MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Only with that value (OPTIONS_CONFLICT)."""
     match_target_score: _builtins.int
     """Total of MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Only with that value (OPTIONS_CONFLICT)."""
+    geometry_colors: _builtins.int
+    """Colors: 4 or 6. Default 4. A group has no more tiles than there are colors (R13). Evidence: 4 in all sources; 6 in
+    an old German set.
+    """
+    geometry_copies: _builtins.int
+    """Copies of each face (R1): 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six players."""
+    geometry_jokers_per_player: _builtins.int
+    """Jokers for each player dealt in, in place of geometry_jokers: 0 or 1. Default 0. 1 only with geometry_jokers 0
+    (OPTIONS_CONFLICT). Evidence: older articles.
+    """
+    deal_hand_size: _builtins.int
+    """Tiles dealt to each player (R5): 5 to 21. Default 14. One tile at least must be left for the pool
+    (INSUFFICIENT_TILES). Evidence: 14 in four sources; 13 in Vatikan, 15 in Machiavelli, 16 in older articles.
+    """
+    deal_order: Global___DealOrder.ValueType
+    """When the start is drawn for. Default START_DRAW_FIRST."""
+    deal_three_pairs_reshuffle: Global___DealThreePairsReshuffle.ValueType
+    """Three pairs. Default OFF."""
+    deal_fixed_jokers: _builtins.int
+    """Jokers that each player is given before the rest is dealt: 0 or 1. Default 0. There must be enough
+    (OPTIONS_CONFLICT). Evidence: a tournament for two.
+    """
+    start_draw_tile: Global___StartDrawTile.ValueType
+    """Tiles drawn for the start (R9). Default RETURN."""
+    start_draw_tie: Global___StartDrawTie.ValueType
+    """Ties in the start draw. Default REDRAW_TIED."""
+    start_draw_determines: Global___StartDrawDetermines.ValueType
+    """What the start draw decides. Default STARTER_ONLY."""
+    start_player: Global___StartPlayer.ValueType
+    """Who starts (R7). Default HIGHEST_DRAW."""
+    start_player_next_rounds: Global___StartPlayerNextRounds.ValueType
+    """Who starts later rounds. Default HIGHEST_DRAW."""
+    teams: Global___Teams.ValueType
+    """Teams. Default NONE."""
+    set_order: Global___SetOrder.ValueType
+    """The order of tiles. Default STRICT."""
+    jokers_may_lead: _builtins.bool
+    """Whether a meld, in the order in which it is sent, may begin with a joker (JOKER_LEADS_SET). Default true. Evidence:
+    false is a reading of the French article.
+    """
+    jokers_beyond_physical: _builtins.bool
+    """Whether a joker may stand for a face whose copies are all on the table already (JOKER_FACE_EXHAUSTED). Default
+    true. Evidence: a tournament allows it.
+    """
+    initial_meld_required_kind: Global___InitialMeldRequiredKind.ValueType
+    """What the initial meld must have. Default ANY."""
+    initial_meld_voluntary_delay: _builtins.bool
+    """Whether a player who could make the initial meld may draw instead (R36). Default true. Games cannot be created with
+    false yet: it needs the exact solver.
+    """
+    turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType
+    """Playing after drawing (R22, R25). Default FORBIDDEN."""
+    turn_timeout_clean: Global___TurnTimeoutClean.ValueType
+    """Time-out with the table untouched. Default DRAW_ONE."""
+    penalty_tiles: _builtins.int
+    """Tiles of a penalty (R55): 1 to 14, or what the pool has. Default 3. Evidence: 3 in three sources; 7 in a house
+    rule.
+    """
+    manipulation: Global___Manipulation.ValueType
+    """Changing melds (R40 to R44). Default FREE."""
+    joker_retrieval_end_of_run_free: _builtins.bool
+    """Whether a joker at an end of a run of four or more leaves without being replaced. Default false. true only with
+    REPLACE or LOCKED. Evidence: a reading of the French article.
+    """
+    pool_empty_last_chance_start: Global___PoolEmptyLastChanceStart.ValueType
+    """Who has the first last turn. Default DRAWER_FIRST. Another value only with ONE_LAST_CHANCE."""
+    score_blocked_tie: Global___ScoreBlockedTie.ValueType
+    """Ties of a blocked round. Default OTHER_METRIC_THEN_SHARE."""
+    win_call: Global___WinCall.ValueType
+    """Calling out (R58). Default AUTOMATIC."""
+    score_winner: Global___ScoreWinner.ValueType
+    """What the winner wins (R60). Default SUM_OF_LOSERS."""
+    match_winner: Global___MatchWinner.ValueType
+    """Who wins the game. Default HIGHEST_TOTAL."""
+    contract: Global___Contract.ValueType
+    """What played melds must be. Default NONE."""
+    contract_points: _builtins.int
+    """Points that the winner of a round under a contract wins besides, who has melded: 0 to 1000. Default 0. Only with a
+    contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
+    """
     def __init__(
         self,
         *,
@@ -911,23 +1690,77 @@ class Ruleset(_message.Message):
         match_end: Global___MatchEnd.ValueType | None = ...,
         match_rounds: _builtins.int | None = ...,
         match_target_score: _builtins.int | None = ...,
+        geometry_colors: _builtins.int | None = ...,
+        geometry_copies: _builtins.int | None = ...,
+        geometry_jokers_per_player: _builtins.int | None = ...,
+        deal_hand_size: _builtins.int | None = ...,
+        deal_order: Global___DealOrder.ValueType | None = ...,
+        deal_three_pairs_reshuffle: Global___DealThreePairsReshuffle.ValueType | None = ...,
+        deal_fixed_jokers: _builtins.int | None = ...,
+        start_draw_tile: Global___StartDrawTile.ValueType | None = ...,
+        start_draw_tie: Global___StartDrawTie.ValueType | None = ...,
+        start_draw_determines: Global___StartDrawDetermines.ValueType | None = ...,
+        start_player: Global___StartPlayer.ValueType | None = ...,
+        start_player_next_rounds: Global___StartPlayerNextRounds.ValueType | None = ...,
+        teams: Global___Teams.ValueType | None = ...,
+        set_order: Global___SetOrder.ValueType | None = ...,
+        jokers_may_lead: _builtins.bool | None = ...,
+        jokers_beyond_physical: _builtins.bool | None = ...,
+        initial_meld_required_kind: Global___InitialMeldRequiredKind.ValueType | None = ...,
+        initial_meld_voluntary_delay: _builtins.bool | None = ...,
+        turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType | None = ...,
+        turn_timeout_clean: Global___TurnTimeoutClean.ValueType | None = ...,
+        penalty_tiles: _builtins.int | None = ...,
+        manipulation: Global___Manipulation.ValueType | None = ...,
+        joker_retrieval_end_of_run_free: _builtins.bool | None = ...,
+        pool_empty_last_chance_start: Global___PoolEmptyLastChanceStart.ValueType | None = ...,
+        score_blocked_tie: Global___ScoreBlockedTie.ValueType | None = ...,
+        win_call: Global___WinCall.ValueType | None = ...,
+        score_winner: Global___ScoreWinner.ValueType | None = ...,
+        match_winner: Global___MatchWinner.ValueType | None = ...,
+        contract: Global___Contract.ValueType | None = ...,
+        contract_points: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_geometry_jokers", b"_geometry_jokers", "_initial_meld_comparison", b"_initial_meld_comparison", "_initial_meld_joker", b"_initial_meld_joker", "_initial_meld_same_turn_table_play", b"_initial_meld_same_turn_table_play", "_initial_meld_sets", b"_initial_meld_sets", "_initial_meld_threshold", b"_initial_meld_threshold", "_joker_retrieval_group_of_three", b"_joker_retrieval_group_of_three", "_joker_retrieval_mode", b"_joker_retrieval_mode", "_joker_retrieval_reuse", b"_joker_retrieval_reuse", "_joker_retrieval_same_set", b"_joker_retrieval_same_set", "_joker_retrieval_source", b"_joker_retrieval_source", "_jokers_adjacent", b"_jokers_adjacent", "_jokers_declaration", b"_jokers_declaration", "_jokers_max_per_set", b"_jokers_max_per_set", "_match_end", b"_match_end", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_players_max", b"_players_max", "_players_min", b"_players_min", "_pool_empty_mode", b"_pool_empty_mode", "_pool_empty_pass", b"_pool_empty_pass", "_pool_empty_stuck_test", b"_pool_empty_stuck_test", "_run_wrap", b"_run_wrap", "_score_blocked_points", b"_score_blocked_points", "_score_blocked_winner", b"_score_blocked_winner", "_score_joker_penalty", b"_score_joker_penalty", "_score_never_melded", b"_score_never_melded", "_start_draw_joker", b"_start_draw_joker", "_turn_direction", b"_turn_direction", "_turn_draw", b"_turn_draw", "_turn_invalid_submission", b"_turn_invalid_submission", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "_turn_timeout_dirty", b"_turn_timeout_dirty", "_turn_voluntary_draw", b"_turn_voluntary_draw", "geometry_jokers", b"geometry_jokers", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_joker", b"initial_meld_joker", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_sets", b"initial_meld_sets", "initial_meld_threshold", b"initial_meld_threshold", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_set", b"joker_retrieval_same_set", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_declaration", b"jokers_declaration", "jokers_max_per_set", b"jokers_max_per_set", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "start_draw_joker", b"start_draw_joker", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_contract", b"_contract", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_deal_order", b"_deal_order", "_deal_three_pairs_reshuffle", b"_deal_three_pairs_reshuffle", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_comparison", b"_initial_meld_comparison", "_initial_meld_joker", b"_initial_meld_joker", "_initial_meld_required_kind", b"_initial_meld_required_kind", "_initial_meld_same_turn_table_play", b"_initial_meld_same_turn_table_play", "_initial_meld_sets", b"_initial_meld_sets", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_joker_retrieval_group_of_three", b"_joker_retrieval_group_of_three", "_joker_retrieval_mode", b"_joker_retrieval_mode", "_joker_retrieval_reuse", b"_joker_retrieval_reuse", "_joker_retrieval_same_set", b"_joker_retrieval_same_set", "_joker_retrieval_source", b"_joker_retrieval_source", "_jokers_adjacent", b"_jokers_adjacent", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_declaration", b"_jokers_declaration", "_jokers_max_per_set", b"_jokers_max_per_set", "_jokers_may_lead", b"_jokers_may_lead", "_manipulation", b"_manipulation", "_match_end", b"_match_end", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_match_winner", b"_match_winner", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_pool_empty_last_chance_start", b"_pool_empty_last_chance_start", "_pool_empty_mode", b"_pool_empty_mode", "_pool_empty_pass", b"_pool_empty_pass", "_pool_empty_stuck_test", b"_pool_empty_stuck_test", "_run_wrap", b"_run_wrap", "_score_blocked_points", b"_score_blocked_points", "_score_blocked_tie", b"_score_blocked_tie", "_score_blocked_winner", b"_score_blocked_winner", "_score_joker_penalty", b"_score_joker_penalty", "_score_never_melded", b"_score_never_melded", "_score_winner", b"_score_winner", "_set_order", b"_set_order", "_start_draw_determines", b"_start_draw_determines", "_start_draw_joker", b"_start_draw_joker", "_start_draw_tie", b"_start_draw_tie", "_start_draw_tile", b"_start_draw_tile", "_start_player", b"_start_player", "_start_player_next_rounds", b"_start_player_next_rounds", "_teams", b"_teams", "_turn_direction", b"_turn_direction", "_turn_draw", b"_turn_draw", "_turn_invalid_submission", b"_turn_invalid_submission", "_turn_play_after_draw", b"_turn_play_after_draw", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "_turn_timeout_clean", b"_turn_timeout_clean", "_turn_timeout_dirty", b"_turn_timeout_dirty", "_turn_voluntary_draw", b"_turn_voluntary_draw", "_win_call", b"_win_call", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_sets", b"initial_meld_sets", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_set", b"joker_retrieval_same_set", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_set", b"jokers_max_per_set", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "set_order", b"set_order", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_geometry_jokers", b"_geometry_jokers", "_initial_meld_comparison", b"_initial_meld_comparison", "_initial_meld_joker", b"_initial_meld_joker", "_initial_meld_same_turn_table_play", b"_initial_meld_same_turn_table_play", "_initial_meld_sets", b"_initial_meld_sets", "_initial_meld_threshold", b"_initial_meld_threshold", "_joker_retrieval_group_of_three", b"_joker_retrieval_group_of_three", "_joker_retrieval_mode", b"_joker_retrieval_mode", "_joker_retrieval_reuse", b"_joker_retrieval_reuse", "_joker_retrieval_same_set", b"_joker_retrieval_same_set", "_joker_retrieval_source", b"_joker_retrieval_source", "_jokers_adjacent", b"_jokers_adjacent", "_jokers_declaration", b"_jokers_declaration", "_jokers_max_per_set", b"_jokers_max_per_set", "_match_end", b"_match_end", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_players_max", b"_players_max", "_players_min", b"_players_min", "_pool_empty_mode", b"_pool_empty_mode", "_pool_empty_pass", b"_pool_empty_pass", "_pool_empty_stuck_test", b"_pool_empty_stuck_test", "_run_wrap", b"_run_wrap", "_score_blocked_points", b"_score_blocked_points", "_score_blocked_winner", b"_score_blocked_winner", "_score_joker_penalty", b"_score_joker_penalty", "_score_never_melded", b"_score_never_melded", "_start_draw_joker", b"_start_draw_joker", "_turn_direction", b"_turn_direction", "_turn_draw", b"_turn_draw", "_turn_invalid_submission", b"_turn_invalid_submission", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "_turn_timeout_dirty", b"_turn_timeout_dirty", "_turn_voluntary_draw", b"_turn_voluntary_draw", "geometry_jokers", b"geometry_jokers", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_joker", b"initial_meld_joker", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_sets", b"initial_meld_sets", "initial_meld_threshold", b"initial_meld_threshold", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_set", b"joker_retrieval_same_set", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_declaration", b"jokers_declaration", "jokers_max_per_set", b"jokers_max_per_set", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "start_draw_joker", b"start_draw_joker", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract", b"_contract", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_deal_order", b"_deal_order", "_deal_three_pairs_reshuffle", b"_deal_three_pairs_reshuffle", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_comparison", b"_initial_meld_comparison", "_initial_meld_joker", b"_initial_meld_joker", "_initial_meld_required_kind", b"_initial_meld_required_kind", "_initial_meld_same_turn_table_play", b"_initial_meld_same_turn_table_play", "_initial_meld_sets", b"_initial_meld_sets", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_joker_retrieval_group_of_three", b"_joker_retrieval_group_of_three", "_joker_retrieval_mode", b"_joker_retrieval_mode", "_joker_retrieval_reuse", b"_joker_retrieval_reuse", "_joker_retrieval_same_set", b"_joker_retrieval_same_set", "_joker_retrieval_source", b"_joker_retrieval_source", "_jokers_adjacent", b"_jokers_adjacent", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_declaration", b"_jokers_declaration", "_jokers_max_per_set", b"_jokers_max_per_set", "_jokers_may_lead", b"_jokers_may_lead", "_manipulation", b"_manipulation", "_match_end", b"_match_end", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_match_winner", b"_match_winner", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_pool_empty_last_chance_start", b"_pool_empty_last_chance_start", "_pool_empty_mode", b"_pool_empty_mode", "_pool_empty_pass", b"_pool_empty_pass", "_pool_empty_stuck_test", b"_pool_empty_stuck_test", "_run_wrap", b"_run_wrap", "_score_blocked_points", b"_score_blocked_points", "_score_blocked_tie", b"_score_blocked_tie", "_score_blocked_winner", b"_score_blocked_winner", "_score_joker_penalty", b"_score_joker_penalty", "_score_never_melded", b"_score_never_melded", "_score_winner", b"_score_winner", "_set_order", b"_set_order", "_start_draw_determines", b"_start_draw_determines", "_start_draw_joker", b"_start_draw_joker", "_start_draw_tie", b"_start_draw_tie", "_start_draw_tile", b"_start_draw_tile", "_start_player", b"_start_player", "_start_player_next_rounds", b"_start_player_next_rounds", "_teams", b"_teams", "_turn_direction", b"_turn_direction", "_turn_draw", b"_turn_draw", "_turn_invalid_submission", b"_turn_invalid_submission", "_turn_play_after_draw", b"_turn_play_after_draw", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "_turn_timeout_clean", b"_turn_timeout_clean", "_turn_timeout_dirty", b"_turn_timeout_dirty", "_turn_voluntary_draw", b"_turn_voluntary_draw", "_win_call", b"_win_call", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_sets", b"initial_meld_sets", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_set", b"joker_retrieval_same_set", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_set", b"jokers_max_per_set", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "set_order", b"set_order", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__contract: _TypeAlias = _typing.Literal["contract"]  # noqa: Y015
+    _WhichOneofArgType__contract: _TypeAlias = _typing.Literal["_contract", b"_contract"]  # noqa: Y015
+    _WhichOneofReturnType__contract_points: _TypeAlias = _typing.Literal["contract_points"]  # noqa: Y015
+    _WhichOneofArgType__contract_points: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points"]  # noqa: Y015
+    _WhichOneofReturnType__deal_fixed_jokers: _TypeAlias = _typing.Literal["deal_fixed_jokers"]  # noqa: Y015
+    _WhichOneofArgType__deal_fixed_jokers: _TypeAlias = _typing.Literal["_deal_fixed_jokers", b"_deal_fixed_jokers"]  # noqa: Y015
+    _WhichOneofReturnType__deal_hand_size: _TypeAlias = _typing.Literal["deal_hand_size"]  # noqa: Y015
+    _WhichOneofArgType__deal_hand_size: _TypeAlias = _typing.Literal["_deal_hand_size", b"_deal_hand_size"]  # noqa: Y015
+    _WhichOneofReturnType__deal_order: _TypeAlias = _typing.Literal["deal_order"]  # noqa: Y015
+    _WhichOneofArgType__deal_order: _TypeAlias = _typing.Literal["_deal_order", b"_deal_order"]  # noqa: Y015
+    _WhichOneofReturnType__deal_three_pairs_reshuffle: _TypeAlias = _typing.Literal["deal_three_pairs_reshuffle"]  # noqa: Y015
+    _WhichOneofArgType__deal_three_pairs_reshuffle: _TypeAlias = _typing.Literal["_deal_three_pairs_reshuffle", b"_deal_three_pairs_reshuffle"]  # noqa: Y015
+    _WhichOneofReturnType__geometry_colors: _TypeAlias = _typing.Literal["geometry_colors"]  # noqa: Y015
+    _WhichOneofArgType__geometry_colors: _TypeAlias = _typing.Literal["_geometry_colors", b"_geometry_colors"]  # noqa: Y015
+    _WhichOneofReturnType__geometry_copies: _TypeAlias = _typing.Literal["geometry_copies"]  # noqa: Y015
+    _WhichOneofArgType__geometry_copies: _TypeAlias = _typing.Literal["_geometry_copies", b"_geometry_copies"]  # noqa: Y015
     _WhichOneofReturnType__geometry_jokers: _TypeAlias = _typing.Literal["geometry_jokers"]  # noqa: Y015
     _WhichOneofArgType__geometry_jokers: _TypeAlias = _typing.Literal["_geometry_jokers", b"_geometry_jokers"]  # noqa: Y015
+    _WhichOneofReturnType__geometry_jokers_per_player: _TypeAlias = _typing.Literal["geometry_jokers_per_player"]  # noqa: Y015
+    _WhichOneofArgType__geometry_jokers_per_player: _TypeAlias = _typing.Literal["_geometry_jokers_per_player", b"_geometry_jokers_per_player"]  # noqa: Y015
     _WhichOneofReturnType__initial_meld_comparison: _TypeAlias = _typing.Literal["initial_meld_comparison"]  # noqa: Y015
     _WhichOneofArgType__initial_meld_comparison: _TypeAlias = _typing.Literal["_initial_meld_comparison", b"_initial_meld_comparison"]  # noqa: Y015
     _WhichOneofReturnType__initial_meld_joker: _TypeAlias = _typing.Literal["initial_meld_joker"]  # noqa: Y015
     _WhichOneofArgType__initial_meld_joker: _TypeAlias = _typing.Literal["_initial_meld_joker", b"_initial_meld_joker"]  # noqa: Y015
+    _WhichOneofReturnType__initial_meld_required_kind: _TypeAlias = _typing.Literal["initial_meld_required_kind"]  # noqa: Y015
+    _WhichOneofArgType__initial_meld_required_kind: _TypeAlias = _typing.Literal["_initial_meld_required_kind", b"_initial_meld_required_kind"]  # noqa: Y015
     _WhichOneofReturnType__initial_meld_same_turn_table_play: _TypeAlias = _typing.Literal["initial_meld_same_turn_table_play"]  # noqa: Y015
     _WhichOneofArgType__initial_meld_same_turn_table_play: _TypeAlias = _typing.Literal["_initial_meld_same_turn_table_play", b"_initial_meld_same_turn_table_play"]  # noqa: Y015
     _WhichOneofReturnType__initial_meld_sets: _TypeAlias = _typing.Literal["initial_meld_sets"]  # noqa: Y015
     _WhichOneofArgType__initial_meld_sets: _TypeAlias = _typing.Literal["_initial_meld_sets", b"_initial_meld_sets"]  # noqa: Y015
     _WhichOneofReturnType__initial_meld_threshold: _TypeAlias = _typing.Literal["initial_meld_threshold"]  # noqa: Y015
     _WhichOneofArgType__initial_meld_threshold: _TypeAlias = _typing.Literal["_initial_meld_threshold", b"_initial_meld_threshold"]  # noqa: Y015
+    _WhichOneofReturnType__initial_meld_voluntary_delay: _TypeAlias = _typing.Literal["initial_meld_voluntary_delay"]  # noqa: Y015
+    _WhichOneofArgType__initial_meld_voluntary_delay: _TypeAlias = _typing.Literal["_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay"]  # noqa: Y015
+    _WhichOneofReturnType__joker_retrieval_end_of_run_free: _TypeAlias = _typing.Literal["joker_retrieval_end_of_run_free"]  # noqa: Y015
+    _WhichOneofArgType__joker_retrieval_end_of_run_free: _TypeAlias = _typing.Literal["_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free"]  # noqa: Y015
     _WhichOneofReturnType__joker_retrieval_group_of_three: _TypeAlias = _typing.Literal["joker_retrieval_group_of_three"]  # noqa: Y015
     _WhichOneofArgType__joker_retrieval_group_of_three: _TypeAlias = _typing.Literal["_joker_retrieval_group_of_three", b"_joker_retrieval_group_of_three"]  # noqa: Y015
     _WhichOneofReturnType__joker_retrieval_mode: _TypeAlias = _typing.Literal["joker_retrieval_mode"]  # noqa: Y015
@@ -940,20 +1773,32 @@ class Ruleset(_message.Message):
     _WhichOneofArgType__joker_retrieval_source: _TypeAlias = _typing.Literal["_joker_retrieval_source", b"_joker_retrieval_source"]  # noqa: Y015
     _WhichOneofReturnType__jokers_adjacent: _TypeAlias = _typing.Literal["jokers_adjacent"]  # noqa: Y015
     _WhichOneofArgType__jokers_adjacent: _TypeAlias = _typing.Literal["_jokers_adjacent", b"_jokers_adjacent"]  # noqa: Y015
+    _WhichOneofReturnType__jokers_beyond_physical: _TypeAlias = _typing.Literal["jokers_beyond_physical"]  # noqa: Y015
+    _WhichOneofArgType__jokers_beyond_physical: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical"]  # noqa: Y015
     _WhichOneofReturnType__jokers_declaration: _TypeAlias = _typing.Literal["jokers_declaration"]  # noqa: Y015
     _WhichOneofArgType__jokers_declaration: _TypeAlias = _typing.Literal["_jokers_declaration", b"_jokers_declaration"]  # noqa: Y015
     _WhichOneofReturnType__jokers_max_per_set: _TypeAlias = _typing.Literal["jokers_max_per_set"]  # noqa: Y015
     _WhichOneofArgType__jokers_max_per_set: _TypeAlias = _typing.Literal["_jokers_max_per_set", b"_jokers_max_per_set"]  # noqa: Y015
+    _WhichOneofReturnType__jokers_may_lead: _TypeAlias = _typing.Literal["jokers_may_lead"]  # noqa: Y015
+    _WhichOneofArgType__jokers_may_lead: _TypeAlias = _typing.Literal["_jokers_may_lead", b"_jokers_may_lead"]  # noqa: Y015
+    _WhichOneofReturnType__manipulation: _TypeAlias = _typing.Literal["manipulation"]  # noqa: Y015
+    _WhichOneofArgType__manipulation: _TypeAlias = _typing.Literal["_manipulation", b"_manipulation"]  # noqa: Y015
     _WhichOneofReturnType__match_end: _TypeAlias = _typing.Literal["match_end"]  # noqa: Y015
     _WhichOneofArgType__match_end: _TypeAlias = _typing.Literal["_match_end", b"_match_end"]  # noqa: Y015
     _WhichOneofReturnType__match_rounds: _TypeAlias = _typing.Literal["match_rounds"]  # noqa: Y015
     _WhichOneofArgType__match_rounds: _TypeAlias = _typing.Literal["_match_rounds", b"_match_rounds"]  # noqa: Y015
     _WhichOneofReturnType__match_target_score: _TypeAlias = _typing.Literal["match_target_score"]  # noqa: Y015
     _WhichOneofArgType__match_target_score: _TypeAlias = _typing.Literal["_match_target_score", b"_match_target_score"]  # noqa: Y015
+    _WhichOneofReturnType__match_winner: _TypeAlias = _typing.Literal["match_winner"]  # noqa: Y015
+    _WhichOneofArgType__match_winner: _TypeAlias = _typing.Literal["_match_winner", b"_match_winner"]  # noqa: Y015
+    _WhichOneofReturnType__penalty_tiles: _TypeAlias = _typing.Literal["penalty_tiles"]  # noqa: Y015
+    _WhichOneofArgType__penalty_tiles: _TypeAlias = _typing.Literal["_penalty_tiles", b"_penalty_tiles"]  # noqa: Y015
     _WhichOneofReturnType__players_max: _TypeAlias = _typing.Literal["players_max"]  # noqa: Y015
     _WhichOneofArgType__players_max: _TypeAlias = _typing.Literal["_players_max", b"_players_max"]  # noqa: Y015
     _WhichOneofReturnType__players_min: _TypeAlias = _typing.Literal["players_min"]  # noqa: Y015
     _WhichOneofArgType__players_min: _TypeAlias = _typing.Literal["_players_min", b"_players_min"]  # noqa: Y015
+    _WhichOneofReturnType__pool_empty_last_chance_start: _TypeAlias = _typing.Literal["pool_empty_last_chance_start"]  # noqa: Y015
+    _WhichOneofArgType__pool_empty_last_chance_start: _TypeAlias = _typing.Literal["_pool_empty_last_chance_start", b"_pool_empty_last_chance_start"]  # noqa: Y015
     _WhichOneofReturnType__pool_empty_mode: _TypeAlias = _typing.Literal["pool_empty_mode"]  # noqa: Y015
     _WhichOneofArgType__pool_empty_mode: _TypeAlias = _typing.Literal["_pool_empty_mode", b"_pool_empty_mode"]  # noqa: Y015
     _WhichOneofReturnType__pool_empty_pass: _TypeAlias = _typing.Literal["pool_empty_pass"]  # noqa: Y015
@@ -964,38 +1809,86 @@ class Ruleset(_message.Message):
     _WhichOneofArgType__run_wrap: _TypeAlias = _typing.Literal["_run_wrap", b"_run_wrap"]  # noqa: Y015
     _WhichOneofReturnType__score_blocked_points: _TypeAlias = _typing.Literal["score_blocked_points"]  # noqa: Y015
     _WhichOneofArgType__score_blocked_points: _TypeAlias = _typing.Literal["_score_blocked_points", b"_score_blocked_points"]  # noqa: Y015
+    _WhichOneofReturnType__score_blocked_tie: _TypeAlias = _typing.Literal["score_blocked_tie"]  # noqa: Y015
+    _WhichOneofArgType__score_blocked_tie: _TypeAlias = _typing.Literal["_score_blocked_tie", b"_score_blocked_tie"]  # noqa: Y015
     _WhichOneofReturnType__score_blocked_winner: _TypeAlias = _typing.Literal["score_blocked_winner"]  # noqa: Y015
     _WhichOneofArgType__score_blocked_winner: _TypeAlias = _typing.Literal["_score_blocked_winner", b"_score_blocked_winner"]  # noqa: Y015
     _WhichOneofReturnType__score_joker_penalty: _TypeAlias = _typing.Literal["score_joker_penalty"]  # noqa: Y015
     _WhichOneofArgType__score_joker_penalty: _TypeAlias = _typing.Literal["_score_joker_penalty", b"_score_joker_penalty"]  # noqa: Y015
     _WhichOneofReturnType__score_never_melded: _TypeAlias = _typing.Literal["score_never_melded"]  # noqa: Y015
     _WhichOneofArgType__score_never_melded: _TypeAlias = _typing.Literal["_score_never_melded", b"_score_never_melded"]  # noqa: Y015
+    _WhichOneofReturnType__score_winner: _TypeAlias = _typing.Literal["score_winner"]  # noqa: Y015
+    _WhichOneofArgType__score_winner: _TypeAlias = _typing.Literal["_score_winner", b"_score_winner"]  # noqa: Y015
+    _WhichOneofReturnType__set_order: _TypeAlias = _typing.Literal["set_order"]  # noqa: Y015
+    _WhichOneofArgType__set_order: _TypeAlias = _typing.Literal["_set_order", b"_set_order"]  # noqa: Y015
+    _WhichOneofReturnType__start_draw_determines: _TypeAlias = _typing.Literal["start_draw_determines"]  # noqa: Y015
+    _WhichOneofArgType__start_draw_determines: _TypeAlias = _typing.Literal["_start_draw_determines", b"_start_draw_determines"]  # noqa: Y015
     _WhichOneofReturnType__start_draw_joker: _TypeAlias = _typing.Literal["start_draw_joker"]  # noqa: Y015
     _WhichOneofArgType__start_draw_joker: _TypeAlias = _typing.Literal["_start_draw_joker", b"_start_draw_joker"]  # noqa: Y015
+    _WhichOneofReturnType__start_draw_tie: _TypeAlias = _typing.Literal["start_draw_tie"]  # noqa: Y015
+    _WhichOneofArgType__start_draw_tie: _TypeAlias = _typing.Literal["_start_draw_tie", b"_start_draw_tie"]  # noqa: Y015
+    _WhichOneofReturnType__start_draw_tile: _TypeAlias = _typing.Literal["start_draw_tile"]  # noqa: Y015
+    _WhichOneofArgType__start_draw_tile: _TypeAlias = _typing.Literal["_start_draw_tile", b"_start_draw_tile"]  # noqa: Y015
+    _WhichOneofReturnType__start_player: _TypeAlias = _typing.Literal["start_player"]  # noqa: Y015
+    _WhichOneofArgType__start_player: _TypeAlias = _typing.Literal["_start_player", b"_start_player"]  # noqa: Y015
+    _WhichOneofReturnType__start_player_next_rounds: _TypeAlias = _typing.Literal["start_player_next_rounds"]  # noqa: Y015
+    _WhichOneofArgType__start_player_next_rounds: _TypeAlias = _typing.Literal["_start_player_next_rounds", b"_start_player_next_rounds"]  # noqa: Y015
+    _WhichOneofReturnType__teams: _TypeAlias = _typing.Literal["teams"]  # noqa: Y015
+    _WhichOneofArgType__teams: _TypeAlias = _typing.Literal["_teams", b"_teams"]  # noqa: Y015
     _WhichOneofReturnType__turn_direction: _TypeAlias = _typing.Literal["turn_direction"]  # noqa: Y015
     _WhichOneofArgType__turn_direction: _TypeAlias = _typing.Literal["_turn_direction", b"_turn_direction"]  # noqa: Y015
     _WhichOneofReturnType__turn_draw: _TypeAlias = _typing.Literal["turn_draw"]  # noqa: Y015
     _WhichOneofArgType__turn_draw: _TypeAlias = _typing.Literal["_turn_draw", b"_turn_draw"]  # noqa: Y015
     _WhichOneofReturnType__turn_invalid_submission: _TypeAlias = _typing.Literal["turn_invalid_submission"]  # noqa: Y015
     _WhichOneofArgType__turn_invalid_submission: _TypeAlias = _typing.Literal["_turn_invalid_submission", b"_turn_invalid_submission"]  # noqa: Y015
+    _WhichOneofReturnType__turn_play_after_draw: _TypeAlias = _typing.Literal["turn_play_after_draw"]  # noqa: Y015
+    _WhichOneofArgType__turn_play_after_draw: _TypeAlias = _typing.Literal["_turn_play_after_draw", b"_turn_play_after_draw"]  # noqa: Y015
     _WhichOneofReturnType__turn_time_limit_seconds: _TypeAlias = _typing.Literal["turn_time_limit_seconds"]  # noqa: Y015
     _WhichOneofArgType__turn_time_limit_seconds: _TypeAlias = _typing.Literal["_turn_time_limit_seconds", b"_turn_time_limit_seconds"]  # noqa: Y015
+    _WhichOneofReturnType__turn_timeout_clean: _TypeAlias = _typing.Literal["turn_timeout_clean"]  # noqa: Y015
+    _WhichOneofArgType__turn_timeout_clean: _TypeAlias = _typing.Literal["_turn_timeout_clean", b"_turn_timeout_clean"]  # noqa: Y015
     _WhichOneofReturnType__turn_timeout_dirty: _TypeAlias = _typing.Literal["turn_timeout_dirty"]  # noqa: Y015
     _WhichOneofArgType__turn_timeout_dirty: _TypeAlias = _typing.Literal["_turn_timeout_dirty", b"_turn_timeout_dirty"]  # noqa: Y015
     _WhichOneofReturnType__turn_voluntary_draw: _TypeAlias = _typing.Literal["turn_voluntary_draw"]  # noqa: Y015
     _WhichOneofArgType__turn_voluntary_draw: _TypeAlias = _typing.Literal["_turn_voluntary_draw", b"_turn_voluntary_draw"]  # noqa: Y015
+    _WhichOneofReturnType__win_call: _TypeAlias = _typing.Literal["win_call"]  # noqa: Y015
+    _WhichOneofArgType__win_call: _TypeAlias = _typing.Literal["_win_call", b"_win_call"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__contract) -> _WhichOneofReturnType__contract | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__contract_points) -> _WhichOneofReturnType__contract_points | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_fixed_jokers) -> _WhichOneofReturnType__deal_fixed_jokers | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_hand_size) -> _WhichOneofReturnType__deal_hand_size | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_order) -> _WhichOneofReturnType__deal_order | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_three_pairs_reshuffle) -> _WhichOneofReturnType__deal_three_pairs_reshuffle | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_colors) -> _WhichOneofReturnType__geometry_colors | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_copies) -> _WhichOneofReturnType__geometry_copies | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_jokers) -> _WhichOneofReturnType__geometry_jokers | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_jokers_per_player) -> _WhichOneofReturnType__geometry_jokers_per_player | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_comparison) -> _WhichOneofReturnType__initial_meld_comparison | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_joker) -> _WhichOneofReturnType__initial_meld_joker | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_required_kind) -> _WhichOneofReturnType__initial_meld_required_kind | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_same_turn_table_play) -> _WhichOneofReturnType__initial_meld_same_turn_table_play | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_sets) -> _WhichOneofReturnType__initial_meld_sets | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_threshold) -> _WhichOneofReturnType__initial_meld_threshold | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_voluntary_delay) -> _WhichOneofReturnType__initial_meld_voluntary_delay | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_retrieval_end_of_run_free) -> _WhichOneofReturnType__joker_retrieval_end_of_run_free | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_retrieval_group_of_three) -> _WhichOneofReturnType__joker_retrieval_group_of_three | None: ...
     @_typing.overload
@@ -1009,9 +1902,15 @@ class Ruleset(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_adjacent) -> _WhichOneofReturnType__jokers_adjacent | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_beyond_physical) -> _WhichOneofReturnType__jokers_beyond_physical | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_declaration) -> _WhichOneofReturnType__jokers_declaration | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_max_per_set) -> _WhichOneofReturnType__jokers_max_per_set | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_may_lead) -> _WhichOneofReturnType__jokers_may_lead | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__manipulation) -> _WhichOneofReturnType__manipulation | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__match_end) -> _WhichOneofReturnType__match_end | None: ...
     @_typing.overload
@@ -1019,9 +1918,15 @@ class Ruleset(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__match_target_score) -> _WhichOneofReturnType__match_target_score | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__match_winner) -> _WhichOneofReturnType__match_winner | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__penalty_tiles) -> _WhichOneofReturnType__penalty_tiles | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__players_max) -> _WhichOneofReturnType__players_max | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__players_min) -> _WhichOneofReturnType__players_min | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pool_empty_last_chance_start) -> _WhichOneofReturnType__pool_empty_last_chance_start | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pool_empty_mode) -> _WhichOneofReturnType__pool_empty_mode | None: ...
     @_typing.overload
@@ -1033,13 +1938,31 @@ class Ruleset(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score_blocked_points) -> _WhichOneofReturnType__score_blocked_points | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score_blocked_tie) -> _WhichOneofReturnType__score_blocked_tie | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score_blocked_winner) -> _WhichOneofReturnType__score_blocked_winner | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score_joker_penalty) -> _WhichOneofReturnType__score_joker_penalty | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score_never_melded) -> _WhichOneofReturnType__score_never_melded | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score_winner) -> _WhichOneofReturnType__score_winner | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__set_order) -> _WhichOneofReturnType__set_order | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_draw_determines) -> _WhichOneofReturnType__start_draw_determines | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__start_draw_joker) -> _WhichOneofReturnType__start_draw_joker | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_draw_tie) -> _WhichOneofReturnType__start_draw_tie | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_draw_tile) -> _WhichOneofReturnType__start_draw_tile | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_player) -> _WhichOneofReturnType__start_player | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_player_next_rounds) -> _WhichOneofReturnType__start_player_next_rounds | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__teams) -> _WhichOneofReturnType__teams | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_direction) -> _WhichOneofReturnType__turn_direction | None: ...
     @_typing.overload
@@ -1047,10 +1970,16 @@ class Ruleset(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_invalid_submission) -> _WhichOneofReturnType__turn_invalid_submission | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_play_after_draw) -> _WhichOneofReturnType__turn_play_after_draw | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_time_limit_seconds) -> _WhichOneofReturnType__turn_time_limit_seconds | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_timeout_clean) -> _WhichOneofReturnType__turn_timeout_clean | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_timeout_dirty) -> _WhichOneofReturnType__turn_timeout_dirty | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_voluntary_draw) -> _WhichOneofReturnType__turn_voluntary_draw | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__win_call) -> _WhichOneofReturnType__win_call | None: ...
 
 Global___Ruleset: _TypeAlias = Ruleset  # noqa: Y015

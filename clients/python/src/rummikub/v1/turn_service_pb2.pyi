@@ -28,6 +28,14 @@ class PlayTiles(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TABLE_FIELD_NUMBER: _builtins.int
+    RIVER_INDEX_FIELD_NUMBER: _builtins.int
+    CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
+    river_index: _builtins.int
+    """Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn, the others go to
+    the rack after it (TURN_DRAW_TWO_RIVER). Unset: nothing is pulled.
+    """
+    calls_rummikub: _builtins.bool
+    """Calls out the win. Needed with the last tiles where win_call is REQUIRED; otherwise it means nothing."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
         """All melds: those that were there, changed or not, and new ones. At most 128 melds."""
@@ -36,18 +44,22 @@ class PlayTiles(_message.Message):
         self,
         *,
         table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        river_index: _builtins.int | None = ...,
+        calls_rummikub: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["table", b"table"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "calls_rummikub", b"calls_rummikub", "river_index", b"river_index", "table", b"table"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__river_index: _TypeAlias = _typing.Literal["river_index"]  # noqa: Y015
+    _WhichOneofArgType__river_index: _TypeAlias = _typing.Literal["_river_index", b"_river_index"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__river_index) -> _WhichOneofReturnType__river_index | None: ...
 
 Global___PlayTiles: _TypeAlias = PlayTiles  # noqa: Y015
 
 @_typing.final
 class DrawTile(_message.Message):
-    """Drawing one tile, which ends the turn (R22)."""
+    """Drawing, which ends the turn (R22) unless turn_draw or turn_play_after_draw say otherwise."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -64,7 +76,7 @@ Global___DrawTile: _TypeAlias = DrawTile  # noqa: Y015
 
 @_typing.final
 class Pass(_message.Message):
-    """Passing, when the pool is empty."""
+    """Passing, when the pool is empty; or ending a turn in which a tile was drawn (turn_play_after_draw)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -80,6 +92,28 @@ class Pass(_message.Message):
 Global___Pass: _TypeAlias = Pass  # noqa: Y015
 
 @_typing.final
+class LayOnRiver(_message.Message):
+    """Laying one of the two tiles drawn on the River; the other is kept, and the turn ends (TURN_DRAW_TWO_RIVER)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TILE_FIELD_NUMBER: _builtins.int
+    tile: _tile_pb2.Tile.ValueType
+    """The tile."""
+    def __init__(
+        self,
+        *,
+        tile: _tile_pb2.Tile.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tile", b"tile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LayOnRiver: _TypeAlias = LayOnRiver  # noqa: Y015
+
+@_typing.final
 class PlayTurnRequest(_message.Message):
     """A request to take a turn."""
 
@@ -93,6 +127,7 @@ class PlayTurnRequest(_message.Message):
     PLAY_FIELD_NUMBER: _builtins.int
     DRAW_FIELD_NUMBER: _builtins.int
     PASS_FIELD_NUMBER: _builtins.int
+    LAY_ON_RIVER_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game."""
     expected_revision: _builtins.int
@@ -111,6 +146,10 @@ class PlayTurnRequest(_message.Message):
     def draw(self) -> Global___DrawTile:
         """Draws a tile."""
 
+    @_builtins.property
+    def lay_on_river(self) -> Global___LayOnRiver:
+        """Lays a drawn tile on the River."""
+
     def __init__(
         self,
         *,
@@ -121,12 +160,13 @@ class PlayTurnRequest(_message.Message):
         validate_only: _builtins.bool = ...,
         play: Global___PlayTiles | None = ...,
         draw: Global___DrawTile | None = ...,
+        lay_on_river: Global___LayOnRiver | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "pass", b"pass", "play", b"play"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "lay_on_river", b"lay_on_river", "pass", b"pass", "play", b"play"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "etag", b"etag", "expected_revision", b"expected_revision", "game_id", b"game_id", "pass", b"pass", "play", b"play", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "etag", b"etag", "expected_revision", b"expected_revision", "game_id", b"game_id", "lay_on_river", b"lay_on_river", "pass", b"pass", "play", b"play", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass"]  # noqa: Y015
+    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass", "lay_on_river"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_action) -> _WhichOneofReturnType_action | None: ...
 
@@ -142,6 +182,7 @@ class PlayTurnResponse(_message.Message):
     TILES_PLAYED_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
     TILES_DRAWN_FIELD_NUMBER: _builtins.int
+    VIOLATIONS_FIELD_NUMBER: _builtins.int
     points: _builtins.int
     """Their points; see ValidateTurnResponse.points."""
     @_builtins.property
@@ -154,7 +195,11 @@ class PlayTurnResponse(_message.Message):
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tile drawn, if any. Never set with validate_only."""
+        """The tiles drawn, if any: the two to choose from, the penalty. Never set with validate_only."""
+
+    @_builtins.property
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Violation]:
+        """Why the play was illegal, where turn_invalid_submission is not REJECT. Empty when it was legal."""
 
     def __init__(
         self,
@@ -163,11 +208,134 @@ class PlayTurnResponse(_message.Message):
         tiles_played: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         points: _builtins.int = ...,
         tiles_drawn: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        violations: _abc.Iterable[_meld_pb2.Violation] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "points", b"points", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "points", b"points", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "violations", b"violations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlayTurnResponse: _TypeAlias = PlayTurnResponse  # noqa: Y015
+
+@_typing.final
+class SaveDraftRequest(_message.Message):
+    """A request to save a draft."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    EXPECTED_REVISION_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    DRAFT_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The game."""
+    expected_revision: _builtins.int
+    """The revision that the caller has seen. Required."""
+    etag: _builtins.str
+    """The etag of that revision. Optional."""
+    request_id: _builtins.str
+    """Makes the request safe to repeat. Optional."""
+    @_builtins.property
+    def draft(self) -> _game_pb2.Draft:
+        """The table as it lies. Unset: as when the turn began."""
+
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        expected_revision: _builtins.int = ...,
+        etag: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        draft: _game_pb2.Draft | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["draft", b"draft"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draft", b"draft", "etag", b"etag", "expected_revision", b"expected_revision", "game_id", b"game_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveDraftRequest: _TypeAlias = SaveDraftRequest  # noqa: Y015
+
+@_typing.final
+class SaveDraftResponse(_message.Message):
+    """The draft saved."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the caller's seat sees it."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveDraftResponse: _TypeAlias = SaveDraftResponse  # noqa: Y015
+
+@_typing.final
+class ClaimErrorRequest(_message.Message):
+    """A request to vote on a claim."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    PLAY_REVISION_FIELD_NUMBER: _builtins.int
+    AGREES_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The game."""
+    play_revision: _builtins.int
+    """ShownPlay.revision of the play that the vote is about. Required."""
+    agrees: _builtins.bool
+    """Whether the caller agrees that the play is illegal."""
+    request_id: _builtins.str
+    """Makes the request safe to repeat. Optional."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        play_revision: _builtins.int = ...,
+        agrees: _builtins.bool = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agrees", b"agrees", "game_id", b"game_id", "play_revision", b"play_revision", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClaimErrorRequest: _TypeAlias = ClaimErrorRequest  # noqa: Y015
+
+@_typing.final
+class ClaimErrorResponse(_message.Message):
+    """The vote cast."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the caller's seat sees it."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClaimErrorResponse: _TypeAlias = ClaimErrorResponse  # noqa: Y015

@@ -40,6 +40,16 @@ class TurnServiceStub:
                 request_serializer=rummikub_dot_v1_dot_turn__service__pb2.PlayTurnRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_turn__service__pb2.PlayTurnResponse.FromString,
                 _registered_method=True)
+        self.SaveDraft = channel.unary_unary(
+                '/rummikub.v1.TurnService/SaveDraft',
+                request_serializer=rummikub_dot_v1_dot_turn__service__pb2.SaveDraftRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_turn__service__pb2.SaveDraftResponse.FromString,
+                _registered_method=True)
+        self.ClaimError = channel.unary_unary(
+                '/rummikub.v1.TurnService/ClaimError',
+                request_serializer=rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorResponse.FromString,
+                _registered_method=True)
 
 
 class TurnServiceServicer:
@@ -51,11 +61,37 @@ class TurnServiceServicer:
 
         The checks, in order: the form of the request; request_id; the token; the deadline of the turn that expected_revision
         means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
-        has its time-out applied first, once, by whichever call comes upon it.
+        has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
+        illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-        PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with
+        PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
+        RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and every violation with
         the subject `play.table` or, where one meld is at fault, `play.table[i]`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SaveDraft(self, request, context):
+        """Tells how the table lies under the hands of the caller, whose turn it is. A draft is never checked and nobody else sees
+        it; it decides what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end finds it again after a
+        restart. A turn whose draft was never told counts as unfinished when its time runs out.
+        Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
+        (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+        PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClaimError(self, request, context):
+        """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players but the
+        one whose turn it is have claimed the error, that player draws penalty_tiles and the turn ends. One vote against it
+        ends the claim. The claim lapses with the turn, or with the next illegal play.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
+        (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+        CLAIM_ALREADY_VOTED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -68,6 +104,16 @@ def add_TurnServiceServicer_to_server(servicer, server):
                     servicer.PlayTurn,
                     request_deserializer=rummikub_dot_v1_dot_turn__service__pb2.PlayTurnRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_turn__service__pb2.PlayTurnResponse.SerializeToString,
+            ),
+            'SaveDraft': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveDraft,
+                    request_deserializer=rummikub_dot_v1_dot_turn__service__pb2.SaveDraftRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_turn__service__pb2.SaveDraftResponse.SerializeToString,
+            ),
+            'ClaimError': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClaimError,
+                    request_deserializer=rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -98,6 +144,60 @@ class TurnService:
             '/rummikub.v1.TurnService/PlayTurn',
             rummikub_dot_v1_dot_turn__service__pb2.PlayTurnRequest.SerializeToString,
             rummikub_dot_v1_dot_turn__service__pb2.PlayTurnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveDraft(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.TurnService/SaveDraft',
+            rummikub_dot_v1_dot_turn__service__pb2.SaveDraftRequest.SerializeToString,
+            rummikub_dot_v1_dot_turn__service__pb2.SaveDraftResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClaimError(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.TurnService/ClaimError',
+            rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorRequest.SerializeToString,
+            rummikub_dot_v1_dot_turn__service__pb2.ClaimErrorResponse.FromString,
             options,
             channel_credentials,
             insecure,

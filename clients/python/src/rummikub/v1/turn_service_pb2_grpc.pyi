@@ -38,11 +38,29 @@ class TurnServiceStub:
 
     The checks, in order: the form of the request; request_id; the token; the deadline of the turn that expected_revision
     means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
-    has its time-out applied first, once, by whichever call comes upon it.
+    has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
+    illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with
+    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
+    RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and every violation with
     the subject `play.table` or, where one meld is at fault, `play.table[i]`).
+    """
+    SaveDraft: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]
+    """Tells how the table lies under the hands of the caller, whose turn it is. A draft is never checked and nobody else sees
+    it; it decides what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end finds it again after a
+    restart. A turn whose draft was never told counts as unfinished when its time runs out.
+    Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
+    (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING).
+    """
+    ClaimError: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]
+    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players but the
+    one whose turn it is have claimed the error, that player draws penalty_tiles and the turn ends. One vote against it
+    ends the claim. The claim lapses with the turn, or with the next illegal play.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
+    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+    CLAIM_ALREADY_VOTED).
     """
 
 @_typing.type_check_only
@@ -55,11 +73,29 @@ class TurnServiceAsyncStub(TurnServiceStub):
 
     The checks, in order: the form of the request; request_id; the token; the deadline of the turn that expected_revision
     means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
-    has its time-out applied first, once, by whichever call comes upon it.
+    has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
+    illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with
+    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
+    RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and every violation with
     the subject `play.table` or, where one meld is at fault, `play.table[i]`).
+    """
+    SaveDraft: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]  # type: ignore[assignment]
+    """Tells how the table lies under the hands of the caller, whose turn it is. A draft is never checked and nobody else sees
+    it; it decides what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end finds it again after a
+    restart. A turn whose draft was never told counts as unfinished when its time runs out.
+    Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
+    (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+    PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING).
+    """
+    ClaimError: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]  # type: ignore[assignment]
+    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players but the
+    one whose turn it is have claimed the error, that player draws penalty_tiles and the turn ends. One vote against it
+    ends the claim. The claim lapses with the turn, or with the next illegal play.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
+    (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+    CLAIM_ALREADY_VOTED).
     """
 
 class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -75,11 +111,41 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
 
         The checks, in order: the form of the request; request_id; the token; the deadline of the turn that expected_revision
         means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
-        has its time-out applied first, once, by whichever call comes upon it.
+        has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
+        illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
-        PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, and every violation with
+        PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
+        RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and every violation with
         the subject `play.table` or, where one meld is at fault, `play.table[i]`).
+        """
+
+    @_abc_1.abstractmethod
+    def SaveDraft(
+        self,
+        request: _turn_service_pb2.SaveDraftRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_service_pb2.SaveDraftResponse, _abc.Awaitable[_turn_service_pb2.SaveDraftResponse]]:
+        """Tells how the table lies under the hands of the caller, whose turn it is. A draft is never checked and nobody else sees
+        it; it decides what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end finds it again after a
+        restart. A turn whose draft was never told counts as unfinished when its time runs out.
+        Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
+        (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
+        PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING).
+        """
+
+    @_abc_1.abstractmethod
+    def ClaimError(
+        self,
+        request: _turn_service_pb2.ClaimErrorRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_turn_service_pb2.ClaimErrorResponse, _abc.Awaitable[_turn_service_pb2.ClaimErrorResponse]]:
+        """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players but the
+        one whose turn it is have claimed the error, that player draws penalty_tiles and the turn ends. One vote against it
+        ends the claim. The claim lapses with the turn, or with the next illegal play.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
+        (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
+        CLAIM_ALREADY_VOTED).
         """
 
 def add_TurnServiceServicer_to_server(servicer: TurnServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -28,7 +28,7 @@ from rummikub.v1 import ruleset_pb2 as rummikub_dot_v1_dot_ruleset__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$rummikub/v1/validation_service.proto\x12\x0brummikub.v1\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"_\n\x14ValidateMeldsRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12 \n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\"@\n\x15ValidateMeldsResponse\x12\'\n\x05melds\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.MeldReading\"\xc2\x01\n\x13ValidateTurnRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\'\n\x0ctable_before\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12&\n\x0btable_after\x18\x03 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\nhas_melded\x18\x05 \x01(\x08\"\xb3\x01\n\x14ValidateTurnResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\"s\n\x19\x42\x61tchValidateTurnsRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12/\n\x05turns\x18\x02 \x03(\x0b\x32 .rummikub.v1.ValidateTurnRequest\"N\n\x1a\x42\x61tchValidateTurnsResponse\x12\x30\n\x05turns\x18\x01 \x03(\x0b\x32!.rummikub.v1.ValidateTurnResponse\"d\n\x1aStreamValidateTurnsRequest\x12.\n\x04turn\x18\x01 \x01(\x0b\x32 .rummikub.v1.ValidateTurnRequest\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"f\n\x1bStreamValidateTurnsResponse\x12/\n\x04turn\x18\x01 \x01(\x0b\x32!.rummikub.v1.ValidateTurnResponse\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"<\n\x0bRackToScore\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04rack\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\"c\n\x11ScoreRoundRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\'\n\x05racks\x18\x02 \x03(\x0b\x32\x18.rummikub.v1.RackToScore\"v\n\x12ScoreRoundResponse\x12\"\n\x03\x65nd\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x02 \x03(\r\x12&\n\x05seats\x18\x03 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"<\n\x13ListRulesetsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x0cNamedRuleset\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\"\\\n\x14ListRulesetsResponse\x12+\n\x08rulesets\x18\x01 \x03(\x0b\x32\x19.rummikub.v1.NamedRuleset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xb9\x04\n\x11ValidationService\x12V\n\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\x12S\n\x0cValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\x12\x65\n\x12\x42\x61tchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a\'.rummikub.v1.BatchValidateTurnsResponse\x12l\n\x13StreamValidateTurns\x12\'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x01\x30\x01\x12M\n\nScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\x12S\n\x0cListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$rummikub/v1/validation_service.proto\x12\x0brummikub.v1\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"_\n\x14ValidateMeldsRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12 \n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\"@\n\x15ValidateMeldsResponse\x12\'\n\x05melds\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.MeldReading\"\xcd\x02\n\x13ValidateTurnRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\'\n\x0ctable_before\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12&\n\x0btable_after\x18\x03 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\nhas_melded\x18\x05 \x01(\x08\x12 \n\x05river\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x18\n\x0briver_index\x18\x07 \x01(\rH\x00\x88\x01\x01\x12%\n\ntile_drawn\x18\x08 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x16\n\x0e\x63\x61lls_rummikub\x18\t \x01(\x08\x42\x0e\n\x0c_river_index\"\xb3\x01\n\x14ValidateTurnResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\"s\n\x19\x42\x61tchValidateTurnsRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12/\n\x05turns\x18\x02 \x03(\x0b\x32 .rummikub.v1.ValidateTurnRequest\"N\n\x1a\x42\x61tchValidateTurnsResponse\x12\x30\n\x05turns\x18\x01 \x03(\x0b\x32!.rummikub.v1.ValidateTurnResponse\"d\n\x1aStreamValidateTurnsRequest\x12.\n\x04turn\x18\x01 \x01(\x0b\x32 .rummikub.v1.ValidateTurnRequest\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"f\n\x1bStreamValidateTurnsResponse\x12/\n\x04turn\x18\x01 \x01(\x0b\x32!.rummikub.v1.ValidateTurnResponse\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"l\n\x0bRackToScore\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04rack\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x14\n\x0cnever_melded\x18\x03 \x01(\x08\x12\x18\n\x10\x64\x65\x63lined_to_meld\x18\x04 \x01(\x08\"c\n\x11ScoreRoundRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\'\n\x05racks\x18\x02 \x03(\x0b\x32\x18.rummikub.v1.RackToScore\"v\n\x12ScoreRoundResponse\x12\"\n\x03\x65nd\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x02 \x03(\r\x12&\n\x05seats\x18\x03 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"<\n\x13ListRulesetsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"p\n\x0cNamedRuleset\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x1b\n\x13unsupported_options\x18\x04 \x03(\t\"\\\n\x14ListRulesetsResponse\x12+\n\x08rulesets\x18\x01 \x03(\x0b\x32\x19.rummikub.v1.NamedRuleset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xb9\x04\n\x11ValidationService\x12V\n\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\x12S\n\x0cValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\x12\x65\n\x12\x42\x61tchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a\'.rummikub.v1.BatchValidateTurnsResponse\x12l\n\x13StreamValidateTurns\x12\'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x01\x30\x01\x12M\n\nScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\x12S\n\x0cListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,29 +40,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VALIDATEMELDSRESPONSE']._serialized_start=249
   _globals['_VALIDATEMELDSRESPONSE']._serialized_end=313
   _globals['_VALIDATETURNREQUEST']._serialized_start=316
-  _globals['_VALIDATETURNREQUEST']._serialized_end=510
-  _globals['_VALIDATETURNRESPONSE']._serialized_start=513
-  _globals['_VALIDATETURNRESPONSE']._serialized_end=692
-  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_start=694
-  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_end=809
-  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_start=811
-  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_end=889
-  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_start=891
-  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_end=991
-  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_start=993
-  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_end=1095
-  _globals['_RACKTOSCORE']._serialized_start=1097
-  _globals['_RACKTOSCORE']._serialized_end=1157
-  _globals['_SCOREROUNDREQUEST']._serialized_start=1159
-  _globals['_SCOREROUNDREQUEST']._serialized_end=1258
-  _globals['_SCOREROUNDRESPONSE']._serialized_start=1260
-  _globals['_SCOREROUNDRESPONSE']._serialized_end=1378
-  _globals['_LISTRULESETSREQUEST']._serialized_start=1380
-  _globals['_LISTRULESETSREQUEST']._serialized_end=1440
-  _globals['_NAMEDRULESET']._serialized_start=1442
-  _globals['_NAMEDRULESET']._serialized_end=1525
-  _globals['_LISTRULESETSRESPONSE']._serialized_start=1527
-  _globals['_LISTRULESETSRESPONSE']._serialized_end=1619
-  _globals['_VALIDATIONSERVICE']._serialized_start=1622
-  _globals['_VALIDATIONSERVICE']._serialized_end=2191
+  _globals['_VALIDATETURNREQUEST']._serialized_end=649
+  _globals['_VALIDATETURNRESPONSE']._serialized_start=652
+  _globals['_VALIDATETURNRESPONSE']._serialized_end=831
+  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_start=833
+  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_end=948
+  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_start=950
+  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_end=1028
+  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_start=1030
+  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_end=1130
+  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_start=1132
+  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_end=1234
+  _globals['_RACKTOSCORE']._serialized_start=1236
+  _globals['_RACKTOSCORE']._serialized_end=1344
+  _globals['_SCOREROUNDREQUEST']._serialized_start=1346
+  _globals['_SCOREROUNDREQUEST']._serialized_end=1445
+  _globals['_SCOREROUNDRESPONSE']._serialized_start=1447
+  _globals['_SCOREROUNDRESPONSE']._serialized_end=1565
+  _globals['_LISTRULESETSREQUEST']._serialized_start=1567
+  _globals['_LISTRULESETSREQUEST']._serialized_end=1627
+  _globals['_NAMEDRULESET']._serialized_start=1629
+  _globals['_NAMEDRULESET']._serialized_end=1741
+  _globals['_LISTRULESETSRESPONSE']._serialized_start=1743
+  _globals['_LISTRULESETSRESPONSE']._serialized_end=1835
+  _globals['_VALIDATIONSERVICE']._serialized_start=1838
+  _globals['_VALIDATIONSERVICE']._serialized_end=2407
 # @@protoc_insertion_point(module_scope)

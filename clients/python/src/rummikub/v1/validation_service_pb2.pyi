@@ -87,8 +87,18 @@ class ValidateTurnRequest(_message.Message):
     TABLE_AFTER_FIELD_NUMBER: _builtins.int
     RACK_FIELD_NUMBER: _builtins.int
     HAS_MELDED_FIELD_NUMBER: _builtins.int
+    RIVER_FIELD_NUMBER: _builtins.int
+    RIVER_INDEX_FIELD_NUMBER: _builtins.int
+    TILE_DRAWN_FIELD_NUMBER: _builtins.int
+    CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
     has_melded: _builtins.bool
     """Whether the player has made the initial meld in an earlier turn."""
+    river_index: _builtins.int
+    """What the turn pulls from the River; see PlayTiles.river_index."""
+    tile_drawn: _tile_pb2.Tile.ValueType
+    """The tile of the rack that was drawn in this very turn, if any (turn_play_after_draw)."""
+    calls_rummikub: _builtins.bool
+    """Whether the player calls out the win (win_call)."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules. Unset: the preset SABRA."""
@@ -105,6 +115,10 @@ class ValidateTurnRequest(_message.Message):
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The player's rack when the turn began, in any order."""
 
+    @_builtins.property
+    def river(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The River when the turn began, oldest tile first (TURN_DRAW_TWO_RIVER)."""
+
     def __init__(
         self,
         *,
@@ -113,12 +127,18 @@ class ValidateTurnRequest(_message.Message):
         table_after: _abc.Iterable[_meld_pb2.Meld] | None = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         has_melded: _builtins.bool = ...,
+        river: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        river_index: _builtins.int | None = ...,
+        tile_drawn: _tile_pb2.Tile.ValueType = ...,
+        calls_rummikub: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "river_index", b"river_index", "ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_melded", b"has_melded", "rack", b"rack", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "calls_rummikub", b"calls_rummikub", "has_melded", b"has_melded", "rack", b"rack", "river", b"river", "river_index", b"river_index", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before", "tile_drawn", b"tile_drawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__river_index: _TypeAlias = _typing.Literal["river_index"]  # noqa: Y015
+    _WhichOneofArgType__river_index: _TypeAlias = _typing.Literal["_river_index", b"_river_index"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__river_index) -> _WhichOneofReturnType__river_index | None: ...
 
 Global___ValidateTurnRequest: _TypeAlias = ValidateTurnRequest  # noqa: Y015
 
@@ -150,7 +170,7 @@ class ValidateTurnResponse(_message.Message):
 
     @_builtins.property
     def rack_left(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles left on the rack, in ascending order."""
+        """The tiles left on the rack, those pulled from the River and not played among them, in ascending order."""
 
     def __init__(
         self,
@@ -287,8 +307,14 @@ class RackToScore(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     RACK_FIELD_NUMBER: _builtins.int
+    NEVER_MELDED_FIELD_NUMBER: _builtins.int
+    DECLINED_TO_MELD_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat, any number from 1 that is not used twice."""
+    never_melded: _builtins.bool
+    """Whether the player never made the initial meld (score_never_melded; no contract_points then)."""
+    declined_to_meld: _builtins.bool
+    """Whether the player could have made it and did not (SCORE_NEVER_MELDED_FLAT_100_OR_200)."""
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles left on the rack."""
@@ -298,10 +324,12 @@ class RackToScore(_message.Message):
         *,
         seat: _builtins.int = ...,
         rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        never_melded: _builtins.bool = ...,
+        declined_to_meld: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["rack", b"rack", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["declined_to_meld", b"declined_to_meld", "never_melded", b"never_melded", "rack", b"rack", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -309,7 +337,9 @@ Global___RackToScore: _TypeAlias = RackToScore  # noqa: Y015
 
 @_typing.final
 class ScoreRoundRequest(_message.Message):
-    """A finished round. It is won by the player with an empty rack; if there is none, it was blocked."""
+    """A finished round. It is won by the player with an empty rack; if there is none, it was blocked. With TEAMS_PAIRS there
+    are four racks, and the first plays with the third.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -321,7 +351,7 @@ class ScoreRoundRequest(_message.Message):
 
     @_builtins.property
     def racks(self) -> _containers.RepeatedCompositeFieldContainer[Global___RackToScore]:
-        """A rack for each player, 2 to 4, in turn order from the starter (which settles what remainder of a shared win goes to whom). At
+        """A rack for each player, 2 to 6, in turn order from the starter (which settles what remainder of a shared win goes to whom). At
         most one is empty (POSITION_IMPOSSIBLE).
         """
 
@@ -352,7 +382,7 @@ class ScoreRoundResponse(_message.Message):
     """How the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several where a blocked round is tied in value and in tiles."""
+        """The winner; several where a blocked round is tied, or where teams win."""
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.SeatResult]:
@@ -408,6 +438,7 @@ class NamedRuleset(_message.Message):
     RULESET_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
+    UNSUPPORTED_OPTIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     source: _builtins.str
@@ -416,16 +447,21 @@ class NamedRuleset(_message.Message):
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """Its rules, every option set."""
 
+    @_builtins.property
+    def unsupported_options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The options for which no game can be created with it yet (VARIANT_NOT_SUPPORTED); turns and rounds can be judged."""
+
     def __init__(
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
         name: _builtins.str = ...,
         source: _builtins.str = ...,
+        unsupported_options: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "ruleset", b"ruleset", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "ruleset", b"ruleset", "source", b"source", "unsupported_options", b"unsupported_options"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

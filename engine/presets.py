@@ -1,0 +1,168 @@
+"""The named rulesets, and where each comes from (docs/options.md has them as a table)."""
+
+from typing import Final
+
+from engine.ruleset import (
+    SABRA,
+    DealOrder,
+    DealThreePairsReshuffle,
+    InitialMeldJoker,
+    InitialMeldRequiredKind,
+    InitialMeldSameTurnTablePlay,
+    InitialMeldSets,
+    JokerRetrievalMode,
+    JokerRetrievalReuse,
+    JokerRetrievalSameSet,
+    JokerRetrievalSource,
+    JokersAdjacent,
+    JokersDeclaration,
+    PoolEmptyMode,
+    PoolEmptyPass,
+    Preset,
+    Ruleset,
+    RunWrap,
+    ScoreBlockedPoints,
+    ScoreBlockedWinner,
+    ScoreNeverMelded,
+    ScoreWinner,
+    StartDrawTile,
+    TurnDirection,
+    TurnInvalidSubmission,
+    choose,
+)
+
+
+def _preset(preset: Preset, **options: object) -> Ruleset:
+    return choose(SABRA, {"preset": preset, **options})
+
+
+PRESETS: Final = {
+    Preset.SABRA: SABRA,
+    Preset.INTL_OFFICIAL: _preset(
+        Preset.INTL_OFFICIAL, turn_time_limit_seconds=60, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY
+    ),
+    Preset.JUMBO_DE: _preset(
+        Preset.JUMBO_DE, turn_time_limit_seconds=60, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE
+    ),
+    Preset.WIKI_EN: _preset(
+        Preset.WIKI_EN,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET,
+        joker_retrieval_same_set=JokerRetrievalSameSet.FORBIDDEN,
+        score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+        score_never_melded=ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER,
+    ),
+    Preset.GUIDE_A: _preset(
+        Preset.GUIDE_A,
+        start_draw_tile=StartDrawTile.KEEP,
+        jokers_declaration=JokersDeclaration.EXPLICIT_WHEN_TWO,
+        initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        joker_retrieval_mode=JokerRetrievalMode.LOCKED,
+        joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET,
+    ),
+    Preset.GUIDE_B: _preset(
+        Preset.GUIDE_B,
+        turn_time_limit_seconds=0,
+        turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM,
+        score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+    ),
+    Preset.WIKI_FR: _preset(
+        Preset.WIKI_FR,
+        turn_time_limit_seconds=0,
+        jokers_adjacent=JokersAdjacent.FORBIDDEN,
+        initial_meld_joker=InitialMeldJoker.FORBIDDEN,
+        joker_retrieval_mode=JokerRetrievalMode.REPLACE,
+        joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES,
+        score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+    ),
+    Preset.ES: _preset(
+        Preset.ES,
+        deal_order=DealOrder.DEAL_FIRST,
+        turn_time_limit_seconds=0,
+        initial_meld_sets=InitialMeldSets.SINGLE_SET,
+        initial_meld_joker=InitialMeldJoker.ZERO,
+        joker_retrieval_mode=JokerRetrievalMode.REPLACE,
+        joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+    ),
+    Preset.GUIDE_4: _preset(
+        Preset.GUIDE_4,
+        turn_time_limit_seconds=0,
+        initial_meld_sets=InitialMeldSets.SINGLE_SET,
+        pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE,
+        score_blocked_points=ScoreBlockedPoints.NORMAL,
+    ),
+    Preset.BOOK_1978: _preset(
+        Preset.BOOK_1978,
+        turn_direction=TurnDirection.COUNTERCLOCKWISE,
+        turn_time_limit_seconds=0,
+        initial_meld_threshold=50,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        joker_retrieval_mode=JokerRetrievalMode.LOCKED,
+        joker_retrieval_source=JokerRetrievalSource.RACK_ONLY,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES,
+    ),
+    Preset.MSO_2019: _preset(
+        Preset.MSO_2019,
+        players_max=2,
+        deal_fixed_jokers=1,
+        deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST,
+        turn_time_limit_seconds=0,
+        pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY,
+        score_joker_penalty=50,
+        score_never_melded=ScoreNeverMelded.FLAT_100_OR_200,
+    ),
+    Preset.VATIKAN: _preset(
+        Preset.VATIKAN,
+        players_max=5,
+        deal_hand_size=13,
+        run_wrap=RunWrap.ONE_HIGH,
+        turn_time_limit_seconds=0,
+        initial_meld_threshold=0,
+        initial_meld_required_kind=InitialMeldRequiredKind.RUN,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        joker_retrieval_mode=JokerRetrievalMode.REPLACE,
+        score_winner=ScoreWinner.ONE_WIN,
+    ),
+    Preset.MACHIAVELLI: _preset(
+        Preset.MACHIAVELLI,
+        geometry_jokers=0,
+        players_max=5,
+        deal_hand_size=15,
+        run_wrap=RunWrap.ONE_HIGH,
+        turn_time_limit_seconds=0,
+        initial_meld_threshold=0,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        score_winner=ScoreWinner.ONE_WIN,
+    ),
+    Preset.CARDS: _preset(Preset.CARDS),
+    Preset.SIX_PLAYERS: _preset(Preset.SIX_PLAYERS, geometry_copies=3, geometry_jokers=4, players_min=5, players_max=6),
+}
+
+PRESET_SOURCES: Final = {
+    Preset.SABRA: "Sabra as in the publishers' manuals and all five source articles; where they differ, the value that "
+    "most of them give",
+    Preset.INTL_OFFICIAL: "the international publisher's manual of 2014",
+    Preset.JUMBO_DE: "the German publisher's manuals",
+    Preset.WIKI_EN: "the English encyclopedia article, after a 1998 edition; its payment for never melding in a "
+    "reading of ours",
+    Preset.GUIDE_A: "the first of the general guides; the sentences on drawing until one can play are left out",
+    Preset.GUIDE_B: "the second of the general guides, with its error rule",
+    Preset.WIKI_FR: "the French encyclopedia article; 'one cannot begin with jokers' is read of the initial meld",
+    Preset.ES: "the Spanish article, its singular 'combination' taken literally; blocked rounds are not stated there",
+    Preset.GUIDE_4: "the last of the guides, its singular taken literally; blocked rounds are not stated there",
+    Preset.BOOK_1978: "Sabra of the 1978 book as third parties tell it; the book itself was not at hand",
+    Preset.MSO_2019: "the Mind Sports Olympiad of 2019; its chess clock (ten minutes and ten seconds a move) is left "
+    "to the table",
+    Preset.VATIKAN: "Vatikan, a manipulation rummy with cards; a win counts one point",
+    Preset.MACHIAVELLI: "Machiavelli, a manipulation rummy with cards, in the version that wants a meld of one's own "
+    "first; a win counts one point",
+    Preset.CARDS: "the encyclopedia articles' game with two packs of cards: Sabra under other names",
+    Preset.SIX_PLAYERS: "the publishers' edition for five and six players, 160 tiles",
+}
