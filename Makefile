@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo test soak check fmt proto lock image clean
+.PHONY: help setup run demo test soak check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ test: $(STAMP) ## Run all tests, or those of ARGS="tests/conformance -k RUN"
 soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n)
 	@$(BIN)/python tests/engine/soak.py $(or $(GAMES),10000)
 
-check: $(STAMP) ## Format, lint, types, imports, contract, generated code, Dockerfile
+check: $(STAMP) ## Format, lint, types, imports, contract, generated code and pages, Dockerfile
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -47,6 +47,7 @@ check: $(STAMP) ## Format, lint, types, imports, contract, generated code, Docke
 	  echo "$(BIN)/buf breaking --against $$ref"; $(BIN)/buf breaking --against ".git#ref=$$(git rev-parse $$ref)"; \
 	  else echo "buf breaking: no main branch with a contract to compare with"; fi
 	$(BIN)/python proto/generate.py --check
+	$(BIN)/python docs/generate.py --check
 	$(BIN)/hadolint Dockerfile
 
 fmt: $(STAMP) ## Format code and contract, mend what lint can mend
@@ -56,6 +57,9 @@ fmt: $(STAMP) ## Format code and contract, mend what lint can mend
 
 proto: $(STAMP) ## Generate the Python client's code from proto/
 	$(BIN)/python proto/generate.py
+
+docs: $(STAMP) ## Generate docs/options.md from proto/ and engine/
+	$(BIN)/python docs/generate.py
 
 lock: $(STAMP) ## Pin all requirements anew, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
