@@ -6,23 +6,46 @@ A view has no room for a hidden tile: whoever turns views into answers cannot le
 from dataclasses import dataclass
 
 from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
     Event,
     GameCreated,
     GameEnded,
+    IllegalPlayShown,
+    LastChanceStarted,
     PlayerJoined,
     PlayerLeft,
     PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
     RoundEnded,
     RoundStarted,
     StartDraw,
     TileDrawn,
+    TilesDrawn,
+    TilesOffered,
     TilesPlayed,
+    TurnEnded,
     TurnPassed,
+    TurnPenalised,
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import Finished, Game, Phase, Playing, Round, RoundResult, Turn
-from engine.melds import Meld
+from engine.game import (
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Open,
+    Phase,
+    Playing,
+    Round,
+    RoundResult,
+    ShownPlay,
+    Step,
+    Turn,
+)
+from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
 
@@ -40,6 +63,25 @@ class PlayerView:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnView:
+    """The turn in progress as one seat, or a spectator, sees it.
+
+    Attributes:
+        turn: Whose it is, and when it ends.
+        step: The kind of what has been done in it.
+        tiles_drawn: The tiles to choose from, or the one drawn; empty for every other seat.
+        draft: The table as the player told it last; None for every other seat.
+        shown_play: The illegal play shown last.
+    """
+
+    turn: Turn
+    step: type[Step]
+    tiles_drawn: tuple[Tile, ...]
+    draft: tuple[ProposedMeld, ...] | None
+    shown_play: ShownPlay | None
+
+
+@dataclass(frozen=True, slots=True)
 class GameView:
     """A game as one seat, or a spectator, sees it.
 
@@ -50,12 +92,14 @@ class GameView:
         players: By seat.
         round_number: The round in progress or the last one, from 1; 0 in the lobby.
         table: The melds in play.
+        river: The River, oldest tile first.
         pool_count: How many tiles are in the pool.
         turn: The turn in progress, if there is one.
         seat: Whose view it is; None for a spectator.
         rack: That seat's tiles, ascending; empty for a spectator.
-        starter: Who began the round in progress or the last one; None in the lobby.
+        order: The seats dealt into the round in progress or the last one, in turn order, the starter first.
         passed: The seats that have passed in a row.
+        last_chance: Whose last turns are still to come.
         results: The finished rounds.
         winners: Of a finished game.
     """
@@ -66,33 +110,36 @@ class GameView:
     players: tuple[PlayerView, ...]
     round_number: int
     table: tuple[Meld, ...]
+    river: tuple[Tile, ...]
     pool_count: int
-    turn: Turn | None
+    turn: TurnView | None
     seat: int | None
     rack: tuple[Tile, ...]
-    starter: int | None
+    order: tuple[int, ...]
     passed: tuple[int, ...]
+    last_chance: tuple[int, ...]
     results: tuple[RoundResult, ...]
     winners: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RoundStartedView:
-    """A deal: the start draw is open to all, the rack is the viewer's own, the pool a number."""
+    """A deal: start draw and turn order are open to all, the rack is the viewer's own, the pool a number."""
 
     number: int
     draws: tuple[StartDraw, ...]
-    starter: int
+    order: tuple[int, ...]
     rack: tuple[Tile, ...]
     pool_count: int
 
 
 @dataclass(frozen=True, slots=True)
-class TileDrawnView:
-    """A draw: the tile only for the seat that drew it."""
+class TilesDrawnView:
+    """A draw, of tiles to choose from too: the tiles only for the seat that drew them, their number for all."""
 
     seat: int
-    tile: Tile | None
+    tile_count: int
+    tiles: tuple[Tile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +151,42 @@ class TurnTimedOutView:
     tiles: tuple[Tile, ...]
 
 
-EventView = (
+@dataclass(frozen=True, slots=True)
+class TurnPenalisedView:
+    """A penalty: the tiles drawn only for the seat that drew them, their number for all."""
+
+    seat: int
+    tile_count: int
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSavedView:
+    """A draft was saved. What it shows is no part of the history, for whomever."""
+
+    seat: int
+
+
+OpenEvent = (
     GameCreated
     | PlayerJoined
     | PlayerLeft
-    | RoundStartedView
     | TurnStarted
     | TilesPlayed
-    | TileDrawnView
+    | RiverTileLaid
+    | TurnEnded
     | TurnPassed
-    | TurnTimedOutView
+    | IllegalPlayShown
+    | ErrorClaimed
+    | RedealDemanded
+    | LastChanceStarted
     | PlayerResigned
     | RoundEnded
     | GameEnded
 )
+"""Events that hide nothing."""
+
+EventView = OpenEvent | RoundStartedView | TilesDrawnView | TurnTimedOutView | TurnPenalisedView | DraftSavedView
 
 
 def see(game: Game, seat: int | None) -> GameView:
@@ -131,12 +200,14 @@ def see(game: Game, seat: int | None) -> GameView:
         players=_players(game, round_),
         round_number=round_.number if round_ else 0,
         table=round_.table if round_ else (),
+        river=round_.river if round_ else (),
         pool_count=len(round_.pool) if round_ else 0,
-        turn=game.phase.round.turn if isinstance(game.phase, Playing) else None,
+        turn=_turn(game.phase.round, seat) if isinstance(game.phase, Playing) else None,
         seat=seat,
         rack=own.tiles if own else (),
-        starter=round_.starter if round_ else None,
+        order=round_.order if round_ else (),
         passed=round_.passed if round_ else (),
+        last_chance=(round_.last_chance or ()) if round_ else (),
         results=game.results,
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
     )
@@ -157,15 +228,42 @@ def _players(game: Game, round_: Round | None) -> tuple[PlayerView, ...]:
     )
 
 
+def _turn(round_: Round, seat: int | None) -> TurnView:
+    is_own = round_.turn.seat == seat
+    return TurnView(
+        turn=round_.turn,
+        step=type(round_.step),
+        tiles_drawn=_tiles_drawn(round_.step) if is_own else (),
+        draft=round_.draft if is_own else None,
+        shown_play=round_.shown_play,
+    )
+
+
+def _tiles_drawn(step: Step) -> tuple[Tile, ...]:
+    match step:
+        case Open():
+            return ()
+        case Choosing(tiles):
+            return tiles
+        case Drawn(tile):
+            return (tile,)
+
+
 def see_event(event: Event, seat: int | None) -> EventView:
     """An event as a seat, or a spectator, may see it."""
     match event:
-        case RoundStarted(number, draws, starter, racks, pool):
+        case RoundStarted(number, draws, order, racks, pool):
             own = next((rack.tiles for rack in racks if rack.seat == seat), ())
-            return RoundStartedView(number, draws, starter, own, len(pool))
+            return RoundStartedView(number, draws, order, own, len(pool))
         case TileDrawn(drawer, tile):
-            return TileDrawnView(drawer, tile if drawer == seat else None)
+            return TilesDrawnView(drawer, 1, (tile,) if drawer == seat else ())
+        case TilesDrawn(drawer, tiles) | TilesOffered(drawer, tiles):
+            return TilesDrawnView(drawer, len(tiles), tiles if drawer == seat else ())
         case TurnTimedOut(drawer, tiles):
             return TurnTimedOutView(drawer, len(tiles), tiles if drawer == seat else ())
+        case TurnPenalised(drawer, tiles):
+            return TurnPenalisedView(drawer, len(tiles), tiles if drawer == seat else ())
+        case DraftSaved(drafter, _):
+            return DraftSavedView(drafter)
         case _:
             return event

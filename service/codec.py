@@ -8,26 +8,65 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from engine import events as ev
-from engine.game import Finished, Lobby, Phase, Playing, RoundEnd, RoundOver, RoundResult, SeatResult, Turn
+from engine.game import (
+    Choosing,
+    Drawn,
+    Finished,
+    Lobby,
+    Open,
+    Phase,
+    Playing,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+    SeatResult,
+    ShownPlay,
+    Step,
+    Turn,
+)
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.notation import describe
-from engine.rules import Judgement, Play, meld_violations
-from engine.ruleset import PRESETS, RANGES, Preset, Ruleset, problems
+from engine.play import Play
+from engine.presets import PRESETS
+from engine.rules import Judgement, meld_violations
+from engine.ruleset import (
+    PAIRS_PLAYERS,
+    RANGES,
+    OptionProblem,
+    Preset,
+    Ruleset,
+    Teams,
+    TurnDraw,
+    choose,
+    problems,
+    unanswerable,
+)
 from engine.scoring import Standing
-from engine.tiles import COPIES, JOKER, Tile
-from engine.turns import DrawTile, Pass, PlayTiles, TurnAction
-from engine.views import EventView, PlayerView, RoundStartedView, TileDrawnView, TurnTimedOutView
+from engine.tiles import COLORS, JOKER, Tile, naturals
+from engine.turns import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
+from engine.views import (
+    DraftSavedView,
+    EventView,
+    OpenEvent,
+    PlayerView,
+    RoundStartedView,
+    TilesDrawnView,
+    TurnPenalisedView,
+    TurnTimedOutView,
+    TurnView,
+)
 from engine.violations import Reason, Violation
 from rummikub.v1 import (
     error_reason_pb2,
@@ -40,7 +79,7 @@ from rummikub.v1 import (
     validation_service_pb2,
 )
 from service.faults import FieldFault, InvalidRequest, MalformedRequest, UnsupportedVariant
-from service.requests import TurnRequest
+from service.requests import Claim, DraftRequest, TurnRequest
 from service.sight import ChangeSight, GameSight, TurnSight
 from service.storage.base import State
 
@@ -49,7 +88,11 @@ MELDS_MAX: Final = 128
 MELD_TILES_MAX: Final = 32
 """Most tiles of a meld in a request."""
 RACK_TILES_MAX: Final = 128
-"""Most tiles of a rack in a request."""
+"""Most tiles of a rack, or of the River, in a request."""
+RACKS_MIN: Final = 2
+"""Fewest racks of a round to score."""
+RACKS_MAX: Final = 6
+"""Most racks of a round to score."""
 BATCH_MAX: Final = 1000
 """Most turns of a batch."""
 NAME_MAX: Final = 40
@@ -61,6 +104,7 @@ REQUEST_ID_MAX: Final = 64
 CORRELATION_MAX: Final = 64
 """Most bytes of a correlation id."""
 
+_LAST_TILE: Final = naturals(len(COLORS))[-1]
 _GAME_ID: Final = re.compile(r"[0-9a-f]{32}")
 _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
 _ETAG: Final = re.compile(r"[0-9a-f]{32}")
@@ -164,16 +208,22 @@ def page_cursor(token: str, form: str) -> str:
 def _tiles(numbers: Sequence[int], field: str, most: int, reason: str) -> tuple[Tile, ...]:
     if len(numbers) > most:
         raise _invalid(field, f"expected at most {most} tiles", reason)
-    for place, number in enumerate(numbers):
-        if not 1 <= number <= JOKER:
-            raise _invalid(f"{field}[{place}]", f"{number} is not a tile", "TILE_UNKNOWN")
-    return cast("tuple[Tile, ...]", tuple(numbers))
+    return tuple(_tile(number, f"{field}[{place}]") for place, number in enumerate(numbers))
+
+
+def _tile(number: int, field: str) -> Tile:
+    """A tile; whether the game has it is for the rules to say. Raises InvalidRequest."""
+    if not 1 <= number <= _LAST_TILE:
+        raise _invalid(field, f"{number} is not a tile", "TILE_UNKNOWN")
+    return Tile(number)
 
 
 def rack(numbers: Sequence[int], field: str) -> tuple[Tile, ...]:
     """A rack in ascending order. Raises InvalidRequest."""
     return tuple(sorted(_tiles(numbers, field, RACK_TILES_MAX, "FIELD_INVALID")))
 
+
+_DEFAULTS: Final = Ruleset()
 
 _KINDS: Final[dict[int, MeldKind | None]] = {
     meld_pb2.MELD_KIND_UNSPECIFIED: None,
@@ -193,7 +243,8 @@ def _meld(message: meld_pb2.Meld, field: str) -> ProposedMeld:
     if message.kind not in _KINDS:
         raise _invalid(f"{field}.kind", f"{message.kind} is not a kind of meld", "MALFORMED_SET")
     tiles = _tiles(message.tiles, f"{field}.tiles", MELD_TILES_MAX, "MALFORMED_SET")
-    return ProposedMeld(tiles, _KINDS[message.kind])
+    declared = _tiles(message.declared_faces, f"{field}.declared_faces", MELD_TILES_MAX, "MALFORMED_SET")
+    return ProposedMeld(tiles, _KINDS[message.kind], declared)
 
 
 def _numbers(tiles: Iterable[Tile]) -> Sequence[tile_pb2.Tile.ValueType]:
@@ -201,8 +252,19 @@ def _numbers(tiles: Iterable[Tile]) -> Sequence[tile_pb2.Tile.ValueType]:
     return cast("Sequence[tile_pb2.Tile.ValueType]", tiles)
 
 
+def _number(tile: Tile) -> tile_pb2.Tile.ValueType:
+    """A tile as the contract's enum value."""
+    return _numbers((tile,))[0]
+
+
 def _kind(kind: MeldKind) -> meld_pb2.MeldKind.ValueType:
     return meld_pb2.MELD_KIND_GROUP if kind is MeldKind.GROUP else meld_pb2.MELD_KIND_RUN
+
+
+def _proposed(meld: ProposedMeld) -> meld_pb2.Meld:
+    """A meld as it was sent."""
+    kind = _kind(meld.kind) if meld.kind else meld_pb2.MELD_KIND_UNSPECIFIED
+    return meld_pb2.Meld(tiles=_numbers(meld.tiles), kind=kind, declared_faces=_numbers(meld.declared))
 
 
 def encode_meld(meld: Meld) -> meld_pb2.TableMeld:
@@ -264,7 +326,7 @@ def encode_violation(violation: Violation) -> meld_pb2.Violation:
 
 
 def ruleset(message: ruleset_pb2.Ruleset, prefix: str = "") -> Ruleset:
-    """The rules of a request, unset options as in the preset. Raises InvalidRequest, UnsupportedVariant.
+    """The rules of a request, unset options as in the preset. Raises InvalidRequest.
 
     Args:
         message: The rules.
@@ -274,8 +336,14 @@ def ruleset(message: ruleset_pb2.Ruleset, prefix: str = "") -> Ruleset:
         return _ruleset(message.SerializeToString(deterministic=True))
     except InvalidRequest as error:
         raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
-    except UnsupportedVariant as error:
-        raise UnsupportedVariant(prefix + error.field, error.value) from None
+
+
+def playable_ruleset(message: ruleset_pb2.Ruleset) -> Ruleset:
+    """The rules of a game to create. Raises InvalidRequest, UnsupportedVariant."""
+    rules = ruleset(message)
+    for problem in unanswerable(rules):
+        raise UnsupportedVariant(f"ruleset.{problem.options[0]}", problem.value)
+    return rules
 
 
 @lru_cache(maxsize=256)
@@ -288,19 +356,23 @@ def _ruleset(data: bytes) -> Ruleset:
     preset = Preset.SABRA
     if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
         preset = _option_value(Preset, "preset", message.preset)
-    chosen: dict[str, Any] = {"preset": preset}
+    rules = choose(PRESETS[preset], {"preset": preset, **_chosen(message)})
+    _check_problems(rules)
+    return rules
+
+
+def _chosen(message: ruleset_pb2.Ruleset) -> dict[str, object]:
+    """The options that are set."""
+    chosen: dict[str, object] = {}
     for option in (field.name for field in fields(Ruleset) if field.name != "preset"):
         if message.HasField(option):  # type: ignore[arg-type]
             value = getattr(message, option)
-            default = getattr(PRESETS[preset], option)
-            is_enum = isinstance(default, Enum)
-            if not is_enum:
+            default = getattr(_DEFAULTS, option)
+            if not isinstance(default, Enum):
                 chosen[option] = value
             elif value:
                 chosen[option] = _option_value(type(default), option, value)
-    rules = replace(PRESETS[preset], **chosen)
-    _check_problems(rules)
-    return rules
+    return chosen
 
 
 _E = TypeVar("_E", bound=Enum)
@@ -323,27 +395,30 @@ def _prefix(enum: type[Enum]) -> str:
 
 
 def _check_problems(rules: Ruleset) -> None:
-    found = problems(rules)
+    """Raises InvalidRequest with a fault for each option of each problem."""
     faults = [
-        FieldFault(
-            f"ruleset.{option}", _problem_text(problem.reason, problem.options, problem.value), problem.reason.name
-        )
-        for problem in found
-        if problem.reason is not Reason.VARIANT_NOT_SUPPORTED
+        FieldFault(f"ruleset.{option}", _problem_text(problem), problem.reason.name)
+        for problem in problems(rules)
         for option in problem.options
     ]
     if faults:
         raise InvalidRequest(*faults)
-    if found:
-        raise UnsupportedVariant(f"ruleset.{found[0].options[0]}", found[0].value)
 
 
-def _problem_text(reason: Reason, options: tuple[str, ...], value: str) -> str:
-    if reason is Reason.OPTIONS_CONFLICT:
-        return f"{options[0]} {value} contradicts {options[1]}"
-    numbers = RANGES[options[0]]
+def _problem_text(problem: OptionProblem) -> str:
+    match problem.reason:
+        case Reason.OPTIONS_CONFLICT:
+            return f"{problem.options[0]} {problem.value} contradicts {problem.options[1]}"
+        case Reason.INSUFFICIENT_TILES:
+            return f"{problem.value} tiles for each player leave none for the pool"
+        case _:
+            return _range_text(problem)
+
+
+def _range_text(problem: OptionProblem) -> str:
+    numbers = RANGES[problem.options[0]]
     expected = f"{numbers[0]} to {numbers[-1]}" if isinstance(numbers, range) else " or ".join(map(str, numbers))
-    return f"{value} is out of range: expected {expected}"
+    return f"{problem.value} is out of range: expected {expected}"
 
 
 @lru_cache(maxsize=256)
@@ -408,7 +483,7 @@ def encode_game(sight: GameSight) -> game_pb2.Game:
         round=view.round_number,
         table=map(encode_meld, view.table),
         pool_count=view.pool_count,
-        turn=_turn(view.turn) if view.turn else None,
+        turn=_turn_view(view.turn) if view.turn else None,
         seat=view.seat or 0,
         rack=_numbers(view.rack),
         rounds=map(_result, view.results),
@@ -416,8 +491,11 @@ def encode_game(sight: GameSight) -> game_pb2.Game:
         create_time=_time(sight.created_ms),
         update_time=_time(sight.updated_ms),
         server_time=_time(sight.now_ms),
-        starter_seat=view.starter or 0,
+        starter_seat=view.order[0] if view.order else 0,
         passed_seats=view.passed,
+        river=_numbers(view.river),
+        turn_order=view.order,
+        last_chance_seats=view.last_chance,
     )
 
 
@@ -444,8 +522,37 @@ def _player(player: PlayerView) -> game_pb2.Player:
     )
 
 
+_STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
+    Open: game_pb2.TURN_STEP_OPEN,
+    Choosing: game_pb2.TURN_STEP_CHOOSING,
+    Drawn: game_pb2.TURN_STEP_DRAWN,
+}
+
+
 def _turn(turn: Turn) -> game_pb2.Turn:
-    return game_pb2.Turn(seat=turn.seat, deadline=None if turn.deadline_ms is None else _time(turn.deadline_ms))
+    """A turn as it begins."""
+    deadline = None if turn.deadline_ms is None else _time(turn.deadline_ms)
+    return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=game_pb2.TURN_STEP_OPEN)
+
+
+def _turn_view(view: TurnView) -> game_pb2.Turn:
+    message = _turn(view.turn)
+    message.step = _STEPS[view.step]
+    message.tiles_drawn.extend(_numbers(view.tiles_drawn))
+    if view.draft is not None:
+        message.draft.CopyFrom(game_pb2.Draft(table=map(_proposed, view.draft)))
+    if view.shown_play is not None:
+        message.shown_play.CopyFrom(_shown_play(view.shown_play))
+    return message
+
+
+def _shown_play(shown: ShownPlay) -> game_pb2.ShownPlay:
+    return game_pb2.ShownPlay(
+        revision=shown.revision,
+        table=map(_proposed, shown.table),
+        claim_seats=shown.claimed,
+        against_seat=shown.against or 0,
+    )
 
 
 def _result(result: RoundResult) -> game_pb2.RoundResult:
@@ -470,7 +577,26 @@ def encode_change(sight: ChangeSight) -> game_pb2.GameChange:
     )
 
 
-def _event(event: EventView) -> game_pb2.GameEvent:  # noqa: C901 - one case an event
+def _event(event: EventView) -> game_pb2.GameEvent:
+    match event:
+        case RoundStartedView():
+            return game_pb2.GameEvent(round_started=_round_started(event))
+        case TilesDrawnView(seat, count, tiles):
+            drawn = game_pb2.TilesDrawn(seat=seat, tile_count=count, tiles=_numbers(tiles))
+            return game_pb2.GameEvent(tiles_drawn=drawn)
+        case TurnTimedOutView(seat, count, tiles):
+            timed_out = game_pb2.TurnTimedOut(seat=seat, tile_count=count, tiles=_numbers(tiles))
+            return game_pb2.GameEvent(turn_timed_out=timed_out)
+        case TurnPenalisedView(seat, count, tiles):
+            penalised = game_pb2.TurnPenalised(seat=seat, tile_count=count, tiles=_numbers(tiles))
+            return game_pb2.GameEvent(turn_penalised=penalised)
+        case DraftSavedView(seat):
+            return game_pb2.GameEvent(draft_saved=game_pb2.DraftSaved(seat=seat))
+        case _:
+            return _open_event(event)
+
+
+def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901 - one case an event
     match event:
         case ev.GameCreated(rules):
             return game_pb2.GameEvent(game_created=game_pb2.GameCreated(ruleset=encode_ruleset(rules)))
@@ -478,23 +604,25 @@ def _event(event: EventView) -> game_pb2.GameEvent:  # noqa: C901 - one case an 
             return game_pb2.GameEvent(player_joined=game_pb2.PlayerJoined(seat=seat, name=name))
         case ev.PlayerLeft(seat):
             return game_pb2.GameEvent(player_left=game_pb2.PlayerLeft(seat=seat))
-        case RoundStartedView():
-            return game_pb2.GameEvent(round_started=_round_started(event))
         case ev.TurnStarted(turn):
             return game_pb2.GameEvent(turn_started=game_pb2.TurnStarted(turn=_turn(turn)))
-        case ev.TilesPlayed(seat, tiles, table, points):
-            played = game_pb2.TilesPlayed(
-                seat=seat, tiles=_numbers(tiles), table=map(encode_meld, table), points=points
-            )
-            return game_pb2.GameEvent(tiles_played=played)
-        case TileDrawnView(seat, tile):
-            drawn = game_pb2.TilesDrawn(seat=seat, tile_count=1, tiles=_numbers((tile,) if tile else ()))
-            return game_pb2.GameEvent(tiles_drawn=drawn)
+        case ev.TilesPlayed():
+            return game_pb2.GameEvent(tiles_played=_tiles_played(event))
+        case ev.RiverTileLaid(seat, tile):
+            laid = game_pb2.RiverTileLaid(seat=seat, tile=_number(tile))
+            return game_pb2.GameEvent(river_tile_laid=laid)
+        case ev.TurnEnded(seat):
+            return game_pb2.GameEvent(turn_ended=game_pb2.TurnEnded(seat=seat))
         case ev.TurnPassed(seat):
             return game_pb2.GameEvent(turn_passed=game_pb2.TurnPassed(seat=seat))
-        case TurnTimedOutView(seat, count, tiles):
-            timed_out = game_pb2.TurnTimedOut(seat=seat, tile_count=count, tiles=_numbers(tiles))
-            return game_pb2.GameEvent(turn_timed_out=timed_out)
+        case ev.IllegalPlayShown():
+            return game_pb2.GameEvent(illegal_play_shown=_illegal_play_shown(event))
+        case ev.ErrorClaimed(seat, agrees):
+            return game_pb2.GameEvent(error_claimed=game_pb2.ErrorClaimed(seat=seat, agrees=agrees))
+        case ev.RedealDemanded(seat):
+            return game_pb2.GameEvent(redeal_demanded=game_pb2.RedealDemanded(seat=seat))
+        case ev.LastChanceStarted(seats):
+            return game_pb2.GameEvent(last_chance_started=game_pb2.LastChanceStarted(seats=seats))
         case ev.PlayerResigned(seat):
             return game_pb2.GameEvent(player_resigned=game_pb2.PlayerResigned(seat=seat))
         case ev.RoundEnded(result):
@@ -503,13 +631,32 @@ def _event(event: EventView) -> game_pb2.GameEvent:  # noqa: C901 - one case an 
             return game_pb2.GameEvent(game_ended=game_pb2.GameEnded(winner_seats=winners))
 
 
+def _tiles_played(event: ev.TilesPlayed) -> game_pb2.TilesPlayed:
+    return game_pb2.TilesPlayed(
+        seat=event.seat,
+        tiles=_numbers(event.tiles),
+        table=map(encode_meld, event.table),
+        points=event.points,
+        pulled=_numbers(event.pulled),
+    )
+
+
+def _illegal_play_shown(event: ev.IllegalPlayShown) -> game_pb2.IllegalPlayShown:
+    return game_pb2.IllegalPlayShown(
+        seat=event.seat,
+        table=map(_proposed, event.table),
+        reasons=(reason_number(reason.name) for reason in event.reasons),
+    )
+
+
 def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
     return game_pb2.RoundStarted(
         round=view.number,
-        draws=(game_pb2.StartDraw(seat=draw.seat, tile=_numbers((draw.tile,))[0]) for draw in view.draws),
-        starter_seat=view.starter,
+        draws=(game_pb2.StartDraw(seat=draw.seat, tile=_number(draw.tile)) for draw in view.draws),
+        starter_seat=view.order[0],
         rack=_numbers(view.rack),
         pool_count=view.pool_count,
+        turn_order=view.order,
     )
 
 
@@ -528,27 +675,34 @@ def with_token(answer: bytes, token: str) -> bytes:
 
 def turn_request(message: turn_service_pb2.PlayTurnRequest) -> TurnRequest:
     """A turn to take. Raises InvalidRequest."""
-    action = message.WhichOneof("action")
-    if action is None:
-        raise _invalid("action", "expected one of play, draw, pass")
-    table = melds(message.play.table, "play.table")
-
-    def act(seat: int) -> TurnAction:
-        match action:
-            case "play":
-                return PlayTiles(seat, table)
-            case "draw":
-                return DrawTile(seat)
-            case "pass":
-                return Pass(seat)
-
     return TurnRequest(
         game_id=game_id(message.game_id),
         expected_revision=revision("expected_revision", message.expected_revision, least=1),
         etag=etag(message.etag),
         validate_only=message.validate_only,
-        action=act,
+        action=_action(message),
     )
+
+
+def _action(message: turn_service_pb2.PlayTurnRequest) -> Callable[[int], TurnAction]:
+    match message.WhichOneof("action"):
+        case "play":
+            return _play_tiles(message.play)
+        case "draw":
+            return DrawTile
+        case "pass":
+            return Pass
+        case "lay_on_river":
+            tile = _tile(message.lay_on_river.tile, "lay_on_river.tile")
+            return lambda seat: LayOnRiver(seat, tile)
+        case None:
+            raise _invalid("action", "expected one of play, draw, pass, lay_on_river")
+
+
+def _play_tiles(message: turn_service_pb2.PlayTiles) -> Callable[[int], PlayTiles]:
+    table = melds(message.table, "play.table")
+    index = message.river_index if message.HasField("river_index") else None
+    return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub)
 
 
 def encode_turn(sight: TurnSight) -> bytes:
@@ -558,7 +712,27 @@ def encode_turn(sight: TurnSight) -> bytes:
         tiles_played=_numbers(sight.tiles_played),
         points=sight.points,
         tiles_drawn=_numbers(sight.tiles_drawn),
+        violations=map(encode_violation, sight.violations),
     ).SerializeToString()
+
+
+def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
+    """A draft to save. Raises InvalidRequest."""
+    return DraftRequest(
+        game_id=game_id(message.game_id),
+        expected_revision=revision("expected_revision", message.expected_revision, least=1),
+        etag=etag(message.etag),
+        table=melds(message.draft.table, "draft.table") if message.HasField("draft") else None,
+    )
+
+
+def claim(message: turn_service_pb2.ClaimErrorRequest) -> Claim:
+    """A vote on a claim. Raises InvalidRequest."""
+    return Claim(
+        game_id=game_id(message.game_id),
+        play_revision=revision("play_revision", message.play_revision, least=1),
+        agrees=message.agrees,
+    )
 
 
 # Validation
@@ -572,25 +746,56 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
         rules: The rules to judge it by.
         field: What faults call the turn, with a dot at the end, if it is part of a larger message.
     """
-    proposed = melds(message.table_before, f"{field}table_before")
-    readings = tuple(read_meld(meld, rules) for meld in proposed)
+    table = _table(message.table_before, rules, f"{field}table_before")
+    tiles = rack(message.rack, f"{field}rack")
+    river = _river(message.river, rules, f"{field}river")
+    _check_possible((*tiles, *(t for meld in table for t in meld.tiles), *river), rules, f"{field}rack")
+    return Play(
+        table_before=table,
+        table_after=melds(message.table_after, f"{field}table_after"),
+        rack=tiles,
+        has_melded=message.has_melded,
+        ruleset=rules,
+        river=river,
+        river_index=message.river_index if message.HasField("river_index") else None,
+        drawn=_drawn(message.tile_drawn, tiles, f"{field}tile_drawn"),
+        calls_rummikub=message.calls_rummikub,
+    )
+
+
+def _table(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> tuple[Meld, ...]:
+    """The table when a turn began: melds all. Raises InvalidRequest."""
+    readings = tuple(read_meld(meld, rules) for meld in melds(messages, field))
     for place, reading in enumerate(readings):
         if isinstance(reading, NotAMeld):
             text = f"the tiles form no meld: {reading.reasons[0].name}"
-            raise _invalid(f"{field}table_before[{place}]", text, "MALFORMED_TABLE")
-    table = cast("tuple[Meld, ...]", readings)
-    tiles = rack(message.rack, f"{field}rack")
-    _check_possible((*tiles, *(t for meld in table for t in meld.tiles)), rules, f"{field}rack")
-    after = melds(message.table_after, f"{field}table_after")
-    return Play(table, after, tiles, message.has_melded, rules)
+            raise _invalid(f"{field}[{place}]", text, "MALFORMED_TABLE")
+    return cast("tuple[Meld, ...]", readings)
+
+
+def _river(numbers: Sequence[int], rules: Ruleset, field: str) -> tuple[Tile, ...]:
+    """The River, oldest tile first. Raises InvalidRequest."""
+    if numbers and rules.turn_draw is not TurnDraw.TWO_RIVER:
+        raise _invalid(field, "there is no River without turn_draw TWO_RIVER", "POSITION_IMPOSSIBLE")
+    return _tiles(numbers, field, RACK_TILES_MAX, "FIELD_INVALID")
+
+
+def _drawn(number: int, tiles: tuple[Tile, ...], field: str) -> Tile | None:
+    """The tile drawn in the turn, which is on the rack by now; None for 0. Raises InvalidRequest."""
+    if not number:
+        return None
+    drawn = _tile(number, field)
+    if drawn not in tiles:
+        raise _invalid(field, "the tile drawn is not on the rack", "POSITION_IMPOSSIBLE")
+    return drawn
 
 
 def _check_possible(tiles: Sequence[Tile], rules: Ruleset, field: str) -> None:
     """No position holds a face more often than the tile set does (R1)."""
-    for face in set(tiles):
-        copies = rules.geometry_jokers if face == JOKER else COPIES
-        if tiles.count(face) > copies:
-            name = tile_pb2.Tile.Name(_numbers((face,))[0])
+    for face, count in Counter(tiles).items():
+        copies = rules.copies_of(face)
+        if count > copies:
+            name = tile_pb2.Tile.Name(_number(face))
             raise _invalid(field, f"the tile set has {copies} of {name}", "POSITION_IMPOSSIBLE")
 
 
@@ -626,21 +831,32 @@ class RoundToScore:
 
 def round_to_score(message: validation_service_pb2.ScoreRoundRequest, rules: Ruleset) -> RoundToScore:
     """A round to score. Raises InvalidRequest."""
-    count = len(message.racks)
-    if not 2 <= count <= 4:
-        raise _invalid("racks", "expected 2 to 4 racks")
-    seats = [entry.seat for entry in message.racks]
-    for place, seat in enumerate(seats):
-        if seat == 0 or seat in seats[:place]:
-            raise _invalid(f"racks[{place}].seat", "expected a number from 1 that is not used twice")
+    _check_seats([entry.seat for entry in message.racks], rules)
     standings = tuple(
-        Standing(entry.seat, rack(entry.rack, f"racks[{place}].rack")) for place, entry in enumerate(message.racks)
+        Standing(
+            seat=entry.seat,
+            tiles=rack(entry.rack, f"racks[{place}].rack"),
+            has_melded=not entry.never_melded,
+            declined=entry.declined_to_meld,
+        )
+        for place, entry in enumerate(message.racks)
     )
     _check_possible([t for standing in standings for t in standing.tiles], rules, "racks")
     empty = [place for place, standing in enumerate(standings) if not standing.tiles]
     if len(empty) > 1:
         raise _invalid(f"racks[{empty[1]}].rack", "a round ends with the first empty rack", "POSITION_IMPOSSIBLE")
     return RoundToScore(RoundEnd.WENT_OUT if empty else RoundEnd.BLOCKED, standings)
+
+
+def _check_seats(seats: Sequence[int], rules: Ruleset) -> None:
+    """Raises InvalidRequest."""
+    if not RACKS_MIN <= len(seats) <= RACKS_MAX:
+        raise _invalid("racks", f"expected {RACKS_MIN} to {RACKS_MAX} racks")
+    if rules.teams is Teams.PAIRS and len(seats) != PAIRS_PLAYERS:
+        raise _invalid("racks", f"pairs are {PAIRS_PLAYERS} players", "POSITION_IMPOSSIBLE")
+    for place, seat in enumerate(seats):
+        if seat == 0 or seat in seats[:place]:
+            raise _invalid(f"racks[{place}].seat", "expected a number from 1 that is not used twice")
 
 
 def encode_score(result: RoundResult) -> validation_service_pb2.ScoreRoundResponse:

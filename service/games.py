@@ -11,16 +11,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from engine.events import Event, TileDrawn, TilesPlayed
-from engine.game import is_expired
+from engine.deal import Shuffle
+from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
+from engine.game import Game, is_expired
+from engine.melds import ProposedMeld
 from engine.ruleset import Ruleset
+from engine.tiles import Tile
 from engine.turns import (
     Action,
     Applied,
+    ClaimError,
     Join,
     Leave,
+    RequestRedeal,
     Resign,
-    Shuffle,
+    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -41,7 +46,7 @@ from service.faults import (
     TurnTimedOut,
 )
 from service.identity import Caller, Chance, digest, new_game_id, new_shuffle, requested_game_id, seat_of, seat_token
-from service.requests import Request, TurnRequest
+from service.requests import Claim, DraftRequest, Request, TurnRequest
 from service.sight import ChangeSight, GameSight, TurnSight, see_change, see_game
 from service.storage.base import (
     NO_ETAG,
@@ -199,32 +204,46 @@ class Games:
 
     async def start_game(self, game_id: str, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
         """Starts the first round."""
-        return await self._act(game_id, request, encode, lambda seat, rules: StartGame(seat, self._shuffle(rules)))
+        return await self._act(game_id, request, encode, lambda seat, game: StartGame(seat, self._shuffle(game)))
 
     async def start_next_round(self, game_id: str, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
         """Starts the next round."""
-        return await self._act(game_id, request, encode, lambda seat, rules: StartNextRound(seat, self._shuffle(rules)))
+        return await self._act(game_id, request, encode, lambda seat, game: StartNextRound(seat, self._shuffle(game)))
+
+    async def request_redeal(self, game_id: str, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        """Has the round dealt anew."""
+        return await self._act(game_id, request, encode, lambda seat, game: RequestRedeal(seat, self._shuffle(game)))
 
     async def resign_game(self, game_id: str, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
         """Gives up the game."""
         return await self._act(game_id, request, encode, lambda seat, _: Resign(seat))
 
-    def _shuffle(self, ruleset: Ruleset) -> Shuffle:
-        return new_shuffle(self._chance, ruleset)
+    async def claim_error(self, claim: Claim, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        """Votes on an illegal play that is shown."""
+
+        def action(seat: int, _game: Game) -> Action:
+            return ClaimError(seat, claim.play_revision, claim.agrees)
+
+        return await self._act(claim.game_id, request, encode, action)
+
+    def _shuffle(self, game: Game) -> Shuffle:
+        return new_shuffle(self._chance, game.ruleset, len(game.active_seats))
 
     async def _act(
         self,
         game_id: str,
         request: Request,
         encode: Callable[[GameSight], bytes],
-        action: Callable[[int, Ruleset], Action],
+        action: Callable[[int, Game], Action],
+        check: Callable[[_Situation], None] = lambda _: None,
     ) -> bytes:
-        """A seated player's action that the rules judge on the game as it is."""
+        """A seated player's action that the rules judge on the game as it is, if the check finds no fault."""
 
         def decide(situation: _Situation) -> _Decision:
             record = situation.record
             seat = _seated(record, request.caller)
-            applied = _allowed(apply(record.game, action(seat, record.game.ruleset), situation.now_ms))
+            check(situation)
+            applied = _allowed(apply(record.game, action(seat, record.game), situation.now_ms))
             return _Decision(applied, record.tokens, lambda after: encode(_just_stored(after, seat)))
 
         return await self._change(game_id, request, decide)
@@ -238,9 +257,7 @@ class Games:
             _check_revision(turn, situation)
             applied = _allowed(apply(record.game, turn.action(seat), situation.now_ms))
             return _Decision(
-                applied,
-                record.tokens,
-                lambda after: encode(_turn_sight(_just_stored(after, seat), applied.events)),
+                applied, record.tokens, lambda after: encode(_turn_sight(_just_stored(after, seat), applied))
             )
 
         if not turn.validate_only:
@@ -248,8 +265,20 @@ class Games:
         situation = await self._situation(turn.game_id)
         seat = _seated(situation.record, request.caller)
         game = see_game(situation.record, seat, situation.now_ms)
-        sight = _turn_sight(game, decide(situation).applied.events)
-        return encode(replace(sight, tiles_drawn=()))
+        applied = decide(situation).applied
+        if applied.violations:
+            raise ActionRefused(Refused(applied.violations))
+        return encode(replace(_turn_sight(game, applied), tiles_drawn=()))
+
+    async def save_draft(self, draft: DraftRequest, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        """Keeps the table as a player has it under their hands."""
+
+        def action(seat: int, game: Game) -> Action:
+            return SaveDraft(seat, _as_it_lies(game) if draft.table is None else draft.table)
+
+        return await self._act(
+            draft.game_id, request, encode, action, lambda situation: _check_revision(draft, situation)
+        )
 
     async def look(self, game_id: str, caller: Caller) -> tuple[Record, int | None, int]:
         """The game, the caller's seat, and the time; a turn that is overdue is timed out first."""
@@ -402,7 +431,7 @@ def _replay(memo: Memo, request: Request, finish: Callable[[bytes, bytes], bytes
     return finish(memo.answer, memo.salt)
 
 
-def _check_revision(turn: TurnRequest, situation: _Situation) -> None:
+def _check_revision(turn: TurnRequest | DraftRequest, situation: _Situation) -> None:
     """The turn must be meant for the game as it is, in number and in lineage."""
     revision = situation.record.game.revision
     if situation.overdue_revision is not None and turn.expected_revision == situation.overdue_revision:
@@ -413,15 +442,29 @@ def _check_revision(turn: TurnRequest, situation: _Situation) -> None:
         raise EtagMismatch(revision)
 
 
-def _turn_sight(game: GameSight, events: tuple[Event, ...]) -> TurnSight:
-    """What the events of a player's own turn brought them."""
-    sight = TurnSight(game)
-    for event in events:
+def _as_it_lies(game: Game) -> tuple[ProposedMeld, ...]:
+    """The table when the turn began, as a player would send it."""
+    return tuple(ProposedMeld(meld.tiles, meld.kind) for meld in game.round.table) if game.round else ()
+
+
+def _turn_sight(game: GameSight, applied: Applied) -> TurnSight:
+    """What a player's own turn brought them."""
+    sight = TurnSight(game, violations=applied.violations)
+    for event in applied.events:
         match event:
             case TilesPlayed(_, tiles, _, points):
                 sight = replace(sight, tiles_played=tiles, points=points)
-            case TileDrawn(_, tile):
-                sight = replace(sight, tiles_drawn=(tile,))
             case _:
-                pass
+                sight = replace(sight, tiles_drawn=sight.tiles_drawn + _tiles_drawn(event))
     return sight
+
+
+def _tiles_drawn(event: Event) -> tuple[Tile, ...]:
+    """The tiles that an event of a player's own turn showed them."""
+    match event:
+        case TileDrawn(_, tile):
+            return (tile,)
+        case TilesDrawn(_, tiles) | TilesOffered(_, tiles) | TurnPenalised(_, tiles):
+            return tiles
+        case _:
+            return ()

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from engine.deal import Shuffle
 from engine.ruleset import Ruleset
 from engine.tiles import Tile, tile_set
-from engine.turns import Shuffle
 from service.storage.base import SeatToken
 
 
@@ -61,9 +61,9 @@ def requested_game_id(secret: bytes, request_key: str) -> str:
     return hmac.digest(secret, request_key.encode(), "sha256")[:16].hex()
 
 
-def new_shuffle(chance: Chance, ruleset: Ruleset) -> Shuffle:
-    """The chance in a round."""
-    tiles = tile_set(ruleset.geometry_jokers)
+def new_shuffle(chance: Chance, ruleset: Ruleset, players: int) -> Shuffle:
+    """The chance in a round of so many players."""
+    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players))
     return Shuffle(chance.shuffle(tiles), chance.shuffle(tiles))
 
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.melds import ProposedMeld
 from engine.turns import TurnAction
 from service.identity import Caller
 
@@ -39,3 +40,22 @@ class TurnRequest:
     etag: str
     validate_only: bool
     action: Callable[[int], TurnAction]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRequest:
+    """A draft to save: on which revision, and the table; None for the table as it lies."""
+
+    game_id: str
+    expected_revision: int
+    etag: str
+    table: tuple[ProposedMeld, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A vote: on the play that the change of that revision showed, and whether it is illegal."""
+
+    game_id: str
+    play_revision: int
+    agrees: bool

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from engine.tiles import Tile
 from engine.views import EventView, GameView, see, see_event
+from engine.violations import Violation
 from service.storage.base import Entry, Record
 
 
@@ -31,12 +32,13 @@ class ChangeSight:
 
 @dataclass(frozen=True, slots=True)
 class TurnSight:
-    """What a turn brought its player: the game, the tiles played and their points, the tiles drawn."""
+    """What a turn brought its player: the game, tiles played and their points, tiles drawn, why it was illegal."""
 
     game: GameSight
     tiles_played: tuple[Tile, ...] = ()
     points: int = 0
     tiles_drawn: tuple[Tile, ...] = ()
+    violations: tuple[Violation, ...] = ()
 
 
 def see_game(record: Record, seat: int | None, now_ms: int) -> GameSight:

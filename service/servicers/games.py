@@ -1,17 +1,16 @@
 """GameService: decode, call the use case, encode."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.message import Message
 
 from rummikub.v1 import game_service_pb2 as pb
 from service import codec
 from service.errors import RETRY_SECONDS
 from service.games import Games
-from service.servicers.rpc import Context, Service, answers, caller, mutation, seat_mutation, unary
-from service.sight import ChangeSight, GameSight
+from service.servicers.rpc import Context, Service, answer, answers, caller, mutation, seat_mutation, unary
+from service.sight import ChangeSight
 from service.watch import Alive, Closing, Snapshot, Update, Watch
 
 _LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
@@ -38,13 +37,14 @@ class GameServicer:
             "ListTurns": unary(pb.ListTurnsRequest, self.list_turns),
             "ResignGame": unary(pb.ResignGameRequest, self.resign_game),
             "StartNextRound": unary(pb.StartNextRoundRequest, self.start_next_round),
+            "RequestRedeal": unary(pb.RequestRedealRequest, self.request_redeal),
         }
         return Service("rummikub.v1.GameService", handlers)
 
     async def create_game(self, request: pb.CreateGameRequest, context: Context) -> bytes:
         """CreateGame."""
-        rules = codec.ruleset(request.ruleset)
-        return await self._games.create_game(rules, mutation(request, context), _answer(pb.CreateGameResponse))
+        rules = codec.playable_ruleset(request.ruleset)
+        return await self._games.create_game(rules, mutation(request, context), answer(pb.CreateGameResponse))
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
         """JoinGame."""
@@ -55,12 +55,12 @@ class GameServicer:
     async def leave_game(self, request: pb.LeaveGameRequest, context: Context) -> bytes:
         """LeaveGame."""
         game_id = codec.game_id(request.game_id)
-        return await self._games.leave_game(game_id, seat_mutation(request, context), _answer(pb.LeaveGameResponse))
+        return await self._games.leave_game(game_id, seat_mutation(request, context), answer(pb.LeaveGameResponse))
 
     async def start_game(self, request: pb.StartGameRequest, context: Context) -> bytes:
         """StartGame."""
         game_id = codec.game_id(request.game_id)
-        return await self._games.start_game(game_id, seat_mutation(request, context), _answer(pb.StartGameResponse))
+        return await self._games.start_game(game_id, seat_mutation(request, context), answer(pb.StartGameResponse))
 
     async def get_game(self, request: pb.GetGameRequest, context: Context) -> bytes:
         """GetGame."""
@@ -101,18 +101,19 @@ class GameServicer:
     async def resign_game(self, request: pb.ResignGameRequest, context: Context) -> bytes:
         """ResignGame."""
         game_id = codec.game_id(request.game_id)
-        return await self._games.resign_game(game_id, seat_mutation(request, context), _answer(pb.ResignGameResponse))
+        return await self._games.resign_game(game_id, seat_mutation(request, context), answer(pb.ResignGameResponse))
 
     async def start_next_round(self, request: pb.StartNextRoundRequest, context: Context) -> bytes:
         """StartNextRound."""
         game_id = codec.game_id(request.game_id)
         identity = seat_mutation(request, context)
-        return await self._games.start_next_round(game_id, identity, _answer(pb.StartNextRoundResponse))
+        return await self._games.start_next_round(game_id, identity, answer(pb.StartNextRoundResponse))
 
-
-def _answer(message_type: Callable[..., Message]) -> Callable[[GameSight], bytes]:
-    """An encoder of answers that hold a game."""
-    return lambda sight: message_type(game=codec.encode_game(sight)).SerializeToString()
+    async def request_redeal(self, request: pb.RequestRedealRequest, context: Context) -> bytes:
+        """RequestRedeal."""
+        game_id = codec.game_id(request.game_id)
+        identity = seat_mutation(request, context)
+        return await self._games.request_redeal(game_id, identity, answer(pb.RequestRedealResponse))
 
 
 def _update(update: Update) -> pb.WatchGameResponse:

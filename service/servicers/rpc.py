@@ -15,6 +15,7 @@ from service.codec import decode
 from service.faults import AuthorizationMalformed, NotAPlayer
 from service.identity import SPECTATOR, Caller, digest
 from service.requests import Request
+from service.sight import GameSight
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = "ServicerContext[Any, Any]"
@@ -70,6 +71,11 @@ def seat_mutation(request: Mutating, context: Context) -> Request:
     if identity.caller == SPECTATOR:
         raise NotAPlayer
     return identity
+
+
+def answer(message_type: Callable[..., Message]) -> Callable[[GameSight], bytes]:
+    """An encoder of answers that hold a game."""
+    return lambda sight: message_type(game=codec.encode_game(sight)).SerializeToString()
 
 
 def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 
+from engine.presets import PRESET_SOURCES, PRESETS
 from engine.rules import judge
-from engine.ruleset import PRESET_SOURCES, PRESETS, Ruleset
+from engine.ruleset import Ruleset, unanswerable
 from engine.scoring import score_round
 from rummikub.v1 import validation_service_pb2 as pb
 from service import codec
@@ -110,7 +111,12 @@ class ValidationServicer:
         first = int(codec.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
         presets = tuple(PRESETS.items())
         rulesets = (
-            pb.NamedRuleset(ruleset=codec.encode_ruleset(rules), name=preset.name, source=PRESET_SOURCES[preset])
+            pb.NamedRuleset(
+                ruleset=codec.encode_ruleset(rules),
+                name=preset.name,
+                source=PRESET_SOURCES[preset],
+                unsupported_options=(problem.options[0] for problem in unanswerable(rules)),
+            )
             for preset, rules in presets[first : first + size]
         )
         following = str(first + size) if first + size < len(presets) else ""

@@ -21,6 +21,7 @@ from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from engine.ruleset import TurnDirection
 from service.faults import StoreUnavailable
 from service.storage.base import (
     SECRET_BYTES,
@@ -42,6 +43,7 @@ from service.storage.snapshot import (
     decode_record,
     encode_memo,
     encode_record,
+    needs_direction,
     readable_record,
 )
 
@@ -178,7 +180,12 @@ class RedisStore:
         """See GameStore."""
         with _answering():
             stored = await self._client.xrange(_keys(game_id)[2], min=f"{first_revision}-0", count=limit)
-        return tuple(decode_entry(fields[b"change"], fields[b"etag"].decode()) for _, fields in cast("_Stream", stored))
+        found = [(fields[b"change"], fields[b"etag"].decode()) for _, fields in cast("_Stream", stored)]
+        direction = TurnDirection.CLOCKWISE
+        if any(needs_direction(change) for change, _ in found):
+            record = (await self.load(game_id)).record
+            direction = record.game.ruleset.turn_direction if record else direction
+        return tuple(decode_entry(change, etag, direction) for change, etag in found)
 
     async def bounds(self, game_id: str) -> tuple[int, int]:
         """See GameStore."""

@@ -1,6 +1,12 @@
 """The stored form of games and of their changes: JSON with a format version, apart from the API's messages.
 
 Tiles are stored as hexadecimal text, a byte a tile. A reader refuses a version that it does not know.
+
+Format 2 is what is written; format 1 is read. It knew the starter of a round where format 2 has the whole turn order,
+and neither the River nor what else a turn with several steps has. A server that knows format 1 alone would drop all
+that, of a game whose options it believes to know: any game may have a draft. So no change is written in format 1 any
+more, and servers of both kinds on one store, as in a deployment, refuse what the newer ones have stored until they are
+replaced. Every field of a format is always written, so that a missing one is noticed.
 """
 
 import contextlib
@@ -13,9 +19,12 @@ from typing import Any, Final
 
 from engine import events as ev
 from engine.game import (
+    Choosing,
+    Drawn,
     Finished,
     Game,
     Lobby,
+    Open,
     Phase,
     Player,
     Playing,
@@ -25,15 +34,20 @@ from engine.game import (
     RoundOver,
     RoundResult,
     SeatResult,
+    ShownPlay,
+    Step,
     Turn,
+    turn_order,
 )
-from engine.melds import Meld, MeldKind
-from engine.ruleset import Ruleset
+from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.ruleset import Ruleset, TurnDirection, unanswerable
 from engine.tiles import Tile
+from engine.violations import Reason
 from service.faults import StoredFormatUnknown
 from service.storage.base import Entry, Memo, Record, SeatToken
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+OLD_FORMAT: Final = 1
 FINGERPRINT_BYTES: Final = 32
 DEFAULTS: Final = Ruleset()
 
@@ -68,9 +82,10 @@ def _reading() -> Iterator[None]:
 def decode_record(data: bytes) -> Record:
     """A game from stored bytes. Raises StoredFormatUnknown."""
     stored = _load(data)
+    game = _game_of_format_1(stored["game"]) if stored["format"] == OLD_FORMAT else stored["game"]
     return Record(
         game_id=stored["id"],
-        game=_read_game(stored["game"]),
+        game=_read_game(game),
         etag=stored["etag"],
         tokens=tuple(SeatToken(int(seat), bytes.fromhex(digest)) for seat, digest in stored["tokens"].items()),
         created_ms=stored["created"],
@@ -100,16 +115,61 @@ def encode_change(revision: int, time_ms: int, nonce: bytes, events: tuple[ev.Ev
 
 
 @_reading()
-def decode_entry(change: bytes, etag: str) -> Entry:
-    """A change from stored bytes. Raises StoredFormatUnknown."""
+def decode_entry(change: bytes, etag: str, direction: TurnDirection = TurnDirection.CLOCKWISE) -> Entry:
+    """A change from stored bytes. Raises StoredFormatUnknown.
+
+    Args:
+        change: The bytes.
+        etag: The game's after it.
+        direction: The game's turn_direction, where the change needs it (`needs_direction`).
+    """
     stored = _load(change)
+    events: list[Json] = stored["events"]
+    if stored["format"] == OLD_FORMAT:
+        events = [_event_of_format_1(event, direction) for event in events]
     return Entry(
         revision=stored["revision"],
         etag=etag,
         time_ms=stored["time"],
         nonce=bytes.fromhex(stored["nonce"]),
-        events=tuple(_READERS[event["type"]](event) for event in stored["events"]),
+        events=tuple(_READERS[event["type"]](event) for event in events),
     )
+
+
+def needs_direction(change: bytes) -> bool:
+    """Whether a change can only be read by who knows the game's turn_direction: a deal of format 1."""
+    return change.startswith(f'{{"format":{OLD_FORMAT},'.encode()) and b'"type":"RoundStarted"' in change
+
+
+_SINCE_FORMAT_1: Final[Json] = {"river": "", "step": ["Open"], "draft": None, "shown_play": None, "last_chance": None}
+"""What a round of format 1 lacks."""
+
+
+def _game_of_format_1(stored: Json) -> Json:
+    """A game as format 2 has it."""
+    phase = stored["phase"]
+    if "round" not in phase:
+        return stored
+    direction = _read_ruleset(stored["ruleset"]).turn_direction
+    round_ = _with_order({**_SINCE_FORMAT_1, **phase["round"]}, direction)
+    return {**stored, "phase": {**phase, "round": round_}}
+
+
+def _event_of_format_1(stored: Json, direction: TurnDirection) -> Json:
+    """An event as format 2 has it."""
+    match stored["type"]:
+        case "RoundStarted":
+            return _with_order(stored, direction)
+        case "TilesPlayed":
+            return {**stored, "pulled": ""}
+        case _:
+            return stored
+
+
+def _with_order(stored: Json, direction: TurnDirection) -> Json:
+    """A round, or its start, with the turn order in place of the starter."""
+    seats = tuple(rack[0] for rack in stored["racks"])
+    return {**stored, "order": turn_order(seats, stored["starter"], direction)}
 
 
 def _dump(value: Json) -> bytes:
@@ -118,7 +178,7 @@ def _dump(value: Json) -> bytes:
 
 def _load(data: bytes) -> Json:
     stored: Json = json.loads(data)
-    if stored.get("format") != FORMAT:
+    if stored.get("format") not in {OLD_FORMAT, FORMAT}:
         raise StoredFormatUnknown
     return stored
 
@@ -141,12 +201,16 @@ def _ruleset(ruleset: Ruleset) -> str:
 
 @lru_cache(maxsize=1024)
 def _read_ruleset(text: str) -> Ruleset:
+    """The options. Those that this server could only guess at are of a newer one, as are those that it lacks."""
     stored: Json = json.loads(text)
     values: Json = {}
     for name, value in stored.items():
         default = getattr(DEFAULTS, name)
         values[name] = type(default)[value] if isinstance(default, Enum) else value
-    return Ruleset(**values)
+    ruleset = Ruleset(**values)
+    if unanswerable(ruleset):
+        raise StoredFormatUnknown
+    return ruleset
 
 
 def _meld(meld: Meld) -> list[Any]:
@@ -166,6 +230,18 @@ def _read_table(stored: list[list[Any]]) -> tuple[Meld, ...]:
     return tuple(map(_read_meld, stored))
 
 
+def _proposed(table: tuple[ProposedMeld, ...]) -> list[list[Any]]:
+    """Melds as a player sent them."""
+    return [[_tiles(meld.tiles), meld.kind and meld.kind.name, _tiles(meld.declared)] for meld in table]
+
+
+def _read_proposed(stored: list[list[Any]]) -> tuple[ProposedMeld, ...]:
+    return tuple(
+        ProposedMeld(_read_tiles(tiles), None if kind is None else MeldKind[kind], _read_tiles(declared))
+        for tiles, kind, declared in stored
+    )
+
+
 def _rack(rack: Rack) -> list[Any]:
     return [rack.seat, _tiles(rack.tiles), rack.has_melded]
 
@@ -178,27 +254,81 @@ def _turn(turn: Turn) -> list[Any]:
     return [turn.seat, turn.deadline_ms]
 
 
+def _step(step: Step) -> list[Any]:
+    match step:
+        case Open():
+            return ["Open"]
+        case Choosing(tiles):
+            return ["Choosing", _tiles(tiles)]
+        case Drawn(tile):
+            return ["Drawn", tile]
+
+
+def _read_step(stored: list[Any]) -> Step:
+    match stored:
+        case ["Open"]:
+            return Open()
+        case ["Choosing", tiles]:
+            first, second = _read_tiles(tiles)
+            return Choosing((first, second))
+        case ["Drawn", int(tile)]:
+            return Drawn(Tile(tile))
+        case _:
+            raise StoredFormatUnknown
+
+
+def _shown_play(shown: ShownPlay) -> Json:
+    return {
+        "revision": shown.revision,
+        "table": _proposed(shown.table),
+        "reasons": [reason.name for reason in shown.reasons],
+        "claimed": list(shown.claimed),
+        "against": shown.against,
+    }
+
+
+def _read_shown_play(stored: Json) -> ShownPlay:
+    return ShownPlay(
+        revision=stored["revision"],
+        table=_read_proposed(stored["table"]),
+        reasons=tuple(Reason[name] for name in stored["reasons"]),
+        claimed=tuple(stored["claimed"]),
+        against=stored["against"],
+    )
+
+
 def _round(round_: Round) -> Json:
     return {
         "number": round_.number,
-        "starter": round_.starter,
+        "order": list(round_.order),
         "table": _table(round_.table),
         "racks": [_rack(rack) for rack in round_.racks],
         "pool": _tiles(round_.pool),
         "turn": _turn(round_.turn),
         "passed": list(round_.passed),
+        "river": _tiles(round_.river),
+        "step": _step(round_.step),
+        "draft": None if round_.draft is None else _proposed(round_.draft),
+        "shown_play": None if round_.shown_play is None else _shown_play(round_.shown_play),
+        "last_chance": None if round_.last_chance is None else list(round_.last_chance),
     }
 
 
 def _read_round(stored: Json) -> Round:
+    draft, shown_play, last_chance = stored["draft"], stored["shown_play"], stored["last_chance"]
     return Round(
         number=stored["number"],
-        starter=stored["starter"],
+        order=tuple(stored["order"]),
         table=_read_table(stored["table"]),
         racks=tuple(map(_read_rack, stored["racks"])),
         pool=_read_tiles(stored["pool"]),
         turn=Turn(*stored["turn"]),
         passed=tuple(stored["passed"]),
+        river=_read_tiles(stored["river"]),
+        step=_read_step(stored["step"]),
+        draft=None if draft is None else _read_proposed(draft),
+        shown_play=None if shown_play is None else _read_shown_play(shown_play),
+        last_chance=None if last_chance is None else tuple(last_chance),
     )
 
 
@@ -273,37 +403,90 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case an event
         case ev.PlayerJoined(seat, name):
             return {"seat": seat, "name": name}
         case ev.RoundStarted():
-            return {
-                "number": event.number,
-                "draws": [[draw.seat, draw.tile] for draw in event.draws],
-                "starter": event.starter,
-                "racks": [_rack(rack) for rack in event.racks],
-                "pool": _tiles(event.pool),
-            }
+            return _round_started(event)
         case ev.TurnStarted(turn):
             return {"turn": _turn(turn)}
-        case ev.TilesPlayed(seat, tiles, table, points):
-            return {"seat": seat, "tiles": _tiles(tiles), "table": _table(table), "points": points}
-        case ev.TileDrawn(seat, tile):
+        case ev.TilesPlayed():
+            return _tiles_played(event)
+        case ev.TileDrawn(seat, tile) | ev.RiverTileLaid(seat, tile):
             return {"seat": seat, "tile": tile}
-        case ev.TurnTimedOut(seat, tiles):
+        case (
+            ev.TilesDrawn(seat, tiles)
+            | ev.TilesOffered(seat, tiles)
+            | ev.TurnTimedOut(seat, tiles)
+            | ev.TurnPenalised(seat, tiles)
+        ):
             return {"seat": seat, "tiles": _tiles(tiles)}
-        case ev.PlayerLeft(seat) | ev.TurnPassed(seat) | ev.PlayerResigned(seat):
+        case ev.DraftSaved(seat, table):
+            return {"seat": seat, "table": _proposed(table)}
+        case ev.IllegalPlayShown(seat, table, reasons):
+            return {"seat": seat, "table": _proposed(table), "reasons": [reason.name for reason in reasons]}
+        case ev.ErrorClaimed(seat, agrees):
+            return {"seat": seat, "agrees": agrees}
+        case (
+            ev.PlayerLeft(seat)
+            | ev.TurnEnded(seat)
+            | ev.TurnPassed(seat)
+            | ev.RedealDemanded(seat)
+            | ev.PlayerResigned(seat)
+        ):
             return {"seat": seat}
+        case ev.LastChanceStarted(seats):
+            return {"seats": list(seats)}
         case ev.RoundEnded(result):
             return {"result": _result(result)}
         case ev.GameEnded(winners):
             return {"winners": list(winners)}
 
 
+def _round_started(event: ev.RoundStarted) -> Json:
+    return {
+        "number": event.number,
+        "draws": [[draw.seat, draw.tile] for draw in event.draws],
+        "order": list(event.order),
+        "racks": [_rack(rack) for rack in event.racks],
+        "pool": _tiles(event.pool),
+    }
+
+
 def _read_round_started(stored: Json) -> ev.RoundStarted:
     return ev.RoundStarted(
         number=stored["number"],
         draws=tuple(ev.StartDraw(seat, Tile(tile)) for seat, tile in stored["draws"]),
-        starter=stored["starter"],
+        order=tuple(stored["order"]),
         racks=tuple(map(_read_rack, stored["racks"])),
         pool=_read_tiles(stored["pool"]),
     )
+
+
+def _tiles_played(event: ev.TilesPlayed) -> Json:
+    return {
+        "seat": event.seat,
+        "tiles": _tiles(event.tiles),
+        "table": _table(event.table),
+        "points": event.points,
+        "pulled": _tiles(event.pulled),
+    }
+
+
+def _read_tiles_played(stored: Json) -> ev.TilesPlayed:
+    return ev.TilesPlayed(
+        seat=stored["seat"],
+        tiles=_read_tiles(stored["tiles"]),
+        table=_read_table(stored["table"]),
+        points=stored["points"],
+        pulled=_read_tiles(stored["pulled"]),
+    )
+
+
+def _read_tiles_offered(stored: Json) -> ev.TilesOffered:
+    first, second = _read_tiles(stored["tiles"])
+    return ev.TilesOffered(stored["seat"], (first, second))
+
+
+def _read_illegal_play_shown(stored: Json) -> ev.IllegalPlayShown:
+    reasons = tuple(Reason[name] for name in stored["reasons"])
+    return ev.IllegalPlayShown(stored["seat"], _read_proposed(stored["table"]), reasons)
 
 
 _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
@@ -312,12 +495,20 @@ _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "PlayerLeft": lambda stored: ev.PlayerLeft(stored["seat"]),
     "RoundStarted": _read_round_started,
     "TurnStarted": lambda stored: ev.TurnStarted(Turn(*stored["turn"])),
-    "TilesPlayed": lambda stored: ev.TilesPlayed(
-        stored["seat"], _read_tiles(stored["tiles"]), _read_table(stored["table"]), stored["points"]
-    ),
+    "TilesPlayed": _read_tiles_played,
     "TileDrawn": lambda stored: ev.TileDrawn(stored["seat"], Tile(stored["tile"])),
+    "TilesDrawn": lambda stored: ev.TilesDrawn(stored["seat"], _read_tiles(stored["tiles"])),
+    "TilesOffered": _read_tiles_offered,
+    "RiverTileLaid": lambda stored: ev.RiverTileLaid(stored["seat"], Tile(stored["tile"])),
+    "TurnEnded": lambda stored: ev.TurnEnded(stored["seat"]),
     "TurnPassed": lambda stored: ev.TurnPassed(stored["seat"]),
     "TurnTimedOut": lambda stored: ev.TurnTimedOut(stored["seat"], _read_tiles(stored["tiles"])),
+    "TurnPenalised": lambda stored: ev.TurnPenalised(stored["seat"], _read_tiles(stored["tiles"])),
+    "DraftSaved": lambda stored: ev.DraftSaved(stored["seat"], _read_proposed(stored["table"])),
+    "IllegalPlayShown": _read_illegal_play_shown,
+    "ErrorClaimed": lambda stored: ev.ErrorClaimed(stored["seat"], stored["agrees"]),
+    "RedealDemanded": lambda stored: ev.RedealDemanded(stored["seat"]),
+    "LastChanceStarted": lambda stored: ev.LastChanceStarted(tuple(stored["seats"])),
     "PlayerResigned": lambda stored: ev.PlayerResigned(stored["seat"]),
     "RoundEnded": lambda stored: ev.RoundEnded(_read_result(stored["result"])),
     "GameEnded": lambda stored: ev.GameEnded(tuple(stored["winners"])),
