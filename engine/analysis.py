@@ -26,4 +26,4 @@ class Analysis(Protocol):
     """Exact analysis of situations. It must never guess: a round can hang on the answer."""
 
     def can_play(self, situation: Situation) -> bool:
-        """Whether any legal play exists (docs/rules.md, turn_voluntary_draw, pool_empty_pass, pool_empty_stuck_test)."""
+        """Whether any legal play exists (pool_empty_stuck_test and others)."""

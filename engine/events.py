@@ -299,7 +299,7 @@ def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C90
             return _tiles_played(round_, event)
         case TileDrawn(seat, tile):
             return _tile_drawn(game, round_, seat, tile)
-        case TilesDrawn(seat, tiles) | TurnPenalised(seat, tiles):
+        case TilesDrawn(seat, tiles):
             return _tiles_drawn(round_, seat, tiles)
         case TilesOffered(_, tiles):
             return replace(round_, step=Choosing(tiles), pool=round_.pool[2:], passed=())
@@ -309,9 +309,9 @@ def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C90
             return replace(round_, step=Open())
         case TurnPassed(seat):
             return _passed(round_, seat)
-        case TurnTimedOut(seat, ()):
+        case TurnTimedOut(seat, ()) | TurnPenalised(seat, ()):
             return _passed(round_, seat) if isinstance(round_.step, Open) else round_
-        case TurnTimedOut(seat, tiles):
+        case TurnTimedOut(seat, tiles) | TurnPenalised(seat, tiles):
             return _tiles_drawn(round_, seat, tiles)
         case DraftSaved(_, table):
             return replace(round_, draft=table)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
-from engine.ruleset import Ruleset
+from engine.ruleset import Ruleset, SetOrder
 from engine.tiles import Tile, in_order
 
 
@@ -42,6 +42,11 @@ class Play:
         """The tiles pulled from the River, oldest first: the key, which must be played, then the plunder."""
         return () if self.river_index is None else self.river[self.river_index :]
 
+    @property
+    def plunder(self) -> Counter[Tile]:
+        """The tiles pulled from the River that go to the rack and may not be played in this turn."""
+        return Counter(self.pulled[1:])
+
     @cached_property
     def playable(self) -> Counter[Tile]:
         """The tiles that the player may play: those of the rack, and the key."""
@@ -75,15 +80,27 @@ class Play:
     @cached_property
     def unowned(self) -> tuple[Tile, ...]:
         """Tiles that came to the table but not from the rack; a joker of a game without jokers is no tile at all."""
-        return tuple(t for t in in_order((self.added - self.playable).elements()) if self.ruleset.copies_of(t))
+        foreign = self.added - self.playable - self.plunder
+        return tuple(t for t in in_order(foreign.elements()) if self.ruleset.copies_of(t))
+
+    @cached_property
+    def rack_left(self) -> tuple[Tile, ...]:
+        """The rack after the play, in ascending order; the plunder is on it then."""
+        return in_order((Counter(self.rack + self.pulled) - self.tiles_played).elements())
 
     @cached_property
     def readings(self) -> tuple[Meld | NotAMeld, ...]:
-        """table_after as the rules read it. A meld of the old table sent without a kind keeps its kind."""
-        kinds = defaultdict(list)
+        """table_after as the rules read it. A meld of the old table sent without kind and faces keeps what it has."""
+        known = defaultdict(list)
         for meld in self.table_before:
-            kinds[meld.tiles].append(meld.kind)
-        return tuple(read_meld(_with_kind(meld, kinds[meld.tiles]), self.ruleset) for meld in self.table_after)
+            known[self._sent(meld.tiles)].append(meld)
+        return tuple(
+            read_meld(_as_known(meld, known[self._sent(meld.tiles)]), self.ruleset) for meld in self.table_after
+        )
+
+    def _sent(self, tiles: tuple[Tile, ...]) -> tuple[Tile, ...]:
+        """How a meld of the old table is known again: by its tiles, in their order where it means something."""
+        return tiles if self.ruleset.set_order is SetOrder.STRICT else in_order(tiles)
 
     @cached_property
     def melds(self) -> tuple[Meld, ...]:
@@ -133,16 +150,30 @@ class Play:
                 found.append(meld)
         return tuple(found)
 
-
-def _with_kind(meld: ProposedMeld, kinds: list[MeldKind]) -> ProposedMeld:
-    """A meld with the kind that it states, else with the first that is left of those its tiles had on the table."""
-    if meld.kind is None:
-        return ProposedMeld(meld.tiles, kinds.pop(0)) if kinds else meld
-    if meld.kind in kinds:
-        kinds.remove(meld.kind)
-    return meld
+    @cached_property
+    def is_settled(self) -> bool:
+        """Whether all that lies is melds, nothing is missing, and what is new is the player's own."""
+        return not self.missing and not self.unowned and len(self.melds) == len(self.readings)
 
 
-def _identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...]]:
+def _as_known(meld: ProposedMeld, known: list[Meld]) -> ProposedMeld:
+    """A meld with what it states, else as the first that is left of the melds that its tiles were on the table."""
+    same = next((old for old in known if meld.kind in {None, old.kind}), None)
+    if same is None:
+        return meld
+    known.remove(same)
+    if meld.declared or not _is_declared(same):
+        return meld if meld.kind else ProposedMeld(meld.tiles, same.kind, meld.declared)
+    return ProposedMeld(meld.tiles, same.kind, tuple(faces[0] for faces in same.joker_faces))
+
+
+def _is_declared(meld: Meld) -> bool:
+    """Whether a group's jokers stand for declared faces."""
+    return meld.kind is MeldKind.GROUP and any(len(faces) == 1 for faces in meld.joker_faces)
+
+
+def _identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:
     """What makes two melds the same: the order of a group has no meaning, that of a run has."""
-    return meld.kind, in_order(meld.tiles) if meld.kind is MeldKind.GROUP else meld.tiles
+    if meld.kind is MeldKind.RUN:
+        return meld.kind, meld.tiles, ()
+    return meld.kind, in_order(meld.tiles), tuple(sorted(meld.joker_faces))

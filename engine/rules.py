@@ -9,10 +9,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from engine.initial_meld import (
+    has_required_kind,
+    initial_meld,
+    initial_points,
+    is_made,
+    reaches,
+    total_points,
+)
+from engine.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.melds import Meld, NotAMeld, joker_points
 from engine.play import Play
-from engine.ruleset import InitialMeldComparison, InitialMeldJoker, InitialMeldSets, Ruleset
-from engine.tiles import COPIES, JOKER, Tile, in_order, value_of
+from engine.retrieval import retrieval_reasons
+from engine.ruleset import InitialMeldJoker, InitialMeldSets
+from engine.tiles import JOKER, Tile, in_order, value_of
+from engine.variants import (
+    the_contract_is_kept,
+    the_drawn_tile_stays,
+    the_key_is_played,
+    the_plunder_stays,
+    the_river_has_the_tile,
+    the_winner_calls,
+)
 from engine.violations import Reason, Violation
 
 
@@ -42,7 +60,7 @@ def judge(play: Play) -> Judgement:
         violations=tuple(violation for rule in TURN_RULES for violation in rule(play)),
         table=play.melds,
         tiles_played=in_order(play.tiles_played.elements()),
-        rack_left=in_order((Counter(play.rack) - play.tiles_played).elements()),
+        rack_left=play.rack_left,
         points=_points(play),
     )
 
@@ -85,11 +103,7 @@ def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
 
 
 def _is_duplicated(t: Tile, play: Play) -> bool:
-    return t in play.rack or play.tiles_after[t] > _copies(t, play.ruleset)
-
-
-def _copies(t: Tile, ruleset: Ruleset) -> int:
-    return ruleset.geometry_jokers if t == JOKER else COPIES
+    return t in play.rack or play.tiles_after[t] > play.ruleset.copies_of(t)
 
 
 def a_rack_tile_is_played(play: Play) -> Iterator[Violation]:
@@ -113,20 +127,18 @@ def meld_violations(reading: NotAMeld, subject: str) -> Iterator[Violation]:
 
 def jokers_stay_until_the_initial_meld(play: Play) -> Iterator[Violation]:
     """R37: no joker is retrieved before the player's initial meld."""
-    if play.has_melded:
-        return
-    for meld in play.changed_melds:
-        if _joker_left(meld, play):
-            yield Violation(Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD, play.subject, meld.tiles)
+    if play.changed_melds and not is_made(play):
+        for meld in play.changed_melds:
+            if _joker_left(meld, play):
+                yield Violation(Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD, play.subject, meld.tiles)
 
 
 def the_table_stays_until_the_initial_meld(play: Play) -> Iterator[Violation]:
-    """R33, R34: the melds of the table are left alone until and in the turn of the initial meld."""
-    if play.has_melded:
-        return
-    for meld in play.changed_melds:
-        if not _joker_left(meld, play):
-            yield Violation(Reason.INITIAL_MELD_TABLE_MODIFIED, play.subject, meld.tiles)
+    """R33, R34: the melds of the table are left alone until the initial meld, and mostly in its turn too."""
+    if play.changed_melds and not is_made(play):
+        for meld in play.changed_melds:
+            if not _joker_left(meld, play):
+                yield Violation(Reason.INITIAL_MELD_TABLE_MODIFIED, play.subject, meld.tiles)
 
 
 def _joker_left(meld: Meld, play: Play) -> bool:
@@ -147,7 +159,7 @@ def _remaining(faces: tuple[Tile, ...], old: Meld, play: Play) -> int:
 def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
     """R30, initial_meld_joker FORBIDDEN."""
     if not play.has_melded and play.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
-        with_joker = tuple(t for meld in play.melds_from_rack if JOKER in meld.tiles for t in meld.tiles)
+        with_joker = tuple(t for meld in initial_meld(play) if JOKER in meld.tiles for t in meld.tiles)
         if with_joker:
             yield Violation(Reason.INITIAL_MELD_JOKER_FORBIDDEN, play.subject, with_joker)
 
@@ -155,37 +167,73 @@ def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
 def the_initial_meld_is_one_meld(play: Play) -> Iterator[Violation]:
     """R31, initial_meld_sets SINGLE_SET."""
     single = play.ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
-    if not play.has_melded and single and len(play.melds_from_rack) > 1:
+    if not play.has_melded and single and len(initial_meld(play)) > 1:
         yield Violation(Reason.INITIAL_MELD_SINGLE_SET_REQUIRED, play.subject)
+
+
+def the_initial_meld_has_the_kind(play: Play) -> Iterator[Violation]:
+    """initial_meld_required_kind. Not asked where it is not known what the initial meld is."""
+    if _is_initial(play) and not has_required_kind(initial_meld(play), play.ruleset):
+        yield Violation(Reason.INITIAL_MELD_KIND_REQUIRED, play.subject)
 
 
 def the_initial_meld_reaches_the_threshold(play: Play) -> Iterator[Violation]:
     """R29, R30, initial_meld_threshold. Not asked where the total is unknown: not all is melds of own tiles."""
-    if play.has_melded or not play.tiles_played or play.unowned or len(play.melds) < len(play.readings):
+    if not _is_initial(play):
         return
-    ruleset = play.ruleset
-    points = tuple(_initial_points(meld, ruleset) for meld in play.melds_from_rack)
-    total = sum(points)
-    threshold = ruleset.initial_meld_threshold
-    if not _reaches(total, ruleset):
+    ruleset, melds = play.ruleset, initial_meld(play)
+    total, threshold = total_points(melds, ruleset), ruleset.initial_meld_threshold
+    if not reaches(total, ruleset):
         metadata = (("total", total), ("threshold", threshold))
         yield Violation(Reason.INITIAL_MELD_BELOW_THRESHOLD, play.subject, metadata=metadata)
     elif ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
-        best = max(points, default=0)
-        if not _reaches(best, ruleset):
+        best = max((initial_points(meld, ruleset) for meld in melds), default=0)
+        if not reaches(best, ruleset):
             metadata = (("best", best), ("threshold", threshold))
             yield Violation(Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD, play.subject, metadata=metadata)
 
 
-def _initial_points(meld: Meld, ruleset: Ruleset) -> int:
-    """What a meld counts in the initial meld (R30, initial_meld_joker)."""
-    return meld.points - (sum(joker_points(meld)) if ruleset.initial_meld_joker is InitialMeldJoker.ZERO else 0)
+def _is_initial(play: Play) -> bool:
+    """Whether a play is an initial meld of own tiles and melds alone, as far as that can be told."""
+    return (
+        not play.has_melded and bool(play.tiles_played) and not play.unowned and len(play.melds) == len(play.readings)
+    )
 
 
-def _reaches(points: int, ruleset: Ruleset) -> bool:
-    if ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN:
-        return points > ruleset.initial_meld_threshold
-    return points >= ruleset.initial_meld_threshold
+def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
+    """jokers_beyond_physical: no joker is laid for a face whose copies all lay on the table, unless it stood for it."""
+    if play.ruleset.jokers_beyond_physical:
+        return
+    stood_for = [set(faces) for meld in play.changed_melds for faces in meld.joker_faces]
+    for meld in play.new_melds:
+        for faces in _of_exhausted_faces(meld, play):
+            kept = next((old for old in stood_for if set(faces) <= old), None)
+            if kept is None:
+                yield Violation(Reason.JOKER_FACE_EXHAUSTED, play.subject, meld.tiles)
+            else:
+                stood_for.remove(kept)
+
+
+def _of_exhausted_faces(meld: Meld, play: Play) -> tuple[tuple[Tile, ...], ...]:
+    """The faces of each joker of a meld for which no copy is left; a group's jokers share their faces."""
+    copies = play.ruleset.geometry_copies
+    left = {face for faces in meld.joker_faces for face in faces if play.tiles_before[face] < copies}
+    found = []
+    for faces in meld.joker_faces:
+        free = next((face for face in faces if face in left), None)
+        if free is None:
+            found.append(faces)
+        else:
+            left.remove(free)
+    return tuple(found)
+
+
+def jokers_are_retrieved_by_the_rules(play: Play) -> Iterator[Violation]:
+    """R46 to R50, R53: joker_retrieval_mode and the other options of retrieval. Asked of settled tables alone."""
+    if play.is_settled and is_made(play):
+        tiles = tuple(t for meld in play.changed_melds if JOKER in meld.tiles for t in meld.tiles)
+        for reason in retrieval_reasons(play):
+            yield Violation(reason, play.subject, tiles)
 
 
 TURN_RULES: Final[tuple[Callable[[Play], Iterator[Violation]], ...]] = (
@@ -199,6 +247,17 @@ TURN_RULES: Final[tuple[Callable[[Play], Iterator[Violation]], ...]] = (
     the_table_stays_until_the_initial_meld,
     the_initial_meld_has_no_joker,
     the_initial_meld_is_one_meld,
+    the_initial_meld_has_the_kind,
     the_initial_meld_reaches_the_threshold,
+    jokers_stand_for_tiles_to_be_had,
+    melds_only_grow,
+    no_meld_is_dissolved,
+    jokers_are_retrieved_by_the_rules,
+    the_drawn_tile_stays,
+    the_river_has_the_tile,
+    the_key_is_played,
+    the_plunder_stays,
+    the_contract_is_kept,
+    the_winner_calls,
 )
 """Every rule of a play, in the order in which violations are reported."""

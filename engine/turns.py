@@ -1,50 +1,77 @@
 """Actions, and what they lead to: a new game with the events that made it, or every reason why not.
 
 Chance and time are arguments: an action that needs a shuffle carries it, and `apply` is told the time. What the state
-of the game forbids is refused with one reason; an illegal play with every violation (rules.py).
+of the game forbids is refused with one reason; an illegal play with every violation (rules.py), unless the ruleset has
+other consequences for it (turn_invalid_submission).
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
 
+from engine.analysis import Analysis, Situation
+from engine.deal import Shuffle, deal_round, may_demand_redeal
 from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
     Event,
     GameCreated,
     GameEnded,
+    IllegalPlayShown,
+    LastChanceStarted,
     PlayerJoined,
     PlayerLeft,
     PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
     RoundEnded,
-    RoundStarted,
-    StartDraw,
     TileDrawn,
+    TilesDrawn,
+    TilesOffered,
     TilesPlayed,
+    TurnEnded,
     TurnPassed,
+    TurnPenalised,
     TurnStarted,
     TurnTimedOut,
     advance,
     evolve,
 )
 from engine.game import (
+    Choosing,
+    Drawn,
     Finished,
     Game,
     Lobby,
     Playing,
-    Rack,
     Round,
     RoundEnd,
     RoundOver,
     Turn,
+    from_seat,
     is_expired,
     next_seat,
-    turn_order,
 )
-from engine.melds import ProposedMeld
-from engine.rules import Play, judge
-from engine.ruleset import HAND_SIZE, PENALTY_TILES, Ruleset
+from engine.melds import Meld, ProposedMeld
+from engine.play import Play
+from engine.rules import Judgement, judge
+from engine.ruleset import (
+    PoolEmptyLastChanceStart,
+    PoolEmptyMode,
+    PoolEmptyPass,
+    PoolEmptyStuckTest,
+    Ruleset,
+    TurnDraw,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+    TurnTimeoutClean,
+    TurnTimeoutDirty,
+    TurnVoluntaryDraw,
+)
 from engine.scoring import Standing, game_winners, is_last_round, score_round
-from engine.tiles import JOKER, Tile, in_order, tile_set, value_of
-from engine.violations import Reason, Refused, refused
+from engine.tiles import Tile, in_order
+from engine.violations import Reason, Refused, Violation, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +86,6 @@ class Leave:
     """A player leaves the lobby."""
 
     seat: int
-
-
-@dataclass(frozen=True, slots=True)
-class Shuffle:
-    """The chance in a round: two shuffles of the full tile set, for the start draw (R7) and for the deal (R5, R6)."""
-
-    start_draw: tuple[Tile, ...]
-    deal: tuple[Tile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +183,29 @@ Action = Join | Leave | StartGame | StartNextRound | RequestRedeal | TurnAction 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The game after an action, and the events that made it."""
+    """The game after an action, and the events that made it.
+
+    An illegal play is not refused where turn_invalid_submission has consequences for it: then its violations are here.
+    """
 
     game: Game
     events: tuple[Event, ...]
+    violations: tuple[Violation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """When something is decided, and who knows what could be played, if the ruleset asks."""
+
+    now_ms: int
+    analysis: Analysis | None
+
+    def can_play(self, round_: Round, seat: int, ruleset: Ruleset) -> bool:
+        """Whether a player has any legal play."""
+        if self.analysis is None:
+            raise ValueError("the ruleset asks what could be played (ruleset.unanswerable), and nobody can tell")
+        rack = round_.rack(seat)
+        return self.analysis.can_play(Situation(round_.table, rack.tiles, rack.has_melded, ruleset, round_.river))
 
 
 def create(ruleset: Ruleset) -> Applied:
@@ -176,43 +214,62 @@ def create(ruleset: Ruleset) -> Applied:
     return Applied(advance(None, events), events)
 
 
-def apply(game: Game, action: Action, now_ms: int) -> Applied | Refused:
+def apply(game: Game, action: Action, now_ms: int, analysis: Analysis | None = None) -> Applied | Refused:
     """What an action leads to.
 
     Args:
         game: The game before it; never changed.
         action: What is done. Its seat is taken.
         now_ms: The time, milliseconds since 1970.
+        analysis: Who knows what could be played; needed by rulesets of ruleset.NEEDS_ANALYSIS.
 
     Returns:
         The new game and its events, or the reasons for a refusal.
 
     Raises:
-        ValueError: A caller's fault, not a player's: a shuffle of other tiles, or a time-out that is not due.
+        ValueError: A caller's fault, not a player's: a shuffle of other tiles, a time-out that is not due, no analysis.
     """
-    decided = _decide(game, action, now_ms)
-    return decided if isinstance(decided, Refused) else Applied(advance(game, decided), decided)
+    decided = _decide(game, action, _Moment(now_ms, analysis))
+    match decided:
+        case Refused():
+            return decided
+        case _Illegal(events, violations):
+            return Applied(advance(game, events), events, violations)
+        case events:
+            return Applied(advance(game, events), events)
 
 
-Decision = tuple[Event, ...] | Refused
+@dataclass(frozen=True, slots=True)
+class _Illegal:
+    """An illegal play with consequences."""
+
+    events: tuple[Event, ...]
+    violations: tuple[Violation, ...]
 
 
-def _decide(game: Game, action: Action, now_ms: int) -> Decision:
+Decision = tuple[Event, ...] | Refused | _Illegal
+
+
+def _decide(game: Game, action: Action, moment: _Moment) -> Decision:
     match action:
         case Join(name):
             return _join(game, name)
         case Leave(seat):
             return _leave(game, seat)
         case StartGame(_, shuffle):
-            return _start_game(game, shuffle, now_ms)
+            return _start_game(game, shuffle, moment)
         case StartNextRound(seat, shuffle):
-            return _start_next_round(game, seat, shuffle, now_ms)
-        case PlayTiles() | DrawTile() | Pass():
-            return _take_turn(game, action, now_ms)
+            return _start_next_round(game, seat, shuffle, moment)
+        case RequestRedeal(seat, shuffle):
+            return _playing(game) or _redeal(game, _round(game), action, moment)
+        case PlayTiles() | DrawTile() | LayOnRiver() | Pass() | SaveDraft():
+            return _playing(game) or _take_turn(game, _round(game), action, moment)
+        case ClaimError():
+            return _playing(game) or _claim(game, _round(game), action, moment)
         case TimeOut():
-            return _time_out(game, now_ms)
+            return _time_out(game, moment)
         case Resign(seat):
-            return _resign(game, seat, now_ms)
+            return _resign(game, seat, moment)
 
 
 def _join(game: Game, name: str) -> Decision:
@@ -233,15 +290,15 @@ def _leave(game: Game, seat: int) -> Decision:
     return (PlayerLeft(seat),)
 
 
-def _start_game(game: Game, shuffle: Shuffle, now_ms: int) -> Decision:
+def _start_game(game: Game, shuffle: Shuffle, moment: _Moment) -> Decision:
     if not isinstance(game.phase, Lobby):
         return refused(Reason.GAME_ALREADY_STARTED)
     if len(game.players) < game.ruleset.players_min:
         return refused(Reason.TOO_FEW_PLAYERS, players=len(game.players), players_min=game.ruleset.players_min)
-    return _start_round(game, shuffle, now_ms)
+    return _start_round(game, shuffle, moment)
 
 
-def _start_next_round(game: Game, seat: int, shuffle: Shuffle, now_ms: int) -> Decision:
+def _start_next_round(game: Game, seat: int, shuffle: Shuffle, moment: _Moment) -> Decision:
     match game.phase:
         case Lobby():
             return refused(Reason.GAME_NOT_STARTED)
@@ -252,62 +309,34 @@ def _start_next_round(game: Game, seat: int, shuffle: Shuffle, now_ms: int) -> D
         case RoundOver():
             if game.player(seat).resigned:
                 return refused(Reason.PLAYER_RESIGNED)
-            return _start_round(game, shuffle, now_ms)
+            return _start_round(game, shuffle, moment)
 
 
-def _start_round(game: Game, shuffle: Shuffle, now_ms: int) -> tuple[Event, ...]:
+def _start_round(game: Game, shuffle: Shuffle, moment: _Moment) -> tuple[Event, ...]:
     """Start draw, deal, first turn (R5 to R9)."""
-    tiles = tile_set(game.ruleset.geometry_jokers)
-    if in_order(shuffle.start_draw) != tiles or in_order(shuffle.deal) != tiles:
-        raise ValueError("a shuffle must hold the tiles of the tile set")
-    seats = game.active_seats
-    starter, draws = draw_for_start(seats, shuffle.start_draw)
-    racks = tuple(
-        Rack(seat, in_order(shuffle.deal[place * HAND_SIZE : (place + 1) * HAND_SIZE]))
-        for place, seat in enumerate(seats)
-    )
-    dealt = RoundStarted(len(game.results) + 1, draws, starter, racks, shuffle.deal[len(seats) * HAND_SIZE :])
-    return (dealt, TurnStarted(_turn(starter, game.ruleset, now_ms)))
+    dealt = deal_round(game, shuffle)
+    return (dealt, TurnStarted(_turn(dealt.order[0], game.ruleset, moment)))
 
 
-def draw_for_start(seats: tuple[int, ...], tiles: tuple[Tile, ...]) -> tuple[int, tuple[StartDraw, ...]]:
-    """Who plays first: the highest tile (R7). Jokers are drawn again (R8), ties for it too, by the tied.
-
-    Args:
-        seats: The players.
-        tiles: The tiles in the order in which they are drawn.
-
-    Returns:
-        The starter and all draws in order. Should the tiles run out, the lowest of the seats still tied starts.
-    """
-    rest = iter(tiles)
-    draws: list[StartDraw] = []
-    tied = seats
-    while len(tied) > 1:
-        drawn = tuple(_draw_natural(seat, rest, draws) for seat in tied)
-        if None in drawn:
-            break
-        highest = max(value for value in drawn if value)
-        tied = tuple(seat for seat, value in zip(tied, drawn, strict=True) if value == highest)
-    return tied[0], tuple(draws)
+def _redeal(game: Game, round_: Round, action: RequestRedeal, moment: _Moment) -> Decision:
+    """deal_three_pairs_reshuffle."""
+    seat = action.seat
+    if game.player(seat).resigned:
+        return refused(Reason.PLAYER_RESIGNED)
+    chooses = seat == round_.turn.seat and isinstance(round_.step, Choosing)
+    if chooses or not may_demand_redeal(round_, seat, game.ruleset):
+        return refused(Reason.REDEAL_NOT_ALLOWED)
+    return (RedealDemanded(seat), *_start_round(game, action.shuffle, moment))
 
 
-def _draw_natural(seat: int, rest: Iterator[Tile], draws: list[StartDraw]) -> int | None:
-    """The value of the first numbered tile that a seat draws; None if the tiles run out."""
-    for drawn in rest:
-        draws.append(StartDraw(seat, drawn))
-        if drawn != JOKER:
-            return value_of(drawn)
-    return None
-
-
-def _turn(seat: int, ruleset: Ruleset, now_ms: int) -> Turn:
+def _turn(seat: int, ruleset: Ruleset, moment: _Moment) -> Turn:
     """A turn that begins now (R54, turn_time_limit_seconds)."""
     limit = ruleset.turn_time_limit_seconds
-    return Turn(seat, now_ms + limit * 1000 if limit else None)
+    return Turn(seat, moment.now_ms + limit * 1000 if limit else None)
 
 
-def _take_turn(game: Game, action: TurnAction, now_ms: int) -> Decision:
+def _playing(game: Game) -> Refused | None:
+    """Why no round is being played, if none is."""
     match game.phase:
         case Lobby():
             return refused(Reason.GAME_NOT_STARTED)
@@ -315,58 +344,234 @@ def _take_turn(game: Game, action: TurnAction, now_ms: int) -> Decision:
             return refused(Reason.ROUND_OVER)
         case Finished():
             return refused(Reason.GAME_OVER)
-        case Playing(round_):
-            return _not_their_turn(game, round_, action.seat, now_ms) or _act(game, round_, action, now_ms)
+        case Playing():
+            return None
 
 
-def _not_their_turn(game: Game, round_: Round, seat: int, now_ms: int) -> Refused | None:
-    """R28, R54: only the player whose turn it is may act, and only until the deadline."""
-    if game.player(seat).resigned:
+def _round(game: Game) -> Round:
+    if not isinstance(game.phase, Playing):
+        raise ValueError("no round is being played")  # noqa: TRY004 - a caller's fault
+    return game.phase.round
+
+
+def _take_turn(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Decision:
+    return _not_their_turn(game, round_, action, moment) or _act(game, round_, action, moment)
+
+
+def _not_their_turn(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Refused | None:
+    """R28, R54: only the player whose turn it is may act, until the deadline, and who is to choose must."""
+    if game.player(action.seat).resigned:
         return refused(Reason.PLAYER_RESIGNED)
-    if is_expired(game, now_ms):
+    if is_expired(game, moment.now_ms):
         return refused(Reason.TURN_TIMED_OUT)
-    if round_.turn.seat != seat:
+    if round_.turn.seat != action.seat:
         return refused(Reason.NOT_YOUR_TURN, seat=round_.turn.seat)
+    if isinstance(round_.step, Choosing) and not isinstance(action, LayOnRiver):
+        return refused(Reason.RIVER_CHOICE_PENDING)
     return None
 
 
-def _act(game: Game, round_: Round, action: TurnAction, now_ms: int) -> Decision:
+def _act(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Decision:
     match action:
         case PlayTiles():
-            return _play(game, round_, action, now_ms)
+            return _play(game, round_, action, moment)
         case DrawTile(seat):
-            if not round_.pool:
-                return refused(Reason.POOL_EMPTY)
-            return _and_so(game, TileDrawn(seat, round_.pool[0]), now_ms)
+            return _draw(game, round_, seat, moment)
+        case LayOnRiver():
+            return _lay_on_river(game, round_, action, moment)
         case Pass(seat):
-            if round_.pool:
-                return refused(Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY)
-            return _and_so(game, TurnPassed(seat), now_ms)
+            return _pass(game, round_, seat, moment)
+        case SaveDraft(seat, table):
+            return (DraftSaved(seat, table),)
 
 
 def play_of(round_: Round, action: PlayTiles, ruleset: Ruleset) -> Play:
     """The play that a player's action amounts to, for the rules to judge."""
     rack = round_.rack(action.seat)
-    return Play(round_.table, action.table, rack.tiles, rack.has_melded, ruleset, subject="play.table")
+    return Play(
+        round_.table,
+        action.table,
+        rack.tiles,
+        rack.has_melded,
+        ruleset,
+        subject="play.table",
+        river=round_.river,
+        river_index=action.river_index,
+        drawn=round_.step.tile if isinstance(round_.step, Drawn) else None,
+        calls_rummikub=action.calls_rummikub,
+    )
 
 
-def _play(game: Game, round_: Round, action: PlayTiles, now_ms: int) -> Decision:
-    judgement = judge(play_of(round_, action, game.ruleset))
+def _play(game: Game, round_: Round, action: PlayTiles, moment: _Moment) -> Decision:
+    play = play_of(round_, action, game.ruleset)
+    judgement = judge(play)
     if judgement.violations:
-        return Refused(judgement.violations)
-    played = TilesPlayed(action.seat, judgement.tiles_played, judgement.table, judgement.points)
-    return _and_so(game, played, now_ms)
+        return _illegal(game, round_, action, judgement.violations, moment)
+    return _and_so(game, (_played(action.seat, play, judgement),), moment)
 
 
-def _time_out(game: Game, now_ms: int) -> Decision:
-    """R55, R56: table and rack are as they were, penalty tiles are drawn, the turn ends. An empty pool: as a pass."""
-    if not (isinstance(game.phase, Playing) and is_expired(game, now_ms)):
+def _played(seat: int, play: Play, judgement: Judgement) -> TilesPlayed:
+    return TilesPlayed(seat, judgement.tiles_played, judgement.table, judgement.points, play.pulled)
+
+
+def _illegal(
+    game: Game, round_: Round, action: PlayTiles, violations: tuple[Violation, ...], moment: _Moment
+) -> Decision:
+    """What an illegal play leads to (turn_invalid_submission)."""
+    match game.ruleset.turn_invalid_submission:
+        case TurnInvalidSubmission.REJECT:
+            return Refused(violations)
+        case TurnInvalidSubmission.PENALISE:
+            return _Illegal(_penalise(game, round_, moment), violations)
+        case TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM:
+            reasons = tuple(dict.fromkeys(violation.reason for violation in violations))
+            return _Illegal((IllegalPlayShown(action.seat, action.table, reasons),), violations)
+
+
+def _penalise(game: Game, round_: Round, moment: _Moment) -> tuple[Event, ...]:
+    """R56, penalty_tiles: the player whose turn it is draws, and the turn ends."""
+    tiles = round_.pool[: game.ruleset.penalty_tiles]
+    return _and_so(game, (TurnPenalised(round_.turn.seat, tiles),), moment)
+
+
+def _claim(game: Game, round_: Round, action: ClaimError, moment: _Moment) -> Decision:
+    """The error rule: all other players together may claim an error."""
+    shown = round_.shown_play
+    if game.player(action.seat).resigned:
+        return refused(Reason.PLAYER_RESIGNED)
+    if shown is None or shown.revision != action.play_revision or is_expired(game, moment.now_ms):
+        return refused(Reason.NOTHING_TO_CLAIM)
+    if action.seat == round_.turn.seat:
+        return refused(Reason.CLAIM_OWN_PLAY)
+    if shown.against is not None:
+        return refused(Reason.CLAIM_NOT_UNANIMOUS)
+    if action.seat in shown.claimed:
+        return refused(Reason.CLAIM_ALREADY_VOTED)
+    event = ErrorClaimed(action.seat, action.agrees)
+    return (event, *_if_unanimous(evolve(game, event), moment))
+
+
+def _if_unanimous(game: Game, moment: _Moment) -> tuple[Event, ...]:
+    """The penalty, if all other players who have not resigned have claimed the error."""
+    round_ = _round(game)
+    shown = round_.shown_play
+    others = {seat for seat in game.active_seats if seat != round_.turn.seat}
+    if shown is None or shown.against is not None or not others <= set(shown.claimed):
+        return ()
+    return _penalise(game, round_, moment)
+
+
+def _draw(game: Game, round_: Round, seat: int, moment: _Moment) -> Decision:
+    """R21 to R24, turn_draw, turn_voluntary_draw, initial_meld_voluntary_delay."""
+    ruleset = game.ruleset
+    if isinstance(round_.step, Drawn):
+        return refused(Reason.TURN_PHASE_WRONG)
+    if not round_.pool:
+        return refused(Reason.POOL_EMPTY)
+    if _must_play(round_, seat, ruleset) and moment.can_play(round_, seat, ruleset):
+        return refused(Reason.DRAW_NOT_ALLOWED_PLAY_EXISTS)
+    match ruleset.turn_draw:
+        case TurnDraw.TWO_RIVER if len(round_.pool) > 1:
+            return (TilesOffered(seat, (round_.pool[0], round_.pool[1])),)
+        case TurnDraw.UNTIL_PLAYABLE:
+            return _and_so(game, (TilesDrawn(seat, _until_playable(game, round_, seat, moment)),), moment)
+        case _:
+            drawn = TileDrawn(seat, round_.pool[0])
+            goes_on = ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN
+            return (drawn,) if goes_on else _and_so(game, (drawn,), moment)
+
+
+def _must_play(round_: Round, seat: int, ruleset: Ruleset) -> bool:
+    """Whether a player who could play may not draw."""
+    if ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY:
+        return True
+    return not (ruleset.initial_meld_voluntary_delay or round_.rack(seat).has_melded)
+
+
+def _until_playable(game: Game, round_: Round, seat: int, moment: _Moment) -> tuple[Tile, ...]:
+    """The pool's next tiles, up to the first with which a legal play exists."""
+    for count in range(1, len(round_.pool)):
+        drawn = evolve(game, TilesDrawn(seat, round_.pool[:count]))
+        if moment.can_play(_round(drawn), seat, game.ruleset):
+            return round_.pool[:count]
+    return round_.pool
+
+
+def _lay_on_river(game: Game, round_: Round, action: LayOnRiver, moment: _Moment) -> Decision:
+    if not isinstance(round_.step, Choosing):
+        return refused(Reason.TURN_PHASE_WRONG)
+    if action.tile not in round_.step.tiles:
+        return refused(Reason.RIVER_DISCARD_NOT_DRAWN)
+    return _and_so(game, (RiverTileLaid(action.seat, action.tile),), moment)
+
+
+def _pass(game: Game, round_: Round, seat: int, moment: _Moment) -> Decision:
+    """R24, R59, pool_empty_pass; or the end of a turn in which a tile was drawn."""
+    if isinstance(round_.step, Drawn):
+        return _and_so(game, (TurnEnded(seat),), moment)
+    if round_.pool:
+        return refused(Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY)
+    must_play = game.ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY
+    if must_play and moment.can_play(round_, seat, game.ruleset):
+        return refused(Reason.PASS_NOT_ALLOWED_PLAY_EXISTS)
+    return _and_so(game, (TurnPassed(seat),), moment)
+
+
+def _time_out(game: Game, moment: _Moment) -> Decision:
+    """R55, R56, turn_timeout_dirty, turn_timeout_clean: table and rack are as they were, and the turn ends."""
+    if not is_expired(game, moment.now_ms):
         raise ValueError("no turn has run out of time")
-    round_ = game.phase.round
-    return _and_so(game, TurnTimedOut(round_.turn.seat, round_.pool[:PENALTY_TILES]), now_ms)
+    round_ = _round(game)
+    seat = round_.turn.seat
+    match round_.step:
+        case Choosing((_, laid)):
+            return _and_so(game, (TurnTimedOut(seat, ()), RiverTileLaid(seat, laid)), moment)
+        case Drawn() if _is_clean(round_):
+            return _and_so(game, (TurnTimedOut(seat, ()),), moment)
+        case _:
+            tiles = round_.pool[: _timeout_tiles(round_, game.ruleset)]
+            committed = _committed(round_, game.ruleset)
+            events = (TurnTimedOut(seat, ()), committed) if committed else (TurnTimedOut(seat, tiles),)
+            return _and_so(game, events, moment)
 
 
-def _resign(game: Game, seat: int, now_ms: int) -> Decision:
+def _is_clean(round_: Round) -> bool:
+    """Whether the front end told last that the table lies as when the turn began, and nothing illegal was submitted."""
+    if round_.draft is None or round_.shown_play is not None:
+        return False
+    return _laid(round_.draft) == _laid(round_.table)
+
+
+def _laid(table: Iterable[Meld | ProposedMeld]) -> Counter[tuple[Tile, ...]]:
+    return Counter(in_order(meld.tiles) for meld in table)
+
+
+def _timeout_tiles(round_: Round, ruleset: Ruleset) -> int:
+    """How many tiles a time-out costs."""
+    if not _is_clean(round_):
+        one = ruleset.turn_timeout_dirty is TurnTimeoutDirty.REVERT_AND_DRAW_ONE
+        return 1 if one else ruleset.penalty_tiles
+    match ruleset.turn_timeout_clean:
+        case TurnTimeoutClean.DRAW_ONE:
+            return 1
+        case TurnTimeoutClean.DRAW_PENALTY:
+            return ruleset.penalty_tiles
+        case TurnTimeoutClean.PASS:
+            return 0
+
+
+def _committed(round_: Round, ruleset: Ruleset) -> TilesPlayed | None:
+    """The draft as a play, if the ruleset plays legal drafts when the time runs out and it is one."""
+    commits = ruleset.turn_timeout_dirty is TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT
+    if round_.draft is None or not commits:
+        return None
+    seat = round_.turn.seat
+    play = play_of(round_, PlayTiles(seat, round_.draft), ruleset)
+    judgement = judge(play)
+    return None if judgement.violations else _played(seat, play, judgement)
+
+
+def _resign(game: Game, seat: int, moment: _Moment) -> Decision:
     match game.phase:
         case Lobby():
             return refused(Reason.GAME_NOT_STARTED)
@@ -375,44 +580,89 @@ def _resign(game: Game, seat: int, now_ms: int) -> Decision:
         case Playing() | RoundOver():
             if game.player(seat).resigned:
                 return refused(Reason.PLAYER_RESIGNED)
-            return _and_so(game, PlayerResigned(seat), now_ms)
+            return _and_so(game, (PlayerResigned(seat),), moment)
 
 
-def _and_so(game: Game, event: Event, now_ms: int) -> tuple[Event, ...]:
-    """An event with what follows from it: the round's end, the game's end, the next turn."""
-    after = evolve(game, event)
+def _and_so(game: Game, events: tuple[Event, ...], moment: _Moment) -> tuple[Event, ...]:
+    """Events that end a turn, or a player's part, with what follows: the round's end, the game's end, the next turn."""
+    after = reduce(evolve, events, game)
     if isinstance(after.phase, Playing):
-        return (event, *_consequences(after, after.phase.round, event, now_ms))
+        return (*events, *_consequences(after, after.phase.round, events[-1], moment))
     if len(after.active_seats) == 1:
-        return (event, GameEnded(after.active_seats))
-    return (event,)
+        return (*events, GameEnded(after.active_seats))
+    return events
 
 
-def _consequences(game: Game, round_: Round, event: Event, now_ms: int) -> tuple[Event, ...]:
-    end = _round_end(game, round_)
-    if end:
-        return _end_round(game, round_, end)
-    if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
-        return ()
-    return (TurnStarted(_turn(next_seat(game, round_.turn.seat), game.ruleset, now_ms)),)
-
-
-def _round_end(game: Game, round_: Round) -> RoundEnd | None:
-    """Whether a round is over: a rack is empty (R57), one player is left, or all have passed in a row (R59)."""
+def _consequences(game: Game, round_: Round, event: Event, moment: _Moment) -> tuple[Event, ...]:
     if any(not rack.tiles for rack in round_.racks):
-        return RoundEnd.WENT_OUT
+        return _end_round(game, round_, RoundEnd.WENT_OUT)
     if len(game.active_seats) == 1:
-        return RoundEnd.RESIGNED
-    return RoundEnd.BLOCKED if set(game.active_seats) <= set(round_.passed) else None
+        return _end_round(game, round_, RoundEnd.RESIGNED)
+    if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
+        return _resigned_meanwhile(game, round_, moment)
+    if _is_blocked(game, round_, moment):
+        return _end_round(game, round_, RoundEnd.BLOCKED)
+    return _next_turn(game, round_, moment)
+
+
+def _resigned_meanwhile(game: Game, round_: Round, moment: _Moment) -> tuple[Event, ...]:
+    """What follows when a player resigns in another's turn, which goes on unless those left agree on something."""
+    if not round_.pool and set(game.active_seats) <= set(round_.passed):
+        return _end_round(game, round_, RoundEnd.BLOCKED)
+    return _if_unanimous(game, moment)
+
+
+def _is_blocked(game: Game, round_: Round, moment: _Moment) -> bool:
+    """R59, pool_empty_mode: whether the round is over although every player has tiles."""
+    if round_.pool:
+        return False
+    match game.ruleset.pool_empty_mode:
+        case PoolEmptyMode.END_IMMEDIATELY:
+            return True
+        case PoolEmptyMode.ONE_LAST_CHANCE:
+            return round_.last_chance is not None and not _last_turns(game, round_.last_chance[1:])
+        case PoolEmptyMode.CONTINUE_UNTIL_STUCK:
+            return _is_stuck(game, round_, moment)
+
+
+def _is_stuck(game: Game, round_: Round, moment: _Moment) -> bool:
+    """pool_empty_stuck_test: all have passed in a row, or nobody could play."""
+    test = game.ruleset.pool_empty_stuck_test
+    if test is not PoolEmptyStuckTest.EXACT and set(game.active_seats) <= set(round_.passed):
+        return True
+    if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES:
+        return False
+    return not any(moment.can_play(round_, seat, game.ruleset) for seat in game.active_seats)
+
+
+def _last_turns(game: Game, seats: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of the last turns whose players have not resigned."""
+    return tuple(seat for seat in seats if not game.player(seat).resigned)
+
+
+def _next_turn(game: Game, round_: Round, moment: _Moment) -> tuple[Event, ...]:
+    """The next player's turn, or the first of the last turns when the pool has become empty."""
+    one_more = game.ruleset.pool_empty_mode is PoolEmptyMode.ONE_LAST_CHANCE and not round_.pool
+    if not one_more:
+        return (TurnStarted(_turn(next_seat(game, round_), game.ruleset, moment)),)
+    if round_.last_chance is not None:
+        return (TurnStarted(_turn(_last_turns(game, round_.last_chance[1:])[0], game.ruleset, moment)),)
+    drawer = round_.turn.seat
+    order = from_seat(round_.order, drawer)
+    if game.ruleset.pool_empty_last_chance_start is PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST:
+        order = (*order[1:], drawer)
+    seats = _last_turns(game, order)
+    return (LastChanceStarted(seats), TurnStarted(_turn(seats[0], game.ruleset, moment)))
 
 
 def _end_round(game: Game, round_: Round, end: RoundEnd) -> tuple[Event, ...]:
-    seats = tuple(rack.seat for rack in round_.racks)
-    order = turn_order(seats, round_.starter, game.ruleset.turn_direction)
-    standings = tuple(Standing(seat, round_.rack(seat).tiles, game.player(seat).resigned) for seat in order)
+    standings = tuple(
+        Standing(seat, rack.tiles, game.player(seat).resigned, rack.has_melded)
+        for seat, rack in ((seat, round_.rack(seat)) for seat in round_.order)
+    )
     result = score_round(round_.number, end, standings, game.ruleset)
     ended = RoundEnded(replace(result, seats=tuple(sorted(result.seats, key=lambda seat: seat.seat))))
-    players = evolve(game, ended).players
-    if end is RoundEnd.RESIGNED or is_last_round(round_.number, players, game.ruleset):
-        return (ended, GameEnded(game_winners(players)))
+    after = evolve(game, ended)
+    if end is RoundEnd.RESIGNED or is_last_round(round_.number, after.players, game.ruleset):
+        return (ended, GameEnded(game_winners(after.players, after.results, game.ruleset)))
     return (ended,)

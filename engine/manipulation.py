@@ -1,0 +1,57 @@
+"""How the melds of the table may be changed (option manipulation): freely, without dissolving any, or not at all."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from engine.initial_meld import is_made
+from engine.melds import Meld, MeldKind
+from engine.play import Play
+from engine.ruleset import Manipulation
+from engine.violations import Reason, Violation
+
+
+def melds_only_grow(play: Play) -> Iterator[Violation]:
+    """Manipulation NONE: each meld of the table lies as it was in a meld of its own, with tiles added at most."""
+    if play.ruleset.manipulation is Manipulation.NONE and is_made(play):
+        yield from _without_successor(play, _has_grown, Reason.TABLE_MELD_CHANGED)
+
+
+def no_meld_is_dissolved(play: Play) -> Iterator[Violation]:
+    """Manipulation PRIMITIVES_ONLY: each meld of the table keeps two tiles in a meld of its kind of its own."""
+    if play.ruleset.manipulation is Manipulation.PRIMITIVES_ONLY and is_made(play):
+        yield from _without_successor(play, _lives_on, Reason.TABLE_MELD_DISSOLVED)
+
+
+def _without_successor(play: Play, succeeds: Callable[[Meld, Meld], bool], reason: Reason) -> Iterator[Violation]:
+    """A violation for each meld of the table for which no meld of the new table is left, in the best pairing."""
+    heirs: dict[int, int] = {}
+    choices = [[place for place, new in enumerate(play.melds) if succeeds(old, new)] for old in play.table_before]
+    for old in range(len(choices)):
+        if not _pair(old, choices, heirs, set()):
+            yield Violation(reason, play.subject, play.table_before[old].tiles)
+
+
+def _pair(old: int, choices: list[list[int]], heirs: dict[int, int], tried: set[int]) -> bool:
+    """Finds an old meld its new one, moving others to another where needed (augmenting paths)."""
+    for new in choices[old]:
+        if new not in tried:
+            tried.add(new)
+            if new not in heirs or _pair(heirs[new], choices, heirs, tried):
+                heirs[new] = old
+                return True
+    return False
+
+
+def _has_grown(old: Meld, new: Meld) -> bool:
+    if old.kind is not new.kind:
+        return False
+    if old.kind is MeldKind.RUN:
+        length = len(old.tiles)
+        return any(new.tiles[start : start + length] == old.tiles for start in range(len(new.tiles) - length + 1))
+    roles = [set(faces) for faces in new.joker_faces]
+    kept = all(any(role <= set(faces) for role in roles) for faces in old.joker_faces)
+    return Counter(old.tiles) <= Counter(new.tiles) and kept
+
+
+def _lives_on(old: Meld, new: Meld) -> bool:
+    return old.kind is new.kind and (Counter(old.tiles) & Counter(new.tiles)).total() > 1

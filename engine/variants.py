@@ -1,0 +1,90 @@
+"""The rules of variants: playing after a draw, the River, contracts, the call of the winner.
+
+Each yields nothing unless the ruleset has the variant.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from engine.melds import Meld, MeldKind
+from engine.play import Play
+from engine.ruleset import Contract, TurnPlayAfterDraw, WinCall
+from engine.tiles import JOKER, in_order, value_of
+from engine.violations import Reason, Violation
+
+CONTRACT_VALUE_BELOW = 10
+CONTRACT_SUM_MOST = 41
+
+
+def the_drawn_tile_stays(play: Play) -> Iterator[Violation]:
+    """R25, turn_play_after_draw: what was drawn in this turn is not played, nor anything else unless allowed."""
+    if play.drawn is None or play.ruleset.turn_play_after_draw is TurnPlayAfterDraw.ALLOWED:
+        return
+    forbidden = play.ruleset.turn_play_after_draw is TurnPlayAfterDraw.FORBIDDEN
+    if forbidden or play.tiles_played[play.drawn] == play.rack.count(play.drawn):
+        yield Violation(Reason.PLAY_AFTER_DRAW, play.subject, (play.drawn,))
+
+
+def the_river_has_the_tile(play: Play) -> Iterator[Violation]:
+    """turn_draw TWO_RIVER: a pull begins at a tile of the River."""
+    if play.river_index is None or play.pulled:
+        return
+    if not play.river:
+        yield Violation(Reason.RIVER_EMPTY, play.subject)
+    else:
+        metadata = (("index", play.river_index), ("count", len(play.river)))
+        yield Violation(Reason.RIVER_INDEX_OUT_OF_RANGE, play.subject, metadata=metadata)
+
+
+def the_key_is_played(play: Play) -> Iterator[Violation]:
+    """turn_draw TWO_RIVER: the oldest tile pulled is played."""
+    for key in play.pulled[:1]:
+        if not play.tiles_played[key]:
+            yield Violation(Reason.RIVER_KEY_NOT_PLAYED, play.subject, (key,))
+
+
+def the_plunder_stays(play: Play) -> Iterator[Violation]:
+    """turn_draw TWO_RIVER: the newer tiles pulled go to the rack and are not played in this turn."""
+    plunder = (play.added - play.playable) & play.plunder
+    if plunder:
+        yield Violation(Reason.RIVER_PLUNDER_PLAYED, play.subject, in_order(plunder.elements()))
+
+
+def the_contract_is_kept(play: Play) -> Iterator[Violation]:
+    """contract: every meld with a tile played is what the contract demands.
+
+    Tiles have no identity: a meld that can be made of the table's tiles has no tile played.
+    """
+    if play.ruleset.contract is Contract.NONE:
+        return
+    against = [
+        (place, reading)
+        for place, reading in enumerate(play.readings)
+        if isinstance(reading, Meld) and not _keeps(reading, play.ruleset.contract)
+    ]
+    played = Counter(t for _, meld in against for t in meld.tiles) - play.tiles_before
+    for place, meld in against:
+        if played.keys() & set(meld.tiles):
+            yield Violation(Reason.CONTRACT_VIOLATED, f"{play.subject}[{place}]", meld.tiles)
+
+
+def _keeps(meld: Meld, contract: Contract) -> bool:
+    """Whether a meld is what a contract demands; a joker counts as what it stands for."""
+    match contract:
+        case Contract.NONE:
+            return True
+        case Contract.VALUES_BELOW_10:
+            naturals = [value_of(t) for t in meld.tiles if t != JOKER]
+            jokers = [value_of(faces[0]) for faces in meld.joker_faces]
+            return max(naturals + jokers) < CONTRACT_VALUE_BELOW
+        case Contract.SINGLE_COLOR:
+            return meld.kind is MeldKind.RUN
+        case Contract.SUM_AT_MOST_41:
+            return meld.points <= CONTRACT_SUM_MOST
+
+
+def the_winner_calls(play: Play) -> Iterator[Violation]:
+    """R58, win_call REQUIRED: who plays the last tiles calls out."""
+    silent = play.ruleset.win_call is WinCall.REQUIRED and not play.calls_rummikub
+    if silent and play.tiles_played and not play.rack_left:
+        yield Violation(Reason.RUMMIKUB_NOT_CALLED, play.subject)
