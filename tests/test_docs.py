@@ -1,0 +1,145 @@
+"""What the pages say of options is what the contract and the engine say, and says where it comes from."""
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from engine.presets import PRESET_SOURCES, PRESETS
+from engine.ruleset import CONFLICTS, SABRA, Preset, Ruleset
+from rummikub.v1.error_reason_pb2 import ErrorReason
+
+ROOT = Path(__file__).parents[1]
+RULES = ROOT / "docs" / "rules.md"
+
+
+def load_generator() -> ModuleType:
+    """docs/generate.py, which is a script and in no package."""
+    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "docs" / "generate.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generator = load_generator()
+said = generator.comments()
+OPTIONS = [name for name in Ruleset.__dataclass_fields__ if name != "preset"]
+ENUMS = [option for option in OPTIONS if isinstance(getattr(SABRA, option), Enum)]
+NUMBERS = [option for option in OPTIONS if option not in ENUMS]
+
+
+def named() -> Iterator[tuple[str, Enum | None]]:
+    """Every option that is a number, and every value of the others."""
+    yield from ((option, None) for option in NUMBERS)
+    yield from ((option, value) for option in ENUMS for value in type(getattr(SABRA, option)))
+
+
+def name_of(option: str, value: Enum | None) -> str:
+    return f"{option} {value.name}" if value else option
+
+
+def test_the_page_of_options_is_what_the_contract_and_the_engine_say() -> None:
+    assert generator.PAGE.read_text() == generator.page(), "run `make docs`"
+
+
+def test_every_option_has_one_place_on_the_page() -> None:
+    assert sorted(generator.options()) == sorted(OPTIONS)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_has_a_comment_with_its_default(option: str) -> None:
+    assert f"Default {generator.text(getattr(SABRA, option))}" in said[option].meaning
+
+
+@pytest.mark.parametrize("option", ENUMS)
+def test_the_type_of_an_option_has_a_comment_that_names_it(option: str) -> None:
+    assert re.search(rf"\(option {option}\b", said[type(getattr(SABRA, option)).__name__].meaning)
+
+
+@pytest.mark.parametrize(("option", "value"), [pytest.param(*both, id=name_of(*both)) for both in named()])
+def test_an_option_or_value_has_a_meaning_and_evidence(option: str, value: Enum | None) -> None:
+    comment = said[generator.contract_name(value) if value else option]
+    assert comment.meaning.endswith(".")
+    assert generator.evidence(option, value, said).endswith("."), "who says so? Nobody: 'Evidence: none; a decision.'"
+
+
+def test_evidence_stands_in_one_place() -> None:
+    unnamed = {name_of(*both) for both in named() if not said[_comment_of(*both)].evidence}
+    assert set(generator.SILENT) == unnamed, "what the contract's comment names is not named in docs/generate.py"
+
+
+def _comment_of(option: str, value: Enum | None) -> str:
+    name: str = generator.contract_name(value) if value else option
+    return name
+
+
+@pytest.mark.parametrize("option", NUMBERS)
+def test_the_comment_of_a_number_has_its_range(option: str) -> None:
+    values = generator.values(option)
+    if isinstance(values[0], bool):
+        return
+    numbers = re.findall(r"\d+", said[option].meaning)
+    assert {str(values[0]), str(values[-1])} <= set(numbers)
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_a_preset_has_a_comment_a_source_and_its_differences(preset: Preset) -> None:
+    assert said[generator.contract_name(preset)].meaning
+    assert PRESET_SOURCES[preset]
+    section = generator.page().split(f"\n### {preset.name}\n")[1].split("\n#")[0]
+    for option in OPTIONS:
+        value, default = (generator.text(getattr(ruleset, option)) for ruleset in (PRESETS[preset], SABRA))
+        assert (f"| `{option}` | {value} | {default} |" in section) == (value != default)
+
+
+def test_every_conflict_is_shown() -> None:
+    section = generator.page().split("\n## Conflicts\n")[1].split("\n## ")[0]
+    shown = set(re.findall(r"^\| `(\w+)` .* \| `(\w+)` \|$", section, re.MULTILINE))
+    assert shown == {(first, second) for first, second, _ in CONFLICTS}
+
+
+def test_values_are_told_in_few_words() -> None:
+    assert generator.span((0, 2, 4)) == "0, 2, 4"
+    assert generator.span((1, 2)) == "1, 2"
+    assert generator.span((1, 2, 3, 5, *range(7, 10))) == "1 to 3, 5, 7 to 9"
+    assert generator.span((False, True)) == "false, true"
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_the_rules_are_numbered_without_gaps() -> None:
+    numbers = re.findall(r"^\* \*\*R(\d+)\*\* ", RULES.read_text(), re.MULTILINE)
+    assert numbers == [str(number) for number in range(1, 65)]
+
+
+def test_the_page_of_rules_names_options_that_exist() -> None:
+    prefixes = "|".join(beginning.rstrip("_") for _, beginnings in generator.GROUPS for beginning in beginnings)
+    assert set(re.findall(rf"`((?:{prefixes})_\w+)`", RULES.read_text())) <= set(OPTIONS)
+
+
+def test_the_page_of_rules_names_reasons_and_values_that_exist() -> None:
+    rules, others = RULES.read_text().split("\n## Codes that do not occur\n")
+    absent, decisions = others.split("\n## ", 1)
+    reasons = {name.removeprefix("ERROR_REASON_") for name, _ in ErrorReason.items()}
+    values = {value.name for option in ENUMS for value in type(getattr(SABRA, option))} | {p.name for p in Preset}
+    constant = re.compile(r"\b[A-Z]+(?:_[A-Z0-9]+)+\b")
+    assert set(constant.findall(rules + decisions)) <= reasons | values
+    assert set(re.findall(r"^\| ([A-Z_]+) \|", absent, re.MULTILINE)).isdisjoint(reasons)
