@@ -28,20 +28,15 @@ def initial_meld(play: Play) -> tuple[Meld, ...]:
     if ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
         own = tuple(meld for meld in own if JOKER not in meld.tiles)
     if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
-        return tuple(sorted(own, key=lambda meld: (_is_required(meld, ruleset), initial_points(meld, ruleset)))[-1:])
+        return tuple(sorted(own, key=lambda m: (has_required_kind((m,), ruleset), initial_points(m, ruleset)))[-1:])
     best = _heaviest(own, +play.tiles_played, ruleset)
-    if any(_is_required(meld, ruleset) for meld in best):
+    if has_required_kind(best, ruleset):
         return best
     return max(
-        (_with(meld, own, play.tiles_played, ruleset) for meld in own if _is_required(meld, ruleset)),
+        (_with(meld, own, play.tiles_played, ruleset) for meld in own if meld.kind is MeldKind.RUN),
         key=lambda melds: total_points(melds, ruleset),
         default=best,
     )
-
-
-def _is_required(meld: Meld, ruleset: Ruleset) -> bool:
-    any_kind = ruleset.initial_meld_required_kind is InitialMeldRequiredKind.ANY
-    return any_kind or meld.kind is MeldKind.RUN
 
 
 def _with(meld: Meld, melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> tuple[Meld, ...]:
@@ -102,9 +97,10 @@ def is_made(play: Play) -> bool:
     points = [initial_points(meld, play.ruleset) for meld in melds]
     one_alone = play.ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
     enough = reaches(max(points, default=0) if one_alone else sum(points), play.ruleset)
-    return enough and any(_is_required(meld, play.ruleset) for meld in melds)
+    return enough and bool(melds) and has_required_kind(melds, play.ruleset)
 
 
 def has_required_kind(melds: tuple[Meld, ...], ruleset: Ruleset) -> bool:
-    """initial_meld_required_kind."""
-    return any(_is_required(meld, ruleset) for meld in melds)
+    """Whether melds are what initial_meld_required_kind wants."""
+    any_kind = ruleset.initial_meld_required_kind is InitialMeldRequiredKind.ANY
+    return any_kind or any(meld.kind is MeldKind.RUN for meld in melds)

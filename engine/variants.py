@@ -62,9 +62,11 @@ def the_contract_is_kept(play: Play) -> Iterator[Violation]:
         for place, reading in enumerate(play.readings)
         if isinstance(reading, Meld) and not _keeps(reading, play.ruleset.contract)
     ]
-    played = Counter(t for _, meld in against for t in meld.tiles) - play.tiles_before
-    for place, meld in against:
-        if played.keys() & set(meld.tiles):
+    table = +play.tiles_before
+    for place, meld in sorted(against, key=lambda found: found[1] not in play.table_before):
+        if Counter(meld.tiles) <= table:
+            table -= Counter(meld.tiles)
+        else:
             yield Violation(Reason.CONTRACT_VIOLATED, f"{play.subject}[{place}]", meld.tiles)
 
 
