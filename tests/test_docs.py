@@ -29,6 +29,7 @@ def load_generator() -> ModuleType:
 
 generator = load_generator()
 said = generator.comments()
+page_of_options: str = generator.page()
 OPTIONS = [name for name in Ruleset.__dataclass_fields__ if name != "preset"]
 ENUMS = [option for option in OPTIONS if isinstance(getattr(SABRA, option), Enum)]
 NUMBERS = [option for option in OPTIONS if option not in ENUMS]
@@ -45,7 +46,7 @@ def name_of(option: str, value: Enum | None) -> str:
 
 
 def test_the_page_of_options_is_what_the_contract_and_the_engine_say() -> None:
-    assert generator.PAGE.read_text() == generator.page(), "run `make docs`"
+    assert generator.PAGE.read_text() == page_of_options, "run `make docs`"
 
 
 def test_every_option_has_one_place_on_the_page() -> None:
@@ -92,14 +93,14 @@ def test_the_comment_of_a_number_has_its_range(option: str) -> None:
 def test_a_preset_has_a_comment_a_source_and_its_differences(preset: Preset) -> None:
     assert said[generator.contract_name(preset)].meaning
     assert PRESET_SOURCES[preset]
-    section = generator.page().split(f"\n### {preset.name}\n")[1].split("\n#")[0]
+    section = page_of_options.split(f"\n### {preset.name}\n")[1].split("\n#")[0]
     for option in OPTIONS:
         value, default = (generator.text(getattr(ruleset, option)) for ruleset in (PRESETS[preset], SABRA))
         assert (f"| `{option}` | {value} | {default} |" in section) == (value != default)
 
 
 def test_every_conflict_is_shown() -> None:
-    section = generator.page().split("\n## Conflicts\n")[1].split("\n## ")[0]
+    section = page_of_options.split("\n## Conflicts\n")[1].split("\n## ")[0]
     shown = set(re.findall(r"^\| `(\w+)` .* \| `(\w+)` \|$", section, re.MULTILINE))
     assert shown == {(first, second) for first, second, _ in CONFLICTS}
 
