@@ -93,14 +93,14 @@ def test_the_comment_of_a_number_has_its_range(option: str) -> None:
 def test_a_preset_has_a_comment_a_source_and_its_differences(preset: Preset) -> None:
     assert said[generator.contract_name(preset)].meaning
     assert PRESET_SOURCES[preset]
-    section = page_of_options.split(f"\n### {preset.name}\n")[1].split("\n#")[0]
+    section = page_of_options.split(f"\n### {preset.name}\n")[1].split("\n#", maxsplit=1)[0]
     for option in OPTIONS:
         value, default = (generator.text(getattr(ruleset, option)) for ruleset in (PRESETS[preset], SABRA))
         assert (f"| `{option}` | {value} | {default} |" in section) == (value != default)
 
 
 def test_every_conflict_is_shown() -> None:
-    section = page_of_options.split("\n## Conflicts\n")[1].split("\n## ")[0]
+    section = page_of_options.split("\n## Conflicts\n")[1].split("\n## ", maxsplit=1)[0]
     shown = set(re.findall(r"^\| `(\w+)` .* \| `(\w+)` \|$", section, re.MULTILINE))
     assert shown == {(first, second) for first, second, _ in CONFLICTS}
 
