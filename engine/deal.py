@@ -1,1 +1,218 @@
 """The start of a round: who starts, what everyone is dealt (R5 to R9), and the right to a new deal."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Final
+
+from engine.events import RoundStarted, StartDraw
+from engine.game import Game, Playing, Rack, Round, RoundResult, turn_order
+from engine.ruleset import (
+    DealOrder,
+    DealThreePairsReshuffle,
+    MatchWinner,
+    Ruleset,
+    StartDrawDetermines,
+    StartDrawJoker,
+    StartDrawTie,
+    StartDrawTile,
+    StartPlayer,
+    StartPlayerNextRounds,
+)
+from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, naturals, tile_set, value_of, without
+
+PAIRS_FOR_REDEAL: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """The chance in a round: two shuffles of the full tile set, for the start draw (R7) and for the deal (R5, R6)."""
+
+    start_draw: tuple[Tile, ...]
+    deal: tuple[Tile, ...]
+
+
+def deal_round(game: Game, shuffle: Shuffle) -> RoundStarted:
+    """Start draw and deal of the next round; of the round in progress anew, if there is one (R5 to R9).
+
+    Raises:
+        ValueError: The shuffle does not hold the tile set of the players who are dealt in.
+    """
+    ruleset = game.ruleset
+    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(len(game.active_seats)))
+    if in_order(shuffle.start_draw) != tiles or in_order(shuffle.deal) != tiles:
+        raise ValueError("a shuffle must hold the tiles of the tile set")
+    lots = reversed(shuffle.start_draw)
+    if ruleset.deal_order is DealOrder.DEAL_FIRST:
+        racks, pool = _deal(game, shuffle.deal, (), lots)
+        order, draws = _start(game, shuffle, _restricted(shuffle.start_draw, pool, lots))
+    else:
+        order, draws = _start(game, shuffle, shuffle.start_draw)
+        racks, pool = _deal(game, shuffle.deal, draws, lots)
+    return RoundStarted(len(game.results) + 1, draws, order, racks, pool)
+
+
+def may_demand_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
+    """Whether a player who was dealt three pairs has a right to a new deal (deal_three_pairs_reshuffle)."""
+    tiles = round_.rack(seat).tiles
+    nothing_done = not round_.table and len(tiles) == ruleset.deal_hand_size
+    pairs = sum(count // 2 for count in Counter(tiles).values())
+    on_request = ruleset.deal_three_pairs_reshuffle is DealThreePairsReshuffle.ON_REQUEST
+    return on_request and nothing_done and pairs >= PAIRS_FOR_REDEAL
+
+
+# Who starts
+
+
+def _start(game: Game, shuffle: Shuffle, to_draw: Iterable[Tile]) -> tuple[tuple[int, ...], tuple[StartDraw, ...]]:
+    """The turn order, and the draws that decided it."""
+    starter = _starter(game, shuffle)
+    if starter is None:
+        return draw_for_start(game.active_seats, to_draw, game.ruleset)
+    return turn_order(game.active_seats, starter, game.ruleset.turn_direction), ()
+
+
+def _starter(game: Game, shuffle: Shuffle) -> int | None:
+    """The seat that starts, or after which the next one does if it has resigned; None if the start is drawn for."""
+    ruleset, last = game.ruleset, game.round
+    if last and game.results and ruleset.start_player_next_rounds is not StartPlayerNextRounds.HIGHEST_DRAW:
+        return _starter_after(game, last, game.results[-1])
+    match ruleset.start_player:
+        case StartPlayer.HIGHEST_DRAW:
+            return None
+        case StartPlayer.RANDOM:
+            return _by_chance(game.active_seats, shuffle.start_draw)
+        case StartPlayer.FIXED_SEAT:
+            return game.active_seats[0]
+
+
+def _by_chance(seats: tuple[int, ...], tiles: tuple[Tile, ...]) -> int:
+    """Each seat has a face, and that which comes first in the shuffle decides: all are exactly as likely."""
+    seat_of = dict(zip(naturals(1), seats, strict=False))
+    return next(seat_of[tile] for tile in tiles if tile in seat_of)
+
+
+def _starter_after(game: Game, last: Round, result: RoundResult) -> int:
+    """Who starts a later round (start_player_next_rounds). A round that is dealt anew has its starter already."""
+    if isinstance(game.phase, Playing):
+        return last.starter
+    match game.ruleset.start_player_next_rounds:
+        case StartPlayerNextRounds.PREVIOUS_WINNER:
+            return _earliest(game, last, result.winners)
+        case StartPlayerNextRounds.PREVIOUS_LOSER:
+            return _earliest(game, last, _losers_of_most(result, game.ruleset))
+        case _:
+            return last.order[1]
+
+
+def _earliest(game: Game, last: Round, seats: tuple[int, ...]) -> int:
+    """The first of some seats in the last round's turn order, and of those who have not resigned if there are any."""
+    in_turn = [seat for seat in last.order if seat in seats]
+    return next((seat for seat in in_turn if seat in game.active_seats), in_turn[0])
+
+
+def _losers_of_most(result: RoundResult, ruleset: Ruleset) -> tuple[int, ...]:
+    penalties = ruleset.match_winner is MatchWinner.LOWEST_TOTAL
+    lost = {seat.seat: seat.points if penalties else -seat.points for seat in result.seats}
+    return tuple(seat for seat in lost if lost[seat] == max(lost.values()))
+
+
+# The start draw
+
+
+def draw_for_start(
+    seats: tuple[int, ...], tiles: Iterable[Tile], ruleset: Ruleset
+) -> tuple[tuple[int, ...], tuple[StartDraw, ...]]:
+    """Who plays first: the highest tile (R7, R8, start_draw_joker, start_draw_tie, start_draw_determines).
+
+    Args:
+        seats: The players, in ascending order.
+        tiles: The tiles in the order in which they are drawn.
+        ruleset: The options.
+
+    Returns:
+        The turn order and all draws in order. Should the tiles run out, those still tied come in order of their seats.
+    """
+    draws: list[StartDraw] = []
+    ranked = _ranked(seats, iter(tiles), draws, ruleset)
+    if ruleset.start_draw_determines is StartDrawDetermines.STARTER_ONLY:
+        ranked = turn_order(seats, ranked[0], ruleset.turn_direction)
+    return ranked, tuple(draws)
+
+
+def _ranked(seats: tuple[int, ...], tiles: Iterator[Tile], draws: list[StartDraw], ruleset: Ruleset) -> tuple[int, ...]:
+    """Seats by what they draw, the highest first; of a draw for the starter only those in front."""
+    if len(seats) == 1:
+        return seats
+    drawn = {seat: _draw(seat, tiles, draws, ruleset) for seat in seats}
+    values = sorted({value for value in drawn.values() if value is not None}, reverse=True)
+    if None in drawn.values():
+        return seats
+    groups = [tuple(seat for seat in seats if drawn[seat] == value) for value in values]
+    if ruleset.start_draw_determines is StartDrawDetermines.STARTER_ONLY:
+        groups = groups[:1]
+    match ruleset.start_draw_tie:
+        case StartDrawTie.REDRAW_TIED:
+            return tuple(chain.from_iterable(_ranked(group, tiles, draws, ruleset) for group in groups))
+        case StartDrawTie.REDRAW_ALL if any(len(group) > 1 for group in groups):
+            return _ranked(seats, tiles, draws, ruleset)
+        case StartDrawTie.REDRAW_ALL | StartDrawTie.SEAT_ORDER:
+            return tuple(chain.from_iterable(groups))
+
+
+def _draw(seat: int, tiles: Iterator[Tile], draws: list[StartDraw], ruleset: Ruleset) -> int | None:
+    """What the first tile counts that a seat draws and that counts (R8); None if the tiles run out."""
+    for drawn in tiles:
+        draws.append(StartDraw(seat, drawn))
+        if drawn != JOKER:
+            return value_of(drawn)
+        if ruleset.start_draw_joker is not StartDrawJoker.REDRAW:
+            return 0 if ruleset.start_draw_joker is StartDrawJoker.LOWEST else MAX_VALUE + 1
+    return None
+
+
+# The deal
+
+
+def _deal(
+    game: Game, shuffled: tuple[Tile, ...], draws: tuple[StartDraw, ...], lots: Iterator[Tile]
+) -> tuple[tuple[Rack, ...], tuple[Tile, ...]]:
+    """Racks and pool: each player has their own tile or joker already, and is dealt the rest (R5, R6)."""
+    ruleset = game.ruleset
+    held = dict.fromkeys(game.active_seats, (JOKER,) * ruleset.deal_fixed_jokers)
+    if ruleset.start_draw_tile is StartDrawTile.KEEP:
+        held |= {draw.seat: (draw.tile,) for draw in draws}
+    rest = _restricted(shuffled, without(shuffled, chain.from_iterable(held.values())), lots)
+    racks = tuple(
+        Rack(seat, in_order((*tiles, *islice(rest, ruleset.deal_hand_size - len(tiles)))))
+        for seat, tiles in held.items()
+    )
+    return racks, tuple(rest)
+
+
+def _restricted(shuffled: tuple[Tile, ...], tiles: tuple[Tile, ...], lots: Iterator[Tile]) -> Iterator[Tile]:
+    """Some of a shuffle's tiles, in its order. Which copies of a face they are is left to chance.
+
+    The first copies, or the last, would come too soon, or too late, for a fair shuffle of these tiles.
+    """
+    wanted, ahead = Counter(tiles), Counter(shuffled)
+    for tile in shuffled:
+        if wanted[tile] == ahead[tile] or (wanted[tile] and _lot(ahead[tile], lots) < wanted[tile]):
+            wanted[tile] -= 1
+            yield tile
+        ahead[tile] -= 1
+
+
+def _lot(count: int, lots: Iterator[Tile]) -> int:
+    """A number from 0, below count, each as likely: the place of the highest of so many tiles; a tie is drawn again.
+
+    The tiles are those of the start draw's shuffle that are never drawn: it is gone through from its end. 0 should they
+    run out.
+    """
+    while True:
+        drawn = tuple(islice(lots, count))
+        if len(drawn) < count:
+            return 0
+        if drawn.count(max(drawn)) == 1:
+            return drawn.index(max(drawn))

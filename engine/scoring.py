@@ -1,10 +1,22 @@
 """Points: of tiles left on a rack, of rounds, of games (R60 to R64)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.game import Player, RoundEnd, RoundResult, SeatResult
-from engine.ruleset import MatchEnd, Ruleset, ScoreBlockedPoints, ScoreBlockedWinner
+from engine.ruleset import (
+    PAIRS_PLAYERS,
+    Contract,
+    MatchEnd,
+    MatchWinner,
+    Ruleset,
+    ScoreBlockedPoints,
+    ScoreBlockedTie,
+    ScoreBlockedWinner,
+    ScoreNeverMelded,
+    ScoreWinner,
+    Teams,
+)
 from engine.tiles import JOKER, Tile, value_of
 
 
@@ -39,44 +51,149 @@ def score_round(number: int, end: RoundEnd, standings: tuple[Standing, ...], rul
         number: The round's, from 1.
         end: How it ended.
         standings: One for each player, in turn order from the starter: a shared win's remainder goes to the earliest.
-        ruleset: score_joker_penalty, score_blocked_winner, score_blocked_points.
+        ruleset: The options of score, teams, contract and match_winner.
 
     Returns:
-        The result, players in the order of the standings.
+        The result, players and winners in the order of the standings.
     """
-    values = {standing.seat: rack_value(standing.tiles, ruleset) for standing in standings}
-    winners = _winners(end, standings, ruleset)
-    difference = end is RoundEnd.BLOCKED and ruleset.score_blocked_points is ScoreBlockedPoints.DIFFERENCE
-    deducted = values[winners[0]] if difference else 0
-    lost = {seat: max(0, value - deducted) for seat, value in values.items() if seat not in winners}
-    share, remainder = divmod(sum(lost.values()), len(winners))
-    won = {seat: share + (place < remainder) for place, seat in enumerate(winners)}
+    best = _best(end, standings, ruleset)
+    ended = _Ended(end, standings, best, ruleset)
+    winners = best if ruleset.teams is Teams.NONE else _with_partners(best, ended.seats)
+    points = _points(ended) if ruleset.teams is Teams.NONE else _points_in_pairs(ended)
+    sign = -1 if ruleset.match_winner is MatchWinner.LOWEST_TOTAL else 1
     seats = tuple(
         SeatResult(
             seat=standing.seat,
-            rack_value=values[standing.seat],
+            rack_value=ended.value(standing),
             tile_count=len(standing.tiles),
-            points=won[standing.seat] if standing.seat in won else -lost[standing.seat],
+            points=sign * (points[standing.seat] + _for_contract(standing, winners, ruleset)),
         )
         for standing in standings
     )
     return RoundResult(number, end, winners, seats)
 
 
-def _winners(end: RoundEnd, standings: tuple[Standing, ...], ruleset: Ruleset) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A round that has ended, and who has won it by their own rack."""
+
+    end: RoundEnd
+    standings: tuple[Standing, ...]
+    best: tuple[int, ...]
+    ruleset: Ruleset
+
+    @property
+    def seats(self) -> tuple[int, ...]:
+        return tuple(standing.seat for standing in self.standings)
+
+    @property
+    def losers(self) -> tuple[Standing, ...]:
+        return tuple(standing for standing in self.standings if standing.seat not in self.best)
+
+    def value(self, standing: Standing) -> int:
+        return rack_value(standing.tiles, self.ruleset)
+
+    def is_blocked_under(self, *points: ScoreBlockedPoints) -> bool:
+        return self.end is RoundEnd.BLOCKED and self.ruleset.score_blocked_points in points
+
+    def lost(self, loser: Standing) -> int:
+        """What a loser loses (R60, R63, score_never_melded)."""
+        return self._paid(loser, self.is_blocked_under(ScoreBlockedPoints.DIFFERENCE))
+
+    def won(self, loser: Standing) -> int:
+        """What the winner, or the winners together, win from a loser (R60, R63, score_never_melded)."""
+        differs = self.is_blocked_under(ScoreBlockedPoints.DIFFERENCE, ScoreBlockedPoints.OWN_PLUS_DIFFERENCE)
+        return self._paid(loser, differs)
+
+    def _paid(self, loser: Standing, as_difference: bool) -> int:
+        points = self._difference(loser) if as_difference else self.value(loser)
+        if loser.has_melded:
+            return points
+        match self.ruleset.score_never_melded:
+            case ScoreNeverMelded.NONE | ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER:
+                return points
+            case ScoreNeverMelded.FLAT_100:
+                return 100
+            case ScoreNeverMelded.FLAT_100_OR_200:
+                return 200 if loser.declined else 100
+            case ScoreNeverMelded.DOUBLE:
+                return 2 * points
+
+    def _difference(self, loser: Standing) -> int:
+        lowest = min(self.value(standing) for standing in self.standings if standing.seat in self.best)
+        return max(0, self.value(loser) - lowest)
+
+
+def _points(ended: _Ended) -> dict[int, int]:
+    """Each player's points, where everyone plays alone (score_winner)."""
+    if ended.ruleset.score_winner is ScoreWinner.ONE_WIN:
+        return {seat: int(seat in ended.best) for seat in ended.seats}
+    credited = _credited(ended)
+    share, remainder = divmod(sum(ended.won(u) for u in ended.losers if u not in credited), len(ended.best))
+    points = {seat: share + (place < remainder) for place, seat in enumerate(ended.best)}
+    pay = ended.ruleset.score_winner is ScoreWinner.SUM_OF_LOSERS
+    points |= {loser.seat: -ended.lost(loser) if pay else 0 for loser in ended.losers}
+    return {seat: points[seat] + sum(ended.lost(u) for u in credited if u.seat != seat) for seat in ended.seats}
+
+
+def _credited(ended: _Ended) -> tuple[Standing, ...]:
+    """The losers whose points every other player gets, not the winner alone."""
+    if ended.ruleset.score_never_melded is not ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER:
+        return ()
+    return tuple(loser for loser in ended.losers if not loser.has_melded)
+
+
+def _points_in_pairs(ended: _Ended) -> dict[int, int]:
+    """Each player's points with teams of two: the other side's tiles minus the own, 0 at least."""
+    side = _sides(ended.seats)
+    counts_own = ended.is_blocked_under(ScoreBlockedPoints.DIFFERENCE)
+    held = [0, 0]
+    for standing in ended.standings:
+        held[side[standing.seat]] += ended.value(standing) if counts_own or standing in ended.losers else 0
+    winning = {side[seat] for seat in ended.best}
+    return {seat: max(0, held[1 - side[seat]] - held[side[seat]]) * (side[seat] in winning) for seat in ended.seats}
+
+
+def _sides(seats: Iterable[int]) -> dict[int, int]:
+    """Which of two teams a seat belongs to: the opposite seats of four.
+
+    A round after a resignation has fewer players; theirs are some of the seats 1 to 4.
+    """
+    ascending = sorted(seats)
+    return {seat: (place if len(ascending) == PAIRS_PLAYERS else seat - 1) % 2 for place, seat in enumerate(ascending)}
+
+
+def _with_partners(best: tuple[int, ...], seats: tuple[int, ...]) -> tuple[int, ...]:
+    side = _sides(seats)
+    winning = {side[seat] for seat in best}
+    return tuple(seat for seat in seats if side[seat] in winning)
+
+
+def _for_contract(standing: Standing, winners: tuple[int, ...], ruleset: Ruleset) -> int:
+    """contract_points, for a winner who has melded."""
+    earned = ruleset.contract is not Contract.NONE and standing.has_melded and standing.seat in winners
+    return ruleset.contract_points if earned else 0
+
+
+def _best(end: RoundEnd, standings: tuple[Standing, ...], ruleset: Ruleset) -> tuple[int, ...]:
+    """The winner, and who shares the win (score_blocked_tie)."""
     able = tuple(standing for standing in standings if not standing.resigned)
     measure = _measure(end, ruleset)
     best = min(map(measure, able))
-    return tuple(standing.seat for standing in able if measure(standing) == best)
+    tied = tuple(standing.seat for standing in able if measure(standing) == best)
+    return tied[:1] if ruleset.score_blocked_tie is ScoreBlockedTie.TURN_ORDER else tied
 
 
 def _measure(end: RoundEnd, ruleset: Ruleset) -> Callable[[Standing], tuple[int, ...]]:
-    """What the winner has least of; the other metric settles a tie (R62, score_blocked_winner)."""
-    if end is not RoundEnd.BLOCKED:
-        return lambda standing: (len(standing.tiles),)
-    if ruleset.score_blocked_winner is ScoreBlockedWinner.LOWEST_VALUE:
-        return lambda standing: (rack_value(standing.tiles, ruleset), len(standing.tiles))
-    return lambda standing: (len(standing.tiles), rack_value(standing.tiles, ruleset))
+    """What the winner has least of; the other metric may settle a tie (R62, score_blocked_winner)."""
+    by_value = end is RoundEnd.BLOCKED and ruleset.score_blocked_winner is ScoreBlockedWinner.LOWEST_VALUE
+    metrics = 2 if ruleset.score_blocked_tie is ScoreBlockedTie.OTHER_METRIC_THEN_SHARE else 1
+
+    def measure(standing: Standing) -> tuple[int, ...]:
+        value, count = rack_value(standing.tiles, ruleset), len(standing.tiles)
+        return ((value, count) if by_value else (count, value))[:metrics]
+
+    return measure
 
 
 def is_last_round(rounds: int, players: tuple[Player, ...], ruleset: Ruleset) -> bool:
@@ -92,8 +209,29 @@ def is_last_round(rounds: int, players: tuple[Player, ...], ruleset: Ruleset) ->
             return rounds >= len(players)
 
 
-def game_winners(players: tuple[Player, ...]) -> tuple[int, ...]:
-    """The seats with the highest total among the players who have not resigned."""
+def game_winners(players: tuple[Player, ...], results: tuple[RoundResult, ...], ruleset: Ruleset) -> tuple[int, ...]:
+    """The seats that win a game, of the players who have not resigned (match_winner); partners win together.
+
+    Args:
+        players: Everyone, by seat, with their totals.
+        results: The game's rounds.
+        ruleset: Its rules.
+    """
     able = tuple(player for player in players if not player.resigned)
-    best = max(player.total_points for player in able)
-    return tuple(player.seat for player in able if player.total_points == best)
+    merit = {player.seat: _merit(player, results, ruleset) for player in able}
+    best = tuple(seat for seat in merit if merit[seat] == max(merit.values()))
+    if ruleset.teams is Teams.NONE:
+        return best
+    winners = _with_partners(best, tuple(player.seat for player in players))
+    return tuple(seat for seat in merit if seat in winners)
+
+
+def _merit(player: Player, results: tuple[RoundResult, ...], ruleset: Ruleset) -> tuple[int, int]:
+    """What the winner of a game has most of."""
+    match ruleset.match_winner:
+        case MatchWinner.HIGHEST_TOTAL:
+            return (0, player.total_points)
+        case MatchWinner.MOST_ROUND_WINS_THEN_TOTAL:
+            return (sum(player.seat in result.winners for result in results), player.total_points)
+        case MatchWinner.LOWEST_TOTAL:
+            return (0, -player.total_points)
