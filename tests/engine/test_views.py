@@ -5,31 +5,126 @@ from typing import get_args
 
 import pytest
 
-from engine.events import Event, RoundStarted, StartDraw, TileDrawn, TilesPlayed, TurnTimedOut
-from engine.game import Finished, Game, Lobby, Playing, Rack, RoundOver
-from engine.melds import Meld
+from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
+    Event,
+    GameCreated,
+    GameEnded,
+    IllegalPlayShown,
+    LastChanceStarted,
+    PlayerJoined,
+    PlayerLeft,
+    PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundEnded,
+    RoundStarted,
+    StartDraw,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnEnded,
+    TurnPassed,
+    TurnPenalised,
+    TurnStarted,
+    TurnTimedOut,
+)
+from engine.game import (
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Lobby,
+    Open,
+    Player,
+    Playing,
+    Rack,
+    Round,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+    ShownPlay,
+    Step,
+    Turn,
+)
+from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.notation import parse_tile, parse_tiles
 from engine.ruleset import SABRA, MatchEnd
-from engine.tiles import Tile
+from engine.tiles import JOKER, Tile
 from engine.views import (
+    DraftSavedView,
     GameView,
+    OpenEvent,
     PlayerView,
     RoundStartedView,
-    TileDrawnView,
+    TilesDrawnView,
+    TurnPenalisedView,
     TurnTimedOutView,
     see,
     see_event,
 )
+from engine.violations import Reason
 from random_play import Change, random_changes
 
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 SEATS = (None, 1, 2, 3)
-TILE_FIELDS = {"tile", "tiles", "rack", "pool", "racks", "joker_faces", "start_draw", "deal"}
+TILE_FIELDS = {
+    *("tile", "tiles", "rack", "pool", "racks", "joker_faces", "start_draw", "deal"),
+    *("river", "pulled", "declared", "tiles_drawn"),
+}
 """Names of fields that hold tiles, in any dataclass of the engine."""
 
 
 CHANGES: tuple[Change, ...] = tuple(random_changes(49, 3, TWO_ROUNDS))
-"""A game in which everything happens that can."""
+"""A game of the usual rules in which everything happens that can."""
+
+DRAFT = (ProposedMeld((Tile(1), Tile(2), JOKER), MeldKind.RUN, (Tile(3),)), ProposedMeld((Tile(4),)))
+SHOWN = ShownPlay(5, (ProposedMeld((Tile(5), Tile(6)), None, (Tile(7),)),), (Reason.SET_TOO_SHORT,), (2,), 3)
+
+
+def a_game(step: Step) -> Game:
+    """A game of three in which seat 2 has the turn, has drawn, has told a draft and has shown an illegal play."""
+    racks = tuple(Rack(seat, tuple(map(Tile, range(seat * 10, seat * 10 + 5)))) for seat in (1, 2, 3))
+    table = (Meld((Tile(40), Tile(41), Tile(42)), MeldKind.RUN, 6),)
+    turn = Turn(2, 1000)
+    pool, river = (Tile(50), Tile(51)), (Tile(8), Tile(9), Tile(7))
+    round_ = Round(1, (3, 2, 1), table, racks, pool, turn, (), river, step, DRAFT, SHOWN, (2, 1))
+    return Game(SABRA, 7, tuple(Player(seat, f"player {seat}") for seat in (1, 2, 3)), Playing(round_))
+
+
+GAMES = [
+    *(change.applied.game for change in CHANGES),
+    *(a_game(step) for step in (Open(), Choosing((Tile(45), Tile(46))), Drawn(Tile(22)))),
+]
+
+TWO, THREE = (Tile(11), Tile(12)), (Tile(13), Tile(14), JOKER)
+EVENTS: tuple[Event, ...] = (
+    GameCreated(SABRA),
+    PlayerJoined(1, "Ada"),
+    PlayerLeft(1),
+    RoundStarted(1, (StartDraw(1, Tile(4)),), (2, 1), (Rack(1, TWO), Rack(2, THREE)), (Tile(1), Tile(1))),
+    RedealDemanded(2),
+    TurnStarted(Turn(2, None)),
+    TilesPlayed(2, TWO, (Meld(THREE, MeldKind.RUN, 9, ((Tile(15),),)),), 5, pulled=THREE),
+    TileDrawn(2, Tile(1)),
+    TilesDrawn(2, THREE),
+    TilesOffered(2, TWO),
+    RiverTileLaid(2, Tile(1)),
+    TurnEnded(2),
+    TurnPassed(2),
+    TurnTimedOut(2, THREE),
+    TurnPenalised(2, THREE),
+    DraftSaved(2, DRAFT),
+    IllegalPlayShown(2, DRAFT, (Reason.SET_TOO_SHORT,)),
+    ErrorClaimed(2, agrees=True),
+    LastChanceStarted((2, 1)),
+    PlayerResigned(2),
+    RoundEnded(RoundResult(1, RoundEnd.BLOCKED, (1,), ())),
+    GameEnded((1,)),
+)
+"""Each event once."""
 
 
 def tiles_in(value: object, name: str = "") -> Iterator[Tile]:
@@ -46,7 +141,7 @@ def tiles_in(value: object, name: str = "") -> Iterator[Tile]:
         yield Tile(value)
 
 
-def on_table(table: tuple[Meld, ...]) -> Counter[Tile]:
+def on_table(table: tuple[Meld | ProposedMeld, ...]) -> Counter[Tile]:
     return Counter(t for meld in table for t in tiles_in(meld))
 
 
@@ -60,15 +155,23 @@ def test_the_walk_finds_tiles_wherever_they_are() -> None:
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_a_seat_sees_the_table_and_its_own_rack_and_no_other_tile(seat: int | None) -> None:
-    for change in CHANGES:
-        game = change.applied.game
-        seen = Counter(tiles_in(see(game, seat)))
-        open_tiles: Counter[Tile] = Counter()
-        if game.round is not None:
-            own = (t for rack in game.round.racks if rack.seat == seat for t in rack.tiles)
-            open_tiles = on_table(game.round.table) + Counter(own)
-        assert seen == open_tiles
+def test_a_seat_sees_what_lies_open_and_its_own_and_no_other_tile(seat: int | None) -> None:
+    for game in GAMES:
+        assert Counter(tiles_in(see(game, seat))) == open_tiles_in(game, seat)
+
+
+def open_tiles_in(game: Game, seat: int | None) -> Counter[Tile]:
+    """What a seat may see of a game's tiles."""
+    round_ = game.round
+    if round_ is None:
+        return Counter()
+    found = Counter(t for rack in round_.racks if rack.seat == seat for t in rack.tiles)
+    found += on_table(round_.table) + Counter(round_.river)
+    if round_.shown_play:
+        found += on_table(round_.shown_play.table)
+    if round_.turn.seat == seat and isinstance(game.phase, Playing):
+        found += Counter(tiles_in(round_.step)) + on_table(round_.draft or ())
+    return found
 
 
 def open_tiles_of(event: Event, seat: int | None) -> Counter[Tile]:
@@ -79,19 +182,35 @@ def open_tiles_of(event: Event, seat: int | None) -> Counter[Tile]:
             return Counter([*own, *(draw.tile for draw in draws)])
         case TileDrawn(drawer, tile):
             return Counter([tile] if drawer == seat else [])
-        case TurnTimedOut(drawer, tiles):
+        case (
+            TilesDrawn(drawer, tiles)
+            | TilesOffered(drawer, tiles)
+            | TurnTimedOut(drawer, tiles)
+            | TurnPenalised(drawer, tiles)
+        ):
             return Counter(tiles if drawer == seat else ())
-        case TilesPlayed(tiles=tiles, table=table):
-            return Counter(tiles) + on_table(table)
+        case TilesPlayed(tiles=tiles, table=table, pulled=pulled):
+            return Counter(tiles) + on_table(table) + Counter(pulled)
+        case RiverTileLaid(tile=tile):
+            return Counter([tile])
+        case IllegalPlayShown(table=proposed):
+            return on_table(proposed)
         case _:
             return Counter()
 
 
 @pytest.mark.parametrize("seat", SEATS)
 def test_a_seat_sees_of_events_what_is_open_or_its_own(seat: int | None) -> None:
-    for change in CHANGES:
-        for event in change.applied.events:
-            assert Counter(tiles_in(see_event(event, seat))) == open_tiles_of(event, seat)
+    for event in (*EVENTS, *(event for change in CHANGES for event in change.applied.events)):
+        assert Counter(tiles_in(see_event(event, seat))) == open_tiles_of(event, seat)
+
+
+def test_an_event_that_hides_nothing_is_seen_as_it_is() -> None:
+    hiding = set(get_args(Event)) - set(get_args(OpenEvent))
+    assert {type(event) for event in EVENTS} == set(get_args(Event))
+    for event in EVENTS:
+        for seat in SEATS:
+            assert (see_event(event, seat) == event) == (type(event) not in hiding)
 
 
 def rack(seat: int, tiles: str) -> Rack:
@@ -99,26 +218,58 @@ def rack(seat: int, tiles: str) -> Rack:
 
 
 def test_what_is_hidden_in_an_event_is_told_as_a_number_at_most() -> None:
-    deal = RoundStarted(
-        1, (StartDraw(1, parse_tile("R4")),), 1, (rack(1, "R1 R2"), rack(2, "B1 B2")), parse_tiles("K1 K2 K3")
-    )
     draws = (StartDraw(1, parse_tile("R4")),)
-    assert see_event(deal, 2) == RoundStartedView(1, draws, 1, parse_tiles("B1 B2"), pool_count=3)
-    assert see_event(deal, None) == RoundStartedView(1, draws, 1, (), pool_count=3)
+    deal = RoundStarted(1, draws, (2, 1), (rack(1, "R1 R2"), rack(2, "B1 B2")), parse_tiles("K1 K2 K3"))
+    assert see_event(deal, 2) == RoundStartedView(1, draws, (2, 1), parse_tiles("B1 B2"), pool_count=3)
+    assert see_event(deal, None) == RoundStartedView(1, draws, (2, 1), (), pool_count=3)
     drawn = TileDrawn(1, parse_tile("R4"))
-    assert see_event(drawn, 1) == TileDrawnView(1, parse_tile("R4"))
-    assert see_event(drawn, 2) == see_event(drawn, None) == TileDrawnView(1, None)
+    assert see_event(drawn, 1) == TilesDrawnView(1, 1, parse_tiles("R4"))
+    assert see_event(drawn, 2) == see_event(drawn, None) == TilesDrawnView(1, 1, ())
+    offered = TilesOffered(1, (Tile(4), Tile(5)))
+    assert see_event(offered, 1) == TilesDrawnView(1, 2, parse_tiles("R4 R5"))
+    assert see_event(offered, 2) == see_event(offered, None) == TilesDrawnView(1, 2, ())
     timed_out = TurnTimedOut(1, parse_tiles("R4 R5 R6"))
     assert see_event(timed_out, 1) == TurnTimedOutView(1, 3, parse_tiles("R4 R5 R6"))
     assert see_event(timed_out, 2) == see_event(timed_out, None) == TurnTimedOutView(1, 3, ())
+    penalised = TurnPenalised(1, parse_tiles("R4 R5 R6"))
+    assert see_event(penalised, 1) == TurnPenalisedView(1, 3, parse_tiles("R4 R5 R6"))
+    assert see_event(penalised, 2) == see_event(penalised, None) == TurnPenalisedView(1, 3, ())
+
+
+def test_nobody_sees_a_draft_in_the_history_not_even_who_saved_it() -> None:
+    for seat in SEATS:
+        assert see_event(DraftSaved(2, DRAFT), seat) == DraftSavedView(2)
+
+
+@pytest.mark.parametrize(
+    ("step", "tiles"), [(Open(), ()), (Choosing(TWO), TWO), (Drawn(Tile(22)), (Tile(22),))], ids=["open", "two", "one"]
+)
+def test_only_the_player_sees_what_they_have_drawn_and_laid_out_in_their_turn(
+    step: Step, tiles: tuple[Tile, ...]
+) -> None:
+    for seat in SEATS:
+        turn = see(a_game(step), seat).turn
+        assert turn
+        assert (turn.turn, turn.step, turn.shown_play) == (Turn(2, 1000), type(step), SHOWN)
+        assert (turn.tiles_drawn, turn.draft) == ((tiles, DRAFT) if seat == 2 else ((), None))
+
+
+def test_the_tiles_to_choose_from_are_not_on_the_rack_yet() -> None:
+    view = see(a_game(Choosing(TWO)), 2)
+    assert view.players[1].tile_count == len(view.rack) == 5
 
 
 def test_everyone_sees_the_open_part_of_a_game() -> None:
-    for change in CHANGES:
-        game = change.applied.game
-        views = [replace(see(game, seat), seat=None, rack=()) for seat in SEATS]
+    for game in GAMES:
+        views = [open_part(see(game, seat)) for seat in SEATS]
         assert len({repr(view) for view in views}) == 1
         check_open_part(views[0], game)
+
+
+def open_part(view: GameView) -> GameView:
+    """A view without what only its own seat sees."""
+    turn = view.turn and replace(view.turn, tiles_drawn=(), draft=None)
+    return replace(view, seat=None, rack=(), turn=turn)
 
 
 def check_open_part(view: GameView, game: Game) -> None:
@@ -126,10 +277,13 @@ def check_open_part(view: GameView, game: Game) -> None:
     assert (view.revision, view.ruleset, view.results) == (game.revision, game.ruleset, game.results)
     assert view.phase is type(game.phase)
     assert view.winners == (game.phase.winners if isinstance(game.phase, Finished) else ())
-    assert view.turn == (game.phase.round.turn if isinstance(game.phase, Playing) else None)
+    assert (view.turn and view.turn.turn) == (game.phase.round.turn if isinstance(game.phase, Playing) else None)
     if round_ is None:
         assert (view.round_number, view.table, view.pool_count) == (0, (), 0)
+        assert view.river == view.order == view.passed == view.last_chance == ()
         return
+    assert (view.river, view.order, view.passed) == (round_.river, round_.order, round_.passed)
+    assert view.last_chance == (round_.last_chance or ())
     assert (view.round_number, view.table, view.pool_count) == (round_.number, round_.table, len(round_.pool))
     racks = {rack.seat: rack for rack in round_.racks}
     for player, seen in zip(game.players, view.players, strict=True):
@@ -138,9 +292,8 @@ def check_open_part(view: GameView, game: Game) -> None:
         assert seen == PlayerView(*expected)
 
 
-def test_the_game_looked_at_has_every_phase_and_every_event() -> None:
-    assert {type(event) for change in CHANGES for event in change.applied.events} == set(get_args(Event))
-    assert {type(change.applied.game.phase) for change in CHANGES} == {Lobby, Playing, RoundOver, Finished}
+def test_the_games_looked_at_have_every_phase() -> None:
+    assert {type(game.phase) for game in GAMES} == {Lobby, Playing, RoundOver, Finished}
 
 
 def test_a_player_who_was_not_dealt_in_has_no_tiles() -> None:

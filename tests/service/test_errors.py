@@ -357,9 +357,10 @@ def a_round(
     table: tuple[Meld, ...] = (), rack: tuple[Tile, ...] = (), rules: Ruleset = SABRA, *, has_melded: bool = True
 ) -> Round:
     """A round of two in which seat 1 has the turn; what it does not hold is on the other rack and in the pool."""
-    rest = without(tile_set(rules.geometry_jokers), [*rack, *(t for meld in table for t in meld.tiles)])
+    all_tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.jokers(2))
+    rest = without(all_tiles, [*rack, *(t for meld in table for t in meld.tiles)])
     racks = (Rack(1, in_order(rack), has_melded), Rack(2, rest[:14], has_melded=True))
-    return Round(1, 1, table, racks, rest[14:], Turn(1, None))
+    return Round(1, (1, 2), table, racks, rest[14:], Turn(1, None))
 
 
 def a_game(phase: Phase, rules: Ruleset = SABRA, resigned: frozenset[int] = frozenset()) -> Game:

@@ -1,7 +1,8 @@
 """The stored form of games: it loses nothing, says when it cannot be read, and stays readable; and no secret is shown.
 
-`golden/format_1.jsonl` is a game as it was stored. A change of the code must go on reading it, so it is written only
-when there is none of the format yet: `python tests/service/test_snapshot.py --write`, and with `--force` anew.
+`golden/format_<number>.jsonl` is a game as it was stored in a format. A change of the code must go on reading it, so it
+is written only when there is none of the format yet: `python tests/service/test_snapshot.py --write`, and with
+`--force` anew. That of format 1 was played by the engine; that of format 2 is made up, as no game has every event.
 """
 
 import argparse
@@ -17,16 +18,71 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import redis
 
 if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from engine.events import Event, GameCreated, PlayerJoined, TileDrawn, replay
-from engine.game import Finished, Game, Lobby, Phase, Playing, Rack, Round, RoundOver
-from engine.melds import MeldKind, ProposedMeld
-from engine.ruleset import JokersMaxPerSet, MatchEnd, Ruleset, TurnDirection
-from engine.tiles import JOKER, Tile
+from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
+    Event,
+    GameCreated,
+    GameEnded,
+    IllegalPlayShown,
+    LastChanceStarted,
+    PlayerJoined,
+    PlayerLeft,
+    PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundEnded,
+    RoundStarted,
+    StartDraw,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnEnded,
+    TurnPassed,
+    TurnPenalised,
+    TurnStarted,
+    TurnTimedOut,
+    advance,
+    replay,
+)
+from engine.game import (
+    Choosing,
+    Finished,
+    Game,
+    Lobby,
+    Phase,
+    Playing,
+    Rack,
+    Round,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+    SeatResult,
+    Step,
+    Turn,
+)
+from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.ruleset import (
+    Contract,
+    JokersMaxPerSet,
+    MatchEnd,
+    PoolEmptyMode,
+    Ruleset,
+    TurnDirection,
+    TurnDraw,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+    TurnVoluntaryDraw,
+    unanswerable,
+)
+from engine.tiles import JOKER, Tile, in_order, tile_set
 from engine.turns import (
     Action,
     Applied,
@@ -42,7 +98,8 @@ from engine.turns import (
     apply,
     create,
 )
-from harness import HISTORY, START_MS, Client, SeededChance
+from engine.violations import Reason
+from harness import HISTORY, START_MS, Client, FakeClock, GameAtHand, SeededChance, redis_store, running_server
 from random_play import Change, random_changes, random_ruleset, time_of
 from rummikub.v1 import game_service_pb2 as gs
 from service.faults import StoredFormatUnknown
@@ -58,12 +115,15 @@ from service.storage.snapshot import (
     encode_change,
     encode_memo,
     encode_record,
+    needs_direction,
 )
 
 GOLDEN = Path(__file__).parent / "golden"
 GAME_ID = "0123456789abcdef0123456789abcdef"
 EVENT_TYPES: frozenset[type] = frozenset(get_args(Event))
 PHASES: frozenset[type] = frozenset(get_args(Phase))
+STEPS: frozenset[type] = frozenset(get_args(Step))
+PLAYERS = 4
 
 
 @dataclass(frozen=True)
@@ -76,12 +136,13 @@ class Stored:
     events: tuple[Event, ...]
 
 
-def stored_changes(changes: Iterator[Change], rng: random.Random) -> Iterator[Stored]:
+def stored_changes(changes: Iterator[Change], rng: random.Random, players: int = PLAYERS) -> Iterator[Stored]:
     """A game's changes as they are stored, with seat tokens."""
     etag, created_ms = NO_ETAG, 0
-    digests = {seat: rng.randbytes(32) for seat in range(1, 5)}
+    digests = {seat: rng.randbytes(32) for seat in range(1, players + 1)}
     for change in changes:
         game, events = change.applied.game, change.applied.events
+        assert len(game.players) <= len(digests)
         created_ms = created_ms or change.now_ms
         nonce = rng.randbytes(16)
         data = encode_change(game.revision, change.now_ms, nonce, events)
@@ -93,7 +154,12 @@ def stored_changes(changes: Iterator[Change], rng: random.Random) -> Iterator[St
 def random_game(seed: int) -> tuple[Stored, ...]:
     """A whole random game as it is stored."""
     rng = random.Random(seed)
-    return tuple(stored_changes(random_changes(seed, 2 + seed % 3, random_ruleset(rng)), rng))
+    rules = random_ruleset(rng)
+    players = min(max(rules.players_min, 2 + seed % 3), rules.players_max)
+    return tuple(stored_changes(random_changes(seed, players, rules), rng, 6))
+
+
+# A game that the engine plays, of what format 1 has
 
 
 GOLDEN_RULES = Ruleset(
@@ -135,9 +201,9 @@ def golden_action(game: Game, chance: SeededChance) -> Action:
     """Two rounds: the first until all pass with an empty pool, the second one turn until all but one resign."""
     match game.phase:
         case Lobby():
-            return StartGame(1, new_shuffle(chance, GOLDEN_RULES))
+            return StartGame(1, new_shuffle(chance, GOLDEN_RULES, PLAYERS))
         case RoundOver():
-            return StartNextRound(2, new_shuffle(chance, GOLDEN_RULES))
+            return StartNextRound(2, new_shuffle(chance, GOLDEN_RULES, PLAYERS))
         case Playing(round_) if round_.number == 1 or round_.turn.seat == round_.starter:
             return golden_turn(round_, game.revision)
         case _:
@@ -157,18 +223,166 @@ def golden_turn(round_: Round, revision: int) -> Action:
 
 @cache
 def golden_game() -> tuple[Stored, ...]:
-    """The golden game as it is stored."""
+    """That game as it is stored."""
     return tuple(stored_changes(golden_changes(), random.Random(7)))
 
 
+OLD_EVENT_TYPES = frozenset(type(event) for stored in golden_game() for event in stored.events)
+"""The types of events that format 1 has."""
+
+
+# A game that nobody could play, of what format 2 has
+
+
+MADE_RULES = Ruleset(
+    geometry_colors=6,
+    geometry_jokers=4,
+    turn_direction=TurnDirection.COUNTERCLOCKWISE,
+    deal_hand_size=7,
+    jokers_may_lead=False,
+    initial_meld_threshold=0,
+    turn_draw=TurnDraw.TWO_RIVER,
+    turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES,
+    turn_time_limit_seconds=45,
+    turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM,
+    pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE,
+    contract=Contract.VALUES_BELOW_10,
+    contract_points=25,
+    match_end=MatchEnd.FIXED_ROUNDS,
+    match_rounds=2,
+)
+PROPOSED = (
+    ProposedMeld((Tile(7), Tile(20), JOKER), MeldKind.GROUP, (Tile(59),)),
+    ProposedMeld((Tile(79),)),
+    ProposedMeld(()),
+)
+MELD = Meld((Tile(7), Tile(20), JOKER, JOKER), MeldKind.GROUP, 28, ((Tile(60),), (Tile(33), Tile(46))))
+
+
+class MadeGame:
+    """A game that is told what happens in it. Nothing is judged: what is stored does not judge either."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self._chance = SeededChance(11)
+
+    @property
+    def game(self) -> Game:
+        return self.changes[-1].applied.game
+
+    @property
+    def round(self) -> Round:
+        round_ = self.game.round
+        assert round_
+        return round_
+
+    @property
+    def pool(self) -> tuple[Tile, ...]:
+        """The tiles to draw."""
+        return self.round.pool
+
+    @property
+    def offered(self) -> tuple[Tile, Tile]:
+        """The tiles to choose from."""
+        assert isinstance(self.round.step, Choosing)
+        return self.round.step.tiles
+
+    def happens(self, *events: Event) -> None:
+        """One change."""
+        game = advance(self.game if self.changes else None, events)
+        number = len(self.changes)
+        self.changes.append(Change(None, START_MS + number * 1000, Applied(game, events)))
+
+    def deal(self, number: int, order: tuple[int, ...]) -> tuple[Event, ...]:
+        """A deal, and the first turn."""
+        tiles = self._chance.shuffle(tile_set(6, 2, 4))
+        racks = tuple(Rack(seat, in_order(tiles[seat * 7 : seat * 7 + 7])) for seat in sorted(order))
+        draws = tuple(StartDraw(seat, tiles[seat]) for seat in order)
+        return RoundStarted(number, draws, order, racks, tiles[28:]), self.turn(order[0])
+
+    def turn(self, seat: int) -> TurnStarted:
+        """A turn with a deadline."""
+        return TurnStarted(Turn(seat, START_MS + len(self.changes) * 1000 + 45_000))
+
+
+def result(number: int, end: RoundEnd) -> RoundResult:
+    seats = (SeatResult(1, 40, 5, -15), SeatResult(2, 25, 3, 30), SeatResult(3, 40, 4, -15))
+    return RoundResult(number, end, (2,), seats)
+
+
+def made_changes() -> Iterator[Change]:
+    """A game with every type of event, in every phase and every step of a turn."""
+    made = MadeGame()
+    made.happens(GameCreated(MADE_RULES))
+    for seat, name in enumerate(("Ada", "Ben", "Zoë ✓"), 1):
+        made.happens(PlayerJoined(seat, name))
+    made.happens(PlayerLeft(2))
+    made.happens(PlayerJoined(2, "Cleo"))
+    made.happens(*made.deal(1, (2, 1, 3)))
+    made.happens(RedealDemanded(3), *made.deal(1, (2, 1, 3)))
+    happen_in_turns(made)
+    happen_at_the_end(made)
+    happen_in_the_second_round(made)
+    yield from made.changes
+
+
+def happen_in_turns(made: MadeGame) -> None:
+    """Everything that happens while the pool has tiles."""
+    made.happens(DraftSaved(2, PROPOSED))
+    made.happens(DraftSaved(2, ()))
+    made.happens(TilesOffered(2, (made.pool[0], made.pool[1])))
+    made.happens(RiverTileLaid(2, made.offered[0]), made.turn(1))
+    made.happens(TilesOffered(1, (made.pool[0], made.pool[1])))
+    made.happens(RiverTileLaid(1, made.offered[1]), made.turn(3))
+    made.happens(TileDrawn(3, made.pool[0]))
+    made.happens(TurnEnded(3), made.turn(2))
+    made.happens(IllegalPlayShown(2, PROPOSED, (Reason.SET_EMPTY, Reason.JOKER_DECLARATION_MISMATCH)))
+    made.happens(ErrorClaimed(3, agrees=True))
+    made.happens(ErrorClaimed(1, agrees=False))
+    made.happens(IllegalPlayShown(2, PROPOSED, (Reason.SET_EMPTY,)))
+    made.happens(ErrorClaimed(3, agrees=True))
+    made.happens(ErrorClaimed(1, agrees=True), TurnPenalised(2, made.pool[:3]), made.turn(1))
+    made.happens(TilesDrawn(1, made.pool[:4]), made.turn(3))
+    river = made.round.river
+    played = in_order((*made.round.rack(3).tiles[:2], river[0]))
+    made.happens(TilesPlayed(3, played, (MELD,), 28, river), made.turn(2))
+    made.happens(TurnTimedOut(2, made.pool[:3]), made.turn(1))
+
+
+def happen_at_the_end(made: MadeGame) -> None:
+    """The last turns."""
+    made.happens(TurnTimedOut(1, made.pool), LastChanceStarted((1, 3, 2)), made.turn(1))
+    made.happens(TurnPassed(1), made.turn(3))
+    made.happens(TurnTimedOut(3, ()), made.turn(2))
+    made.happens(TurnPassed(2), RoundEnded(result(1, RoundEnd.BLOCKED)))
+
+
+def happen_in_the_second_round(made: MadeGame) -> None:
+    """Who chooses resigns, and so does the next."""
+    made.happens(*made.deal(2, (1, 3, 2)))
+    made.happens(TilesOffered(1, (made.pool[0], made.pool[1])))
+    made.happens(PlayerResigned(1), made.turn(3))
+    made.happens(PlayerResigned(3), RoundEnded(result(2, RoundEnd.RESIGNED)), GameEnded((2,)))
+
+
+@cache
+def made_game() -> tuple[Stored, ...]:
+    """That game as it is stored."""
+    return tuple(stored_changes(made_changes(), random.Random(11)))
+
+
+GOLDEN_GAMES = {1: golden_game, 2: made_game}
+"""What the golden file of each format holds."""
+
+
 def golden_lines() -> Iterator[str]:
-    """The golden game as text: a line a change; the snapshot where the phase is another after it, or soon will be."""
-    game = golden_game()
-    for number, stored in enumerate(game):
-        following = game[number + 1].record.state if number + 1 < len(game) else None
-        line = {"etag": stored.record.etag, "change": stored.change.decode()}
-        if following is not stored.record.state:
-            line["snapshot"] = encode_record(stored.record).decode()
+    """The golden game of the format that is written, as text: a line a change, each with the snapshot after it."""
+    for stored in GOLDEN_GAMES[FORMAT]():
+        line = {
+            "etag": stored.record.etag,
+            "change": stored.change.decode(),
+            "snapshot": encode_record(stored.record).decode(),
+        }
         yield json.dumps(line, ensure_ascii=False)
 
 
@@ -187,34 +401,53 @@ def test_every_state_and_every_change_of_a_random_game_comes_back_equal(seed: in
     assert replay(entry.events for entry in entries) == game[-1].record.game
 
 
-def test_every_type_of_event_and_every_phase_comes_back_equal() -> None:
-    game = golden_game()
+def test_every_type_of_event_every_phase_and_every_step_comes_back_equal() -> None:
+    game = made_game()
+    rounds = [stored.record.game.round for stored in game]
     assert {type(event) for stored in game for event in stored.events} == EVENT_TYPES
     assert {type(stored.record.game.phase) for stored in game} == PHASES
+    assert {type(round_.step) for round_ in rounds if round_} == STEPS
+    for state in ("draft", "shown_play", "last_chance", "river"):
+        assert len({getattr(round_, state) for round_ in rounds if round_}) > 1, state
     for stored in game:
         assert decode_record(encode_record(stored.record)) == stored.record
         assert decode_entry(stored.change, stored.record.etag).events == stored.events
 
 
-def test_every_value_of_every_option_comes_back_equal() -> None:
-    """Those that no engine plays yet too: what is stored does not judge."""
+def test_every_value_of_every_option_comes_back_equal_or_is_left_to_who_can_play_it() -> None:
     seen = 0
     for option in fields(Ruleset):
         default = getattr(Ruleset(), option.name)
-        values = list(type(default)) if isinstance(default, Enum) else [default + 1, 0]
-        for value in values:
+        for value in values_of(default):
             chosen: dict[str, Any] = {option.name: value}
             rules = Ruleset(**chosen)
             record = Record(GAME_ID, Game(rules, 1), "", (), 1, 2)
+            change = encode_change(1, 2, b"", (GameCreated(rules),))
+            if unanswerable(rules):
+                refused(encode_record(record), change)
+                continue
             assert decode_record(encode_record(record)).game.ruleset == rules
-            assert decode_entry(encode_change(1, 2, b"", (GameCreated(rules),)), "").events == (GameCreated(rules),)
+            assert decode_entry(change, "").events == (GameCreated(rules),)
             seen += 1
-    assert seen > 60
+    assert seen > 100
+
+
+def values_of(default: object) -> list[object]:
+    """Values of an option of the type of its default."""
+    match default:
+        case Enum():
+            return list(type(default))
+        case bool():
+            return [True, False]
+        case int():
+            return [default + 1, 0]
+        case _:
+            raise AssertionError(f"an option of type {type(default)}")
 
 
 def test_decoding_gives_the_types_that_the_engine_uses() -> None:
     """An equal number is not enough: what is loaded is asked on by type and by name."""
-    for stored in golden_game():
+    for stored in (*golden_game(), *made_game()):
         record = decode_record(encode_record(stored.record))
         assert repr(record) == repr(stored.record)
         assert repr(decode_entry(stored.change, "").events) == repr(stored.events)
@@ -251,24 +484,27 @@ def test_a_stored_ruleset_names_only_what_differs_from_the_defaults() -> None:
 
 
 def a_snapshot() -> dict[str, Any]:
-    """The stored form of a game in the middle of a round."""
-    stored = next(stored for stored in golden_game() if stored.record.game.revision == 20)
+    """The stored form of a game in the middle of a round, in which an illegal play is shown."""
+    stored = next(
+        stored for stored in made_game() if stored.record.game.round and stored.record.game.round.shown_play is not None
+    )
     snapshot: dict[str, Any] = json.loads(encode_record(stored.record))
     assert decode_record(json.dumps(snapshot).encode()) == stored.record
     return snapshot
 
 
-def refused(data: bytes) -> None:
-    """Neither a snapshot nor a change can be read of these bytes."""
+def refused(snapshot: bytes, change: bytes) -> None:
+    """Neither can be read of its bytes."""
     with pytest.raises(StoredFormatUnknown):
-        decode_record(data)
+        decode_record(snapshot)
     with pytest.raises(StoredFormatUnknown):
-        decode_entry(data, "")
+        decode_entry(change, "")
 
 
-@pytest.mark.parametrize("number", [0, 2, 99, "1", None])
+@pytest.mark.parametrize("number", [0, 3, 99, "1", "2", None])
 def test_another_format_number_is_refused(number: object) -> None:
-    refused(json.dumps({**a_snapshot(), "format": number}).encode())
+    snapshot = json.dumps({**a_snapshot(), "format": number}).encode()
+    refused(snapshot, snapshot)
     for stored in golden_game()[:3]:
         change = {**json.loads(stored.change), "format": number}
         with pytest.raises(StoredFormatUnknown):
@@ -278,7 +514,8 @@ def test_another_format_number_is_refused(number: object) -> None:
 def test_a_missing_format_number_is_refused() -> None:
     snapshot = a_snapshot()
     del snapshot["format"]
-    refused(json.dumps(snapshot).encode())
+    data = json.dumps(snapshot).encode()
+    refused(data, data)
 
 
 @pytest.mark.parametrize(
@@ -289,14 +526,15 @@ def test_a_missing_format_number_is_refused() -> None:
         {"match_end": 1},
         {"turn_direction": "clockwise"},
         {"geometry_jokers": 2, "run_wrap": "MOEBIUS"},
+        {"turn_voluntary_draw": TurnVoluntaryDraw.ONLY_IF_NO_PLAY.name},
     ],
 )
-def test_an_unknown_option_and_an_unknown_value_are_refused(chosen: dict[str, object]) -> None:
+def test_an_option_or_a_value_that_is_unknown_or_needs_a_newer_server_is_refused(chosen: dict[str, object]) -> None:
     snapshot = a_snapshot()
     snapshot["game"]["ruleset"] = json.dumps(chosen)
     with pytest.raises(StoredFormatUnknown):
         decode_record(json.dumps(snapshot).encode())
-    created = json.loads(golden_game()[0].change)
+    created = json.loads(made_game()[0].change)
     created["events"][0]["ruleset"] = json.dumps(chosen)
     with pytest.raises(StoredFormatUnknown):
         decode_entry(json.dumps(created).encode(), "")
@@ -318,8 +556,16 @@ def test_an_unknown_phase_is_refused(name: str | None) -> None:
         decode_record(json.dumps(snapshot).encode())
 
 
+@pytest.mark.parametrize("step", [[], ["Open", "01"], ["Choosing"], ["Choosing", "01"], ["Drawn", "x"], ["Waiting"]])
+def test_an_unknown_step_of_a_turn_is_refused(step: list[object]) -> None:
+    snapshot = a_snapshot()
+    snapshot["game"]["phase"]["round"]["step"] = step
+    with pytest.raises(StoredFormatUnknown):
+        decode_record(json.dumps(snapshot).encode())
+
+
 def test_truncated_bytes_are_refused_wherever_they_end() -> None:
-    stored = golden_game()[20]
+    stored = made_game()[20]
     snapshot = encode_record(stored.record)
     for length in range(len(snapshot)):
         with pytest.raises(StoredFormatUnknown):
@@ -332,9 +578,11 @@ def test_truncated_bytes_are_refused_wherever_they_end() -> None:
             decode_memo(encode_memo(Memo(bytes(FINGERPRINT_BYTES), b"answer"))[:length])
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"null", b"[]", b"1", b'"text"', b"{}", b'{"format":1}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff\xfe", b"null", b"[]", b"1", b'"text"', b"{}", b'{"format":1}', b'{"format":2}']
+)
 def test_bytes_that_are_no_game_are_refused(data: bytes) -> None:
-    refused(data)
+    refused(data, data)
 
 
 def paths(value: object, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -348,6 +596,7 @@ def paths(value: object, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 def test_a_missing_field_is_refused_whichever_it_is() -> None:
     found = [path for path in paths(a_snapshot()) if path[:-1] != ("tokens",)]
     assert ("game", "phase", "round", "pool") in found
+    assert ("game", "phase", "round", "shown_play", "against") in found
     for path in found:
         snapshot = a_snapshot()
         within: Any = snapshot
@@ -364,11 +613,22 @@ def test_a_missing_field_is_refused_whichever_it_is() -> None:
 GOLDEN_FILES = sorted(GOLDEN.glob("format_*.jsonl"))
 
 
+def number_of(path: Path) -> int:
+    """The format of a golden file."""
+    return int(path.stem.rpartition("_")[2])
+
+
+def golden_lines_of(path: Path) -> list[dict[str, str]]:
+    """The lines of a golden file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def golden_stored(path: Path) -> tuple[list[Entry], list[Record]]:
     """The entries and the snapshots of a golden file."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    entries = [decode_entry(line["change"].encode(), line["etag"]) for line in lines]
-    return entries, [decode_record(line["snapshot"].encode()) for line in lines if "snapshot" in line]
+    lines = golden_lines_of(path)
+    records = [decode_record(line["snapshot"].encode()) for line in lines if "snapshot" in line]
+    direction = records[0].game.ruleset.turn_direction
+    return [decode_entry(line["change"].encode(), line["etag"], direction) for line in lines], records
 
 
 def test_there_is_a_golden_file_of_every_format() -> None:
@@ -378,7 +638,8 @@ def test_there_is_a_golden_file_of_every_format() -> None:
 @pytest.mark.parametrize("path", GOLDEN_FILES, ids=lambda path: path.stem)
 def test_a_golden_stored_game_is_read_as_the_game_that_its_changes_lead_to(path: Path) -> None:
     entries, records = golden_stored(path)
-    assert {type(event) for entry in entries for event in entry.events} == EVENT_TYPES
+    types = OLD_EVENT_TYPES if number_of(path) == 1 else EVENT_TYPES
+    assert {type(event) for entry in entries for event in entry.events} == types
     assert {type(record.game.phase) for record in records} == PHASES
     for record in records:
         before = entries[: record.game.revision]
@@ -390,7 +651,7 @@ def test_a_golden_stored_game_is_read_as_the_game_that_its_changes_lead_to(path:
 @pytest.mark.parametrize("path", GOLDEN_FILES, ids=lambda path: path.stem)
 def test_a_golden_stored_game_is_equal_to_the_same_game_played_again(path: Path) -> None:
     entries, records = golden_stored(path)
-    game = {stored.record.game.revision: stored for stored in golden_game()}
+    game = {stored.record.game.revision: stored for stored in GOLDEN_GAMES[number_of(path)]()}
     assert [entry.revision for entry in entries] == list(game)
     for entry in entries:
         assert entry.events == game[entry.revision].events
@@ -403,11 +664,51 @@ def test_a_golden_stored_game_is_equal_to_the_same_game_played_again(path: Path)
 @pytest.mark.parametrize("path", GOLDEN_FILES, ids=lambda path: path.stem)
 def test_the_etags_of_a_golden_stored_game_are_the_lineage_of_its_bytes(path: Path) -> None:
     etag = NO_ETAG
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = golden_lines_of(path)
     assert len(lines) > 30
     for line in lines:
         etag = lineage(etag, line["change"].encode())
         assert line["etag"] == etag
+
+
+def test_a_golden_stored_game_is_what_is_written_today() -> None:
+    assert (GOLDEN / f"format_{FORMAT}.jsonl").read_text(encoding="utf-8").splitlines() == list(golden_lines())
+
+
+def test_only_a_deal_of_the_old_format_needs_the_direction_of_turns() -> None:
+    for path in GOLDEN_FILES:
+        for line, entry in zip(golden_lines_of(path), golden_stored(path)[0], strict=True):
+            is_deal = any(isinstance(event, RoundStarted) for event in entry.events)
+            assert needs_direction(line["change"].encode()) == (is_deal and number_of(path) == 1)
+
+
+async def test_a_game_of_the_old_format_is_shown_and_played_on(empty_redis_url: str) -> None:
+    """As after a deployment: what the old server stored is in the store, byte for byte."""
+    lines = golden_lines_of(GOLDEN / "format_1.jsonl")
+    revision = next(number for number, line in enumerate(lines, 1) if number > 8 and "snapshot" in line)
+    clock = FakeClock()
+    store = redis_store(empty_redis_url, clock)
+    async with running_server(store) as (_, client):
+        with redis.Redis.from_url(empty_redis_url) as keys:
+            for number, line in enumerate(lines[:revision], 1):
+                fields = {"change": line["change"], "etag": line["etag"]}
+                keys.xadd(f"rummikub:{{{GAME_ID}}}:events", fields, id=f"{number}-0")
+            stored = {"snapshot": lines[revision - 1]["snapshot"], "etag": lines[revision - 1]["etag"]}
+            keys.hset(f"rummikub:{{{GAME_ID}}}:game", mapping=stored)
+        game = GameAtHand(client, GAME_ID)
+        clock.now_ms = decode_record(stored["snapshot"].encode()).updated_ms
+        seen = await game.see()
+        assert (seen.revision, seen.etag) == (revision, stored["etag"])
+        assert list(seen.turn_order) == [3, 2, 1, 4]
+        clock.advance(3600)
+        assert (await game.see()).revision == revision + 1
+        history = (await client.games.ListTurns(gs.ListTurnsRequest(game_id=GAME_ID))).changes
+        deals = [
+            event.round_started for change in history for event in change.events if event.HasField("round_started")
+        ]
+        assert [list(deal.turn_order) for deal in deals] == [[3, 2, 1, 4]]
+        assert len(history) == revision + 1
+    await store.close()
 
 
 # Etags

@@ -71,7 +71,7 @@ def joining(record: Record, name: str, now_ms: int = START_MS, nonce: bytes = NO
 
 def starting(record: Record, now_ms: int = START_MS) -> Commit:
     """The game's start."""
-    action = StartGame(1, new_shuffle(SeededChance(1), record.game.ruleset))
+    action = StartGame(1, new_shuffle(SeededChance(1), record.game.ruleset, len(record.game.players)))
     applied = apply(record.game, action, now_ms)
     assert isinstance(applied, Applied)
     return commit_of(record.game_id, record, (applied.game, applied.events), now_ms)

@@ -384,7 +384,7 @@ class Played:
         """Creates and starts a game of two."""
         for action in (None, Join("Ada"), Join("Ben")):
             await self.act(action)
-        return await self.act(StartGame(1, new_shuffle(SeededChance(1), Ruleset())))
+        return await self.act(StartGame(1, new_shuffle(SeededChance(1), Ruleset(), 2)))
 
     def watched(
         self, caller: Caller = SPECTATOR, from_revision: int = 0, stopping: asyncio.Event | None = None
