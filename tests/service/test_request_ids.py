@@ -18,13 +18,14 @@ from harness import (
     Client,
     FakeClock,
     GameAtHand,
+    as_tiles,
     error_info,
     kept_in_redis,
     new_id,
     running_server,
     server_settings,
 )
-from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.identity import digest
@@ -90,24 +91,50 @@ class Sent:
 
 
 TWO_ROUNDS = ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2)
+CLAIMS = ruleset_pb2.Ruleset(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)
 
 
 async def ready_for(rpc: str, servers: Servers) -> Sent:
     """A request of an RPC, on a game that is ready for it."""
     if rpc == "CreateGame":
         return Sent(rpc, gs.CreateGameRequest(request_id=new_id()))
-    start = rpc not in {"JoinGame", "LeaveGame", "StartGame"}
-    game = await servers.client.new_game(players=3, start=start, ruleset=TWO_ROUNDS)
-    seen = await game.see()
-    if rpc == "StartNextRound":
-        await to_the_rounds_end(servers, game)
     made = message_factory.GetMessageClass(MUTATING[rpc].input_type)
-    request: Message = made(game_id=game.game_id, request_id=new_id())
-    if rpc == "JoinGame":
-        return Sent(rpc, request, game).changed(name="late")
-    if rpc == "PlayTurn":
-        return Sent(rpc, request, game, seen.turn.seat).changed(expected_revision=seen.revision, draw=ts.DrawTile())
-    return Sent(rpc, request, game, seat=1)
+    game, seat = await game_for(rpc, servers)
+    seen = await game.see()
+    sent = Sent(rpc, made(game_id=game.game_id, request_id=new_id()), game, seat)
+    match rpc:
+        case "JoinGame":
+            return sent.changed(name="late")
+        case "PlayTurn":
+            return sent.changed(expected_revision=seen.revision, draw=ts.DrawTile())
+        case "SaveDraft":
+            return sent.changed(expected_revision=seen.revision)
+        case "ClaimError":
+            return sent.changed(play_revision=seen.turn.shown_play.revision)
+        case _:
+            return sent
+
+
+async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
+    """A game that is ready for a request, and the seat to send it."""
+    if rpc == "RequestRedeal":
+        return await servers.client.new_game_to_redeal()
+    start = rpc not in {"JoinGame", "LeaveGame", "StartGame"}
+    game = await servers.client.new_game(3, start=start, ruleset=CLAIMS if rpc == "ClaimError" else TWO_ROUNDS)
+    turn_seat = (await game.see()).turn.seat
+    match rpc:
+        case "JoinGame":
+            return game, 0
+        case "StartNextRound":
+            await to_the_rounds_end(servers, game)
+        case "PlayTurn" | "SaveDraft":
+            return game, turn_seat
+        case "ClaimError":
+            await game.play_illegally()
+            return game, turn_seat % 3 + 1
+        case _:
+            pass
+    return game, 1
 
 
 async def to_the_rounds_end(servers: Servers, game: GameAtHand) -> None:
@@ -155,7 +182,8 @@ OF_A_SEAT = [rpc for rpc in MUTATING if rpc not in {"CreateGame", "JoinGame"}]
 
 
 def test_every_mutating_rpc_of_the_contract_is_here() -> None:
-    assert set(OF_A_SEAT) == {"LeaveGame", "StartGame", "ResignGame", "StartNextRound", "PlayTurn"}
+    of_games = {"LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal"}
+    assert set(OF_A_SEAT) == of_games | {"PlayTurn", "SaveDraft", "ClaimError"}
     assert set(MUTATING) - set(OF_A_SEAT) == {"CreateGame", "JoinGame"}
 
 
@@ -217,6 +245,8 @@ OTHER_CONTENTS: dict[str, dict[str, object]] = {
     "CreateGame": {"ruleset": ruleset_pb2.Ruleset(players_max=3)},
     "JoinGame": {"name": "somebody else"},
     "PlayTurn": {"play": ts.PlayTiles()},
+    "SaveDraft": {"draft": game_pb2.Draft()},
+    "ClaimError": {"agrees": True},
 }
 OTHER_RPCS = {
     "LeaveGame": "StartGame",
@@ -224,6 +254,9 @@ OTHER_RPCS = {
     "ResignGame": "StartNextRound",
     "StartNextRound": "ResignGame",
     "PlayTurn": "ResignGame",
+    "RequestRedeal": "ResignGame",
+    "SaveDraft": "PlayTurn",
+    "ClaimError": "SaveDraft",
 }
 
 
@@ -247,7 +280,11 @@ async def test_another_rpc_under_the_same_id_is_refused(servers: Servers, rpc: s
     first = await answer_to(servers.client, sent)
     seen = await sent.game.see()
     made = message_factory.GetMessageClass(MUTATING[OTHER_RPCS[rpc]].input_type)
-    request = made(game_id=sent.game.game_id, request_id=sent.request_id)
+    needed: dict[str, dict[str, object]] = {
+        "PlayTurn": {"expected_revision": seen.revision, "draw": ts.DrawTile()},
+        "SaveDraft": {"expected_revision": seen.revision},
+    }
+    request = made(game_id=sent.game.game_id, request_id=sent.request_id, **needed.get(OTHER_RPCS[rpc], {}))
     other = replace(sent, rpc=OTHER_RPCS[rpc], request=request)
     assert await reason_of_refusal(servers.client, other) == DUPLICATE
     assert await sent.game.see() == seen
@@ -278,6 +315,7 @@ STATE_REFUSALS = {
     "StartGame": "GAME_ALREADY_STARTED",
     "StartNextRound": "ROUND_IN_PROGRESS",
     "PlayTurn": "STALE_STATE",
+    "SaveDraft": "STALE_STATE",
 }
 
 
@@ -380,6 +418,44 @@ async def test_a_refused_turn_is_not_remembered(servers: Servers) -> None:
     assert len(ts.PlayTurnResponse.FromString(await answer_to(servers.client, sent)).tiles_drawn) == 1
 
 
+async def test_a_refused_draft_is_not_remembered(servers: Servers) -> None:
+    sent = await ready_for("SaveDraft", servers)
+    malformed = sent.changed(draft=game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles([0]))]))
+    assert await reason_of_refusal(servers.client, malformed) == ("INVALID_ARGUMENT", "TILE_UNKNOWN")
+    assert ts.SaveDraftResponse.FromString(await answer_to(servers.client, sent)).game.turn.HasField("draft")
+
+
+async def test_a_refused_claim_is_not_remembered(servers: Servers) -> None:
+    sent = await ready_for("ClaimError", servers)
+    other = sent.changed(play_revision=1)
+    assert await reason_of_refusal(servers.client, other) == ("FAILED_PRECONDITION", "NOTHING_TO_CLAIM")
+    shown = ts.ClaimErrorResponse.FromString(await answer_to(servers.client, sent)).game.turn.shown_play
+    assert shown.against_seat == sent.seat
+
+
+async def test_a_refused_redeal_is_not_remembered(servers: Servers) -> None:
+    game = await servers.client.new_game(players=3, start=False)
+    sent = Sent("RequestRedeal", gs.RequestRedealRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
+    assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "GAME_NOT_STARTED")
+    await game.start()
+    assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "REDEAL_NOT_ALLOWED")
+
+
+async def test_a_penalised_play_is_remembered_as_any_turn_that_was_taken(servers: Servers) -> None:
+    penalised = ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE
+    game = await servers.client.new_game(ruleset=ruleset_pb2.Ruleset(turn_invalid_submission=penalised))
+    seen = await game.see()
+    turn = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=seen.revision, request_id=new_id(), play=ts.PlayTiles()
+    )
+    sent = Sent("PlayTurn", turn, game, seen.turn.seat)
+    first = await answer_to(servers.client, sent)
+    assert await answer_to(servers.second, sent) == first
+    answer = ts.PlayTurnResponse.FromString(first)
+    assert (len(answer.tiles_drawn), answer.game.revision) == (3, seen.revision + 1)
+    assert (await game.see()).revision == seen.revision + 1
+
+
 async def test_a_turn_that_came_too_late_is_not_remembered(servers: Servers) -> None:
     sent = await ready_for("PlayTurn", servers)
     assert sent.game
@@ -443,7 +519,7 @@ async def test_neither_tokens_nor_request_ids_are_stored(servers: Servers, redis
         if rpc == "JoinGame":
             tokens.append(gs.JoinGameResponse.FromString(answer).seat_token)
     kept = b"\n".join(kept_in(servers.store, redis_url))
-    assert len(tokens) == 3 * 6 + 1
+    assert len(tokens) == 3 * (len(MUTATING) - 1) + 1
     raw = [base64.urlsafe_b64decode(token + "=") for token in tokens]
     forbidden = [*(text.encode() for text in (*request_ids, *tokens)), *raw, *(one.hex().encode() for one in raw)]
     assert [text for text in forbidden if text in kept] == []
