@@ -1,0 +1,341 @@
+"""Whether a play is legal as to joker retrieval, by trying every way in which the tiles can have moved.
+
+This is the definition of the retrieval rules, read literally and without regard to speed, for comparison with the
+engine. Tiles have an identity here: a place on the old table, or the rack. An *assignment* says for each place of the
+new table which tile lies there; all assignments that respect the faces are tried, the jokers' too, and a play is legal
+if one of them is. Two tiles of the rack with one face are not told apart: they differ in nothing that a rule asks for.
+
+For a joker j of the old table: A is its old meld, r0 the faces that it may stand for there; B and r1 are the same on
+the new table. P are the tiles that came from the rack, jokers among them.
+
+Readings, where the rules leave something open:
+
+* NONE: a joker that does not *remain* is retrieved, hence refused; its meld's other tiles may move.
+* FREE with ANY_SET and same_set FORBIDDEN does forbid the same set; "allowed with FREE" is a default.
+* A replacement is a numbered tile. Each tile replaces one joker at most. Two jokers of one group need two tiles, which
+  may have one face, unless some joker of the meld remains: then they lie in one meld with it.
+* A tile may replace a joker although it does not lie in its place at the end, nor moves at all: it only has to exist.
+  Under REPLACE it may be any tile of the old table. Under LOCKED, of the old table, it is a tile of a meld without
+  jokers, or of one all of whose jokers are retrieved, themselves replaced without help of what that unlocks.
+* LOCKED: a joker that *stays* (A within B, r1 within r0) is not retrieved. If some joker of A does not stay, one at
+  least of those that do not counts as retrieved. If others do not, they are in one meld of the new table with the rest
+  of A, without the retrieved jokers, and with the replacements; and their r1 is within r0. Which of the jokers that do
+  not stay count as retrieved is the player's choice: the best one decides.
+* end_of_run_free asks for the joker's place on the old table: first or last of a run of four or more. A joker so freed
+  counts as replaced for what it unlocks. It may be replaced all the same.
+* BOTH_COLORS asks for a group of three with one joker exactly; both tiles come from where the source allows, and under
+  LOCKED both are free to move.
+* NEW_SET: a second joker of A in B is a tile of A, so two jokers of a meld cannot go to one new meld. "A complete meld
+  of the old table" is one of tiles, not of faces: what looks like one but can have come from the rack is none.
+* NEW_SET_TWO_RACK_TILES counts jokers of the rack too. NEW_SET_ALL_RACK lets no second joker of the table into B.
+* same_set FORBIDDEN looks for A without j, the other jokers of A included, in B.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, permutations, product
+
+from engine.melds import Meld, MeldKind
+from engine.ruleset import (
+    JokerRetrievalGroupOfThree,
+    JokerRetrievalMode,
+    JokerRetrievalReuse,
+    JokerRetrievalSameSet,
+    JokerRetrievalSource,
+    Ruleset,
+)
+from engine.tiles import JOKER, Tile
+
+RACK = -1
+"""In place of the old meld's number in a tile that came from the rack."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Physical:
+    """A tile as a thing: its face; its old meld and its place there, or RACK and a number."""
+
+    face: Tile
+    meld: int
+    place: int
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Which tile lies where: two tables of the same things.
+
+    Attributes:
+        before: The old melds.
+        after: The new melds.
+        old: The tiles of each old meld, in order.
+        new: The tiles of each new meld, in order.
+    """
+
+    before: tuple[Meld, ...]
+    after: tuple[Meld, ...]
+    old: tuple[tuple[Physical, ...], ...]
+    new: tuple[tuple[Physical, ...], ...]
+
+    @cached_property
+    def old_sets(self) -> tuple[frozenset[Physical], ...]:
+        return tuple(map(frozenset, self.old))
+
+    @cached_property
+    def new_sets(self) -> tuple[frozenset[Physical], ...]:
+        return tuple(map(frozenset, self.new))
+
+    @cached_property
+    def played(self) -> frozenset[Physical]:
+        """P."""
+        return frozenset(t for tiles in self.new for t in tiles if t.meld == RACK)
+
+    @cached_property
+    def table(self) -> frozenset[Physical]:
+        """The tiles of the old table."""
+        return frozenset(t for tiles in self.old for t in tiles)
+
+    @cached_property
+    def jokers(self) -> tuple[Physical, ...]:
+        """The jokers of the old table."""
+        return tuple(t for tiles in self.old for t in tiles if t.face == JOKER)
+
+    @cached_property
+    def new_meld_of(self) -> dict[Physical, int]:
+        return {t: number for number, tiles in enumerate(self.new) for t in tiles}
+
+    @cached_property
+    def old_roles(self) -> dict[Physical, frozenset[Tile]]:
+        return _roles(self.before, self.old)
+
+    @cached_property
+    def new_roles(self) -> dict[Physical, frozenset[Tile]]:
+        return _roles(self.after, self.new)
+
+    def a(self, joker: Physical) -> frozenset[Physical]:
+        """A: the joker's old meld."""
+        return self.old_sets[joker.meld]
+
+    def b(self, joker: Physical) -> frozenset[Physical]:
+        """B: the joker's new meld."""
+        return self.new_sets[self.new_meld_of[joker]]
+
+    def keeps_role(self, joker: Physical) -> bool:
+        """r1 is a subset of r0."""
+        return self.new_roles[joker] <= self.old_roles[joker]
+
+    def stays(self, joker: Physical) -> bool:
+        """A is contained in B and r1 in r0."""
+        return self.a(joker) <= self.b(joker) and self.keeps_role(joker)
+
+    def remains(self, joker: Physical) -> bool:
+        """A and B share two tiles, have the same kind, and r1 is contained in r0."""
+        same_kind = self.before[joker.meld].kind is self.after[self.new_meld_of[joker]].kind
+        return same_kind and len(self.a(joker) & self.b(joker)) >= 2 and self.keeps_role(joker)
+
+
+def _roles(melds: tuple[Meld, ...], tiles: tuple[tuple[Physical, ...], ...]) -> dict[Physical, frozenset[Tile]]:
+    return {
+        joker: frozenset(faces)
+        for meld, physical in zip(melds, tiles, strict=True)
+        for joker, faces in zip((t for t in physical if t.face == JOKER), meld.joker_faces, strict=True)
+    }
+
+
+def assignments(
+    table_before: tuple[Meld, ...], table_after: tuple[Meld, ...], played: Counter[Tile]
+) -> Iterator[Assignment]:
+    """Every way in which the tiles of the old table and those played can have come to lie as the new table."""
+    old = tuple(
+        tuple(Physical(face, number, place) for place, face in enumerate(meld.tiles))
+        for number, meld in enumerate(table_before)
+    )
+    things = defaultdict(list)
+    for physical in (t for tiles in old for t in tiles):
+        things[physical.face].append(physical)
+    for face, count in played.items():
+        things[face] += [Physical(face, RACK, number) for number in range(count)]
+    places = defaultdict(list)
+    for number, meld in enumerate(table_after):
+        for place, face in enumerate(meld.tiles):
+            places[face].append((number, place))
+    if {face: len(found) for face, found in things.items()} != {face: len(found) for face, found in places.items()}:
+        raise ValueError("the tables and the tiles played do not add up")
+    faces = sorted(things)
+    for orders in product(*(_orders(things[face]) for face in faces)):
+        lies = {
+            place: physical
+            for face, order in zip(faces, orders, strict=True)
+            for place, physical in zip(places[face], order, strict=True)
+        }
+        new = tuple(
+            tuple(lies[number, place] for place in range(len(meld.tiles))) for number, meld in enumerate(table_after)
+        )
+        yield Assignment(table_before, table_after, old, new)
+
+
+def _orders(things: list[Physical]) -> list[tuple[Physical, ...]]:
+    """The orders of the tiles of a face, but those of the rack, which are all alike, in one order only."""
+    return [
+        order
+        for order in permutations(things)
+        if [t for t in order if t.meld == RACK] == [t for t in things if t.meld == RACK]
+    ]
+
+
+def legal_under_some_assignment(
+    table_before: tuple[Meld, ...], table_after: tuple[Meld, ...], played: Counter[Tile], ruleset: Ruleset
+) -> bool:
+    """Whether some assignment of tiles makes the play legal as to joker retrieval."""
+    return any(legal(assignment, ruleset) for assignment in assignments(table_before, table_after, played))
+
+
+def legal(assignment: Assignment, ruleset: Ruleset) -> bool:
+    """Whether the play is legal as to joker retrieval when the tiles moved so."""
+    match ruleset.joker_retrieval_mode:
+        case JokerRetrievalMode.NONE:
+            return all(map(assignment.remains, assignment.jokers))
+        case JokerRetrievalMode.FREE:
+            return _used_well(assignment, _not_remaining(assignment), ruleset)
+        case JokerRetrievalMode.REPLACE:
+            retrieved = _not_remaining(assignment)
+            replaceable = any(True for _ in _replacements(assignment, retrieved, ruleset))
+            return replaceable and _used_well(assignment, retrieved, ruleset)
+        case JokerRetrievalMode.LOCKED:
+            return any(
+                _used_well(assignment, retrieved, ruleset)
+                and any(
+                    _unlocks(assignment, retrieved, replacements, ruleset)
+                    for replacements in _replacements(assignment, retrieved, ruleset)
+                )
+                for retrieved in _choices_of_retrieved(assignment)
+            )
+
+
+def _not_remaining(assignment: Assignment) -> tuple[Physical, ...]:
+    return tuple(joker for joker in assignment.jokers if not assignment.remains(joker))
+
+
+# What a retrieved joker is used for.
+
+
+def _used_well(assignment: Assignment, retrieved: tuple[Physical, ...], ruleset: Ruleset) -> bool:
+    """Reuse and same set."""
+    return all(
+        _reused(assignment, joker, ruleset.joker_retrieval_reuse)
+        and (
+            ruleset.joker_retrieval_same_set is JokerRetrievalSameSet.ALLOWED
+            or not assignment.a(joker) - {joker} <= assignment.b(joker)
+        )
+        for joker in retrieved
+    )
+
+
+def _reused(assignment: Assignment, joker: Physical, reuse: JokerRetrievalReuse) -> bool:
+    match reuse:
+        case JokerRetrievalReuse.ANY_SET:
+            return True
+        case JokerRetrievalReuse.NEW_SET:
+            return _in_new_set(assignment, joker)
+        case JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES:
+            return _in_new_set(assignment, joker) and len(assignment.b(joker) & assignment.played) >= 2
+        case JokerRetrievalReuse.NEW_SET_ALL_RACK:
+            return assignment.b(joker) - {joker} <= assignment.played
+
+
+def _in_new_set(assignment: Assignment, joker: Physical) -> bool:
+    """B contains no tile of A but the joker, and no complete old meld."""
+    new = assignment.b(joker)
+    return assignment.a(joker) & new == {joker} and not any(old <= new for old in assignment.old_sets)
+
+
+# What replaces a retrieved joker.
+
+Replacements = dict[Physical, frozenset[Physical]]
+"""For each retrieved joker the tiles that replace it: one, none (end_of_run_free) or two (BOTH_COLORS)."""
+
+
+def _replacements(assignment: Assignment, retrieved: tuple[Physical, ...], ruleset: Ruleset) -> Iterator[Replacements]:
+    """Every choice of replacements, no tile being used twice; where they may come from is only asked of the source."""
+    rack_only = ruleset.joker_retrieval_source is JokerRetrievalSource.RACK_ONLY
+    candidates = assignment.played if rack_only else assignment.played | assignment.table
+    options = [_options(assignment, joker, candidates, ruleset) for joker in retrieved]
+    for choice in product(*options):
+        if len(frozenset[Physical]().union(*choice)) == sum(map(len, choice)):
+            yield dict(zip(retrieved, choice, strict=True))
+
+
+def _options(
+    assignment: Assignment, joker: Physical, candidates: frozenset[Physical], ruleset: Ruleset
+) -> list[frozenset[Physical]]:
+    """What may replace one joker."""
+    role = assignment.old_roles[joker]
+    fitting = sorted(t for t in candidates if t.face in role)
+    if _needs_both_colors(assignment, joker, ruleset):
+        return [frozenset(tiles) for tiles in combinations(fitting, len(role)) if {t.face for t in tiles} == role]
+    free = [frozenset[Physical]()] if _free_at_the_end(assignment, joker, ruleset) else []
+    return [*free, *(frozenset({t}) for t in fitting)]
+
+
+def _needs_both_colors(assignment: Assignment, joker: Physical, ruleset: Ruleset) -> bool:
+    meld = assignment.before[joker.meld]
+    return (
+        ruleset.joker_retrieval_group_of_three is JokerRetrievalGroupOfThree.BOTH_COLORS
+        and meld.kind is MeldKind.GROUP
+        and len(meld.tiles) == 3
+        and meld.tiles.count(JOKER) == 1
+    )
+
+
+def _free_at_the_end(assignment: Assignment, joker: Physical, ruleset: Ruleset) -> bool:
+    meld = assignment.before[joker.meld]
+    size = len(meld.tiles)
+    at_an_end = joker.place in {0, size - 1}
+    return ruleset.joker_retrieval_end_of_run_free and meld.kind is MeldKind.RUN and size >= 4 and at_an_end
+
+
+# LOCKED.
+
+
+def _choices_of_retrieved(assignment: Assignment) -> Iterator[tuple[Physical, ...]]:
+    """Every choice of jokers that count as retrieved: in each meld some of those that do not stay, if there are any."""
+    choices = []
+    for number in range(len(assignment.old)):
+        moved = [j for j in assignment.jokers if j.meld == number and not assignment.stays(j)]
+        choices.append([some for size in range(1, len(moved) + 1) for some in combinations(moved, size)] or [()])
+    for choice in product(*choices):
+        yield tuple(joker for some in choice for joker in some)
+
+
+def _unlocks(
+    assignment: Assignment, retrieved: tuple[Physical, ...], replacements: Replacements, ruleset: Ruleset
+) -> bool:
+    """Whether the melds can be unlocked one after the other so that each replacement is free to move in its time."""
+    waiting = set(range(len(assignment.old)))
+    free = set(assignment.played)
+    if ruleset.joker_retrieval_source is JokerRetrievalSource.RACK_OR_TABLE:
+        free |= {t for tiles in assignment.old if not any(t.face == JOKER for t in tiles) for t in tiles}
+    while waiting:
+        opened = {number for number in waiting if all(replacements[j] <= free for j in retrieved if j.meld == number)}
+        if not opened:
+            return False
+        for number in opened:
+            if _jokers_of(assignment, number) <= set(retrieved):
+                free |= assignment.old_sets[number]
+        waiting -= opened
+    return all(_rest_stays(assignment, number, replacements) for number in range(len(assignment.old)))
+
+
+def _jokers_of(assignment: Assignment, number: int) -> set[Physical]:
+    return {t for t in assignment.old[number] if t.face == JOKER}
+
+
+def _rest_stays(assignment: Assignment, number: int, replacements: Replacements) -> bool:
+    """Whether what is left of an old meld stays together, with its replacements, if some of its jokers remain."""
+    jokers = _jokers_of(assignment, number)
+    retrieved = jokers & replacements.keys()
+    remaining = jokers - retrieved
+    if not remaining:
+        return True
+    together = (assignment.old_sets[number] - retrieved).union(*(replacements[j] for j in retrieved))
+    return any(together <= new for new in assignment.new_sets) and all(map(assignment.keeps_role, remaining))
