@@ -26,10 +26,27 @@ from google.rpc import error_details_pb2
 from conformance_cases import MeldText, TurnCase, load
 from conformance_messages import ruleset_of, table_of, tiles_of
 from engine.events import GameCreated
-from engine.game import Finished, Game, Phase, Player, Playing, Rack, Round, RoundOver, Turn
+from engine.game import (
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Open,
+    Phase,
+    Player,
+    Playing,
+    Rack,
+    Round,
+    RoundOver,
+    ShownPlay,
+    Step,
+    Turn,
+)
 from engine.melds import Meld
-from engine.ruleset import SABRA, MatchEnd, Ruleset
+from engine.play import Play
+from engine.ruleset import SABRA, MatchEnd, Ruleset, TurnDraw, TurnInvalidSubmission
 from engine.tiles import Tile, in_order, tile_set, without
+from engine.violations import Reason
 from harness import (
     HISTORY,
     ROOT,
@@ -37,6 +54,7 @@ from harness import (
     FakeClock,
     GameAtHand,
     RedisServer,
+    as_tiles,
     bearer,
     error_info,
     field_violations,
@@ -63,7 +81,17 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service import codec
 from service.identity import digest
 from service.settings import Settings
-from service.storage.base import NO_ETAG, Commit, GameStore, Loaded, Record, SeatToken, lineage
+from service.storage.base import (
+    NO_ETAG,
+    Commit,
+    Conflict,
+    GameStore,
+    Loaded,
+    Outcome,
+    Record,
+    SeatToken,
+    lineage,
+)
 from service.storage.memory import MemoryStore
 from service.storage.snapshot import encode_change
 
@@ -75,6 +103,8 @@ OTHER_ETAG = "0" * 32
 METADATA_LIMIT = 8192
 """What gRPC clients take by default."""
 STRANGER = "s" * 43
+NEEDS_ANALYSIS = {"DRAW_NOT_ALLOWED_PLAY_EXISTS", "PASS_NOT_ALLOWED_PLAY_EXISTS"}
+"""Reasons of rulesets that no game can be created with yet: nobody can be answered so."""
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 
 Metadata = tuple[tuple[str, str], ...]
@@ -267,9 +297,30 @@ async def newer_format(redis_url: str) -> AsyncIterator[Stage]:
         keys.flushdb()
         async with running_server(store, settings()) as (_, client):
             stage = await staged(client, store, clock)
-            keys.hset(f"rummikub:{{{stage.game.game_id}}}:game", "snapshot", b'{"format":2}')
+            keys.hset(f"rummikub:{{{stage.game.game_id}}}:game", "snapshot", b'{"format":3}')
             yield stage
     await store.close()
+
+
+class ContendedStore(MemoryStore):
+    """A store in memory in which somebody else comes to be the first with every change."""
+
+    is_contended = False
+
+    async def commit(self, commit: Commit) -> Outcome:
+        return Conflict() if self.is_contended else await super().commit(commit)
+
+
+@asynccontextmanager
+async def contended(_redis_url: str) -> AsyncIterator[Stage]:
+    """The game of the stage is changed by others all the time; an illegal play is shown in it."""
+    clock = FakeClock()
+    store = ContendedStore(HISTORY, clock)
+    async with running_server(store, settings()) as (_, client):
+        stage = await staged(client, store, clock)
+        game = await put(stage, a_game(Playing(a_shown_play()), CLAIMS))
+        store.is_contended = True
+        yield replace(stage, game=game)
 
 
 class HeldStore(MemoryStore):
@@ -354,13 +405,35 @@ async def put(stage: Stage, game: Game) -> GameAtHand:
 
 
 def a_round(
-    table: tuple[Meld, ...] = (), rack: tuple[Tile, ...] = (), rules: Ruleset = SABRA, *, has_melded: bool = True
+    table: tuple[Meld, ...] = (),
+    rack: tuple[Tile, ...] = (),
+    rules: Ruleset = SABRA,
+    river: tuple[Tile, ...] = (),
+    step: Step | None = None,
+    *,
+    has_melded: bool = True,
 ) -> Round:
-    """A round of two in which seat 1 has the turn; what it does not hold is on the other rack and in the pool."""
+    """A round of two in which seat 1 has the turn; what does not lie open is on the other rack and in the pool."""
+    offered = step.tiles if isinstance(step, Choosing) else ()
     all_tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.jokers(2))
-    rest = without(all_tiles, [*rack, *(t for meld in table for t in meld.tiles)])
+    rest = without(all_tiles, [*rack, *(t for meld in table for t in meld.tiles), *river, *offered])
     racks = (Rack(1, in_order(rack), has_melded), Rack(2, rest[:14], has_melded=True))
-    return Round(1, (1, 2), table, racks, rest[14:], Turn(1, None))
+    return Round(1, (1, 2), table, racks, rest[14:], Turn(1, None), river=river, step=step or Open())
+
+
+RIVER = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
+CLAIMS = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
+
+
+def a_choice() -> Round:
+    """A round in which seat 1 is to lay the first or the second red tile on the River."""
+    return a_round(rules=RIVER, step=Choosing((Tile(1), Tile(2))))
+
+
+def a_shown_play(claimed: tuple[int, ...] = (), against: int | None = None) -> Round:
+    """A round in which revision 1 has shown an illegal play of seat 1."""
+    shown = ShownPlay(1, (), (Reason.NO_RACK_TILE_PLAYED,), claimed, against)
+    return replace(a_round(), shown_play=shown)
 
 
 def a_game(phase: Phase, rules: Ruleset = SABRA, resigned: frozenset[int] = frozenset()) -> Game:
@@ -379,14 +452,30 @@ def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
         table_after=table_of(case.table_after),
         rack=tiles_of(case.rack),
         has_melded=case.has_melded,
+        river=tiles_of(case.river),
+        river_index=case.river_index,
+        tile_drawn=tiles_of((case.tile_drawn,))[0] if case.tile_drawn else tile_pb2.TILE_UNSPECIFIED,
+        calls_rummikub=case.calls_rummikub,
+    )
+
+
+def played(case: TurnCase) -> ts.PlayTiles:
+    """What the player of a case does."""
+    return ts.PlayTiles(
+        table=table_of(case.table_after), river_index=case.river_index, calls_rummikub=case.calls_rummikub
     )
 
 
 async def before_turn(stage: Stage, case: TurnCase) -> GameAtHand:
     """A running game in which seat 1 can take the turn of a case."""
     play = codec.play(turn_to_validate(case), codec.ruleset(ruleset_of(case.ruleset)))
-    round_ = a_round(play.table_before, play.rack, play.ruleset, has_melded=play.has_melded)
-    return await put(stage, a_game(Playing(round_), play.ruleset))
+    return await put(stage, a_game(Playing(round_of(play)), play.ruleset))
+
+
+def round_of(play: Play) -> Round:
+    """A round in which seat 1 can make a play."""
+    step = Open() if play.drawn is None else Drawn(play.drawn)
+    return a_round(play.table_before, play.rack, play.ruleset, play.river, step, has_melded=play.has_melded)
 
 
 def turn_breaking(reason: str) -> TurnCase:
@@ -445,6 +534,8 @@ MUTATING = [name for name in ON_GAMES if "request_id" in RPCS[name].input_type.f
 OF_A_SEAT = [name for name in MUTATING if name not in {"CreateGame", "JoinGame"}]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
 WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
+IN_A_TURN = ["PlayTurn", "SaveDraft", "ClaimError"]
+ON_A_REVISION = ["PlayTurn", "SaveDraft"]
 
 
 def message(rpc: str, **fields: object) -> Message:
@@ -464,6 +555,10 @@ def usual_request(rpc: str, stage: Stage) -> Message:
             return message(rpc, state=game_pb2.GAME_STATE_PLAYING)
         case "PlayTurn":
             return message(rpc, game_id=stage.game.game_id, expected_revision=4, draw=ts.DrawTile())
+        case "SaveDraft":
+            return message(rpc, game_id=stage.game.game_id, expected_revision=4)
+        case "ClaimError":
+            return message(rpc, game_id=stage.game.game_id, play_revision=1)
         case _ if rpc in WITH_GAME_ID:
             return message(rpc, game_id=stage.game.game_id)
         case _:
@@ -474,7 +569,7 @@ def on_game(rpc: str, stage: Stage, game: GameAtHand, revision: int = 1) -> Mess
     """A usual request on another game than the stage's, or another revision of it."""
     request = usual_request(rpc, stage)
     changes: dict[str, object] = {"game_id": game.game_id}
-    if rpc == "PlayTurn":
+    if rpc in ON_A_REVISION:
         changes["expected_revision"] = revision
     request.MergeFrom(message(rpc, **changes))
     return request
@@ -548,7 +643,14 @@ RULESETS = {
         ruleset_pb2.Ruleset(players_min=4, players_max=3),
         ["ruleset.players_min", "ruleset.players_max"],
     ),
-    "VARIANT_NOT_SUPPORTED": (ruleset_pb2.Ruleset(run_wrap=ruleset_pb2.RUN_WRAP_CYCLIC), []),
+    "INSUFFICIENT_TILES": (
+        ruleset_pb2.Ruleset(players_max=6, deal_hand_size=18),
+        ["ruleset.deal_hand_size", "ruleset.players_max"],
+    ),
+    "VARIANT_NOT_SUPPORTED": (
+        ruleset_pb2.Ruleset(turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY),
+        [],
+    ),
 }
 
 
@@ -566,7 +668,7 @@ def with_ruleset(reason: str) -> Preparation:
 
 
 for _reason in RULESETS:
-    case(_reason, "CreateGame", *WITH_RULESET)(with_ruleset(_reason))
+    case(_reason, "CreateGame", *(WITH_RULESET if _reason != "VARIANT_NOT_SUPPORTED" else ()))(with_ruleset(_reason))
 
 
 @case("OPTION_UNKNOWN", "CreateGame", "ValidateMelds", "ScoreRound", "ValidateTurn", "BatchValidateTurns")
@@ -587,15 +689,18 @@ def turn_message(rpc: str, turn: vs.ValidateTurnRequest) -> tuple[Message, str]:
 
 
 TOO_LONG = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_1] * 33)
-NO_SUCH_TILE = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_1, 54])  # type: ignore[list-item]  # not a tile
+NO_SUCH_TILE = meld_pb2.Meld(tiles=as_tiles([1, 80]))
+NO_SUCH_FACE = meld_pb2.Meld(declared_faces=as_tiles([80]))
+TOO_MANY_FACES = meld_pb2.Meld(declared_faces=as_tiles([1] * 33))
 NO_SUCH_KIND = meld_pb2.Meld(kind=3)  # type: ignore[arg-type]  # not a kind
 MALFORMED_TABLES = {
     "MALFORMED_SET": [
         ("{}[0].tiles", [TOO_LONG]),
         ("{}[1].kind", [meld_pb2.Meld(), NO_SUCH_KIND]),
+        ("{}[0].declared_faces", [TOO_MANY_FACES]),
     ],
     "MALFORMED_TABLE": [("{}", [meld_pb2.Meld()] * 129)],
-    "TILE_UNKNOWN": [("{}[0].tiles[1]", [NO_SUCH_TILE])],
+    "TILE_UNKNOWN": [("{}[0].tiles[1]", [NO_SUCH_TILE]), ("{}[0].declared_faces[0]", [NO_SUCH_FACE])],
 }
 
 
@@ -608,6 +713,10 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
                 request = usual_request(rpc, stage)
                 request.MergeFrom(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)))
                 return Ask(request, stage.game.as_seat(1), [place.format("play.table")])
+            case "SaveDraft":
+                request = usual_request(rpc, stage)
+                request.MergeFrom(ts.SaveDraftRequest(draft=game_pb2.Draft(table=table)))
+                return Ask(request, stage.game.as_seat(1), [place.format("draft.table")])
             case _:
                 request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_after=table))
                 return Ask(request, fields=[prefix + place.format("table_after")])
@@ -618,7 +727,42 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
 
 for _reason, _tables in MALFORMED_TABLES.items():
     for _place, _table in _tables:
-        case(_reason, "ValidateMelds", "PlayTurn", *JUDGING)(with_table(_place, _table))
+        case(_reason, "ValidateMelds", "PlayTurn", "SaveDraft", *JUDGING)(with_table(_place, _table))
+
+
+@case("TILE_UNKNOWN", "PlayTurn")
+async def _laid(stage: Stage, rpc: str) -> Ask:
+    request = usual_request(rpc, stage)
+    request.MergeFrom(ts.PlayTurnRequest(lay_on_river=ts.LayOnRiver()))
+    return Ask(request, stage.game.as_seat(1), ["lay_on_river.tile"])
+
+
+RIVER_MESSAGE = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+
+
+@case("TILE_UNKNOWN", *JUDGING)
+async def _river(_stage: Stage, rpc: str) -> Ask:
+    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1, 80]))
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}river[1]"])
+
+
+@case("TILE_UNKNOWN", *JUDGING)
+async def _drawn(_stage: Stage, rpc: str) -> Ask:
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(tile_drawn=as_tiles([80])[0]))
+    return Ask(request, fields=[f"{prefix}tile_drawn"])
+
+
+@case("FIELD_INVALID", *JUDGING)
+async def _long_river(_stage: Stage, rpc: str) -> Ask:
+    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1] * 129))
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}river"])
+
+
+@case("FIELD_INVALID", "ClaimError")
+async def _no_revision(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["play_revision"])
 
 
 @case("MALFORMED_TABLE", *JUDGING)
@@ -630,11 +774,11 @@ async def _table_before(_stage: Stage, rpc: str) -> Ask:
 
 @case("TILE_UNKNOWN", "ScoreRound", *JUDGING)
 async def _rack(_stage: Stage, rpc: str) -> Ask:
-    unknown = [54]
+    unknown = as_tiles([80])
     if rpc == "ScoreRound":
-        racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=unknown)]  # type: ignore[arg-type]  # not a tile
+        racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=unknown)]
         return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks[1].rack[0]"])
-    turn = vs.ValidateTurnRequest(rack=unknown)  # type: ignore[arg-type]  # not a tile
+    turn = vs.ValidateTurnRequest(rack=unknown)
     request, prefix = turn_message(rpc, turn)
     return Ask(request, fields=[f"{prefix}rack[0]"])
 
@@ -647,6 +791,45 @@ async def _a_face_too_often(_stage: Stage, rpc: str) -> Ask:
     table = table_of([MeldText(("R1", "B1", "K1"))])
     request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_before=table, rack=tiles_of(("R1", "R1"))))
     return Ask(request, fields=[f"{prefix}rack"])
+
+
+@case("POSITION_IMPOSSIBLE", *JUDGING)
+async def _a_color_of_another_game(_stage: Stage, rpc: str) -> Ask:
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(rack=[tile_pb2.TILE_GREEN_1]))
+    return Ask(request, fields=[f"{prefix}rack"])
+
+
+@case("POSITION_IMPOSSIBLE", *JUDGING)
+async def _too_often_with_the_river(_stage: Stage, rpc: str) -> Ask:
+    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1, 1]), rack=as_tiles([1]))
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}rack"])
+
+
+@case("POSITION_IMPOSSIBLE", *JUDGING)
+async def _no_river(_stage: Stage, rpc: str) -> Ask:
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(river=as_tiles([1])))
+    return Ask(request, fields=[f"{prefix}river"])
+
+
+@case("POSITION_IMPOSSIBLE", *JUDGING)
+async def _drawn_and_gone(_stage: Stage, rpc: str) -> Ask:
+    turn = vs.ValidateTurnRequest(rack=as_tiles([1, 2]), tile_drawn=tile_pb2.TILE_RED_3)
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}tile_drawn"])
+
+
+@case("POSITION_IMPOSSIBLE", "ScoreRound")
+async def _three_in_pairs(_stage: Stage, _rpc: str) -> Ask:
+    rules = ruleset_pb2.Ruleset(teams=ruleset_pb2.TEAMS_PAIRS, players_min=4)
+    racks = [vs.RackToScore(seat=seat, rack=as_tiles([seat])) for seat in (1, 2, 3)]
+    return Ask(vs.ScoreRoundRequest(ruleset=rules, racks=racks), fields=["racks"])
+
+
+@case("FIELD_INVALID", "ScoreRound")
+async def _seven_players(_stage: Stage, _rpc: str) -> Ask:
+    racks = [vs.RackToScore(seat=seat, rack=as_tiles([seat])) for seat in range(1, 8)]
+    return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks"])
 
 
 @case("POSITION_IMPOSSIBLE", "ScoreRound")
@@ -716,25 +899,25 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
 
 
-@case("GAME_NOT_STARTED", "ResignGame", "StartNextRound", "PlayTurn")
+@case("GAME_NOT_STARTED", "ResignGame", "StartNextRound", "RequestRedeal", *IN_A_TURN)
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=2, start=False)
     return Ask(on_game(rpc, stage, game, revision=3), game.as_seat(1))
 
 
-@case("GAME_OVER", "ResignGame", "StartNextRound", "PlayTurn")
+@case("GAME_OVER", "ResignGame", "StartNextRound", "RequestRedeal", *IN_A_TURN)
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await put(stage, a_game(Finished(a_round(), winners=(1,))))
     return Ask(on_game(rpc, stage, game), game.as_seat(1))
 
 
-@case("ROUND_OVER", "PlayTurn")
+@case("ROUND_OVER", "RequestRedeal", *IN_A_TURN)
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await put(stage, a_game(RoundOver(a_round()), TWO_ROUNDS))
     return Ask(on_game(rpc, stage, game), game.as_seat(1))
 
 
-@case("PLAYER_RESIGNED", "ResignGame", "PlayTurn")
+@case("PLAYER_RESIGNED", "ResignGame", "RequestRedeal", *IN_A_TURN)
 async def _while_others_play(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=3)
     await stage.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
@@ -747,20 +930,26 @@ async def _between_rounds(stage: Stage, rpc: str) -> Ask:
     return Ask(on_game(rpc, stage, game), game.as_seat(2))
 
 
-@case("STALE_STATE", "PlayTurn")
+@case("STALE_STATE", "ClaimError", staging=contended)
+async def _overtaken(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, play_revision=1), stage.game.as_seat(2))
+
+
+@case("STALE_STATE", *ON_A_REVISION)
 async def _too_old(stage: Stage, rpc: str) -> Ask:
     return Ask(on_game(rpc, stage, stage.game, revision=3), stage.game.as_seat(1))
 
 
-@case("STALE_STATE", "PlayTurn")
+@case("STALE_STATE", *ON_A_REVISION)
 async def _yet_to_come(stage: Stage, rpc: str) -> Ask:
     return Ask(on_game(rpc, stage, stage.game, revision=2**63 - 1), stage.game.as_seat(1))
 
 
-@case("ETAG_MISMATCH", "PlayTurn")
-async def _(stage: Stage, _rpc: str) -> Ask:
-    turn = ts.PlayTurnRequest(game_id=stage.game.game_id, expected_revision=4, etag=OTHER_ETAG, draw=ts.DrawTile())
-    return Ask(turn, stage.game.as_seat(1))
+@case("ETAG_MISMATCH", *ON_A_REVISION)
+async def _(stage: Stage, rpc: str) -> Ask:
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, etag=OTHER_ETAG))
+    return Ask(request, stage.game.as_seat(1))
 
 
 @case("ETAG_MISMATCH", "WatchGame")
@@ -788,13 +977,13 @@ async def _from_later(stage: Stage, rpc: str) -> Ask:
     return Ask(message(rpc, game_id=stage.game.game_id, from_revision=5))
 
 
-@case("NOT_YOUR_TURN", "PlayTurn")
+@case("NOT_YOUR_TURN", *ON_A_REVISION)
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await put(stage, a_game(Playing(a_round())))
     return Ask(on_game(rpc, stage, game), game.as_seat(2))
 
 
-@case("TURN_TIMED_OUT", "PlayTurn")
+@case("TURN_TIMED_OUT", *ON_A_REVISION)
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game()
     seen = await game.see()
@@ -816,12 +1005,70 @@ async def _(stage: Stage, _rpc: str) -> Ask:
     return Ask(turn, game.as_seat(1))
 
 
+@case("RIVER_CHOICE_PENDING", *ON_A_REVISION)
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_choice()), RIVER))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+async def laying(stage: Stage, round_: Round, tile: int) -> Ask:
+    game = await put(stage, a_game(Playing(round_), RIVER))
+    laid = ts.LayOnRiver(tile=as_tiles([tile])[0])
+    return Ask(ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, lay_on_river=laid), game.as_seat(1))
+
+
+@case("RIVER_DISCARD_NOT_DRAWN", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await laying(stage, a_choice(), 3)
+
+
+@case("TURN_PHASE_WRONG", "PlayTurn")
+async def _nothing_to_choose_from(stage: Stage, _rpc: str) -> Ask:
+    return await laying(stage, a_round(rules=RIVER), 1)
+
+
+@case("TURN_PHASE_WRONG", "PlayTurn")
+async def _drawn_before(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_round(rack=(Tile(1),), step=Drawn(Tile(1))))))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+async def claiming(stage: Stage, round_: Round, seat: int = 2) -> Ask:
+    game = await put(stage, a_game(Playing(round_), CLAIMS))
+    return Ask(ts.ClaimErrorRequest(game_id=game.game_id, play_revision=1, agrees=True), game.as_seat(seat))
+
+
+@case("NOTHING_TO_CLAIM", "ClaimError")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await claiming(stage, a_round())
+
+
+@case("CLAIM_OWN_PLAY", "ClaimError")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await claiming(stage, a_shown_play(), seat=1)
+
+
+@case("CLAIM_NOT_UNANIMOUS", "ClaimError")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await claiming(stage, a_shown_play(against=2))
+
+
+@case("CLAIM_ALREADY_VOTED", "ClaimError")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await claiming(stage, a_shown_play(claimed=(2,)))
+
+
+@case("REDEAL_NOT_ALLOWED", "RequestRedeal")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
+
+
 def with_violation(reason: str) -> Preparation:
     async def prepare(stage: Stage, _rpc: str) -> Ask:
         turn = turn_breaking(reason)
         game = await before_turn(stage, turn)
-        play = ts.PlayTiles(table=table_of(turn.table_after))
-        return Ask(ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play), game.as_seat(1))
+        request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=played(turn))
+        return Ask(request, game.as_seat(1))
 
     prepare.__name__ = "violation"
     return prepare
@@ -921,7 +1168,7 @@ def test_every_documented_error_of_an_rpc_has_a_case() -> None:
     documented = {(rpc, *error) for rpc, errors in documented_errors().items() for error in errors}
     tested = {(case.rpc, case.code, case.reason) for case in CASES if case.reason != "INTERNAL"}
     assert len(documented) > 150
-    assert documented - tested == set()
+    assert {error for error in documented - tested if error[2] not in NEEDS_ANALYSIS} == set()
     assert tested - documented == set()
 
 
@@ -929,7 +1176,7 @@ def test_every_reason_occurs() -> None:
     names = [value.name for value in error_reason_pb2.DESCRIPTOR.enum_types_by_name["ErrorReason"].values]
     contract = {name.removeprefix("ERROR_REASON_") for name in names} - {"UNSPECIFIED"}
     assert set(documented_reasons()) == contract
-    assert contract == {case.reason for case in CASES}
+    assert contract == {case.reason for case in CASES} | NEEDS_ANALYSIS
 
 
 def test_every_rpc_has_documented_errors() -> None:
@@ -970,7 +1217,8 @@ async def test_a_refusal_lists_the_first_violations_and_counts_all(stages: Stage
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_refusal_names_the_first_fields_at_fault(stages: Stages) -> None:
     stage = await stages.at(usual)
-    numbers = [field.name for field in ruleset_pb2.Ruleset.DESCRIPTOR.fields if not field.enum_type]
+    options = ruleset_pb2.Ruleset.DESCRIPTOR.fields
+    numbers = [option.name for option in options if option.type == option.TYPE_UINT32]
     rules = ruleset_pb2.Ruleset()
     for name in numbers:
         setattr(rules, name, 2**32 - 1)
