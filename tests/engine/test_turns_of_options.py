@@ -1,0 +1,609 @@
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from engine.analysis import Situation
+from engine.deal import Shuffle
+from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
+    GameEnded,
+    IllegalPlayShown,
+    LastChanceStarted,
+    PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundEnded,
+    RoundStarted,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnEnded,
+    TurnPassed,
+    TurnPenalised,
+    TurnStarted,
+    TurnTimedOut,
+    advance,
+)
+from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, ShownPlay
+from engine.notation import parse_table, parse_tile, parse_tiles
+from engine.ruleset import (
+    SABRA,
+    Contract,
+    DealThreePairsReshuffle,
+    PoolEmptyLastChanceStart,
+    PoolEmptyMode,
+    PoolEmptyPass,
+    PoolEmptyStuckTest,
+    Ruleset,
+    ScoreNeverMelded,
+    StartDrawDetermines,
+    Teams,
+    TurnDraw,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+    TurnTimeoutClean,
+    TurnTimeoutDirty,
+    TurnVoluntaryDraw,
+    WinCall,
+)
+from engine.tiles import Tile, tile_set
+from engine.turns import (
+    Action,
+    Applied,
+    ClaimError,
+    DrawTile,
+    LayOnRiver,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    TimeOut,
+    apply,
+)
+from engine.violations import Reason
+from positions import NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
+
+LATE = NOW + 120_001
+RIVER = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
+GOES_ON = replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.ALLOWED)
+OTHER_TILES = replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
+PENALISE = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE)
+CLAIMS = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
+COMMIT = replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT)
+LAST_CHANCE = replace(SABRA, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE)
+DRAWER_LAST = replace(LAST_CHANCE, pool_empty_last_chance_start=PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST)
+AT_ONCE = replace(SABRA, pool_empty_mode=PoolEmptyMode.END_IMMEDIATELY)
+REDEAL = replace(SABRA, deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST, deal_hand_size=7)
+
+
+def round_of(game: Game) -> Round:
+    return is_a(game.round, Round)
+
+
+def kinds(applied: Applied) -> list[type]:
+    return [type(event) for event in applied.events]
+
+
+def turn_of(game: Game) -> int:
+    return is_a(game.phase, Playing).round.turn.seat
+
+
+# The River
+
+
+def test_two_tiles_are_drawn_and_one_is_laid_on_the_river() -> None:
+    game = game_at(". / 1*{R7} 2{K1} / {O9 R1 B2} / 1", RIVER, passed=(2,), river="K5")
+    drawn = do(game, DrawTile(1))
+    assert drawn.events == (TilesOffered(1, (parse_tile("O9"), parse_tile("R1"))),)
+    assert position(drawn.game) == ". / 1*{R7} 2{K1} / {B2} / 1"
+    assert (round_of(drawn.game).step, round_of(drawn.game).passed) == (Choosing(parse_tiles("O9 R1")), ())  # type: ignore[arg-type] # two tiles
+    assert round_of(drawn.game).tiles == round_of(game).tiles
+    laid = do(drawn.game, LayOnRiver(1, parse_tile("O9")))
+    assert kinds(laid) == [RiverTileLaid, TurnStarted]
+    assert position(laid.game) == ". / 1*{R1 R7} 2{K1} / {B2} / 2"
+    assert round_of(laid.game).river == parse_tiles("K5 O9")
+    assert round_of(laid.game).step == Open()
+
+
+def test_two_like_tiles_are_told_apart_by_nothing() -> None:
+    drawn = do(game_at(". / 1*{R7} 2{K1} / {O9 O9} / 1", RIVER), DrawTile(1)).game
+    laid = do(drawn, LayOnRiver(1, parse_tile("O9"))).game
+    assert (round_of(laid).river, round_of(laid).rack(1).tiles) == (parse_tiles("O9"), parse_tiles("R7 O9"))
+
+
+def test_the_last_tile_of_the_pool_is_kept() -> None:
+    drawn = do(game_at(". / 1*{R7} 2{K1} / {O9} / 1", RIVER), DrawTile(1))
+    assert kinds(drawn) == [TileDrawn, TurnStarted]
+    assert round_of(drawn.game).river == ()
+
+
+def test_nothing_but_the_choice_is_open_to_who_has_two_tiles() -> None:
+    game = do(game_at(". / 1*{R7} 2{K1} / {O9 R1 B2} / 1", RIVER), DrawTile(1)).game
+    for action in (DrawTile(1), Pass(1), PlayTiles(1, ()), SaveDraft(1, ())):
+        assert only_reason(game, action) is Reason.RIVER_CHOICE_PENDING
+    assert only_reason(game, LayOnRiver(1, parse_tile("R7"))) is Reason.RIVER_DISCARD_NOT_DRAWN
+    assert only_reason(game, LayOnRiver(2, parse_tile("O9"))) is Reason.NOT_YOUR_TURN
+
+
+def test_who_has_not_drawn_has_nothing_to_lay() -> None:
+    for ruleset in (RIVER, SABRA):
+        game = game_at(". / 1*{R7} 2{K1} / {O9 R1} / 1", ruleset, river="K5")
+        assert only_reason(game, LayOnRiver(1, parse_tile("K5"))) is Reason.TURN_PHASE_WRONG
+
+
+def test_a_pull_plays_the_key_and_racks_the_plunder() -> None:
+    game = game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {O9} / 1", RIVER, river="K5 R7 O1 B2")
+    table = parse_table("[R4 R5 R6 R7]")
+    pulled = do(game, PlayTiles(1, table, river_index=1))
+    played = is_a(pulled.events[0], TilesPlayed)
+    assert (played.tiles, played.pulled) == (parse_tiles("R7"), parse_tiles("R7 O1 B2"))
+    assert position(pulled.game) == "[R4 R5 R6 R7] / 1*{B1 B2 O1} 2{K1} / {O9} / 2"
+    assert round_of(pulled.game).river == parse_tiles("K5")
+    assert round_of(pulled.game).tiles == round_of(game).tiles
+
+
+def test_a_failed_pull_changes_nothing() -> None:
+    game = game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {O9} / 1", RIVER, river="K5 R7")
+    table = parse_table("[R4 R5 R6 R7]")
+    violations = refusal(game, PlayTiles(1, table, river_index=2)).violations
+    assert violations[-1].reason is Reason.RIVER_INDEX_OUT_OF_RANGE
+    violations = refusal(game, PlayTiles(1, table, river_index=0)).violations
+    assert [violation.reason for violation in violations] == [
+        Reason.NO_RACK_TILE_PLAYED,
+        Reason.RIVER_KEY_NOT_PLAYED,
+        Reason.RIVER_PLUNDER_PLAYED,
+    ]
+
+
+def test_plunder_keeps_a_player_from_going_out() -> None:
+    game = game_at("[R4 R5 R6] / 1*{R8} 2{K1} / {O9} / 1", RIVER, river="R7 O1")
+    assert turn_of(do(game, PlayTiles(1, parse_table("[R4 R5 R6 R7 R8]"), river_index=0)).game) == 2
+    game = game_at("[R4 R5 R6] / 1*{R8} 2{K1} / {O9} / 1", RIVER, river="O1 R7")
+    out = do(game, PlayTiles(1, parse_table("[R4 R5 R6 R7 R8]"), river_index=1))
+    assert isinstance(out.game.phase, Finished)
+
+
+def test_the_river_can_be_pulled_from_when_the_pool_is_empty() -> None:
+    game = game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {} / 1", RIVER, passed=(2,), river="R7")
+    do(game, PlayTiles(1, parse_table("[R4 R5 R6 R7]"), river_index=0))
+    assert only_reason(game, DrawTile(1)) is Reason.POOL_EMPTY
+    assert kinds(do(game, Pass(1))) == [TurnPassed, RoundEnded, GameEnded]
+
+
+def test_a_pending_choice_that_runs_out_of_time_keeps_the_first_tile() -> None:
+    game = do(game_at(". / 1*{R7} 2{K1} / {O9 R1 B2} / 1", RIVER), DrawTile(1)).game
+    assert only_reason(game, LayOnRiver(1, parse_tile("O9")), LATE) is Reason.TURN_TIMED_OUT
+    late = do(game, TimeOut(), LATE)
+    assert late.events[:2] == (TurnTimedOut(1, ()), RiverTileLaid(1, parse_tile("R1")))
+    assert position(late.game) == ". / 1*{R7 O9} 2{K1} / {B2} / 2"
+    assert (round_of(late.game).river, round_of(late.game).passed) == (parse_tiles("R1"), ())
+
+
+def test_who_resigns_while_choosing_takes_both_tiles_out_of_play() -> None:
+    game = do(game_at(". / 1*{R7} 2{K1} 3{B9} / {O9 R1 B2} / 1", RIVER), DrawTile(1)).game
+    left = do(game, Resign(1)).game
+    assert position(left) == ". / 1*{R1 R7 O9} 2{K1} 3{B9} / {B2} / 2"
+    assert round_of(left).step == Open()
+    other = do(game, Resign(2)).game
+    assert round_of(other).step == round_of(game).step
+
+
+def test_a_tile_cannot_be_laid_on_the_river_without_having_been_drawn() -> None:
+    with pytest.raises(ValueError, match="by a player who chooses"):
+        advance(game_at(". / 1*{R7} 2{K1} / {O9} / 1", RIVER), (RiverTileLaid(1, parse_tile("R7")),))
+
+
+# Playing after a draw
+
+
+def test_a_player_may_play_after_drawing_where_the_ruleset_says_so() -> None:
+    game = do(game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {R7 O9} / 1", GOES_ON), DrawTile(1))
+    assert game.events == (TileDrawn(1, parse_tile("R7")),)
+    assert round_of(game.game).step == Drawn(parse_tile("R7"))
+    assert only_reason(game.game, DrawTile(1)) is Reason.TURN_PHASE_WRONG
+    played = do(game.game, play(1, "[R4 R5 R6 R7]")).game
+    assert (turn_of(played), round_of(played).step) == (2, Open())
+
+
+def test_only_other_tiles_than_the_one_drawn_may_be_played() -> None:
+    game = do(game_at("[R4 R5 R6] / 1*{B1 R3} 2{K1} / {R7 O9} / 1", OTHER_TILES), DrawTile(1)).game
+    assert only_reason(game, play(1, "[R4 R5 R6 R7]")) is Reason.PLAY_AFTER_DRAW
+    do(game, play(1, "[R3 R4 R5 R6]"))
+
+
+def test_a_turn_after_a_draw_is_ended_by_passing() -> None:
+    game = do(game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {R7} / 1", GOES_ON), DrawTile(1)).game
+    ended = do(game, Pass(1))
+    assert kinds(ended) == [TurnEnded, TurnStarted]
+    assert (round_of(ended.game).passed, turn_of(ended.game)) == ((), 2)
+
+
+@pytest.mark.parametrize(("draft", "tiles"), [("[R4 R5 R6]", ""), ("[R4 R5 R6 R7]", "O9 O8 O7"), (None, "O9 O8 O7")])
+def test_time_runs_out_after_a_draw(draft: str | None, tiles: str) -> None:
+    game = do(game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {R7 O9 O8 O7} / 1", GOES_ON), DrawTile(1)).game
+    if draft is not None:
+        game = do(game, SaveDraft(1, parse_table(draft))).game
+    late = do(game, TimeOut(), LATE)
+    assert late.events[0] == TurnTimedOut(1, parse_tiles(tiles))
+    assert (round_of(late.game).passed, round_of(late.game).step) == ((), Open())
+
+
+# Drafts and the two kinds of time-outs
+
+
+def timed_out(ruleset: Ruleset, draft: str | None, pool: str = "O9 O8 O7 O6 O5") -> Applied:
+    game = game_at(f"[R4 R5 R6] | [B1 K1 O1] / 1*{{R7 B2}} 2{{K1}} / {{{pool}}} / 1", ruleset)
+    if draft is not None:
+        game = do(game, SaveDraft(1, parse_table(draft))).game
+    return do(game, TimeOut(), LATE)
+
+
+UNTOUCHED = "[O1 K1 B1] | [R4 R5 R6]"
+UNFINISHED = "[R4 R5] | [R6 R7 B2] | [B1 K1 O1]"
+FINISHED = "[R4 R5 R6 R7] | [B1 K1 O1]"
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "draft", "tiles"),
+    [
+        (SABRA, None, "O9 O8 O7"),
+        (SABRA, UNTOUCHED, "O9"),
+        (SABRA, UNFINISHED, "O9 O8 O7"),
+        (SABRA, FINISHED, "O9 O8 O7"),
+        (replace(SABRA, penalty_tiles=1), UNFINISHED, "O9"),
+        (replace(SABRA, penalty_tiles=7), UNFINISHED, "O9 O8 O7 O6 O5"),
+        (replace(SABRA, turn_timeout_clean=TurnTimeoutClean.DRAW_PENALTY), UNTOUCHED, "O9 O8 O7"),
+        (replace(SABRA, turn_timeout_clean=TurnTimeoutClean.PASS), UNTOUCHED, ""),
+        (replace(SABRA, turn_timeout_clean=TurnTimeoutClean.PASS), UNFINISHED, "O9 O8 O7"),
+        (replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.REVERT_AND_DRAW_ONE), UNFINISHED, "O9"),
+        (replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.REVERT_AND_DRAW_ONE), None, "O9"),
+        (COMMIT, UNFINISHED, "O9 O8 O7"),
+        (COMMIT, UNTOUCHED, "O9"),
+        (COMMIT, None, "O9 O8 O7"),
+        (replace(COMMIT, win_call=WinCall.REQUIRED), "[R4 R5 R6 R7] | [B1 K1 O1]", None),
+    ],
+)
+def test_what_a_time_out_costs(ruleset: Ruleset, draft: str | None, tiles: str | None) -> None:
+    late = timed_out(ruleset, draft)
+    if tiles is None:
+        assert kinds(late) == [TurnTimedOut, TilesPlayed, TurnStarted]
+        return
+    assert late.events[0] == TurnTimedOut(1, parse_tiles(tiles))
+    assert round_of(late.game).draft is None
+    assert len(round_of(late.game).table) == 2
+
+
+def test_a_legal_draft_is_played_when_time_runs_out() -> None:
+    late = timed_out(COMMIT, FINISHED)
+    assert kinds(late) == [TurnTimedOut, TilesPlayed, TurnStarted]
+    assert position(late.game) == "[R4 R5 R6 R7] | [B1 K1 O1] / 1*{B2} 2{K1} / {O9 O8 O7 O6 O5} / 2"
+    assert round_of(late.game).passed == ()
+
+
+def test_a_draft_goes_out_only_with_a_call_that_it_cannot_make() -> None:
+    game = game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1", replace(COMMIT, win_call=WinCall.REQUIRED))
+    late = do(do(game, SaveDraft(1, parse_table("[R4 R5 R6 R7]"))).game, TimeOut(), LATE)
+    assert late.events[0] == TurnTimedOut(1, parse_tiles("O9"))
+
+
+def test_a_clean_time_out_that_draws_nothing_does_not_block_a_round_with_a_pool() -> None:
+    passes = replace(SABRA, turn_timeout_clean=TurnTimeoutClean.PASS)
+    game = game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1", passes, passed=(2,))
+    late = do(do(game, SaveDraft(1, parse_table("[R4 R5 R6]"))).game, TimeOut(), LATE)
+    assert kinds(late) == [TurnTimedOut, TurnStarted]
+
+
+def test_a_draft_is_the_last_that_was_told_and_ends_with_the_turn() -> None:
+    game = game_at("[R4 R5 R6] / 1*{R7 B2} 2{K1} / {O9} / 1")
+    saved = do(game, SaveDraft(1, parse_table("[R4 R5] | [R6 R7]")))
+    assert saved.events == (DraftSaved(1, parse_table("[R4 R5] | [R6 R7]")),)
+    again = do(saved.game, SaveDraft(1, parse_table("[R4]"))).game
+    assert round_of(again).draft == parse_table("[R4]")
+    assert round_of(do(again, DrawTile(1)).game).draft is None
+    assert only_reason(again, SaveDraft(2, ())) is Reason.NOT_YOUR_TURN
+    assert only_reason(again, SaveDraft(1, ()), LATE) is Reason.TURN_TIMED_OUT
+
+
+# Illegal plays
+
+
+ILLEGAL = play(1, "[R4 R5 R6] | [R7 B1]")
+
+
+def test_an_illegal_play_costs_penalty_tiles_and_the_turn() -> None:
+    game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} / {O9 O8 O7 O6} / 1", PENALISE)
+    penalised = do(game, ILLEGAL)
+    assert penalised.events[0] == TurnPenalised(1, parse_tiles("O9 O8 O7"))
+    assert [violation.reason for violation in penalised.violations] == [Reason.SET_TOO_SHORT]
+    assert position(penalised.game) == "[R4 R5 R6] / 1*{R7 B1 O7 O8 O9} 2{K1} / {O6} / 2"
+
+
+def test_a_penalty_from_an_empty_pool_counts_as_a_pass() -> None:
+    game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} / {} / 1", PENALISE, passed=(2,))
+    assert kinds(do(game, ILLEGAL)) == [TurnPenalised, RoundEnded, GameEnded]
+
+
+def shown(seats: str = "2{K1} 3{B9} 4{K9}") -> Game:
+    game = game_at(f"[R4 R5 R6] / 1*{{R7 B1}} {seats} / {{O9 O8 O7 O6}} / 1", CLAIMS)
+    applied = do(game, ILLEGAL)
+    assert applied.events == (IllegalPlayShown(1, ILLEGAL.table, (Reason.SET_TOO_SHORT,)),)
+    assert [violation.reason for violation in applied.violations] == [Reason.SET_TOO_SHORT]
+    return applied.game
+
+
+def claim(seat: int, agrees: bool = True, revision: int = 11) -> ClaimError:
+    return ClaimError(seat, revision, agrees)
+
+
+def test_an_illegal_play_is_penalised_when_all_others_claim_it() -> None:
+    game = do(do(shown(), claim(2)).game, claim(4)).game
+    assert turn_of(game) == 1
+    last = do(game, claim(3))
+    assert last.events[:2] == (ErrorClaimed(3, agrees=True), TurnPenalised(1, parse_tiles("O9 O8 O7")))
+    assert position(last.game) == "[R4 R5 R6] / 1*{R7 B1 O7 O8 O9} 2{K1} 3{B9} 4{K9} / {O6} / 2"
+    assert round_of(last.game).shown_play is None
+    assert only_reason(last.game, claim(3)) is Reason.NOTHING_TO_CLAIM
+
+
+def test_one_vote_against_ends_a_claim() -> None:
+    game = do(do(shown(), claim(2)).game, claim(3, agrees=False)).game
+    assert is_a(round_of(game).shown_play, ShownPlay).against == 3
+    assert only_reason(game, claim(4)) is Reason.CLAIM_NOT_UNANIMOUS
+    again = do(game, ILLEGAL).game
+    assert only_reason(again, claim(4)) is Reason.NOTHING_TO_CLAIM
+    do(again, claim(4, revision=again.revision))
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (claim(1), Reason.CLAIM_OWN_PLAY),
+        (claim(2), Reason.CLAIM_ALREADY_VOTED),
+        (claim(3, revision=10), Reason.NOTHING_TO_CLAIM),
+    ],
+)
+def test_a_vote_that_may_not_be_cast(action: ClaimError, reason: Reason) -> None:
+    assert only_reason(do(shown(), claim(2)).game, action) is reason
+
+
+def test_nothing_can_be_claimed_before_an_illegal_play_or_after_its_turn() -> None:
+    assert only_reason(game_at(". / 1{R7} 2{K1} / {O9} / 1", CLAIMS), claim(2)) is Reason.NOTHING_TO_CLAIM
+    assert only_reason(shown(), claim(2), LATE) is Reason.NOTHING_TO_CLAIM
+    for action in (DrawTile(1), play(1, "[R4 R5 R6 R7]")):
+        assert only_reason(do(shown(), action).game, claim(2)) is Reason.NOTHING_TO_CLAIM
+
+
+def test_a_turn_with_an_illegal_play_is_unfinished_whatever_the_draft_says() -> None:
+    game = do(shown(), SaveDraft(1, parse_table("[R4 R5 R6]"))).game
+    assert do(game, TimeOut(), LATE).events[0] == TurnTimedOut(1, parse_tiles("O9 O8 O7"))
+
+
+def test_the_last_who_had_not_claimed_may_resign() -> None:
+    game = do(do(shown(), claim(2)).game, claim(4)).game
+    left = do(game, Resign(3))
+    assert kinds(left) == [PlayerResigned, TurnPenalised, TurnStarted]
+    assert only_reason(do(shown(), Resign(2)).game, claim(2)) is Reason.PLAYER_RESIGNED
+    assert kinds(do(do(game, Resign(4)).game, claim(3)))[:2] == [ErrorClaimed, TurnPenalised]
+    assert kinds(do(do(shown(), claim(2, agrees=False)).game, Resign(4))) == [PlayerResigned]
+
+
+def test_a_claim_is_about_a_play() -> None:
+    with pytest.raises(ValueError, match="a play that is shown"):
+        advance(game_at(". / 1{R7} 2{K1} / {O9} / 1", CLAIMS), (ErrorClaimed(2, agrees=True),))
+
+
+@pytest.mark.parametrize("action", [claim(1), RequestRedeal(1, Shuffle((), ())), SaveDraft(1, ())])
+def test_variants_have_no_actions_outside_a_round(action: Action) -> None:
+    assert only_reason(lobby("Ada", "Ben"), action) is Reason.GAME_NOT_STARTED
+    out = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1"), play(1, "[R4 R5 R6 R7]")).game
+    assert only_reason(out, action) is Reason.GAME_OVER
+
+
+# A new deal
+
+
+def dealt(hand: str) -> tuple[Game, Shuffle]:
+    """A game of two whose first player is dealt a hand, and another shuffle."""
+    first = parse_tiles(hand)
+    rest = list(tile_set(4, 2, 2))
+    for tile in first:
+        rest.remove(tile)
+    start = (parse_tile("R13"), parse_tile("R1"))
+    others = list(tile_set(4, 2, 2))
+    for tile in start:
+        others.remove(tile)
+    shuffle = Shuffle((*start, *others), (*first, *rest))
+    again = Shuffle((*start, *others), tuple(reversed(shuffle.deal)))
+    return do(lobby("Ada", "Ben", ruleset=REDEAL), StartGame(1, shuffle)).game, again
+
+
+PAIRS = "R1 R1 B2 B2 K3 K3 O4"
+
+
+def test_three_pairs_give_a_right_to_a_new_deal() -> None:
+    game, again = dealt(PAIRS)
+    redealt = do(game, RequestRedeal(1, again))
+    assert kinds(redealt) == [RedealDemanded, RoundStarted, TurnStarted]
+    assert round_of(redealt.game).number == 1
+    assert round_of(redealt.game).rack(1).tiles == tuple(sorted(again.deal[:7]))
+
+
+def refuse_redeal(game: Game, shuffle: Shuffle, seat: int = 1) -> None:
+    assert only_reason(game, RequestRedeal(seat, shuffle)) is Reason.REDEAL_NOT_ALLOWED
+
+
+def test_the_right_to_a_new_deal_ends_with_the_first_act() -> None:
+    game, again = dealt(PAIRS)
+    refuse_redeal(do(game, DrawTile(1)).game, again)
+    refuse_redeal(replace(game, ruleset=replace(SABRA, deal_hand_size=7)), again)
+    refuse_redeal(do(replace(game, ruleset=replace(REDEAL, turn_draw=TurnDraw.TWO_RIVER)), DrawTile(1)).game, again)
+    assert only_reason(do(three_of(game), Resign(1)).game, RequestRedeal(1, again)) is Reason.PLAYER_RESIGNED
+    refuse_redeal(dealt("R1 R1 B2 B2 K3 K4 O4")[0], again)
+
+
+def three_of(game: Game) -> Game:
+    """The game with one player more, so that one can resign."""
+    third = replace(game.players[0], seat=3, name="Cleo")
+    return replace(game, players=(*game.players, third))
+
+
+# The empty pool
+
+
+def drawn_out(ruleset: Ruleset) -> Applied:
+    return do(game_at(". / 1{R7} 2{K1} 3{B9} / {O9} / 2", ruleset), DrawTile(2))
+
+
+@pytest.mark.parametrize(("ruleset", "order"), [(LAST_CHANCE, (2, 3, 1)), (DRAWER_LAST, (3, 1, 2))])
+def test_each_player_has_one_last_turn_when_the_pool_is_empty(ruleset: Ruleset, order: tuple[int, ...]) -> None:
+    applied = drawn_out(ruleset)
+    assert applied.events[1] == LastChanceStarted(order)
+    game = applied.game
+    for place, seat in enumerate(order):
+        assert (turn_of(game), round_of(game).last_chance) == (seat, order[place:])
+        applied = do(game, Pass(seat))
+        game = applied.game
+    assert is_a(applied.events[1], RoundEnded).result.end is RoundEnd.BLOCKED
+
+
+def test_a_last_turn_may_go_out_and_a_resigned_player_has_none() -> None:
+    game = do(drawn_out(LAST_CHANCE).game, Resign(3)).game
+    assert turn_of(game) == 2
+    passed = do(game, Pass(2)).game
+    assert turn_of(passed) == 1
+    assert kinds(do(passed, Pass(1)))[:2] == [TurnPassed, RoundEnded]
+    last = do(drawn_out(DRAWER_LAST).game, Pass(3)).game
+    assert kinds(do(last, Resign(2))) == [PlayerResigned]
+    assert kinds(do(do(last, Resign(2)).game, Pass(1)))[:2] == [TurnPassed, RoundEnded]
+
+
+def test_a_penalty_can_empty_the_pool_too() -> None:
+    game = game_at(". / 1{R7} 2{K1} 3{B9} / {O9 O8} / 2", LAST_CHANCE)
+    late = do(game, TimeOut(), LATE)
+    assert late.events[:2] == (TurnTimedOut(2, parse_tiles("O9 O8")), LastChanceStarted((2, 3, 1)))
+
+
+def test_a_round_may_end_with_the_last_tile_drawn() -> None:
+    ended = drawn_out(AT_ONCE)
+    assert kinds(ended) == [TileDrawn, RoundEnded, GameEnded]
+    assert is_a(ended.events[1], RoundEnded).result.end is RoundEnd.BLOCKED
+    assert kinds(do(game_at(". / 1{R7} 2{K1} / {O9 O8} / 1", AT_ONCE), DrawTile(1))) == [TileDrawn, TurnStarted]
+
+
+# What could be played
+
+
+@dataclass(frozen=True)
+class Knows:
+    """An analysis that answers by a function, and remembers nothing."""
+
+    answer: Callable[[Situation], bool]
+
+    def can_play(self, situation: Situation) -> bool:
+        return self.answer(situation)
+
+
+YES, NO = Knows(lambda _: True), Knows(lambda _: False)
+MUST_PLAY = replace(SABRA, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY)
+MUST_MELD = replace(SABRA, initial_meld_voluntary_delay=False)
+MUST_NOT_PASS = replace(SABRA, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY)
+UNTIL_PLAYABLE = replace(SABRA, turn_draw=TurnDraw.UNTIL_PLAYABLE)
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "melded", "refused"), [(MUST_PLAY, "*", True), (MUST_MELD, "", True), (MUST_MELD, "*", False)]
+)
+def test_who_could_play_may_not_draw(ruleset: Ruleset, melded: str, refused: bool) -> None:
+    game = game_at(f". / 1{melded}{{R7}} 2{{K1}} / {{O9}} / 1", ruleset)
+    if refused:
+        assert only_reason(game, DrawTile(1), analysis=YES) is Reason.DRAW_NOT_ALLOWED_PLAY_EXISTS
+    else:
+        do(game, DrawTile(1))
+    do(game, DrawTile(1), analysis=NO)
+
+
+def test_who_could_play_may_not_pass() -> None:
+    game = game_at(". / 1*{R7} 2{K1} / {} / 1", MUST_NOT_PASS, river="B5")
+    assert only_reason(game, Pass(1), analysis=YES) is Reason.PASS_NOT_ALLOWED_PLAY_EXISTS
+    do(game, Pass(1), analysis=NO)
+    as_it_is = Situation((), parse_tiles("R7"), has_melded=True, ruleset=MUST_NOT_PASS, river=parse_tiles("B5"))
+    assert only_reason(game, Pass(1), analysis=Knows(lambda situation: situation == as_it_is))
+
+
+def test_tiles_are_drawn_until_one_can_be_played() -> None:
+    wanted: Tile = parse_tile("R3")
+    knows = Knows(lambda situation: wanted in situation.rack)
+    game = game_at(". / 1*{R7} 2{K1} / {O9 O8 R3 O7} / 1", UNTIL_PLAYABLE)
+    assert do(game, DrawTile(1), analysis=knows).events[0] == TilesDrawn(1, parse_tiles("O9 O8 R3"))
+    assert do(game, DrawTile(1), analysis=NO).events[0] == TilesDrawn(1, parse_tiles("O9 O8 R3 O7"))
+
+
+@pytest.mark.parametrize(
+    ("test", "passed", "analysis", "ends"),
+    [
+        (PoolEmptyStuckTest.CONSECUTIVE_PASSES, (2,), None, True),
+        (PoolEmptyStuckTest.CONSECUTIVE_PASSES, (), None, False),
+        (PoolEmptyStuckTest.EXACT, (2,), YES, False),
+        (PoolEmptyStuckTest.EXACT, (), NO, True),
+        (PoolEmptyStuckTest.BOTH, (2,), YES, True),
+        (PoolEmptyStuckTest.BOTH, (), NO, True),
+        (PoolEmptyStuckTest.BOTH, (), YES, False),
+    ],
+)
+def test_when_a_round_is_stuck(
+    test: PoolEmptyStuckTest, passed: tuple[int, ...], analysis: Knows | None, ends: bool
+) -> None:
+    game = game_at(". / 1*{R7} 2{K1} / {} / 1", replace(SABRA, pool_empty_stuck_test=test), passed=passed)
+    assert (RoundEnded in kinds(do(game, Pass(1), analysis=analysis))) == ends
+
+
+def test_one_player_who_could_play_keeps_a_round_going() -> None:
+    game = game_at(". / 1*{R7} 2{K1} / {} / 1", replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT))
+    knows = Knows(lambda situation: situation.rack == parse_tiles("K1"))
+    assert RoundEnded not in kinds(do(game, Pass(1), analysis=knows))
+
+
+def test_a_ruleset_that_asks_needs_someone_who_knows() -> None:
+    with pytest.raises(ValueError, match="nobody can tell"):
+        apply(game_at(". / 1*{R7} 2{K1} / {O9} / 1", MUST_PLAY), DrawTile(1), NOW)
+
+
+# The end of a round
+
+
+def test_who_never_melded_pays_by_the_option() -> None:
+    flat = replace(SABRA, score_never_melded=ScoreNeverMelded.FLAT_100)
+    out = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1} 3*{B9} / {O9} / 1", flat), play(1, "[R4 R5 R6 R7]"))
+    assert [seat.points for seat in is_a(out.events[1], RoundEnded).result.seats] == [109, -100, -9]
+
+
+def test_a_contract_pays_its_winner() -> None:
+    contract = replace(SABRA, contract=Contract.SINGLE_COLOR, contract_points=50)
+    out = do(game_at("[R4 R5 R6] / 1*{R7} 2*{K1} / {O9} / 1", contract), play(1, "[R4 R5 R6 R7]"))
+    assert [seat.points for seat in is_a(out.events[1], RoundEnded).result.seats] == [51, -1]
+
+
+def test_partners_win_together() -> None:
+    pairs = replace(SABRA, teams=Teams.PAIRS, players_min=4)
+    out = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1} 3{B2} 4{K9} / {O9} / 1", pairs), play(1, "[R4 R5 R6 R7]"))
+    assert is_a(out.game.phase, Finished).winners == (1, 3)
+
+
+def test_turns_follow_the_order_of_the_start_draw() -> None:
+    ordered = replace(SABRA, start_draw_determines=StartDrawDetermines.FULL_ORDER)
+    rest = list(tile_set(4, 2, 2))
+    start = parse_tiles("R5 R1 R9")
+    for tile in start:
+        rest.remove(tile)
+    shuffle = Shuffle((*start, *rest), (*start, *rest))
+    game = do(lobby("Ada", "Ben", "Cleo", ruleset=ordered), StartGame(1, shuffle)).game
+    turns = []
+    for _ in range(4):
+        turns.append(turn_of(game))
+        game = do(game, DrawTile(turns[-1])).game
+    assert turns == [3, 1, 2, 3]
