@@ -24,6 +24,7 @@ from harness import (
     FakeClock,
     GameAtHand,
     RedisServer,
+    as_tiles,
     bearer,
     error_info,
     field_violations,
@@ -165,7 +166,10 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "ListTurns": gs.ListTurnsRequest(game_id=game_id),
         "ResignGame": gs.ResignGameRequest(game_id=game_id),
         "StartNextRound": gs.StartNextRoundRequest(game_id=game_id),
+        "RequestRedeal": gs.RequestRedealRequest(game_id=game_id),
         "PlayTurn": turn,
+        "SaveDraft": ts.SaveDraftRequest(game_id=game_id, expected_revision=scene.revision),
+        "ClaimError": ts.ClaimErrorRequest(game_id=game_id, play_revision=1),
         "ValidateMelds": vs.ValidateMeldsRequest(melds=[meld_pb2.Meld()]),
         "ValidateTurn": vs.ValidateTurnRequest(),
         "BatchValidateTurns": vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest()]),
@@ -334,11 +338,12 @@ async def test_a_valid_token_beside_another_is_refused(scene: Scene, rpc: str) -
     assert reason_of(refusal) == ("UNAUTHENTICATED", "AUTHORIZATION_MALFORMED")
 
 
+@pytest.mark.parametrize("rpc", ["PlayTurn", "SaveDraft"])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_another_seats_token_does_not_take_the_turn(scene: Scene) -> None:
-    request = usual_requests(scene)["PlayTurn"]
+async def test_another_seats_token_does_not_take_the_turn(scene: Scene, rpc: str) -> None:
+    request = usual_requests(scene)[rpc]
     for seat in set(range(1, PLAYERS + 1)) - {scene.seat}:
-        refusal = await refused(scene, "PlayTurn", request, scene.game.as_seat(seat), viewer=seat)
+        refusal = await refused(scene, rpc, request, scene.game.as_seat(seat), viewer=seat)
         assert reason_of(refusal) == ("FAILED_PRECONDITION", "NOT_YOUR_TURN")
         assert error_info(refusal).metadata["seat"] == str(scene.seat)
 
@@ -518,24 +523,28 @@ def with_table(scene: Scene, table: Iterable[Iterable[int]]) -> ts.PlayTurnReque
     return ts.PlayTurnRequest(game_id=scene.game.game_id, expected_revision=scene.revision, play=play)
 
 
-def as_tiles(numbers: Iterable[int]) -> list[tile_pb2.Tile.ValueType]:
-    """Numbers as tiles, whether they are or not."""
-    return [tile_pb2.Tile.ValueType(number) for number in numbers]
-
-
 def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str]]:
     """Every place of every request that takes tiles, with these in it: the RPC, the request, the place's name."""
     tiles = as_tiles(numbers)
     table = [meld_pb2.Meld(tiles=tiles)]
+    declared = [meld_pb2.Meld(declared_faces=tiles)]
+    river = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
     turns = {
         "table_before[0].tiles": vs.ValidateTurnRequest(table_before=table),
         "table_after[0].tiles": vs.ValidateTurnRequest(table_after=table),
+        "table_after[0].declared_faces": vs.ValidateTurnRequest(table_after=declared),
         "rack": vs.ValidateTurnRequest(rack=tiles),
+        "river": vs.ValidateTurnRequest(ruleset=river, river=tiles),
     }
+    draft = ts.SaveDraftRequest(
+        game_id=scene.game.game_id, expected_revision=scene.revision, draft=game_pb2.Draft(table=table)
+    )
     racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=tiles)]
     found: list[tuple[str, Message, str]] = [
         ("PlayTurn", with_table(scene, [numbers]), "play.table[0].tiles"),
+        ("SaveDraft", draft, "draft.table[0].tiles"),
         ("ValidateMelds", vs.ValidateMeldsRequest(melds=table), "melds[0].tiles"),
+        ("ValidateMelds", vs.ValidateMeldsRequest(melds=declared), "melds[0].declared_faces"),
         ("ScoreRound", vs.ScoreRoundRequest(racks=racks), "racks[1].rack"),
     ]
     for place, turn in turns.items():
@@ -545,7 +554,7 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
     return found
 
 
-@pytest.mark.parametrize("number", [0, 54, 1000, -1, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("number", [0, 80, 1000, -1, 2**31 - 1, -(2**31)])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_number_that_is_no_tile_is_named(scene: Scene, number: int) -> None:
     for rpc, request, place in tile_lists(scene, [1, number]):
@@ -558,7 +567,7 @@ async def test_a_number_that_is_no_tile_is_named(scene: Scene, number: int) -> N
 async def test_more_tiles_than_a_request_may_carry_are_refused(scene: Scene) -> None:
     for rpc, request, place in tile_lists(scene, [1] * 129):
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)
-        reason = "FIELD_INVALID" if place.endswith("rack") else "MALFORMED_SET"
+        reason = "FIELD_INVALID" if place.endswith(("rack", "river")) else "MALFORMED_SET"
         assert reason_of(refusal) == ("INVALID_ARGUMENT", reason), place
         assert field_violations(refusal) == [place]
 
@@ -568,6 +577,13 @@ async def test_more_melds_than_a_request_may_carry_are_refused(scene: Scene) -> 
     many = [meld_pb2.Meld()] * 129
     requests: list[tuple[str, Message, str]] = [
         ("PlayTurn", with_table(scene, [[]] * 129), "play.table"),
+        (
+            "SaveDraft",
+            ts.SaveDraftRequest(
+                game_id=scene.game.game_id, expected_revision=scene.revision, draft=game_pb2.Draft(table=many)
+            ),
+            "draft.table",
+        ),
         ("ValidateMelds", vs.ValidateMeldsRequest(melds=many), "melds"),
         ("ValidateTurn", vs.ValidateTurnRequest(table_before=many), "table_before"),
         ("ValidateTurn", vs.ValidateTurnRequest(table_after=many), "table_after"),
@@ -847,7 +863,7 @@ EXTREMES: dict[int, list[int]] = {
     FieldDescriptor.TYPE_UINT32: [0, 1, 2, 100, 2**32 - 1],
     FieldDescriptor.TYPE_SINT32: [0, -1, 2**31 - 1],
     FieldDescriptor.TYPE_BOOL: [False, True],
-    FieldDescriptor.TYPE_ENUM: [0, 1, 2, 3, 53, 54, -1, 2**31 - 1],
+    FieldDescriptor.TYPE_ENUM: [0, 1, 2, 3, 53, 54, 79, 80, -1, 2**31 - 1],
 }
 
 
@@ -891,7 +907,7 @@ async def test_strange_values_are_never_a_fault_of_the_server(target: Scene, rpc
         game = await target.client.new_game(start=data.draw(st.booleans()))
         seen = await game.see()
         request.MergeFrom(type(request)(game_id=game.game_id))
-        if rpc == "PlayTurn" and data.draw(st.integers(0, 9)):
-            request.MergeFrom(ts.PlayTurnRequest(expected_revision=seen.revision, etag=seen.etag))
+        if rpc in {"PlayTurn", "SaveDraft"} and data.draw(st.integers(0, 9)):
+            request.MergeFrom(type(request)(expected_revision=seen.revision, etag=seen.etag))
         metadata = game.as_seat(data.draw(st.sampled_from([seen.turn.seat, 0, 1, 2])))
     assert await code_of(target.client, rpc, request.SerializeToString(), metadata) not in NEVER
