@@ -281,6 +281,17 @@ def test_partners_sit_opposite_whatever_the_turn_order() -> None:
     assert points_of(result) == [34, 34, 0, 0]
 
 
+def test_partners_stay_partners_when_a_player_has_left() -> None:
+    held = standings("; R5 ; K9 ; J")
+    result = score_round(2, WENT_OUT, (held[0], held[2], held[3]), PAIRS)
+    assert (result.winners, points_of(result)) == ((1, 3), [21, 21, 0])
+
+
+def test_who_goes_out_ties_with_nobody() -> None:
+    ruleset = replace(SABRA, score_blocked_tie=ScoreBlockedTie.SHARE, score_joker_penalty=0)
+    assert score_round(1, WENT_OUT, standings("J ; ; R5"), ruleset).winners == (2,)
+
+
 @pytest.mark.parametrize("contract", [c for c in Contract if c is not Contract.NONE])
 def test_every_contract_has_its_points(contract: Contract) -> None:
     ruleset = replace(SABRA, contract=contract, contract_points=7)
