@@ -12,7 +12,6 @@ from engine.game import (
     Drawn,
     Finished,
     Game,
-    Lobby,
     Open,
     Player,
     Playing,
@@ -22,6 +21,7 @@ from engine.game import (
     RoundResult,
     ShownPlay,
     Turn,
+    round_of,
 )
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnPlayAfterDraw
@@ -283,11 +283,11 @@ def evolve(game: Game, event: Event) -> Game:
         case RoundEnded(result):
             return _round_ended(game, result)
         case GameEnded(winners):
-            return replace(game, phase=Finished(_round(game), winners))
+            return replace(game, phase=Finished(round_of(game), winners))
         case RedealDemanded():
             return game
         case _:
-            return _in_round(game, _in_turn(game, _round(game), event))
+            return _in_round(game, _in_turn(game, round_of(game), event))
 
 
 def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C901 - one case an event, each a line
@@ -321,12 +321,6 @@ def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C90
             return _claimed(round_, seat, agrees)
         case LastChanceStarted(seats):
             return replace(round_, last_chance=seats)
-
-
-def _round(game: Game) -> Round:
-    if isinstance(game.phase, Lobby):
-        raise ValueError("the event belongs to a round, and the game is in the lobby")  # noqa: TRY004 - a wrong history
-    return game.phase.round
 
 
 def _in_round(game: Game, round_: Round) -> Game:
@@ -410,4 +404,4 @@ def _with_seat(seats: tuple[int, ...], seat: int) -> tuple[int, ...]:
 def _round_ended(game: Game, result: RoundResult) -> Game:
     points = {seat.seat: seat.points for seat in result.seats}
     players = tuple(replace(p, total_points=p.total_points + points.get(p.seat, 0)) for p in game.players)
-    return replace(game, players=players, results=(*game.results, result), phase=RoundOver(_round(game)))
+    return replace(game, players=players, results=(*game.results, result), phase=RoundOver(round_of(game)))

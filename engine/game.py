@@ -247,3 +247,10 @@ def is_expired(game: Game, now_ms: int) -> bool:
         return False
     deadline = game.phase.round.turn.deadline_ms
     return deadline is not None and now_ms > deadline
+
+
+def round_of(game: Game) -> Round:
+    """The round in progress, or the last one. Raises ValueError in the lobby, where no event of a round belongs."""
+    if isinstance(game.phase, Lobby):
+        raise ValueError("the game is in the lobby and has no round")  # noqa: TRY004 - a wrong history
+    return game.phase.round

@@ -200,10 +200,6 @@ class _Tables:
                 found.setdefault(face, []).append(meld)
         return {face: tuple(melds) for face, melds in found.items()}
 
-    def jokers_of(self, old: int) -> tuple[int, ...]:
-        """The old jokers, by number, of an old meld."""
-        return tuple(number for number, joker in enumerate(self.old_jokers) if joker.meld == old)
-
 
 def _jokers(table: tuple[Meld, ...]) -> Iterator[_Joker]:
     for meld, laid in enumerate(table):

@@ -52,6 +52,7 @@ from engine.game import (
     from_seat,
     is_expired,
     next_seat,
+    round_of,
 )
 from engine.melds import Meld, ProposedMeld
 from engine.play import Play
@@ -261,11 +262,11 @@ def _decide(game: Game, action: Action, moment: _Moment) -> Decision:
         case StartNextRound(seat, shuffle):
             return _start_next_round(game, seat, shuffle, moment)
         case RequestRedeal(seat, shuffle):
-            return _playing(game) or _redeal(game, _round(game), action, moment)
+            return _playing(game) or _redeal(game, round_of(game), action, moment)
         case PlayTiles() | DrawTile() | LayOnRiver() | Pass() | SaveDraft():
-            return _playing(game) or _take_turn(game, _round(game), action, moment)
+            return _playing(game) or _take_turn(game, round_of(game), action, moment)
         case ClaimError():
-            return _playing(game) or _claim(game, _round(game), action, moment)
+            return _playing(game) or _claim(game, round_of(game), action, moment)
         case TimeOut():
             return _time_out(game, moment)
         case Resign(seat):
@@ -346,12 +347,6 @@ def _playing(game: Game) -> Refused | None:
             return refused(Reason.GAME_OVER)
         case Playing():
             return None
-
-
-def _round(game: Game) -> Round:
-    if not isinstance(game.phase, Playing):
-        raise ValueError("no round is being played")  # noqa: TRY004 - a caller's fault
-    return game.phase.round
 
 
 def _take_turn(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Decision:
@@ -453,7 +448,7 @@ def _claim(game: Game, round_: Round, action: ClaimError, moment: _Moment) -> De
 
 def _if_unanimous(game: Game, moment: _Moment) -> tuple[Event, ...]:
     """The penalty, if all other players who have not resigned have claimed the error."""
-    round_ = _round(game)
+    round_ = round_of(game)
     shown = round_.shown_play
     others = {seat for seat in game.active_seats if seat != round_.turn.seat}
     if shown is None or shown.against is not None or not others <= set(shown.claimed):
@@ -492,7 +487,7 @@ def _until_playable(game: Game, round_: Round, seat: int, moment: _Moment) -> tu
     """The pool's next tiles, up to the first with which a legal play exists."""
     for count in range(1, len(round_.pool)):
         drawn = evolve(game, TilesDrawn(seat, round_.pool[:count]))
-        if moment.can_play(_round(drawn), seat, game.ruleset):
+        if moment.can_play(round_of(drawn), seat, game.ruleset):
             return round_.pool[:count]
     return round_.pool
 
@@ -521,7 +516,7 @@ def _time_out(game: Game, moment: _Moment) -> Decision:
     """R55, R56, turn_timeout_dirty, turn_timeout_clean: table and rack are as they were, and the turn ends."""
     if not is_expired(game, moment.now_ms):
         raise ValueError("no turn has run out of time")
-    round_ = _round(game)
+    round_ = round_of(game)
     seat = round_.turn.seat
     match round_.step:
         case Choosing((_, laid)):
@@ -599,17 +594,10 @@ def _consequences(game: Game, round_: Round, event: Event, moment: _Moment) -> t
     if len(game.active_seats) == 1:
         return _end_round(game, round_, RoundEnd.RESIGNED)
     if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
-        return _resigned_meanwhile(game, round_, moment)
+        return _if_unanimous(game, moment)
     if _is_blocked(game, round_, moment):
         return _end_round(game, round_, RoundEnd.BLOCKED)
     return _next_turn(game, round_, moment)
-
-
-def _resigned_meanwhile(game: Game, round_: Round, moment: _Moment) -> tuple[Event, ...]:
-    """What follows when a player resigns in another's turn, which goes on unless those left agree on something."""
-    if not round_.pool and set(game.active_seats) <= set(round_.passed):
-        return _end_round(game, round_, RoundEnd.BLOCKED)
-    return _if_unanimous(game, moment)
 
 
 def _is_blocked(game: Game, round_: Round, moment: _Moment) -> bool:

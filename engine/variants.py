@@ -4,16 +4,14 @@ Each yields nothing unless the ruleset has the variant.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from engine.melds import Meld, MeldKind
+from engine.melds import Meld, MeldKind, joker_points
 from engine.play import Play
 from engine.ruleset import Contract, TurnPlayAfterDraw, WinCall
 from engine.tiles import JOKER, in_order, value_of
 from engine.violations import Reason, Violation
-
-CONTRACT_VALUE_BELOW = 10
-CONTRACT_SUM_MOST = 41
 
 
 def the_drawn_tile_stays(play: Play) -> Iterator[Violation]:
@@ -55,12 +53,13 @@ def the_contract_is_kept(play: Play) -> Iterator[Violation]:
 
     Tiles have no identity: a meld that can be made of the table's tiles has no tile played.
     """
-    if play.ruleset.contract is Contract.NONE:
+    keeps = CONTRACTS.get(play.ruleset.contract)
+    if keeps is None:
         return
     against = [
         (place, reading)
         for place, reading in enumerate(play.readings)
-        if isinstance(reading, Meld) and not _keeps(reading, play.ruleset.contract)
+        if isinstance(reading, Meld) and not keeps(reading)
     ]
     table = +play.tiles_before
     for place, meld in sorted(against, key=lambda found: found[1] not in play.table_before):
@@ -70,19 +69,17 @@ def the_contract_is_kept(play: Play) -> Iterator[Violation]:
             yield Violation(Reason.CONTRACT_VIOLATED, f"{play.subject}[{place}]", meld.tiles)
 
 
-def _keeps(meld: Meld, contract: Contract) -> bool:
-    """Whether a meld is what a contract demands; a joker counts as what it stands for."""
-    match contract:
-        case Contract.NONE:
-            return True
-        case Contract.VALUES_BELOW_10:
-            naturals = [value_of(t) for t in meld.tiles if t != JOKER]
-            jokers = [value_of(faces[0]) for faces in meld.joker_faces]
-            return max(naturals + jokers) < CONTRACT_VALUE_BELOW
-        case Contract.SINGLE_COLOR:
-            return meld.kind is MeldKind.RUN
-        case Contract.SUM_AT_MOST_41:
-            return meld.points <= CONTRACT_SUM_MOST
+def _highest(meld: Meld) -> int:
+    """The highest value in a meld, a joker counting as what it stands for."""
+    return max([*(value_of(t) for t in meld.tiles if t != JOKER), *joker_points(meld)])
+
+
+CONTRACTS: Final[dict[Contract, Callable[[Meld], bool]]] = {
+    Contract.VALUES_BELOW_10: lambda meld: _highest(meld) < 10,
+    Contract.SINGLE_COLOR: lambda meld: meld.kind is MeldKind.RUN,
+    Contract.SUM_AT_MOST_41: lambda meld: meld.points <= 41,
+}
+"""What each contract demands of a meld."""
 
 
 def the_winner_calls(play: Play) -> Iterator[Violation]:
