@@ -10,27 +10,31 @@ import grpc
 import grpc.aio
 
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.ruleset import SABRA
-from engine.tiles import Tile
-from harness import Client, GameAtHand, new_id
+from engine.ruleset import Ruleset, TurnInvalidSubmission
+from engine.tiles import Tile, without
+from harness import Client, GameAtHand, as_tiles, new_id
 from random_play import random_table
-from rummikub.v1 import game_pb2, meld_pb2, tile_pb2
+from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
+from service.codec import ruleset
 
 T = TypeVar("T")
 
 KINDS: dict[int, MeldKind] = {meld_pb2.MELD_KIND_GROUP: MeldKind.GROUP, meld_pb2.MELD_KIND_RUN: MeldKind.RUN}
 NUMBERS = {MeldKind.GROUP: meld_pb2.MELD_KIND_GROUP, MeldKind.RUN: meld_pb2.MELD_KIND_RUN}
 ATTEMPTS = 400
+OFTEN = 0.1
 PAUSE_SECONDS = 0.05
 
 
-def table_of(game: game_pb2.Game) -> tuple[Meld, ...]:
+def table_of(game: game_pb2.Game, rules: Ruleset) -> tuple[Meld, ...]:
     """The table that a client was sent, as the engine reads it."""
     melds = []
     for message in game.table:
-        reading = read_meld(ProposedMeld(tuple(map(Tile, message.tiles)), KINDS[message.kind]), SABRA)
+        faces = [joker.faces[0] for joker in message.jokers if len(joker.faces) == 1]
+        declared = tuple(map(Tile, faces)) if len(faces) == len(message.jokers) else ()
+        reading = read_meld(ProposedMeld(tuple(map(Tile, message.tiles)), KINDS[message.kind], declared), rules)
         assert isinstance(reading, Meld), f"{message} on the table is no meld"
         melds.append(reading)
     return tuple(melds)
@@ -39,23 +43,38 @@ def table_of(game: game_pb2.Game) -> tuple[Meld, ...]:
 def meld_message(meld: ProposedMeld) -> meld_pb2.Meld:
     """A meld as a client sends it."""
     kind = NUMBERS[meld.kind] if meld.kind else meld_pb2.MELD_KIND_UNSPECIFIED
-    return meld_pb2.Meld(tiles=[tile_pb2.Tile.values()[t] for t in meld.tiles], kind=kind)
+    return meld_pb2.Meld(tiles=as_tiles(meld.tiles), kind=kind, declared_faces=as_tiles(meld.declared))
 
 
 def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
-    """A legal turn of the seat whose view this is."""
+    """A legal turn of the seat whose view this is; where it is no error, an illegal play now and then."""
+    rules = ruleset(game.ruleset)
     request = ts.PlayTurnRequest(
         game_id=game.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
     )
-    melded = next(player.has_melded for player in game.players if player.seat == game.seat)
-    table = random_table(table_of(game), tuple(map(Tile, game.rack)), melded, SABRA, rng)
+    if game.turn.step == game_pb2.TURN_STEP_CHOOSING:
+        request.lay_on_river.tile = rng.choice(game.turn.tiles_drawn)
+        return request
+    if rules.turn_invalid_submission is not TurnInvalidSubmission.REJECT and rng.random() < OFTEN:
+        request.play.SetInParent()
+        return request
+    table = _random_play(game, rules, rng)
     if table is not None:
         request.play.table.extend(map(meld_message, table))
-    elif game.pool_count:
+        request.play.calls_rummikub = True
+    elif game.pool_count and game.turn.step == game_pb2.TURN_STEP_OPEN:
         request.draw.SetInParent()
     else:
         getattr(request, "pass").SetInParent()
     return request
+
+
+def _random_play(game: game_pb2.Game, rules: Ruleset, rng: random.Random) -> tuple[ProposedMeld, ...] | None:
+    """A legal play of the seat whose view this is, without what it has drawn in this turn, if one is found."""
+    melded = next(player.has_melded for player in game.players if player.seat == game.seat)
+    rack = without(map(Tile, game.rack), map(Tile, game.turn.tiles_drawn))
+    table = random_table(table_of(game, rules), rack, melded, rules, rng)
+    return None if table is None else tuple(table)
 
 
 @dataclass
@@ -106,6 +125,10 @@ async def play_game(fleet: Fleet, game: GameAtHand, rng: random.Random) -> Playe
     state = await _see(fleet, game, 0)
     etags = {state.revision: state.etag}
     while state.state == game_pb2.GAME_STATE_PLAYING:
+        state = await _meanwhile(fleet, game, state, rng)
+        etags[state.revision] = state.etag
+        if state.state != game_pb2.GAME_STATE_PLAYING:
+            break
         seat = state.turn.seat
         own = await _see(fleet, game, seat)
         assert own.revision == state.revision, "a turn was lost or doubled"
@@ -116,6 +139,28 @@ async def play_game(fleet: Fleet, game: GameAtHand, rng: random.Random) -> Playe
         etags[state.revision] = state.etag
         fleet.turn_taken()
     return Played(game, state, etags)
+
+
+async def _meanwhile(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, rng: random.Random) -> game_pb2.Game:
+    """The game after a draft now and then, and a vote of someone else where an illegal play is shown."""
+    if state.turn.HasField("shown_play") and not state.turn.shown_play.against_seat:
+        return await _vote(fleet, game, state, agrees=rng.random() > OFTEN)
+    if state.turn.step == game_pb2.TURN_STEP_CHOOSING or rng.random() > OFTEN:
+        return state
+    drafted = game_pb2.Draft(table=[meld_pb2.Meld(tiles=meld.tiles[:2]) for meld in state.table])
+    draft = ts.SaveDraftRequest(
+        game_id=game.game_id, expected_revision=state.revision, draft=drafted, request_id=new_id()
+    )
+    metadata = game.as_seat(state.turn.seat)
+    return (await fleet.call(lambda client: client.turns.SaveDraft(draft, metadata=metadata))).game
+
+
+async def _vote(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, *, agrees: bool) -> game_pb2.Game:
+    """The game after the next vote on the illegal play that is shown."""
+    shown = state.turn.shown_play
+    voter = min({player.seat for player in state.players} - {state.turn.seat, *shown.claim_seats})
+    vote = ts.ClaimErrorRequest(game_id=game.game_id, play_revision=shown.revision, agrees=agrees, request_id=new_id())
+    return (await fleet.call(lambda client: client.turns.ClaimError(vote, metadata=game.as_seat(voter)))).game
 
 
 async def _see(fleet: Fleet, game: GameAtHand, seat: int) -> game_pb2.Game:
