@@ -279,7 +279,8 @@ def _demanded(tables: _Tables, demands: _Demands, fates: Fates) -> Iterator[_Wan
         return
     if demands.mode is JokerRetrievalMode.LOCKED:
         for only in _locked(tables, demands, fates):
-            yield _merged(only, used)
+            merged = _merged(only, used)
+            yield _Wanted(merged.only, merged.goals + tuple(_moved_goals(tables, fates)))
     elif not demands.must_replace or _are_replaced(tables, demands, fates):
         yield _Wanted(used.only, used.goals + tuple(_kept_goals(tables, fates)))
 
@@ -305,6 +306,15 @@ def _kept_goals(tables: _Tables, fates: Fates) -> Iterator[_Goal]:
         if not fate.retrieved and not _other_jokers_with(fate, fates):
             shared = tables.old_naturals[old] & tables.new_naturals[new]
             yield _Goal(1, frozenset((face, new, old) for face in shared))
+
+
+def _moved_goals(tables: _Tables, fates: Fates) -> Iterator[_Goal]:
+    """In mode LOCKED a joker was not retrieved if its whole old meld is with it, and its role no wider."""
+    for fate in fates:
+        old, new = fate.joker.meld, fate.now.meld
+        in_its_role = fate.retrieved and fate.now.faces <= fate.joker.faces
+        if in_its_role and _lies_whole(tables, old, new, fates, fate):
+            yield _elsewhere(tables, old, new)
 
 
 def _other_jokers_with(fate: _Fate, fates: Fates) -> int:
@@ -427,6 +437,14 @@ def _choices(
                 yield (tiles, *others)
 
 
+@dataclass(frozen=True, slots=True)
+class _Free:
+    """What may replace a joker of a locked meld: tiles that are free to move by now, and where they may come from."""
+
+    tiles: Counter[Tile]
+    sources: frozenset[int]
+
+
 def _locked(tables: _Tables, demands: _Demands, fates: Fates) -> Iterator[Only]:
     """joker_retrieval_mode LOCKED: melds whose jokers stay lie whole; the others were unlocked, one after the other."""
     only: Only = {}
@@ -440,12 +458,20 @@ def _locked(tables: _Tables, demands: _Demands, fates: Fates) -> Iterator[Only]:
     if not demands.must_replace:
         yield only
         return
-    with_jokers = {joker.meld for joker in tables.old_jokers}
-    free = frozenset(old for old in range(len(tables.before)) if old not in with_jokers)
-    available = Counter(tables.played)
-    if not demands.rack_only:
-        available.update(face for old in free for face in tables.old_naturals[old])
-    yield from _unlocked(tables, demands, tuple(unlocked), available, only)
+    yield from _unlocked(tables, demands, tuple(unlocked), _free_at_first(tables, demands, fates), only)
+
+
+def _free_at_first(tables: _Tables, demands: _Demands, fates: Fates) -> _Free:
+    """What may replace a joker before any meld is unlocked: tiles of the rack, and of melds without jokers."""
+    tiles = Counter(tables.played)
+    if demands.rack_only:
+        return _Free(tiles, frozenset({RACK}))
+    with_jokers = {fate.joker.meld for fate in fates}
+    for old, faces in enumerate(tables.old_naturals):
+        if old not in with_jokers:
+            tiles.update(faces)
+    stay_locked = {fate.joker.meld for fate in fates if not fate.retrieved}
+    return _Free(tiles, frozenset({RACK, *range(len(tables.before))}) - stay_locked)
 
 
 def _stays(tables: _Tables, own: Fates, only: Only) -> bool:
@@ -458,9 +484,7 @@ def _stays(tables: _Tables, own: Fates, only: Only) -> bool:
     return True
 
 
-def _unlocked(
-    tables: _Tables, demands: _Demands, locked: tuple[Fates, ...], available: Counter[Tile], only: Only
-) -> Iterator[Only]:
+def _unlocked(tables: _Tables, demands: _Demands, locked: tuple[Fates, ...], free: _Free, only: Only) -> Iterator[Only]:
     """Unlocks melds in every order: the tiles of one whose jokers are all replaced may replace those of the next."""
     if not locked:
         yield only
@@ -468,18 +492,17 @@ def _unlocked(
     for place, own in enumerate(locked):
         others = locked[:place] + locked[place + 1 :]
         needs = [_needs(tables, demands, fate.joker) for fate in own if fate.retrieved]
-        for replacements in _choices(needs, available):
-            left = available - Counter(t for tiles in replacements for t in tiles)
-            placed = _put_in_place(tables, demands, own, replacements, only)
-            if placed is None:
-                continue
-            if all(fate.retrieved for fate in own) and not demands.rack_only:
-                left.update(tables.old_naturals[own[0].joker.meld])
-            yield from _unlocked(tables, demands, others, left, placed)
+        for replacements in _choices(needs, free.tiles):
+            placed = _put_in_place(tables, own, replacements, free, only)
+            if placed is not None:
+                left = free.tiles - Counter(t for tiles in replacements for t in tiles)
+                if all(fate.retrieved for fate in own) and not demands.rack_only:
+                    left.update(tables.old_naturals[own[0].joker.meld])
+                yield from _unlocked(tables, demands, others, _Free(left, free.sources), placed)
 
 
 def _put_in_place(
-    tables: _Tables, demands: _Demands, own: Fates, replacements: tuple[tuple[Tile, ...], ...], only: Only
+    tables: _Tables, own: Fates, replacements: tuple[tuple[Tile, ...], ...], free: _Free, only: Only
 ) -> Only | None:
     """In a meld that keeps a joker, replacements lie where the retrieved jokers lay; None if they do not."""
     kept = [fate.now.meld for fate in own if not fate.retrieved]
@@ -489,9 +512,7 @@ def _put_in_place(
     if len(set(faces)) < len(faces) or not set(faces) <= tables.new_naturals[kept[0]]:
         return None
     placed = dict(only)
-    for face in faces:
-        movable = frozenset({RACK}) if demands.rack_only else frozenset(tables.sources[face])
-        _restrict(placed, (((face, kept[0]), movable),))
+    _restrict(placed, (((face, kept[0]), free.sources) for face in faces))
     return placed
 
 

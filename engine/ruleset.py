@@ -545,6 +545,11 @@ def _keeps_start_tile(ruleset: Ruleset) -> bool:
     return ruleset.start_draw_tile is StartDrawTile.KEEP
 
 
+def _counts_penalties_up_to_a_target(ruleset: Ruleset) -> bool:
+    """Whether a game ends when someone has lost enough: someone must lose points then."""
+    return ruleset.match_winner is MatchWinner.LOWEST_TOTAL and ruleset.match_end is MatchEnd.TARGET_SCORE
+
+
 CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
     ("players_min", "players_max", lambda r: r.players_min > r.players_max),
     (
@@ -630,6 +635,12 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
             and r.pool_empty_mode is not PoolEmptyMode.ONE_LAST_CHANCE
         ),
     ),
+    (
+        "match_winner",
+        "score_winner",
+        lambda r: _counts_penalties_up_to_a_target(r) and r.score_winner is not ScoreWinner.SUM_OF_LOSERS,
+    ),
+    ("match_winner", "teams", lambda r: _counts_penalties_up_to_a_target(r) and _in_pairs(r)),
     ("contract_points", "contract", lambda r: r.contract_points > 0 and r.contract is Contract.NONE),
 )
 """Pairs of options, and when they contradict each other, or the first has no effect beside the second."""

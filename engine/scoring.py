@@ -163,6 +163,11 @@ def _sides(seats: Iterable[int]) -> dict[int, int]:
     return {seat: (place if len(ascending) == PAIRS_PLAYERS else seat - 1) % 2 for place, seat in enumerate(ascending)}
 
 
+def are_one_side(seats: tuple[int, ...], ruleset: Ruleset) -> bool:
+    """Whether a game is decided, as those who are left win together: one player, or one pair (teams)."""
+    return len(seats) == 1 or (ruleset.teams is Teams.PAIRS and len({seat % 2 for seat in seats}) == 1)
+
+
 def _with_partners(best: tuple[int, ...], seats: tuple[int, ...]) -> tuple[int, ...]:
     side = _sides(seats)
     winning = {side[seat] for seat in best}

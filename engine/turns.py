@@ -70,7 +70,7 @@ from engine.ruleset import (
     TurnTimeoutDirty,
     TurnVoluntaryDraw,
 )
-from engine.scoring import Standing, game_winners, is_last_round, score_round
+from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.tiles import Tile, in_order
 from engine.violations import Reason, Refused, Violation, refused
 
@@ -583,7 +583,7 @@ def _and_so(game: Game, events: tuple[Event, ...], moment: _Moment) -> tuple[Eve
     after = reduce(evolve, events, game)
     if isinstance(after.phase, Playing):
         return (*events, *_consequences(after, after.phase.round, events[-1], moment))
-    if len(after.active_seats) == 1:
+    if are_one_side(after.active_seats, game.ruleset):
         return (*events, GameEnded(after.active_seats))
     return events
 
@@ -591,7 +591,7 @@ def _and_so(game: Game, events: tuple[Event, ...], moment: _Moment) -> tuple[Eve
 def _consequences(game: Game, round_: Round, event: Event, moment: _Moment) -> tuple[Event, ...]:
     if any(not rack.tiles for rack in round_.racks):
         return _end_round(game, round_, RoundEnd.WENT_OUT)
-    if len(game.active_seats) == 1:
+    if are_one_side(game.active_seats, game.ruleset):
         return _end_round(game, round_, RoundEnd.RESIGNED)
     if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
         return _if_unanimous(game, moment)

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
-    sys.path[:0] = [str(ROOT)]
-sys.path[:0] = [str(Path(__file__).parent)]
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import pytest  # noqa: E402 - a script makes its path first
 from rich.console import Console  # noqa: E402 - as above
@@ -39,11 +38,7 @@ from engine.ruleset import (  # noqa: E402 - as above
 )
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, color_of, in_order, tile, value_of  # noqa: E402 - as above
 from engine.violations import Reason  # noqa: E402 - as above
-
-if TYPE_CHECKING:
-    from engine.retrieval_by_force import legal_under_some_assignment  # where mypy finds a test's neighbors
-else:
-    from retrieval_by_force import legal_under_some_assignment
+from retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
 
 FREE, REPLACE, LOCKED, NONE = JokerRetrievalMode
 ANY_SET, NEW_SET, TWO_RACK_TILES, ALL_RACK = JokerRetrievalReuse
@@ -500,6 +495,12 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (SPLIT_OFF, {MODE: REPLACE}, None),
     (SPLIT_OFF, {MODE: NONE}, None),
     ("[B3 B4 J B6 B7 B8] + {B9} -> [B3 B4 J] | [B6 B7 B8 B9] ; {}", {REUSE: NEW_SET, SAME_SET: FORBIDDEN}, None),
+    # Two locked melds do not replace each other's jokers
+    ("run[J R10 J] | run[J R9 J] + {R9 R10 K9 K10} -> [J R9 R10 J] | [R9 K9 J] | [R10 K10 J] ; {}",
+     {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED, "geometry_jokers": 4}, Reason.JOKER_SET_LOCKED),
+    # A joker that stays was not retrieved, and unlocks nothing
+    ("[O4 O5 O6 J] | [O7 B7 J] + {R7 R8 R9} -> [O7 B7 J J] | [O4 O5 O6] | [R7 R8 R9] ; {}",
+     {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED}, Reason.JOKER_SET_LOCKED),
     # A joker is replaced from the rack and goes to two tiles of the rack.
     (TO_TWO_RACK_TILES, {REUSE: TWO_RACK_TILES}, None),
     (TO_TWO_RACK_TILES, {MODE: REPLACE, SOURCE: RACK_ONLY, REUSE: TWO_RACK_TILES}, None),

@@ -27,7 +27,7 @@ from engine.events import (
     TurnTimedOut,
     advance,
 )
-from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, ShownPlay
+from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, RoundOver, ShownPlay
 from engine.notation import parse_table, parse_tile, parse_tiles
 from engine.ruleset import (
     SABRA,
@@ -532,7 +532,7 @@ def test_who_could_play_may_not_pass() -> None:
     assert only_reason(game, Pass(1), analysis=YES) is Reason.PASS_NOT_ALLOWED_PLAY_EXISTS
     do(game, Pass(1), analysis=NO)
     as_it_is = Situation((), parse_tiles("R7"), has_melded=True, ruleset=MUST_NOT_PASS, river=parse_tiles("B5"))
-    assert only_reason(game, Pass(1), analysis=Knows(lambda situation: situation == as_it_is))
+    only_reason(game, Pass(1), analysis=Knows(lambda situation: situation == as_it_is))
 
 
 def test_tiles_are_drawn_until_one_can_be_played() -> None:
@@ -607,3 +607,14 @@ def test_turns_follow_the_order_of_the_start_draw() -> None:
         turns.append(turn_of(game))
         game = do(game, DrawTile(turns[-1])).game
     assert turns == [3, 1, 2, 3]
+
+
+def test_a_side_that_has_resigned_loses_round_and_game() -> None:
+    pairs = replace(SABRA, teams=Teams.PAIRS, players_min=4)
+    game = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1} 3{B2} 4{K9} / {O9} / 1", pairs), Resign(2)).game
+    left = do(game, Resign(4))
+    assert kinds(left) == [PlayerResigned, RoundEnded, GameEnded]
+    assert is_a(left.game.phase, Finished).winners == (1, 3)
+    assert kinds(do(game, Resign(1))) == [PlayerResigned, TurnStarted]
+    between = replace(game, phase=RoundOver(round_of(game)))
+    assert kinds(do(between, Resign(4))) == [PlayerResigned, GameEnded]
