@@ -1,17 +1,20 @@
 """What an ordered list of tiles forms: a group, a run, or neither and why (R11 to R20).
 
-The order of tiles fixes what a joker in a run stands for; nothing about a joker is stored. A meld that one numbered
-tile and jokers could form both ways is a run unless its kind is stated (jokers_declaration).
+The order of tiles fixes what a joker in a run stands for; of a joker nothing is stored but what its player declared. A
+meld that one numbered tile and jokers could form both ways is a run unless its kind is stated or what is declared fits
+a group alone (jokers_declaration). Where the order is not the player's to say (set_order), the tiles are first put into
+canonical order, and then read like any others.
 """
 
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import pairwise
 from typing import Final
 
-from engine.ruleset import JokersAdjacent, JokersDeclaration, JokersMaxPerSet, Ruleset
-from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, color_of, tile, value_of
+from engine.ruleset import JokersAdjacent, JokersDeclaration, JokersMaxPerSet, Ruleset, RunWrap, SetOrder
+from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, in_order, tile, value_of
 from engine.violations import Reason
 
 MIN_TILES: Final = 3
@@ -39,7 +42,7 @@ class Meld:
     """Tiles that form a meld.
 
     Attributes:
-        tiles: In order.
+        tiles: In order: as they were sent, or in canonical order (set_order CANONICALISE).
         kind: Group or run.
         points: The sum of the values, a joker counting as what it stands for (R20).
         joker_faces: For each joker from left to right the faces it may stand for, ascending: one in a run, each
@@ -54,7 +57,7 @@ class Meld:
 
 @dataclass(frozen=True, slots=True)
 class NotAMeld:
-    """Tiles that form no meld: every reason, and an order in which the same tiles would form a run, if there is one."""
+    """Tiles that form no meld: every reason, and an order in which the same tiles would form one, if there is one."""
 
     tiles: tuple[Tile, ...]
     reasons: tuple[Reason, ...]
@@ -66,47 +69,80 @@ def joker_points(meld: Meld) -> tuple[int, ...]:
     return tuple(value_of(faces[0]) for faces in meld.joker_faces)
 
 
+def declared_faces(meld: Meld, colors: int) -> tuple[Tile, ...]:
+    """What is declared of the jokers of a group, in a game with so many colors: a face each although more are open."""
+    naturals = _naturals(meld.tiles)
+    is_open = meld.kind is MeldKind.GROUP and colors - len(naturals) > 1
+    return tuple(faces[0] for faces in meld.joker_faces if is_open and len(faces) == 1)
+
+
 def read_meld(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | NotAMeld:
-    """Reads tiles as a meld (rules of sets R11 to R20, jokers_max_per_set, jokers_adjacent, jokers_declaration)."""
+    """Reads tiles as a meld (rules of sets R11 to R20; geometry, run_wrap, set_order and what is said of jokers)."""
     tiles = proposed.tiles
-    naturals = tuple(t for t in tiles if t != JOKER)
-    if not ruleset.geometry_jokers and len(naturals) < len(tiles):
+    if any(t >= JOKER and not ruleset.copies_of(t) for t in tiles):  # the faces below are in every game
         return NotAMeld(tiles, (Reason.TILE_UNKNOWN,))
     if len(tiles) < MIN_TILES:
         return NotAMeld(tiles, (Reason.SET_TOO_SHORT if tiles else Reason.SET_EMPTY,))
-    if not naturals:
+    if tiles.count(JOKER) == len(tiles):
         return NotAMeld(tiles, (Reason.SET_ALL_JOKERS,))
-    run = _run_reason(tiles, ruleset)
-    group = _group_reason(tiles, naturals)
-    kind = proposed.kind or _kind(run, group)
-    shape = _shape_reason(proposed, kind, run, group, ruleset)
-    too_many = _too_many_jokers(len(tiles) - len(naturals), len(naturals), ruleset)
-    reasons = ((Reason.JOKERS_TOO_MANY,) if too_many else ()) + ((shape,) if shape else ())
-    if reasons or kind is None:
-        return NotAMeld(tiles, reasons, _suggested_order(proposed, naturals, ruleset) if run and not too_many else ())
-    return _run(tiles) if kind is MeldKind.RUN else _group(tiles, naturals)
+    if ruleset.set_order is SetOrder.CANONICALISE:
+        proposed = canonical_order(proposed, ruleset)
+    shape = _shape(proposed, ruleset)
+    reasons = _reasons(proposed, shape, ruleset)
+    if isinstance(shape, Reason) or reasons:
+        return NotAMeld(proposed.tiles, reasons, _suggested_order(proposed, reasons, ruleset))
+    return replace(shape, joker_faces=tuple((t,) for t in proposed.declared)) if proposed.declared else shape
 
 
-def _kind(run: Reason | None, group: Reason | None) -> MeldKind | None:
-    """The kind that tiles form when none is stated: a run where both fit (jokers_declaration POSITIONAL)."""
-    if run is None:
-        return MeldKind.RUN
-    return MeldKind.GROUP if group is None else None
+def _naturals(tiles: tuple[Tile, ...]) -> tuple[Tile, ...]:
+    return tuple(t for t in tiles if t != JOKER)
 
 
-def _shape_reason(
-    proposed: ProposedMeld, kind: MeldKind | None, run: Reason | None, group: Reason | None, ruleset: Ruleset
-) -> Reason | None:
-    """Why the tiles do not have the shape of the kind, if they do not."""
-    if kind is None:
-        return _neither_reason(proposed.tiles, run, group)
-    if proposed.kind is None:
-        ambiguous = run is None and group is None
-        explicit = ruleset.jokers_declaration is JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS
-        return Reason.SET_KIND_AMBIGUOUS if ambiguous and explicit else None
-    own, other = (run, group) if kind is MeldKind.RUN else (group, run)
-    mismatch = own not in {None, Reason.JOKERS_ADJACENT} and other is None
-    return Reason.SET_KIND_MISMATCH if mismatch else own
+def _shape(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | Reason:
+    """The meld of the stated kind, or of the one that fits, whatever else is wrong with its jokers; or why not."""
+    tiles, naturals = proposed.tiles, _naturals(proposed.tiles)
+    if proposed.kind is not None:
+        as_stated, as_other = (_as_run, _as_group) if proposed.kind is MeldKind.RUN else (_as_group, _as_run)
+        shape = as_stated(tiles, naturals, ruleset)
+        if isinstance(shape, Meld) or shape is Reason.JOKERS_ADJACENT:
+            return shape
+        return Reason.SET_KIND_MISMATCH if isinstance(as_other(tiles, naturals, ruleset), Meld) else shape
+    group = _as_group(tiles, naturals, ruleset)
+    if isinstance(group, Meld) and len(naturals) > 1:
+        return group
+    run = _as_run(tiles, naturals, ruleset)
+    if isinstance(group, Meld):
+        return group if isinstance(run, Reason) else _of_two(proposed.declared, run, group, ruleset)
+    return run if isinstance(run, Meld) else _neither_reason(tiles, naturals, run, group, ruleset.run_wrap)
+
+
+def _of_two(declared: tuple[Tile, ...], run: Meld, group: Meld, ruleset: Ruleset) -> Meld | Reason:
+    """Which of two is meant where both kinds fit and none is stated (jokers_declaration)."""
+    if _is_possible(declared, group):
+        return group
+    explicit = ruleset.jokers_declaration is JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS
+    return Reason.SET_KIND_AMBIGUOUS if explicit and not _is_possible(declared, run) else run
+
+
+def _reasons(proposed: ProposedMeld, shape: Meld | Reason, ruleset: Ruleset) -> tuple[Reason, ...]:
+    """Every reason why tiles form no meld: of their jokers, of their shape, of what is declared."""
+    if isinstance(shape, Reason):
+        return (*_joker_reasons(proposed.tiles, ruleset), shape)
+    if not shape.joker_faces and not proposed.declared:
+        return ()
+    return (*_joker_reasons(proposed.tiles, ruleset), *_declaration_reasons(proposed, shape, ruleset))
+
+
+# Jokers: how many, where, and what is declared of them.
+
+
+def _joker_reasons(tiles: tuple[Tile, ...], ruleset: Ruleset) -> Iterator[Reason]:
+    """Why jokers may not lie so in a meld of either kind (jokers_max_per_set, jokers_may_lead)."""
+    jokers = tiles.count(JOKER)
+    if _too_many_jokers(jokers, len(tiles) - jokers, ruleset):
+        yield Reason.JOKERS_TOO_MANY
+    if tiles[0] == JOKER and not ruleset.jokers_may_lead:
+        yield Reason.JOKER_LEADS_SET
 
 
 def _too_many_jokers(jokers: int, naturals: int, ruleset: Ruleset) -> bool:
@@ -121,93 +157,273 @@ def _too_many_jokers(jokers: int, naturals: int, ruleset: Ruleset) -> bool:
             return jokers > naturals
 
 
-def _first_values(tiles: tuple[Tile, ...]) -> set[int]:
-    """The value that the first place of a run would have, as each numbered tile says; they agree in a run."""
-    return {value_of(t) - place for place, t in enumerate(tiles) if t != JOKER}
+def _declaration_reasons(proposed: ProposedMeld, meld: Meld, ruleset: Ruleset) -> Iterator[Reason]:
+    """Why what is declared of a meld's jokers is not enough or not possible (jokers_declaration)."""
+    needs_faces = meld.kind is MeldKind.GROUP and not proposed.declared
+    if _must_declare(len(meld.joker_faces), ruleset) and (proposed.kind is None or needs_faces):
+        yield Reason.JOKER_DECLARATION_REQUIRED
+    if proposed.declared and not _is_possible(proposed.declared, meld):
+        yield Reason.JOKER_DECLARATION_MISMATCH
 
 
-def _run_reason(tiles: tuple[Tile, ...], ruleset: Ruleset) -> Reason | None:
-    """Why the tiles form no run, if they form none; the reasons in the order of docs/rules.md (R14, R15)."""
-    naturals = tuple(t for t in tiles if t != JOKER)
-    values = tuple(value_of(t) for t in naturals)
-    first_values = _first_values(tiles)
-    first = min(first_values)
-    checks = (
-        (Reason.RUN_COLOR_MIX, len({color_of(t) for t in naturals}) > 1),
-        (Reason.RUN_WRAP, any(JOKER not in two and _is_wrap(*two) for two in pairwise(tiles))),
-        (Reason.RUN_DUPLICATE_VALUE, len(set(values)) < len(values)),
-        (Reason.RUN_NOT_ASCENDING, any(left > right for left, right in pairwise(values))),
-        (Reason.RUN_GAP, len(first_values) > 1),
-        (Reason.RUN_JOKER_OUT_OF_RANGE, first < 1 or first + len(tiles) - 1 > MAX_VALUE),
-        (
-            Reason.JOKERS_ADJACENT,
-            ruleset.jokers_adjacent is JokersAdjacent.FORBIDDEN and (JOKER, JOKER) in pairwise(tiles),
-        ),
+def _must_declare(jokers: int, ruleset: Ruleset) -> bool:
+    match ruleset.jokers_declaration:
+        case JokersDeclaration.POSITIONAL | JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS:
+            return False
+        case JokersDeclaration.EXPLICIT_WHEN_TWO:
+            return jokers >= 2
+        case JokersDeclaration.ALWAYS_EXPLICIT:
+            return jokers >= 1
+
+
+def _is_possible(declared: tuple[Tile, ...], meld: Meld) -> bool:
+    """Whether the jokers can stand for what is declared: a face for each, all different, each one it may stand for."""
+    return len(declared) == len(meld.joker_faces) == len(set(declared)) and all(
+        face in faces for face, faces in zip(declared, meld.joker_faces, strict=True)
     )
-    return next((reason for reason, broken in checks if broken), None)
+
+
+# Runs.
+
+
+def _runs(wrap: RunWrap) -> dict[tuple[int, int], tuple[int, ...]]:
+    """The values of every run, by the first one and the length (R14 to R16, run_wrap)."""
+    once = tuple(range(1, MAX_VALUE + 1))
+    values = once + {RunWrap.NONE: (), RunWrap.ONE_HIGH: once[:1], RunWrap.CYCLIC: once[:-1]}[wrap]
+    return {
+        (values[place], length): values[place : place + length]
+        for length in range(MIN_TILES, MAX_VALUE + 1)
+        for place in range(len(values) - length + 1)
+        if place < MAX_VALUE
+    }
+
+
+def _by_member(runs: Mapping[tuple[int, int], tuple[int, ...]]) -> dict[tuple[int, int], list[tuple[int, ...]]]:
+    """The runs by a value that they have and their length, those of most points first."""
+    found = defaultdict(list)
+    for run in sorted(runs.values(), key=sum, reverse=True):
+        for value in run:
+            found[value, len(run)].append(run)
+    return dict(found)
+
+
+_RUNS: Final = {wrap: _runs(wrap) for wrap in RunWrap}
+_RUNS_WITH: Final = {wrap: _by_member(runs) for wrap, runs in _RUNS.items()}
+
+
+def _as_run(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], ruleset: Ruleset) -> Meld | Reason:
+    """The run that tiles form in this order, or why they form none (R14, R15, run_wrap, jokers_adjacent)."""
+    run = _run(tiles, naturals, ruleset.run_wrap)
+    apart = ruleset.jokers_adjacent is JokersAdjacent.FORBIDDEN
+    return Reason.JOKERS_ADJACENT if apart and isinstance(run, Meld) and (JOKER, JOKER) in pairwise(tiles) else run
+
+
+def _run(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], wrap: RunWrap) -> Meld | Reason:
+    values = _run_values(tiles, naturals[0], wrap)
+    color = color_of(naturals[0])
+    if not values or any(color_of(t) is not color for t in naturals):
+        return _run_reason(tiles, naturals, wrap)
+    faces = tuple((tile(color, value),) for t, value in zip(tiles, values, strict=True) if t == JOKER)
+    return Meld(tiles, MeldKind.RUN, sum(values), faces)
+
+
+def _run_values(tiles: tuple[Tile, ...], natural: Tile, wrap: RunWrap) -> tuple[int, ...]:
+    """The values that the places of a run have by its first numbered tile, if the others agree; else none."""
+    first = (value_of(natural) - tiles.index(natural) - 1) % MAX_VALUE + 1
+    values = _RUNS[wrap].get((first, len(tiles)), ())
+    return values if all(t == JOKER or value_of(t) == value for t, value in zip(tiles, values, strict=False)) else ()
+
+
+def _run_reason(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], wrap: RunWrap) -> Reason:
+    """Why the tiles form no run; the reasons in the order of docs/rules.md."""
+    values = tuple(map(value_of, naturals))
+    if len(set(map(color_of, naturals))) > 1:
+        return Reason.RUN_COLOR_MIX
+    if _wraps(tiles, wrap):
+        return Reason.RUN_WRAP
+    if len(set(values)) < len(values):
+        return Reason.RUN_DUPLICATE_VALUE
+    if not _is_consecutive(tiles, wrap):
+        return Reason.RUN_NOT_ASCENDING if _descends(values, wrap) else Reason.RUN_GAP
+    return Reason.RUN_JOKER_OUT_OF_RANGE if wrap is RunWrap.NONE or len(tiles) <= MAX_VALUE else Reason.RUN_TOO_LONG
+
+
+def _wraps(tiles: tuple[Tile, ...], wrap: RunWrap) -> bool:
+    """Whether a run goes on after 13 as it may not: at all, or with a numbered tile after the 1 (run_wrap)."""
+    ones = [place for place, two in enumerate(pairwise(tiles), 1) if JOKER not in two and _is_wrap(*two)]
+    match wrap:
+        case RunWrap.NONE:
+            return bool(ones)
+        case RunWrap.ONE_HIGH:
+            return any(t != JOKER for place in ones for t in tiles[place + 1 :])
+        case RunWrap.CYCLIC:
+            return False
 
 
 def _is_wrap(left: Tile, right: Tile) -> bool:
     return value_of(left) == MAX_VALUE and value_of(right) == 1
 
 
-def _group_reason(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...]) -> Reason | None:
-    """Why the tiles form no group, if they form none (R12, R13)."""
-    if len({value_of(t) for t in naturals}) > 1:
+def _is_consecutive(tiles: tuple[Tile, ...], wrap: RunWrap) -> bool:
+    """Whether all numbered tiles agree on the value that the first place of a run would have."""
+    places = tuple(place for place, t in enumerate(tiles) if t != JOKER)
+    values = [value_of(tiles[place]) for place in places]
+    if wrap is RunWrap.ONE_HIGH and values[-1] == 1:
+        values[-1] += MAX_VALUE
+    firsts = {value - place for value, place in zip(values, places, strict=True)}
+    return len({first % MAX_VALUE for first in firsts} if wrap is RunWrap.CYCLIC else firsts) == 1
+
+
+def _descends(values: tuple[int, ...], wrap: RunWrap) -> bool:
+    """Whether a value is below the one before it, and not nearer to it upwards, over 13, where runs may go on there."""
+    return any(
+        left > right and not (_may_follow_13(right, wrap) and left - right > MAX_VALUE // 2)
+        for left, right in pairwise(values)
+    )
+
+
+def _may_follow_13(value: int, wrap: RunWrap) -> bool:
+    match wrap:
+        case RunWrap.NONE:
+            return False
+        case RunWrap.ONE_HIGH:
+            return value == 1
+        case RunWrap.CYCLIC:
+            return True
+
+
+# Groups.
+
+
+def _as_group(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], ruleset: Ruleset) -> Meld | Reason:
+    """The group that tiles form, or why they form none (R12, R13, geometry_colors)."""
+    value = value_of(naturals[0])
+    if any(value_of(t) != value for t in naturals):
         return Reason.GROUP_VALUE_MISMATCH
-    if len({color_of(t) for t in naturals}) < len(naturals):
+    colors = set(map(color_of, naturals))
+    if len(colors) < len(naturals):
         return Reason.GROUP_COLOR_REPEAT
-    if len(tiles) > len(COLORS):
+    if len(tiles) > ruleset.geometry_colors:
         return Reason.GROUP_TOO_LARGE
-    return None
+    jokers = len(tiles) - len(naturals)
+    missing = tuple(tile(color, value) for color in COLORS[: ruleset.geometry_colors] if color not in colors)
+    return Meld(tiles, MeldKind.GROUP, value * len(tiles), (missing,) * jokers)
 
 
-def _neither_reason(tiles: tuple[Tile, ...], run: Reason | None, group: Reason | None) -> Reason | None:
+def _neither_reason(
+    tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], run: Reason, group: Reason, wrap: RunWrap
+) -> Reason:
     """The most telling reason why tiles form neither a run nor a group."""
-    naturals = tuple(t for t in tiles if t != JOKER)
     if len(naturals) > 1 and group is not Reason.GROUP_VALUE_MISMATCH:
         return group
     if run is not Reason.RUN_COLOR_MIX:
         return run
-    if len(_first_values(tiles)) == 1:
+    if _is_consecutive(tiles, wrap):
         return Reason.RUN_COLOR_MIX
-    of_one_value = max(Counter(map(value_of, naturals)).values())
-    of_one_color = max(Counter(map(color_of, naturals)).values())
-    return Reason.GROUP_VALUE_MISMATCH if of_one_value > of_one_color else Reason.SET_NOT_GROUP_NOR_RUN
+    return Reason.GROUP_VALUE_MISMATCH if _is_more_of_a_group(naturals) else Reason.SET_NOT_GROUP_NOR_RUN
 
 
-def _run(tiles: tuple[Tile, ...]) -> Meld:
-    first = min(_first_values(tiles))
-    color = _color(tiles)
-    faces = tuple((tile(color, first + place),) for place, t in enumerate(tiles) if t == JOKER)
-    return Meld(tiles, MeldKind.RUN, sum(range(first, first + len(tiles))), faces)
+def _is_more_of_a_group(naturals: tuple[Tile, ...]) -> bool:
+    """Whether more tiles share a value than a color."""
+    return max(Counter(map(value_of, naturals)).values()) > max(Counter(map(color_of, naturals)).values())
 
 
-def _color(tiles: tuple[Tile, ...]) -> Color:
-    return color_of(next(t for t in tiles if t != JOKER))
+# Orders in which tiles form a meld.
+
+_ORDER_REASONS: Final = frozenset(
+    {
+        Reason.JOKER_LEADS_SET,
+        Reason.JOKERS_ADJACENT,
+        Reason.SET_KIND_MISMATCH,
+        Reason.RUN_WRAP,
+        Reason.RUN_NOT_ASCENDING,
+        Reason.RUN_GAP,
+        Reason.RUN_JOKER_OUT_OF_RANGE,
+    }
+)
+"""What another order of the same tiles can mend."""
 
 
-def _group(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...]) -> Meld:
-    value = value_of(naturals[0])
-    present = {color_of(t) for t in naturals}
-    missing = tuple(tile(color, value) for color in COLORS if color not in present)
-    return Meld(tiles, MeldKind.GROUP, value * len(tiles), (missing,) * (len(tiles) - len(naturals)))
+def _suggested_order(proposed: ProposedMeld, reasons: tuple[Reason, ...], ruleset: Ruleset) -> tuple[Tile, ...]:
+    """An order in which tiles form a meld of the stated kind, if the order is all that is wrong."""
+    if _ORDER_REASONS.isdisjoint(reasons) or Reason.JOKERS_TOO_MANY in reasons:
+        return ()
+    orders = _run_orders(proposed, ruleset.run_wrap)
+    if Reason.JOKER_LEADS_SET in reasons:
+        orders += (_group_order(proposed),)
+    for order in orders:
+        if proposed.kind in {None, order.kind} and not _faults(order, ruleset):
+            return order.tiles
+    return ()
 
 
-def _suggested_order(proposed: ProposedMeld, naturals: tuple[Tile, ...], ruleset: Ruleset) -> tuple[Tile, ...]:
-    """The order in which the tiles form a run, if there is one; the kind must not be stated otherwise."""
-    order = run_order(naturals, len(proposed.tiles) - len(naturals))
-    fits = proposed.kind is not MeldKind.GROUP and _run_reason(order, ruleset) is None
-    return order if fits else ()
+def canonical_order(proposed: ProposedMeld, ruleset: Ruleset) -> ProposedMeld:
+    """Tiles, one of them numbered at least, in the order in which set_order CANONICALISE reads them.
+
+    A run lies so that it has the most points: jokers fill the gaps, spare ones go to the high end, then to the low. A
+    group has its numbered tiles in the order of colors, then its jokers. Jokers lie where the faces declared for them
+    belong. Of these orders the first that is a meld is taken; if none is, the one with which least is wrong.
+    """
+    runs = _run_orders(proposed, ruleset.run_wrap) or (_order_by_value(proposed),)
+    group = _group_order(proposed)
+    orders = (group, *runs) if _is_likelier_a_group(proposed) else (*runs, group)
+    best = min(orders, key=lambda order: (_misplaces(order, ruleset), len(_faults(order, ruleset))))
+    return replace(best, kind=proposed.kind)
 
 
-def run_order(naturals: tuple[Tile, ...], jokers: int) -> tuple[Tile, ...]:
-    """The canonical order of tiles as a run: by value, jokers in the gaps, spare ones at the high end, then the low."""
-    by_value = sorted(naturals, key=value_of)
-    placed = [by_value[0]]
-    for natural in by_value[1:]:
-        gap = min(jokers, max(0, value_of(natural) - value_of(placed[-1]) - 1))
+def _is_likelier_a_group(proposed: ProposedMeld) -> bool:
+    return _is_more_of_a_group(_naturals(proposed.tiles)) if proposed.kind is None else proposed.kind is MeldKind.GROUP
+
+
+def _faults(order: ProposedMeld, ruleset: Ruleset) -> tuple[Reason, ...]:
+    """Every reason why an order is no meld of its kind."""
+    as_kind = _as_run if order.kind is MeldKind.RUN else _as_group
+    return _reasons(order, as_kind(order.tiles, _naturals(order.tiles), ruleset), ruleset)
+
+
+def _misplaces(order: ProposedMeld, ruleset: Ruleset) -> bool:
+    """Whether jokers do not lie where the faces declared for them belong."""
+    if not order.declared:
+        return False
+    naturals = _naturals(order.tiles)
+    is_run = order.kind is MeldKind.RUN
+    meld = _run(order.tiles, naturals, ruleset.run_wrap) if is_run else _as_group(order.tiles, naturals, ruleset)
+    return isinstance(meld, Reason) or not _is_possible(order.declared, meld)
+
+
+def _group_order(proposed: ProposedMeld) -> ProposedMeld:
+    """Numbered tiles in the order of colors, then the jokers."""
+    naturals = in_order(_naturals(proposed.tiles))
+    jokers = (JOKER,) * (len(proposed.tiles) - len(naturals))
+    return ProposedMeld(naturals + jokers, MeldKind.GROUP, in_order(proposed.declared))
+
+
+def _run_orders(proposed: ProposedMeld, wrap: RunWrap) -> tuple[ProposedMeld, ...]:
+    """The orders in which the values follow each other, most points first."""
+    naturals = _naturals(proposed.tiles)
+    by_value = {value_of(t): t for t in naturals}
+    if len(by_value) < len(naturals):
+        return ()
+    runs = _RUNS_WITH[wrap].get((value_of(naturals[0]), len(proposed.tiles)), ())
+    fitting = (run for run in runs if by_value.keys() <= set(run))
+    return tuple(_run_order(run, by_value, in_order(proposed.declared)) for run in fitting)
+
+
+def _run_order(run: tuple[int, ...], by_value: Mapping[int, Tile], declared: tuple[Tile, ...]) -> ProposedMeld:
+    """Tiles as a run of given values; what is declared in the order of its jokers, if it is what they stand for."""
+    color = color_of(next(iter(by_value.values())))
+    tiles = tuple([by_value.get(value, JOKER) for value in run])
+    faces = tuple([tile(color, value) for value in run if value not in by_value])
+    return ProposedMeld(tiles, MeldKind.RUN, faces if in_order(faces) == declared else declared)
+
+
+def _order_by_value(proposed: ProposedMeld) -> ProposedMeld:
+    """Tiles that are no run as if they were one: by value, jokers in the gaps, the others at the high end."""
+    by_value = sorted(_naturals(proposed.tiles), key=lambda t: (value_of(t), t))
+    jokers = len(proposed.tiles) - len(by_value)
+    placed = by_value[:1]
+    for left, right in pairwise(by_value):
+        gap = min(jokers, max(0, value_of(right) - value_of(left) - 1))
         jokers -= gap
-        placed += [JOKER] * gap + [natural]
-    high = min(jokers, MAX_VALUE - value_of(by_value[-1]))
-    return (JOKER,) * (jokers - high) + tuple(placed) + (JOKER,) * high
+        placed += [JOKER] * gap + [right]
+    return ProposedMeld(tuple(placed) + (JOKER,) * jokers, MeldKind.RUN, in_order(proposed.declared))

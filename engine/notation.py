@@ -1,31 +1,67 @@
 """The text form of tiles, melds, racks, tables, plays and whole positions, both ways; and of violations.
 
 ```
-tile      R7 B13 K1 O4 J           red, blue, blacK, orange (Y too on input), joker; the copy letter of R7a is dropped
+tile      R7 B13 K1 O4 G2 P9 J     red, blue, blacK, orange (Y too on input), green, purple; joker
 meld      [R3 R4 R5]  run[J J R5]  the kind where it is stated or needed
+          group[R5 J=B5 J=K5]      with what the jokers stand for, where it is declared: of all or of none
 rack      {R2 B5 J}
 table     [R3 R4 R5] | [B6 K6 O6]  or . for an empty one
 play      table + rack -> table ; rack
 position  table / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1    table, racks by seat (* has melded), pool in order, whose turn
 ```
+
+The game with playing cards is the same game with other names (`Naming.CARDS`): a card is a rank A, 2 to 10, J, Q or K
+and a suit, H (hearts) for red, D (diamonds) for orange, C (clubs) for blue, S (spades) for black; the joker is `*`, as
+J is the jack. There are no cards for green and purple. `[R10 J=R11 R12]` is `[10H *=JH QH]`.
+
+A letter a to h behind a tile or card, which tells physical copies apart elsewhere (`R7a`), is read and dropped.
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
 
 from engine.game import Rack, Round
-from engine.melds import Meld, MeldKind, ProposedMeld
-from engine.tiles import JOKER, Color, Tile, color_of, in_order, tile, value_of
+from engine.melds import Meld, MeldKind, ProposedMeld, declared_faces
+from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, in_order, tile
 from engine.violations import Reason, Violation
 
 EMPTY_TABLE: Final = "."
+FOUR_COLORS: Final = 4
 
-_TILE: Final = re.compile(r"(?:([RBKOY])(1[0-3]|[1-9])|J)[a-h]?")
 _MELD: Final = re.compile(r"(run|group)?\[([^\[\]]*)\]")
 _RACK: Final = re.compile(r"\{([^{}]*)\}")
 _SEAT_RACK: Final = re.compile(r"([1-9])(\*?)(\{[^{}]*\})")
+
+
+class Naming(Enum):
+    """What the pieces are called."""
+
+    TILES = auto()
+    CARDS = auto()
+
+
+_SUITS: Final = {"H": Color.RED, "C": Color.BLUE, "S": Color.BLACK, "D": Color.ORANGE}
+_RANKS: Final = ("A", *map(str, range(2, 11)), "J", "Q", "K")
+_VALUES: Final = range(1, MAX_VALUE + 1)
+_NAMES: Final = {
+    Naming.TILES: {f"{color.value}{value}": tile(color, value) for color in COLORS for value in _VALUES} | {"J": JOKER},
+    Naming.CARDS: {
+        f"{rank}{suit}": tile(color, value)
+        for suit, color in _SUITS.items()
+        for value, rank in zip(_VALUES, _RANKS, strict=True)
+    }
+    | {"*": JOKER},
+}
+_NAME_OF: Final = {naming: {t: name for name, t in names.items()} for naming, names in _NAMES.items()}
+_YELLOW: Final = {f"Y{value}": tile(Color.ORANGE, value) for value in _VALUES}
+_READ: Final = {Naming.TILES: _NAMES[Naming.TILES] | _YELLOW, Naming.CARDS: _NAMES[Naming.CARDS]}
+_EXPECTED: Final = {
+    Naming.TILES: "a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J",
+    Naming.CARDS: "a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *",
+}
 
 
 class NotationError(ValueError):
@@ -42,74 +78,124 @@ class Position:
     turn_seat: int
 
 
-def position_of(round_: Round) -> Position:
-    """The position of a round."""
-    table = tuple(ProposedMeld(meld.tiles, meld.kind) for meld in round_.table)
+def position_of(round_: Round, colors: int = FOUR_COLORS) -> Position:
+    """The position of a round of a game with so many colors."""
+    table = tuple(_proposed(meld, colors) for meld in round_.table)
     return Position(table, round_.racks, round_.pool, round_.turn.seat)
 
 
-def format_tile(t: Tile) -> str:
-    """`R7`, `J`."""
-    return "J" if t == JOKER else f"{color_of(t).value}{value_of(t)}"
+def _proposed(meld: Meld, colors: int) -> ProposedMeld:
+    """A meld as its player proposed it."""
+    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, colors))
 
 
-def parse_tile(text: str) -> Tile:
-    """The tile of `R7`, `R7a`, `Y7` or `J`. Raises NotationError."""
-    match = _TILE.fullmatch(text)
-    if not match:
-        raise NotationError(f"{text!r} is not a tile: expected a color R, B, K or O with a value 1 to 13, or J")
-    letter, value = match.groups()
-    return tile(Color("O" if letter == "Y" else letter), int(value)) if letter else JOKER
+def format_tile(t: Tile, naming: Naming = Naming.TILES) -> str:
+    """`R7`, `J`; as cards `7H`, `*`. Raises NotationError where there is no such card."""
+    name = _NAME_OF[naming].get(t)
+    if name is None:
+        raise NotationError(f"{format_tile(t)!r} has no card: there are none for green and purple")
+    return name
 
 
-def format_tiles(tiles: Iterable[Tile]) -> str:
+def parse_tile(text: str, naming: Naming = Naming.TILES) -> Tile:
+    """The tile of `R7`, `R7a`, `Y7` or `J`; as cards of `7H` or `*`. Raises NotationError."""
+    found = _READ[naming].get(re.sub("[a-h]$", "", text))
+    if found is None:
+        raise NotationError(f"{text!r} is not {_EXPECTED[naming]}")
+    return found
+
+
+def format_card(t: Tile) -> str:
+    """`7H`, `*`. Raises NotationError where there is no such card."""
+    return format_tile(t, Naming.CARDS)
+
+
+def parse_card(text: str) -> Tile:
+    """The tile of `7H`, `AS` or `*`. Raises NotationError."""
+    return parse_tile(text, Naming.CARDS)
+
+
+def format_tiles(tiles: Iterable[Tile], naming: Naming = Naming.TILES) -> str:
     """`R7 B7 K7`."""
-    return " ".join(map(format_tile, tiles))
+    return " ".join(format_tile(t, naming) for t in tiles)
 
 
-def parse_tiles(text: str) -> tuple[Tile, ...]:
+def parse_tiles(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
     """The tiles of `R7 B7 K7`, in order. Raises NotationError."""
-    return tuple(map(parse_tile, text.split()))
+    return tuple(parse_tile(token, naming) for token in text.split())
 
 
-def format_meld(meld: ProposedMeld | Meld) -> str:
-    """`[R3 R4 R5]`; with the kind in front where one numbered tile and jokers leave it open."""
-    naturals = sum(t != JOKER for t in meld.tiles)
-    kind = meld.kind.name.lower() if meld.kind and naturals <= 1 else ""
-    return f"{kind}[{format_tiles(meld.tiles)}]"
+def format_meld(meld: ProposedMeld | Meld, naming: Naming = Naming.TILES, colors: int = FOUR_COLORS) -> str:
+    """`[R3 R4 R5]`; with what jokers are declared to be, and with the kind in front where it is needed.
+
+    The kind is needed where one numbered tile and jokers leave it open, or faces are declared. Of a Meld, `colors` are
+    those of the game: they say whether a joker of a group stands for a single face because that is declared.
+
+    Raises:
+        NotationError: There is no such card, or the declared faces are not as many as the jokers.
+    """
+    proposed = _proposed(meld, colors) if isinstance(meld, Meld) else meld
+    naturals = sum(t != JOKER for t in proposed.tiles)
+    kind = proposed.kind.name.lower() if proposed.kind and (naturals <= 1 or proposed.declared) else ""
+    return f"{kind}[{_format_declared(proposed, naming) if proposed.declared else format_tiles(meld.tiles, naming)}]"
 
 
-def parse_meld(text: str) -> ProposedMeld:
-    """The meld of `[R3 R4 R5]` or `run[J J R5]`. Raises NotationError."""
+def _format_declared(meld: ProposedMeld, naming: Naming) -> str:
+    if len(meld.declared) != meld.tiles.count(JOKER):
+        raise NotationError(f"{format_tiles(meld.declared)!r} cannot be written: not as many faces as jokers")
+    faces = iter(meld.declared)
+    joker = format_tile(JOKER, naming)
+    tokens = (
+        f"{joker}={format_tile(next(faces), naming)}" if t == JOKER else format_tile(t, naming) for t in meld.tiles
+    )
+    return " ".join(tokens)
+
+
+def parse_meld(text: str, naming: Naming = Naming.TILES) -> ProposedMeld:
+    """The meld of `[R3 R4 R5]`, `run[J J R5]` or `group[R5 J=B5 J=K5]`. Raises NotationError."""
     match = _MELD.fullmatch(text.strip())
     if not match:
         raise NotationError(f"{text.strip()!r} is not a meld: expected [tiles], run[tiles] or group[tiles]")
-    kind, tiles = match.groups()
-    return ProposedMeld(parse_tiles(tiles), MeldKind[kind.upper()] if kind else None)
+    kind, inner = match.groups()
+    tokens = [_parse_token(token, naming) for token in inner.split()]
+    tiles = tuple(t for t, _ in tokens)
+    declared = tuple(face for _, face in tokens if face is not None)
+    if declared and len(declared) < tiles.count(JOKER):
+        raise NotationError(f"{text.strip()!r} declares some jokers: expected a face for each, or none")
+    return ProposedMeld(tiles, MeldKind[kind.upper()] if kind else None, declared)
 
 
-def format_table(table: Iterable[ProposedMeld | Meld]) -> str:
-    """`[R3 R4 R5] | [B6 K6 O6]`, or `.` when empty."""
-    return " | ".join(map(format_meld, table)) or EMPTY_TABLE
+def _parse_token(token: str, naming: Naming) -> tuple[Tile, Tile | None]:
+    """A tile, and the face that it is declared to be: `R7`, `J`, `J=R5`."""
+    name, declares, face = token.partition("=")
+    t = parse_tile(name, naming)
+    if declares and t != JOKER:
+        raise NotationError(f"{token!r} is not a joker with a face: only a joker stands for another tile")
+    return t, parse_tile(face, naming) if declares else None
 
 
-def parse_table(text: str) -> tuple[ProposedMeld, ...]:
+def format_table(table: Iterable[ProposedMeld | Meld], naming: Naming = Naming.TILES, colors: int = FOUR_COLORS) -> str:
+    """`[R3 R4 R5] | [B6 K6 O6]`, or `.` when empty. Raises NotationError like format_meld."""
+    return " | ".join(format_meld(meld, naming, colors) for meld in table) or EMPTY_TABLE
+
+
+def parse_table(text: str, naming: Naming = Naming.TILES) -> tuple[ProposedMeld, ...]:
     """The melds of a table. Raises NotationError."""
     text = text.strip()
-    return () if text in {"", EMPTY_TABLE} else tuple(map(parse_meld, text.split("|")))
+    return () if text in {"", EMPTY_TABLE} else tuple(parse_meld(meld, naming) for meld in text.split("|"))
 
 
-def format_rack(tiles: Iterable[Tile]) -> str:
+def format_rack(tiles: Iterable[Tile], naming: Naming = Naming.TILES) -> str:
     """`{R2 B5 J}`."""
-    return f"{{{format_tiles(tiles)}}}"
+    return f"{{{format_tiles(tiles, naming)}}}"
 
 
-def parse_rack(text: str) -> tuple[Tile, ...]:
+def parse_rack(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
     """The tiles of a rack in ascending order. Raises NotationError."""
     match = _RACK.fullmatch(text.strip())
     if not match:
         raise NotationError(f"{text.strip()!r} is not a rack: expected {{tiles}}")
-    return in_order(parse_tiles(match.group(1)))
+    return in_order(parse_tiles(match.group(1), naming))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,30 +208,34 @@ class PlayText:
     rack_after: tuple[Tile, ...]
 
 
-def format_play(play: PlayText) -> str:
+def format_play(play: PlayText, naming: Naming = Naming.TILES) -> str:
     """`table + rack -> table ; rack`."""
-    before = f"{format_table(play.table_before)} + {format_rack(play.rack_before)}"
-    return f"{before} -> {format_table(play.table_after)} ; {format_rack(play.rack_after)}"
+    before = f"{format_table(play.table_before, naming)} + {format_rack(play.rack_before, naming)}"
+    return f"{before} -> {format_table(play.table_after, naming)} ; {format_rack(play.rack_after, naming)}"
 
 
-def parse_play(text: str) -> PlayText:
+def parse_play(text: str, naming: Naming = Naming.TILES) -> PlayText:
     """The play of `table + rack -> table ; rack`. Raises NotationError."""
     match = re.fullmatch(r"([^+]*)\+([^>]*)->([^;]*);(.*)", text)
     if not match:
         raise NotationError(f"{text!r} is not a play: expected table + rack -> table ; rack")
     table_before, rack_before, table_after, rack_after = match.groups()
     return PlayText(
-        parse_table(table_before), parse_rack(rack_before), parse_table(table_after), parse_rack(rack_after)
+        parse_table(table_before, naming),
+        parse_rack(rack_before, naming),
+        parse_table(table_after, naming),
+        parse_rack(rack_after, naming),
     )
 
 
-def format_position(position: Position) -> str:
+def format_position(position: Position, naming: Naming = Naming.TILES) -> str:
     """`table / racks / pool / seat`."""
-    racks = " ".join(f"{rack.seat}{'*' * rack.has_melded}{format_rack(rack.tiles)}" for rack in position.racks)
-    return f"{format_table(position.table)} / {racks} / {format_rack(position.pool)} / {position.turn_seat}"
+    racks = " ".join(f"{rack.seat}{'*' * rack.has_melded}{format_rack(rack.tiles, naming)}" for rack in position.racks)
+    pool = format_rack(position.pool, naming)
+    return f"{format_table(position.table, naming)} / {racks} / {pool} / {position.turn_seat}"
 
 
-def parse_position(text: str) -> Position:
+def parse_position(text: str, naming: Naming = Naming.TILES) -> Position:
     """The position of `table / racks / pool / seat`. Raises NotationError."""
     parts = text.split("/")
     if len(parts) != 4:
@@ -154,14 +244,16 @@ def parse_position(text: str) -> Position:
     pool_match = _RACK.fullmatch(pool.strip())
     if not pool_match:
         raise NotationError(f"{pool.strip()!r} is not a pool: expected {{tiles}}")
-    return Position(parse_table(table), _parse_racks(racks), parse_tiles(pool_match.group(1)), _parse_seat(seat))
+    pool_tiles = parse_tiles(pool_match.group(1), naming)
+    return Position(parse_table(table, naming), _parse_racks(racks, naming), pool_tiles, _parse_seat(seat))
 
 
-def _parse_racks(text: str) -> tuple[Rack, ...]:
+def _parse_racks(text: str, naming: Naming) -> tuple[Rack, ...]:
     left = _SEAT_RACK.sub("", text).strip()
     if left:
         raise NotationError(f"{left!r} is not a rack with its seat: expected 1{{tiles}} or 1*{{tiles}}")
-    return tuple(Rack(int(seat), parse_rack(rack), bool(melded)) for seat, melded, rack in _SEAT_RACK.findall(text))
+    racks = _SEAT_RACK.findall(text)
+    return tuple(Rack(int(seat), parse_rack(rack, naming), bool(melded)) for seat, melded, rack in racks)
 
 
 def _parse_seat(text: str) -> int:
@@ -204,7 +296,7 @@ DESCRIPTIONS: Final = {
     Reason.GROUP_COLOR_REPEAT: "the tiles of a group have different colors",
     Reason.GROUP_TOO_LARGE: "a group has at most one tile of each color",
     Reason.RUN_COLOR_MIX: "the tiles of a run have one color",
-    Reason.RUN_WRAP: "1 does not follow 13",
+    Reason.RUN_WRAP: "a run does not go on like this after 13",
     Reason.RUN_DUPLICATE_VALUE: "a value occurs twice in a run",
     Reason.RUN_NOT_ASCENDING: "the values of a run rise from left to right",
     Reason.RUN_GAP: "the values of a run rise by exactly one",
@@ -259,5 +351,5 @@ def describe(violation: Violation) -> str:
     """A violation as one sentence in English, with its tiles."""
     text = DESCRIPTIONS[violation.reason].format(**dict(violation.metadata))
     tiles = f": {format_tiles(violation.tiles)}" if violation.tiles else ""
-    order = f"; as a run: {format_tiles(violation.suggested_order)}" if violation.suggested_order else ""
+    order = f"; as a meld: {format_tiles(violation.suggested_order)}" if violation.suggested_order else ""
     return text + tiles + order

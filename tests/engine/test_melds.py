@@ -1,16 +1,22 @@
 import random
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations, permutations, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, joker_points, read_meld, run_order
-from engine.notation import format_meld, format_tiles, parse_meld, parse_tiles
-from engine.ruleset import SABRA, JokersAdjacent, JokersDeclaration, JokersMaxPerSet, Ruleset
+from engine.melds import (
+    Meld,
+    MeldKind,
+    NotAMeld,
+    ProposedMeld,
+    canonical_order,
+    declared_faces,
+    joker_points,
+    read_meld,
+)
+from engine.notation import format_meld, parse_meld, parse_tiles
+from engine.ruleset import SABRA, JokersAdjacent, JokersDeclaration, JokersMaxPerSet, Ruleset, RunWrap, SetOrder
 from engine.tiles import JOKER, NATURALS, Tile, value_of
 from engine.violations import Reason
 
@@ -21,6 +27,25 @@ APART = replace(SABRA, jokers_adjacent=JokersAdjacent.FORBIDDEN)
 EXPLICIT = replace(SABRA, jokers_declaration=JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS)
 NO_JOKERS = replace(SABRA, geometry_jokers=0)
 FOUR_JOKERS = replace(SABRA, geometry_jokers=4)
+PER_PLAYER = replace(SABRA, geometry_jokers=0, geometry_jokers_per_player=1)
+SIX = replace(SABRA, geometry_colors=6, geometry_jokers=4)
+HIGH = replace(FOUR_JOKERS, run_wrap=RunWrap.ONE_HIGH)
+CYCLIC = replace(FOUR_JOKERS, run_wrap=RunWrap.CYCLIC)
+NO_LEAD = replace(FOUR_JOKERS, jokers_may_lead=False)
+WHEN_TWO = replace(FOUR_JOKERS, jokers_declaration=JokersDeclaration.EXPLICIT_WHEN_TWO)
+ALWAYS = replace(FOUR_JOKERS, jokers_declaration=JokersDeclaration.ALWAYS_EXPLICIT)
+SORTED = replace(FOUR_JOKERS, set_order=SetOrder.CANONICALISE)
+
+
+def all_of(ruleset: Ruleset, **options: object) -> Ruleset:
+    return replace(ruleset, **options)  # type: ignore[arg-type]
+
+
+NO_LEAD_SORTED = all_of(NO_LEAD, set_order=SetOrder.CANONICALISE)
+NO_LEAD_HIGH = all_of(NO_LEAD, run_wrap=RunWrap.ONE_HIGH)
+NO_LEAD_HIGH_SORTED = all_of(NO_LEAD_HIGH, set_order=SetOrder.CANONICALISE)
+APART_SORTED = all_of(APART, set_order=SetOrder.CANONICALISE)
+EXPLICIT_SORTED = all_of(EXPLICIT, set_order=SetOrder.CANONICALISE)
 
 MELDS = [
     # text, kind, points, faces of each joker
@@ -136,6 +161,134 @@ UNDER_OPTIONS = [
     (NO_JOKERS, "[R4 J R6]", ["TILE_UNKNOWN"]),
     (NO_JOKERS, "[J]", ["TILE_UNKNOWN"]),
     (NO_JOKERS, "[R4 R5 R6]", []),
+    (PER_PLAYER, "[R4 J R6]", []),
+    # geometry_colors
+    (SABRA, "[G4 G5 G6]", ["TILE_UNKNOWN"]),
+    (SABRA, "[R4 B4 P4]", ["TILE_UNKNOWN"]),
+    (SIX, "[G4 G5 G6]", []),
+    (SIX, "[R4 B4 P4]", []),
+    (SIX, "[R4 B4 K4 O4 G4]", []),
+    (SIX, "[R4 B4 K4 O4 J J]", []),
+    (FOUR_JOKERS, "[R4 B4 K4 O4 J J]", ["GROUP_TOO_LARGE"]),
+    (SIX, "[R4 B4 K4 O4 G4 P4 J]", ["GROUP_TOO_LARGE"]),
+    # run_wrap
+    (SABRA, "[R12 R13 R1]", ["RUN_WRAP"]),
+    (HIGH, "[R12 R13 R1]", []),
+    (CYCLIC, "[R12 R13 R1]", []),
+    (SABRA, "[R13 R1 R2]", ["RUN_WRAP"]),
+    (HIGH, "[R13 R1 R2]", ["RUN_WRAP"]),
+    (HIGH, "[R12 R13 R1 J R3]", ["RUN_WRAP"]),
+    (HIGH, "[J R13 R1 J R4]", ["RUN_WRAP"]),
+    (HIGH, "[R13 R1 J]", ["RUN_JOKER_OUT_OF_RANGE"]),
+    (HIGH, "[R12 R13 R1 J]", ["RUN_JOKER_OUT_OF_RANGE"]),
+    (HIGH, "[R12 R13 B1]", ["RUN_COLOR_MIX"]),
+    (SABRA, "[R12 R13 B1]", ["SET_NOT_GROUP_NOR_RUN"]),
+    (CYCLIC, "[R13 R1 R2]", []),
+    (CYCLIC, "[R13 B1 B2]", ["RUN_COLOR_MIX"]),
+    (HIGH, "[R13 B1 B2]", ["SET_NOT_GROUP_NOR_RUN"]),
+    (CYCLIC, "[R12 R13 R1 R1]", ["RUN_DUPLICATE_VALUE"]),
+    (HIGH, "[R12 R13 J]", []),
+    (HIGH, "[R13 J J]", []),
+    (HIGH, "run[R13 J J]", ["SET_KIND_MISMATCH"]),
+    (HIGH, "run[J R13 J]", []),
+    (CYCLIC, "run[R13 J J]", []),
+    (SABRA, "run[J J R1]", ["SET_KIND_MISMATCH"]),
+    (HIGH, "run[J J R1]", []),
+    (HIGH, "[R11 J R13 R1]", []),
+    (HIGH, "[R12 J R1]", []),
+    (HIGH, "[R11 R12 R1]", ["RUN_GAP"]),
+    (HIGH, "[R7 R12 R1]", ["RUN_GAP"]),
+    (HIGH, "[R7 R8 R1]", ["RUN_GAP"]),
+    (HIGH, "[R6 R7 R1]", ["RUN_NOT_ASCENDING"]),
+    (SABRA, "[R11 R12 R1]", ["RUN_NOT_ASCENDING"]),
+    (CYCLIC, "[R11 R12 R1]", ["RUN_GAP"]),
+    (HIGH, "[R13 J R2]", ["RUN_NOT_ASCENDING"]),
+    (CYCLIC, "[R13 J R2]", []),
+    (HIGH, "[R3 R2 R1]", ["RUN_NOT_ASCENDING"]),
+    (CYCLIC, "[R3 R2 R1]", ["RUN_NOT_ASCENDING"]),
+    (CYCLIC, "[R4 R6 R5]", ["RUN_NOT_ASCENDING"]),
+    (CYCLIC, "[R8 R1 R2]", ["RUN_GAP"]),
+    (CYCLIC, "[R7 R1 R2]", ["RUN_NOT_ASCENDING"]),
+    (CYCLIC, "[R1 R12 R13]", ["RUN_GAP"]),
+    (HIGH, "[J R1 R2]", ["RUN_JOKER_OUT_OF_RANGE"]),
+    (HIGH, "[J J R12 R13 R1 J]", ["RUN_JOKER_OUT_OF_RANGE"]),
+    (CYCLIC, "[J R1 R2]", []),
+    (CYCLIC, "[R4 R5 R7]", ["RUN_GAP"]),
+    (HIGH, "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13]", []),
+    (CYCLIC, "[R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R1 R2]", []),
+    (HIGH, "[R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 J]", []),
+    (HIGH, "[J R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R1]", ["RUN_TOO_LONG"]),
+    (CYCLIC, "[J R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R1]", ["RUN_TOO_LONG"]),
+    (CYCLIC, "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 J]", ["RUN_TOO_LONG"]),
+    (CYCLIC, "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R1]", ["RUN_DUPLICATE_VALUE"]),
+    (HIGH, "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R1]", ["RUN_DUPLICATE_VALUE"]),
+    (FOUR_JOKERS, "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 J]", ["RUN_JOKER_OUT_OF_RANGE"]),
+    # jokers_may_lead
+    (FOUR_JOKERS, "[J R4 R5]", []),
+    (NO_LEAD, "[J R4 R5]", ["JOKER_LEADS_SET"]),
+    (NO_LEAD, "[J R4 B4]", ["JOKER_LEADS_SET"]),
+    (NO_LEAD, "[R4 J R6]", []),
+    (NO_LEAD, "[J R4 R6]", ["JOKER_LEADS_SET", "RUN_GAP"]),
+    (replace(ONE, jokers_may_lead=False), "[J J R6 R7]", ["JOKERS_TOO_MANY", "JOKER_LEADS_SET"]),
+    (replace(ONE, jokers_may_lead=False), "[J J R6 R8]", ["JOKERS_TOO_MANY", "JOKER_LEADS_SET", "RUN_GAP"]),
+    (NO_LEAD, "[J R1]", ["SET_TOO_SHORT"]),
+    # jokers_declaration
+    (WHEN_TWO, "[R4 J R6]", []),
+    (WHEN_TWO, "[R4 J J R7]", ["JOKER_DECLARATION_REQUIRED"]),
+    (WHEN_TWO, "run[R4 J J R7]", []),
+    (WHEN_TWO, "[R4 J B4]", []),
+    (WHEN_TWO, "group[R4 J J B4]", ["JOKER_DECLARATION_REQUIRED"]),
+    (WHEN_TWO, "[R4 J=K4 J=O4 B4]", ["JOKER_DECLARATION_REQUIRED"]),
+    (WHEN_TWO, "group[R4 J=K4 J=O4 B4]", []),
+    (WHEN_TWO, "[R4 J J]", ["JOKER_DECLARATION_REQUIRED"]),
+    (WHEN_TWO, "[R4 J J R9]", ["RUN_GAP"]),
+    (ALWAYS, "[R4 R5 R6]", []),
+    (ALWAYS, "[R4 J R6]", ["JOKER_DECLARATION_REQUIRED"]),
+    (ALWAYS, "run[R4 J R6]", []),
+    (ALWAYS, "run[R4 J=R5 R6]", []),
+    (ALWAYS, "[R4 J=R5 R6]", ["JOKER_DECLARATION_REQUIRED"]),
+    (ALWAYS, "[R4 J=R7 R6]", ["JOKER_DECLARATION_REQUIRED", "JOKER_DECLARATION_MISMATCH"]),
+    (ALWAYS, "group[R4 J B4]", ["JOKER_DECLARATION_REQUIRED"]),
+    (ALWAYS, "group[R4 J=K4 B4]", []),
+    (
+        replace(ALWAYS, jokers_max_per_set=JokersMaxPerSet.ONE),
+        "[R4 J J R7]",
+        ["JOKERS_TOO_MANY", "JOKER_DECLARATION_REQUIRED"],
+    ),
+    (SABRA, "[R4 J=R5 R6]", []),
+    (SABRA, "[R4 J=R6 R6]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SABRA, "[R4 J=B5 R6]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SABRA, "[R4 J=J R6]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SABRA, "[R4 J=R6 J=R5 R7]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SABRA, "[R4 J=K4 B4]", []),
+    (SABRA, "[R4 J=R4 B4]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SABRA, "[R4 J=K5 B4]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SABRA, "[R4 J=G4 B4]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SIX, "[R4 J=G4 B4]", []),
+    (SABRA, "[R4 J=K4 J=K4 B4]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SABRA, "[R4 J=K4 J=O4 B4]", []),
+    (SABRA, "[R4 J=B4 J=K4]", []),
+    (SABRA, "run[R4 J=B4 J=K4]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SABRA, "[R4 J=R5 J=R6]", []),
+    (SABRA, "group[R4 J=R5 J=R6]", ["JOKER_DECLARATION_MISMATCH"]),
+    (SABRA, "[R4 J=R5 J=B4]", ["JOKER_DECLARATION_MISMATCH"]),
+    (EXPLICIT, "[R4 J=B4 J=K4]", []),
+    (EXPLICIT, "[R4 J=R5 J=R6]", []),
+    (EXPLICIT, "[R4 J=R5 J=B4]", ["SET_KIND_AMBIGUOUS"]),
+    # set_order
+    (FOUR_JOKERS, "[R6 R4 R5]", ["RUN_NOT_ASCENDING"]),
+    (SORTED, "[R6 R4 R5]", []),
+    (SORTED, "[R12 R13 J]", []),
+    (SORTED, "[R4 R5 R7]", ["RUN_GAP"]),
+    (SORTED, "[R13 R12 R1]", ["RUN_GAP"]),
+    (SORTED, "[R4 J R5 R5]", ["RUN_DUPLICATE_VALUE"]),
+    (SORTED, "[J R4 B6]", ["RUN_COLOR_MIX"]),
+    (SORTED, "group[R6 J R4]", ["SET_KIND_MISMATCH"]),
+    (SORTED, "run[R6 J B6]", ["SET_KIND_MISMATCH"]),
+    (SORTED, "[J]", ["SET_TOO_SHORT"]),
+    (SORTED, "[J J J]", ["SET_ALL_JOKERS"]),
+    (EXPLICIT_SORTED, "[R12 J J]", ["SET_KIND_AMBIGUOUS"]),
+    (EXPLICIT, "[R12 J J]", []),
 ]
 
 
@@ -177,7 +330,7 @@ def test_options_on_jokers(ruleset: Ruleset, text: str, reasons: list[str]) -> N
 
 def test_the_tables_trigger_every_reason_of_melds_alone() -> None:
     names = [reason.name for reason in Reason]
-    of_melds = set(names[names.index("SET_EMPTY") : names.index("SET_NOT_GROUP_NOR_RUN") + 1]) | {"TILE_UNKNOWN"}
+    of_melds = set(names[names.index("SET_EMPTY") : names.index("JOKER_DECLARATION_MISMATCH") + 1]) | {"TILE_UNKNOWN"}
     alone = {reason for _, reason, _ in NO_MELDS} | {reasons[0] for _, _, reasons in UNDER_OPTIONS if len(reasons) == 1}
     assert alone == of_melds
 
@@ -191,79 +344,177 @@ def test_an_order_is_suggested_only_if_the_rules_take_it() -> None:
     assert too_many.suggested_order == ()
 
 
+CANONICAL = [
+    # wrap, text, canonical order
+    (RunWrap.NONE, "[R6 R4 R5]", "R4 R5 R6"),
+    (RunWrap.NONE, "[R7 J R4 J]", "R4 J J R7"),
+    (RunWrap.NONE, "[J J R4 R5]", "R4 R5 J J"),
+    (RunWrap.NONE, "[J J R12 R11]", "J R11 R12 J"),
+    (RunWrap.NONE, "[J R13 J]", "J J R13"),
+    (RunWrap.NONE, "[R1 J R2]", "R1 R2 J"),
+    (RunWrap.NONE, "[R1 R13 J]", "R1 J R13"),
+    (RunWrap.NONE, "[R9 R4 J]", "R4 J R9"),
+    (RunWrap.NONE, "[J R5 R4 R4]", "R4 R4 R5 J"),
+    (RunWrap.NONE, "[R9 J J R3 R4]", "R3 R4 J J R9"),
+    (RunWrap.NONE, "[R9 R6 J J R3]", "R3 J J R6 R9"),
+    (RunWrap.NONE, "[R10 R4 R7 J J J J J]", "R4 J J R7 J J R10 J"),
+    (RunWrap.NONE, "[B6 J R4]", "R4 J B6"),
+    (RunWrap.NONE, "[B6 R5 R4]", "R4 R5 B6"),
+    (RunWrap.NONE, "[J K7 R7]", "R7 K7 J"),
+    (RunWrap.NONE, "[R7 J B7 J R8]", "R7 B7 R8 J J"),
+    (RunWrap.NONE, "[B7 R8 R7]", "R7 B7 R8"),
+    (RunWrap.NONE, "[B7 J R7 K8]", "R7 B7 K8 J"),
+    (RunWrap.NONE, "group[J R5 J]", "R5 J J"),
+    (RunWrap.NONE, "group[J R6 R4]", "R4 J R6"),
+    (RunWrap.NONE, "run[J B7 R7]", "R7 B7 J"),
+    (RunWrap.ONE_HIGH, "[R1 J J]", "J J R1"),
+    (RunWrap.ONE_HIGH, "[R1 R13 J]", "J R13 R1"),
+    (RunWrap.ONE_HIGH, "[R13 J R12]", "J R12 R13"),
+    (RunWrap.ONE_HIGH, "[J R2 R1]", "R1 R2 J"),
+    (RunWrap.ONE_HIGH, "[R2 R1 R13]", "R1 R2 R13"),
+    (RunWrap.ONE_HIGH, "[R2 R13 R12 R11 R10 R9 R8 R7 R6 R5 R4 R3 J]", "J R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"),
+    (RunWrap.CYCLIC, "[R1 R2 R13]", "R13 R1 R2"),
+    (RunWrap.CYCLIC, "[R2 J R13]", "R13 J R2"),
+    (RunWrap.CYCLIC, "[R2 R1 J]", "J R1 R2"),
+    (RunWrap.CYCLIC, "[J R1 R2 J]", "J J R1 R2"),
+    (RunWrap.CYCLIC, "[R2 J J J R11]", "R11 J J J R2"),
+]
+
+
+@pytest.mark.parametrize(("wrap", "text", "order"), CANONICAL)
+def test_the_canonical_order_has_most_points_or_else_least_wrong(wrap: RunWrap, text: str, order: str) -> None:
+    ruleset = replace(FOUR_JOKERS, run_wrap=wrap, set_order=SetOrder.CANONICALISE)
+    meld = parse_meld(text)
+    assert canonical_order(meld, ruleset) == replace(meld, tiles=parse_tiles(order))
+    assert read_meld(meld, ruleset) == read_meld(canonical_order(meld, ruleset), replace(FOUR_JOKERS, run_wrap=wrap))
+
+
+SUGGESTIONS = [
+    # ruleset, text, suggested order
+    (NO_LEAD, "[J R4 R5]", "R4 R5 J"),
+    (NO_LEAD, "[J R4 B4]", "R4 B4 J"),
+    (NO_LEAD, "group[J B4 R4]", "R4 B4 J"),
+    (NO_LEAD, "run[J J R4]", "R4 J J"),
+    (NO_LEAD, "[J R13 J]", "R13 J J"),
+    (NO_LEAD, "run[J R13 J]", ""),
+    (NO_LEAD, "[J R12 R13]", ""),
+    (NO_LEAD_HIGH, "[J R12 R13]", "R12 R13 J"),
+    (NO_LEAD, "[R13 R12 J]", ""),
+    (APART, "[R6 R5 J J]", "J R5 R6 J"),
+    (APART, "[R5 R6 J J]", "J R5 R6 J"),
+    (HIGH, "[R1 R13 R12]", "R12 R13 R1"),
+    (HIGH, "[R13 R1 J]", "J R13 R1"),
+    (HIGH, "[R13 R1 R2]", ""),
+    (CYCLIC, "[R1 R13 R2]", "R13 R1 R2"),
+    (FOUR_JOKERS, "[R6 J=R4 R5]", "J R5 R6"),
+    (FOUR_JOKERS, "[R6 J=R9 R5]", ""),
+    (FOUR_JOKERS, "[R4 J=R6 R6]", ""),
+    (FOUR_JOKERS, "run[R4 J=K4 B4]", ""),
+    (EXPLICIT, "[J R5 J]", ""),
+    (ALWAYS, "[J R6 R4]", "R4 J R6"),
+    (ONE, "[J J R6 R4]", ""),
+]
+
+
+@pytest.mark.parametrize(("ruleset", "text", "order"), SUGGESTIONS)
+def test_the_suggested_order_is_one_that_the_options_allow(ruleset: Ruleset, text: str, order: str) -> None:
+    reading = read(text, ruleset)
+    assert isinstance(reading, NotAMeld)
+    assert reading.suggested_order == parse_tiles(order)
+
+
+IN_ANY_ORDER = [
+    # ruleset (its set_order is CANONICALISE), text, the meld as it is read, faces of its jokers
+    (SORTED, "[R12 R13 J]", "run[J R12 R13]", ["R11"]),
+    (SORTED, "[J R5 J]", "run[R5 J J]", ["R6", "R7"]),
+    (SORTED, "group[J R5 J]", "group[R5 J J]", ["B5 K5 O5", "B5 K5 O5"]),
+    (SORTED, "[O5 J R5]", "group[R5 O5 J]", ["B5 K5"]),
+    (SORTED, "[R6 J=R4 R5]", "run[J R5 R6]", ["R4"]),
+    (SORTED, "[R6 J=R7 R5]", "run[R5 R6 J]", ["R7"]),
+    (SORTED, "[J=R8 R6 J=R5]", "", []),
+    (SORTED, "[J=R7 R6 J=R5]", "run[J R6 J]", ["R5", "R7"]),
+    (SORTED, "[J=K6 R6 J=B6]", "group[R6 J J]", ["B6", "K6"]),
+    (SORTED, "[J=K6 J=B6 R6 O6]", "group[R6 O6 J J]", ["B6", "K6"]),
+    (SORTED, "group[J=R7 R6 J=R5]", "", []),
+    (NO_LEAD_SORTED, "[J R5 R6]", "run[R5 R6 J]", ["R7"]),
+    (NO_LEAD_SORTED, "[J R13 J]", "group[R13 J J]", ["B13 K13 O13", "B13 K13 O13"]),
+    (NO_LEAD_HIGH_SORTED, "[J R13 R12]", "run[R12 R13 J]", ["R1"]),
+    (APART_SORTED, "[J J R5 R6]", "run[J R5 R6 J]", ["R4", "R7"]),
+]
+
+
+@pytest.mark.parametrize(("ruleset", "text", "read_as", "faces"), IN_ANY_ORDER)
+def test_where_the_order_is_not_the_players_the_options_and_what_is_declared_choose_it(
+    ruleset: Ruleset, text: str, read_as: str, faces: list[str]
+) -> None:
+    reading = read(text, ruleset)
+    if not read_as:
+        assert isinstance(reading, NotAMeld)
+        return
+    expected = parse_meld(read_as)
+    assert isinstance(reading, Meld)
+    assert (reading.tiles, reading.kind) == (expected.tiles, expected.kind)
+    assert reading.joker_faces == tuple(map(parse_tiles, faces))
+
+
+WRONG_IN_ANY_ORDER = [
+    # ruleset, text, the order in which it is read, reasons
+    (NO_LEAD_SORTED, "[R13 J R12]", "J R12 R13", ["JOKER_LEADS_SET"]),
+    (NO_LEAD_SORTED, "[R12 J=R11 J=R10 R13]", "J J R12 R13", ["JOKER_LEADS_SET"]),
+    (NO_LEAD_SORTED, "[R6 J=R4 R5]", "J R5 R6", ["JOKER_LEADS_SET"]),
+    (NO_LEAD_SORTED, "[R6 J=R9 R5]", "R5 R6 J", ["JOKER_DECLARATION_MISMATCH"]),
+    (APART_SORTED, "[J=R8 J=R7 R6 R5]", "R5 R6 J J", ["JOKERS_ADJACENT"]),
+    (SORTED, "[J=R8 R7 R5]", "R5 J R7", ["JOKER_DECLARATION_MISMATCH"]),
+    (SORTED, "[B7 J=R9 R7]", "R7 B7 J", ["JOKER_DECLARATION_MISMATCH"]),
+    (SORTED, "group[R6 J=R7 R5]", "R5 R6 J", ["SET_KIND_MISMATCH"]),
+    (SORTED, "run[B7 J=K7 R7]", "R7 B7 J", ["SET_KIND_MISMATCH"]),
+    (SORTED, "group[R6 J=R9 R5]", "R5 R6 J", ["SET_KIND_MISMATCH"]),
+]
+
+
+@pytest.mark.parametrize(("ruleset", "text", "order", "reasons"), WRONG_IN_ANY_ORDER)
+def test_what_forms_no_meld_in_any_order_is_read_in_the_likeliest(
+    ruleset: Ruleset, text: str, order: str, reasons: list[str]
+) -> None:
+    assert read(text, ruleset) == NotAMeld(parse_tiles(order), tuple(Reason[reason] for reason in reasons))
+
+
+def test_as_many_faces_are_declared_as_there_are_jokers() -> None:
+    tiles = parse_tiles("R4 R5 R6")
+    assert read_meld(ProposedMeld(tiles, None, tiles[:1]), SABRA) == NotAMeld(
+        tiles, (Reason.JOKER_DECLARATION_MISMATCH,)
+    )
+    jokers = parse_tiles("R4 J J R7")
+    reading = read_meld(ProposedMeld(jokers, None, parse_tiles("R5")), SABRA)
+    assert reading == NotAMeld(jokers, (Reason.JOKER_DECLARATION_MISMATCH,))
+
+
 @pytest.mark.parametrize(
-    ("naturals", "jokers", "order"),
+    ("ruleset", "text", "faces", "declared"),
     [
-        ("R6 R4 R5", 0, "R4 R5 R6"),
-        ("R7 R4", 2, "R4 J J R7"),
-        ("R4 R5", 2, "R4 R5 J J"),
-        ("R12 R11", 2, "J R11 R12 J"),
-        ("R13", 2, "J J R13"),
-        ("R9 R4", 1, "R4 J R9"),
-        ("R4 R4 R5", 1, "R4 R4 R5 J"),
+        (SABRA, "[R4 J=R5 R6]", ["R5"], ""),
+        (SABRA, "[R4 J B4]", ["K4 O4"], ""),
+        (SABRA, "[R4 J=K4 B4]", ["K4"], "K4"),
+        (SABRA, "[R4 J K4 B4]", ["O4"], ""),
+        (SABRA, "[R4 J=O4 K4 B4]", ["O4"], ""),
+        (SABRA, "[R4 J=O4 J=K4 B4]", ["O4", "K4"], "O4 K4"),
+        (SIX, "[R4 J=O4 K4 B4]", ["O4"], "O4"),
+        (SIX, "[R4 J K4 B4]", ["O4 G4 P4"], ""),
     ],
 )
-def test_the_canonical_order_fills_gaps_then_goes_up_then_down(naturals: str, jokers: int, order: str) -> None:
-    assert format_tiles(run_order(parse_tiles(naturals), jokers)) == order
+def test_what_is_declared_holds_and_can_be_told_again(
+    ruleset: Ruleset, text: str, faces: list[str], declared: str
+) -> None:
+    meld = read(text, ruleset)
+    assert isinstance(meld, Meld)
+    assert meld.joker_faces == tuple(map(parse_tiles, faces))
+    assert declared_faces(meld, ruleset.geometry_colors) == parse_tiles(declared)
 
 
 def test_a_joker_counts_what_it_stands_for() -> None:
     meld = read("[J R2 R3 J]")
     assert isinstance(meld, Meld)
     assert joker_points(meld) == (1, 4)
-
-
-# An oracle that knows melds only as lists of faces: every run and group is written out, and jokers are laid over them.
-
-
-def groups_and_runs() -> Iterator[tuple[MeldKind, tuple[Tile, ...]]]:
-    for color in range(4):
-        for first, last in combinations(range(1, 15), 2):
-            if last - first >= 3:
-                yield MeldKind.RUN, tuple(Tile(color * 13 + value) for value in range(first, last))
-    for value, size in product(range(1, 14), (3, 4)):
-        for colors in permutations(range(4), size):
-            yield MeldKind.GROUP, tuple(Tile(color * 13 + value) for color in colors)
-
-
-def with_jokers(tiles: tuple[Tile, ...], most: int) -> Iterator[tuple[Tile, ...]]:
-    for count in range(min(most, len(tiles) - 1) + 1):
-        for places in combinations(range(len(tiles)), count):
-            yield tuple(JOKER if place in places else t for place, t in enumerate(tiles))
-
-
-def all_melds(most: int) -> dict[tuple[Tile, ...], dict[MeldKind, list[tuple[Tile, ...]]]]:
-    """Every list of tiles that forms a meld with so many jokers, and all lists of faces that it may stand for."""
-    found: dict[tuple[Tile, ...], dict[MeldKind, list[tuple[Tile, ...]]]] = {}
-    for kind, faces in groups_and_runs():
-        for tiles in with_jokers(faces, most):
-            found.setdefault(tiles, {}).setdefault(kind, []).append(faces)
-    return found
-
-
-ORACLE = all_melds(2)
-
-
-def check_against_the_oracle(tiles: tuple[Tile, ...], kind: MeldKind | None) -> None:
-    meanings = ORACLE.get(tiles, {})
-    expected = kind or (MeldKind.RUN if MeldKind.RUN in meanings else MeldKind.GROUP)
-    reading = read_meld(ProposedMeld(tiles, kind), SABRA)
-    if expected not in meanings:
-        assert isinstance(reading, NotAMeld), format_tiles(tiles)
-        return
-    assert isinstance(reading, Meld), format_tiles(tiles)
-    assert reading.kind is expected
-    faces = meanings[expected]
-    assert {reading.points} == {sum(map(value_of, meaning)) for meaning in faces}
-    jokers = [place for place, t in enumerate(tiles) if t == JOKER]
-    assert reading.joker_faces == tuple(tuple(sorted({meaning[place] for meaning in faces})) for place in jokers)
-
-
-def test_every_meld_of_up_to_two_jokers_is_read_as_the_oracle_has_it() -> None:
-    assert len(ORACLE) > 5000
-    for tiles in ORACLE:
-        for kind in (None, MeldKind.RUN, MeldKind.GROUP):
-            check_against_the_oracle(tiles, kind)
 
 
 def random_tiles(rng: random.Random) -> tuple[Tile, ...]:
@@ -279,16 +530,6 @@ def random_tiles(rng: random.Random) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
-def test_random_tiles_are_read_as_the_oracle_has_them() -> None:
-    rng = random.Random(20)
-    hits = Counter[bool]()
-    for _ in range(20_000):
-        tiles = random_tiles(rng)
-        hits[tiles in ORACLE] += 1
-        check_against_the_oracle(tiles, rng.choice((None, MeldKind.RUN, MeldKind.GROUP)))
-    assert min(hits[True], hits[False]) > 1000
-
-
 def test_what_has_no_joker_reads_the_same_under_every_option_on_jokers() -> None:
     rng = random.Random(21)
     for _ in range(300):
@@ -297,29 +538,8 @@ def test_what_has_no_joker_reads_the_same_under_every_option_on_jokers() -> None
         assert len(set(readings)) == 1
 
 
-TILES = st.sampled_from((*NATURALS, JOKER, JOKER))
 NEAR_TILES = st.builds(random_tiles, st.randoms(use_true_random=False))
-COLORINGS = st.permutations(range(4))
 KINDS = st.sampled_from((None, *MeldKind))
-
-
-def recolor(tiles: tuple[Tile, ...], coloring: list[int]) -> tuple[Tile, ...]:
-    return tuple(t if t == JOKER else Tile(coloring[(t - 1) // 13] * 13 + value_of(t)) for t in tiles)
-
-
-@given(st.one_of(st.lists(TILES, max_size=6).map(tuple), NEAR_TILES), COLORINGS, KINDS)
-def test_colors_are_interchangeable(tiles: tuple[Tile, ...], coloring: list[int], kind: MeldKind | None) -> None:
-    here = read_meld(ProposedMeld(tiles, kind), SABRA)
-    there = read_meld(ProposedMeld(recolor(tiles, coloring), kind), SABRA)
-    match here, there:
-        case Meld(), Meld():
-            faces = tuple(tuple(sorted(recolor(faces, coloring))) for faces in here.joker_faces)
-            assert (here.kind, here.points, faces) == (there.kind, there.points, there.joker_faces)
-        case NotAMeld(), NotAMeld():
-            assert here.reasons == there.reasons
-            assert recolor(here.suggested_order, coloring) == there.suggested_order
-        case _:
-            raise AssertionError((here, there))
 
 
 @given(NEAR_TILES, st.randoms(use_true_random=False))

@@ -1,17 +1,21 @@
 import string
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.game import Rack
-from engine.melds import MeldKind, ProposedMeld
+from engine.game import Rack, Round, Turn
+from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import (
     DESCRIPTIONS,
+    Naming,
     NotationError,
     PlayText,
     Position,
     describe,
+    format_card,
     format_meld,
     format_play,
     format_position,
@@ -19,6 +23,7 @@ from engine.notation import (
     format_table,
     format_tile,
     format_tiles,
+    parse_card,
     parse_meld,
     parse_play,
     parse_position,
@@ -26,21 +31,24 @@ from engine.notation import (
     parse_table,
     parse_tile,
     parse_tiles,
+    position_of,
 )
-from engine.tiles import JOKER, NATURALS, Tile
+from engine.ruleset import SABRA
+from engine.tiles import JOKER, Tile, naturals, tile_set
 from engine.violations import Reason, Violation, refused
 
-TILES = st.sampled_from((*NATURALS, JOKER))
+TILES = st.sampled_from((*naturals(6), JOKER))
 LISTS = st.lists(TILES, max_size=14).map(tuple)
 RACKS = LISTS.map(lambda tiles: tuple(sorted(tiles)))
 
 
-def as_written(tiles: tuple[Tile, ...], kind: MeldKind | None) -> ProposedMeld:
-    """A meld whose kind is stated only where it is written: with one numbered tile at most."""
-    return ProposedMeld(tiles, kind if sum(t != JOKER for t in tiles) <= 1 else None)
+def as_written(tiles: tuple[Tile, ...], kind: MeldKind | None, faces: tuple[Tile, ...]) -> ProposedMeld:
+    """A meld whose kind is stated only where it is written: with one numbered tile at most, or declared faces."""
+    declared = faces[: tiles.count(JOKER)] if len(faces) >= tiles.count(JOKER) else ()
+    return ProposedMeld(tiles, kind if declared or sum(t != JOKER for t in tiles) <= 1 else None, declared)
 
 
-MELDS = st.builds(as_written, LISTS, st.sampled_from((None, *MeldKind)))
+MELDS = st.builds(as_written, LISTS, st.sampled_from((None, *MeldKind)), LISTS)
 TABLES = st.lists(MELDS, max_size=5).map(tuple)
 SEAT_RACKS = st.dictionaries(st.integers(1, 9), st.tuples(RACKS, st.booleans()), max_size=4).map(
     lambda racks: tuple(Rack(seat, tiles, melded) for seat, (tiles, melded) in sorted(racks.items()))
@@ -49,9 +57,9 @@ POSITIONS = st.builds(Position, TABLES, SEAT_RACKS, LISTS, st.integers(1, 9))
 
 
 def test_tiles_are_written_by_the_letter_of_their_color_and_their_value() -> None:
-    written = [f"{letter}{value}" for letter in "RBKO" for value in range(1, 14)]
-    assert [format_tile(t) for t in NATURALS] == written
-    assert [parse_tile(text) for text in written] == list(NATURALS)
+    written = [f"{letter}{value}" for letter in "RBKOGP" for value in range(1, 14)]
+    assert [format_tile(t) for t in naturals(6)] == written
+    assert [parse_tile(text) for text in written] == list(naturals(6))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +117,8 @@ def test_an_empty_table_is_a_dot() -> None:
     assert format_table(()) == "."
 
 
-NOT_A_TILE = " is not a tile: expected a color R, B, K or O with a value 1 to 13, or J"
+NOT_A_TILE = " is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J"
+NOT_A_CARD = " is not a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *"
 
 ERRORS = [
     (parse_tile, "R14", "'R14'" + NOT_A_TILE),
@@ -120,6 +129,17 @@ ERRORS = [
     (parse_tile, "", "''" + NOT_A_TILE),
     (parse_tile, "J5", "'J5'" + NOT_A_TILE),
     (parse_tiles, "R7 X1", "'X1'" + NOT_A_TILE),
+    (parse_tile, "7H", "'7H'" + NOT_A_TILE),
+    (parse_tile, "*", "'*'" + NOT_A_TILE),
+    (parse_tile, "a", "'a'" + NOT_A_TILE),
+    (parse_card, "R7", "'R7'" + NOT_A_CARD),
+    (parse_card, "J", "'J'" + NOT_A_CARD),
+    (parse_card, "1H", "'1H'" + NOT_A_CARD),
+    (parse_card, "11H", "'11H'" + NOT_A_CARD),
+    (parse_card, "Y7", "'Y7'" + NOT_A_CARD),
+    (parse_meld, "[R7=J R8 R9]", "'R7=J' is not a joker with a face: only a joker stands for another tile"),
+    (parse_meld, "[J= R8 R9]", "''" + NOT_A_TILE),
+    (parse_meld, " [J=R7 J R9] ", "'[J=R7 J R9]' declares some jokers: expected a face for each, or none"),
     (parse_meld, "R7 B7", "'R7 B7' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
     (parse_meld, "set[R7]", "'set[R7]' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
     (parse_meld, "[[R7]]", "'[[R7]]' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
@@ -151,12 +171,92 @@ def test_what_is_not_of_the_notation_is_quoted_with_what_was_expected(parse: obj
     assert str(caught.value) == message
 
 
+CARDS = [
+    # as tiles, as cards, read, written
+    ("R1 R2 R9 R10 R11 R12 R13", "AH 2H 9H 10H JH QH KH", parse_tiles, format_tiles),
+    ("B11 K12 O13 O1 J", "JC QS KD AD *", parse_tiles, format_tiles),
+    ("[R10 R11 J]", "[10H JH *]", parse_meld, format_meld),
+    ("group[R5 J=B5 J=K5]", "group[5H *=5C *=5S]", parse_meld, format_meld),
+    ("{R2 B5 J}", "{2H 5C *}", parse_rack, format_rack),
+    ("[R3 R4 R5] | run[J J R5]", "[3H 4H 5H] | run[* * 5H]", parse_table, format_table),
+    (
+        "[R3 R4 R5] + {R2 J} -> [R2 R3 R4 R5 J] ; {}",
+        "[3H 4H 5H] + {2H *} -> [2H 3H 4H 5H *] ; {}",
+        parse_play,
+        format_play,
+    ),
+    (
+        "[R3 R4 J=R5] / 1*{R2 B5} 2{J} / {O8 R7} / 2",
+        "[3H 4H *=5H] / 1*{2H 5C} 2{*} / {8D 7H} / 2",
+        parse_position,
+        format_position,
+    ),
+]
+
+
+@pytest.mark.parametrize(("tiles", "cards", "parse", "form"), CARDS)
+def test_cards_are_another_name_for_everything(
+    tiles: str, cards: str, parse: Callable[..., object], form: Callable[..., str]
+) -> None:
+    meant = parse(tiles)
+    assert parse(tiles, Naming.TILES) == parse(cards, Naming.CARDS) == meant
+    assert form(meant) == form(meant, Naming.TILES) == tiles
+    assert form(meant, Naming.CARDS) == cards
+
+
+def test_each_tile_of_four_colors_has_a_card_of_its_own_and_copies_are_dropped() -> None:
+    tiles = sorted(set(tile_set(4, 2, 2)))
+    cards = [format_card(t) for t in tiles]
+    assert len(set(cards)) == 53
+    assert [parse_card(card) for card in cards] == tiles
+    assert [parse_card(f"{card}h") for card in cards] == tiles
+
+
+def test_green_and_purple_have_no_cards() -> None:
+    with pytest.raises(NotationError) as caught:
+        format_card(parse_tile("P7"))
+    assert str(caught.value) == "'P7' has no card: there are none for green and purple"
+
+
+def test_what_is_declared_is_written_with_its_joker_and_the_kind() -> None:
+    text = "group[R5 J=B5 J=K5 O5]"
+    assert parse_meld(text) == ProposedMeld(parse_tiles("R5 J J O5"), MeldKind.GROUP, parse_tiles("B5 K5"))
+    assert format_meld(parse_meld(text)) == text
+    assert format_meld(parse_meld("[R4 J=R5 R6]")) == "[R4 J=R5 R6]"
+    with pytest.raises(NotationError) as caught:
+        format_meld(ProposedMeld(parse_tiles("R5 J J O5"), None, parse_tiles("B5")))
+    assert str(caught.value) == "'B5' cannot be written: not as many faces as jokers"
+
+
+@pytest.mark.parametrize(
+    ("text", "colors", "written"),
+    [
+        ("[R4 J R6]", 4, "[R4 J R6]"),
+        ("[R4 J=R5 R6]", 4, "[R4 J R6]"),
+        ("[R5 J B5]", 4, "[R5 J B5]"),
+        ("[R5 J=K5 B5]", 4, "group[R5 J=K5 B5]"),
+        ("[R5 J=K5 B5 O5]", 4, "[R5 J B5 O5]"),
+        ("[R5 J=K5 B5 O5]", 6, "group[R5 J=K5 B5 O5]"),
+        ("[R5 J=K5 J=B5]", 4, "group[R5 J=K5 J=B5]"),
+    ],
+)
+def test_of_a_meld_is_written_what_was_declared_and_holds(text: str, colors: int, written: str) -> None:
+    meld = read_meld(parse_meld(text), replace(SABRA, geometry_colors=colors))
+    assert isinstance(meld, Meld)
+    assert format_meld(meld, colors=colors) == written
+    assert format_table((meld, meld), colors=colors) == f"{written} | {written}"
+    assert format_meld(meld) == (written if colors == 4 else "[R5 J B5 O5]")
+    round_ = Round(1, (1,), (meld,), (Rack(1, (JOKER,)),), (), Turn(1, None))
+    assert format_position(position_of(round_, colors)) == f"{written} / 1{{J}} / {{}} / 1"
+
+
 METADATA = {
     Reason.GAME_FULL: {"players_max"},
     Reason.TOO_FEW_PLAYERS: {"players", "players_min"},
     Reason.NOT_YOUR_TURN: {"seat"},
     Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD: {"best", "threshold"},
     Reason.INITIAL_MELD_BELOW_THRESHOLD: {"total", "threshold"},
+    Reason.RIVER_INDEX_OUT_OF_RANGE: {"count", "index"},
 }
 """What each reason's violations carry; the tables of plays and of turns check that they do."""
 
@@ -174,4 +274,4 @@ def test_a_description_has_numbers_tiles_and_a_better_order_in_it() -> None:
     foreign = Violation(Reason.TILE_NOT_IN_RACK, "table_after", parse_tiles("R7 J"))
     assert describe(foreign) == "tiles are neither on the table nor on the player's rack: R7 J"
     gap = Violation(Reason.RUN_GAP, tiles=parse_tiles("J R4 R6"), suggested_order=parse_tiles("R4 J R6"))
-    assert describe(gap) == "the values of a run rise by exactly one: J R4 R6; as a run: R4 J R6"
+    assert describe(gap) == "the values of a run rise by exactly one: J R4 R6; as a meld: R4 J R6"
