@@ -52,22 +52,6 @@ MORE: Final = (
 )
 """The headings that follow those of the options."""
 
-SILENT: Final = {
-    "jokers_max_per_set TWO": "none; it makes a difference only with more than two jokers.",
-    "jokers_declaration POSITIONAL": "our reading of the English article: what a joker is follows from where it lies.",
-    "jokers_declaration EXPLICIT_WHEN_AMBIGUOUS": "none; a decision, for front ends that ask the player.",
-    "joker_retrieval_same_set ALLOWED": "follows from joker_retrieval_mode FREE.",
-    "pool_empty_stuck_test BOTH": "none; the two others together.",
-    "match_end SINGLE_ROUND": "none needed; a round is the least that can be played.",
-    "match_rounds": "none; a decision.",
-    "match_target_score": "200 on French pages; 100 to 200 elsewhere.",
-    "initial_meld_voluntary_delay": "true in the manuals, the English article and a tournament; false in none.",
-    "contract VALUES_BELOW_10": "the French article, after a booklet of contracts.",
-    "contract SINGLE_COLOR": "the French article, after a booklet of contracts.",
-    "contract SUM_AT_MOST_41": "the French article, after a booklet of contracts.",
-}
-"""The evidence of options and values of which the contract's comment names none."""
-
 FIXED: Final = (
     ("geometry.max_value", "13", "All sources agree; packs of cards have 13 ranks too."),
     ("set.min_size", "3", "All sources agree."),
@@ -224,8 +208,7 @@ def contract_name(value: Enum) -> str:
 
 def evidence(option: str, value: Enum | None, said: dict[str, Comment]) -> str:
     """Who says so, of an option that is a number or of one value; empty where nobody wrote it down."""
-    name = f"{option} {value.name}" if value else option
-    return said[contract_name(value) if value else option].evidence or SILENT.get(name, "")
+    return said[contract_name(value) if value else option].evidence
 
 
 def _line(*cells: str) -> str:

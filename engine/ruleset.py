@@ -545,9 +545,9 @@ def _keeps_start_tile(ruleset: Ruleset) -> bool:
     return ruleset.start_draw_tile is StartDrawTile.KEEP
 
 
-def _counts_penalties_up_to_a_target(ruleset: Ruleset) -> bool:
-    """Whether a game ends when someone has lost enough: someone must lose points then."""
-    return ruleset.match_winner is MatchWinner.LOWEST_TOTAL and ruleset.match_end is MatchEnd.TARGET_SCORE
+def _counts_penalties(ruleset: Ruleset) -> bool:
+    """Whether the lowest total wins: then losing must cost points."""
+    return ruleset.match_winner is MatchWinner.LOWEST_TOTAL
 
 
 CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
@@ -638,9 +638,9 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
     (
         "match_winner",
         "score_winner",
-        lambda r: _counts_penalties_up_to_a_target(r) and r.score_winner is not ScoreWinner.SUM_OF_LOSERS,
+        lambda r: _counts_penalties(r) and r.score_winner is not ScoreWinner.SUM_OF_LOSERS,
     ),
-    ("match_winner", "teams", lambda r: _counts_penalties_up_to_a_target(r) and _in_pairs(r)),
+    ("match_winner", "teams", lambda r: _counts_penalties(r) and _in_pairs(r)),
     ("contract_points", "contract", lambda r: r.contract_points > 0 and r.contract is Contract.NONE),
 )
 """Pairs of options, and when they contradict each other, or the first has no effect beside the second."""

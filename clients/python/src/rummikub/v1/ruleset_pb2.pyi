@@ -186,7 +186,7 @@ class _JokersMaxPerSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Joker
     JOKERS_MAX_PER_SET_ONE: _JokersMaxPerSet.ValueType  # 2
     """One. Evidence: private rules."""
     JOKERS_MAX_PER_SET_TWO: _JokersMaxPerSet.ValueType  # 3
-    """Two. Matters in games with four jokers."""
+    """Two. Matters in games with four jokers. Evidence: none; general rummy practice."""
     JOKERS_MAX_PER_SET_NOT_MORE_THAN_NATURALS: _JokersMaxPerSet.ValueType  # 4
     """No more jokers than numbered tiles. Evidence: general rummy practice."""
 
@@ -200,7 +200,7 @@ JOKERS_MAX_PER_SET_UNLIMITED_WITH_ONE_NATURAL: JokersMaxPerSet.ValueType  # 1
 JOKERS_MAX_PER_SET_ONE: JokersMaxPerSet.ValueType  # 2
 """One. Evidence: private rules."""
 JOKERS_MAX_PER_SET_TWO: JokersMaxPerSet.ValueType  # 3
-"""Two. Matters in games with four jokers."""
+"""Two. Matters in games with four jokers. Evidence: none; general rummy practice."""
 JOKERS_MAX_PER_SET_NOT_MORE_THAN_NATURALS: JokersMaxPerSet.ValueType  # 4
 """No more jokers than numbered tiles. Evidence: general rummy practice."""
 Global___JokersMaxPerSet: _TypeAlias = JokersMaxPerSet  # noqa: Y015
@@ -238,9 +238,11 @@ class _JokersDeclarationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Jok
     JOKERS_DECLARATION_UNSPECIFIED: _JokersDeclaration.ValueType  # 0
     """Not stated: the preset's value."""
     JOKERS_DECLARATION_POSITIONAL: _JokersDeclaration.ValueType  # 1
-    """Never: the order says it, and where both kinds fit, the meld is a run unless its kind is stated."""
+    """Never: the order says it, and where both kinds fit, the meld is a run unless its kind is stated. Evidence:
+    the English article.
+    """
     JOKERS_DECLARATION_EXPLICIT_WHEN_AMBIGUOUS: _JokersDeclaration.ValueType  # 2
-    """Where both kinds fit, the kind must be stated (SET_KIND_AMBIGUOUS)."""
+    """Where both kinds fit, the kind must be stated (SET_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
     JOKERS_DECLARATION_EXPLICIT_WHEN_TWO: _JokersDeclaration.ValueType  # 3
     """In each meld with two jokers or more: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED).
     Evidence: one guide.
@@ -256,9 +258,11 @@ class JokersDeclaration(_JokersDeclaration, metaclass=_JokersDeclarationEnumType
 JOKERS_DECLARATION_UNSPECIFIED: JokersDeclaration.ValueType  # 0
 """Not stated: the preset's value."""
 JOKERS_DECLARATION_POSITIONAL: JokersDeclaration.ValueType  # 1
-"""Never: the order says it, and where both kinds fit, the meld is a run unless its kind is stated."""
+"""Never: the order says it, and where both kinds fit, the meld is a run unless its kind is stated. Evidence:
+the English article.
+"""
 JOKERS_DECLARATION_EXPLICIT_WHEN_AMBIGUOUS: JokersDeclaration.ValueType  # 2
-"""Where both kinds fit, the kind must be stated (SET_KIND_AMBIGUOUS)."""
+"""Where both kinds fit, the kind must be stated (SET_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
 JOKERS_DECLARATION_EXPLICIT_WHEN_TWO: JokersDeclaration.ValueType  # 3
 """In each meld with two jokers or more: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED).
 Evidence: one guide.
@@ -630,7 +634,7 @@ class _JokerRetrievalSameSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[
     JOKER_RETRIEVAL_SAME_SET_UNSPECIFIED: _JokerRetrievalSameSet.ValueType  # 0
     """Not stated: the preset's value."""
     JOKER_RETRIEVAL_SAME_SET_ALLOWED: _JokerRetrievalSameSet.ValueType  # 1
-    """It may. Default with JOKER_RETRIEVAL_MODE_FREE."""
+    """It may. Default with JOKER_RETRIEVAL_MODE_FREE. Evidence: current manuals, where only the final table matters."""
     JOKER_RETRIEVAL_SAME_SET_FORBIDDEN: _JokerRetrievalSameSet.ValueType  # 2
     """It may not (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in two
     sources.
@@ -642,7 +646,7 @@ class JokerRetrievalSameSet(_JokerRetrievalSameSet, metaclass=_JokerRetrievalSam
 JOKER_RETRIEVAL_SAME_SET_UNSPECIFIED: JokerRetrievalSameSet.ValueType  # 0
 """Not stated: the preset's value."""
 JOKER_RETRIEVAL_SAME_SET_ALLOWED: JokerRetrievalSameSet.ValueType  # 1
-"""It may. Default with JOKER_RETRIEVAL_MODE_FREE."""
+"""It may. Default with JOKER_RETRIEVAL_MODE_FREE. Evidence: current manuals, where only the final table matters."""
 JOKER_RETRIEVAL_SAME_SET_FORBIDDEN: JokerRetrievalSameSet.ValueType  # 2
 """It may not (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in two
 sources.
@@ -748,7 +752,9 @@ class _PoolEmptyStuckTestEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Po
     sources.
     """
     POOL_EMPTY_STUCK_TEST_BOTH: _PoolEmptyStuckTest.ValueType  # 3
-    """Whichever comes first. Games cannot be created with it yet: it needs the exact solver."""
+    """Whichever comes first. Games cannot be created with it yet: it needs the exact solver. Evidence: none; the two others
+    together.
+    """
 
 class PoolEmptyStuckTest(_PoolEmptyStuckTest, metaclass=_PoolEmptyStuckTestEnumTypeWrapper):
     """When a round with an empty pool is blocked (option pool_empty_stuck_test)."""
@@ -762,7 +768,9 @@ POOL_EMPTY_STUCK_TEST_EXACT: PoolEmptyStuckTest.ValueType  # 2
 sources.
 """
 POOL_EMPTY_STUCK_TEST_BOTH: PoolEmptyStuckTest.ValueType  # 3
-"""Whichever comes first. Games cannot be created with it yet: it needs the exact solver."""
+"""Whichever comes first. Games cannot be created with it yet: it needs the exact solver. Evidence: none; the two others
+together.
+"""
 Global___PoolEmptyStuckTest: _TypeAlias = PoolEmptyStuckTest  # noqa: Y015
 
 class _ScoreBlockedWinner:
@@ -874,7 +882,7 @@ class _MatchEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MatchEnd.Val
     MATCH_END_UNSPECIFIED: _MatchEnd.ValueType  # 0
     """Not stated: the preset's value."""
     MATCH_END_SINGLE_ROUND: _MatchEnd.ValueType  # 1
-    """After one round."""
+    """After one round. Evidence: none; a round is what all sources describe."""
     MATCH_END_FIXED_ROUNDS: _MatchEnd.ValueType  # 2
     """After match_rounds rounds. Evidence: most manuals."""
     MATCH_END_TARGET_SCORE: _MatchEnd.ValueType  # 3
@@ -888,7 +896,7 @@ class MatchEnd(_MatchEnd, metaclass=_MatchEndEnumTypeWrapper):
 MATCH_END_UNSPECIFIED: MatchEnd.ValueType  # 0
 """Not stated: the preset's value."""
 MATCH_END_SINGLE_ROUND: MatchEnd.ValueType  # 1
-"""After one round."""
+"""After one round. Evidence: none; a round is what all sources describe."""
 MATCH_END_FIXED_ROUNDS: MatchEnd.ValueType  # 2
 """After match_rounds rounds. Evidence: most manuals."""
 MATCH_END_TARGET_SCORE: MatchEnd.ValueType  # 3
@@ -1370,7 +1378,9 @@ class _MatchWinnerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MatchWinn
     MATCH_WINNER_MOST_ROUND_WINS_THEN_TOTAL: _MatchWinner.ValueType  # 2
     """Most rounds won, then the highest total. Evidence: a publisher."""
     MATCH_WINNER_LOWEST_TOTAL: _MatchWinner.ValueType  # 3
-    """The lowest total: points are penalties, with the signs turned round. Evidence: senior games."""
+    """The lowest total: points are penalties, with the signs turned round. Only where losers lose
+    points and without teams. Evidence: senior games.
+    """
 
 class MatchWinner(_MatchWinner, metaclass=_MatchWinnerEnumTypeWrapper):
     """Who wins a game of several rounds (option match_winner)."""
@@ -1382,7 +1392,9 @@ MATCH_WINNER_HIGHEST_TOTAL: MatchWinner.ValueType  # 1
 MATCH_WINNER_MOST_ROUND_WINS_THEN_TOTAL: MatchWinner.ValueType  # 2
 """Most rounds won, then the highest total. Evidence: a publisher."""
 MATCH_WINNER_LOWEST_TOTAL: MatchWinner.ValueType  # 3
-"""The lowest total: points are penalties, with the signs turned round. Evidence: senior games."""
+"""The lowest total: points are penalties, with the signs turned round. Only where losers lose
+points and without teams. Evidence: senior games.
+"""
 Global___MatchWinner: _TypeAlias = MatchWinner  # noqa: Y015
 
 class _Contract:
@@ -1396,11 +1408,15 @@ class _ContractEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Contract.Val
     CONTRACT_NONE: _Contract.ValueType  # 1
     """Any meld. Evidence: all sources."""
     CONTRACT_VALUES_BELOW_10: _Contract.ValueType  # 2
-    """Only values below 10, a joker counting as what it stands for (CONTRACT_VIOLATED)."""
+    """Only values below 10, a joker counting as what it stands for (CONTRACT_VIOLATED). Evidence: the
+    French article.
+    """
     CONTRACT_SINGLE_COLOR: _Contract.ValueType  # 3
-    """Tiles of one color, hence a run (CONTRACT_VIOLATED)."""
+    """Tiles of one color, hence a run (CONTRACT_VIOLATED). Evidence: the French article."""
     CONTRACT_SUM_AT_MOST_41: _Contract.ValueType  # 4
-    """At most 41 points a meld, a joker counting as what it stands for (CONTRACT_VIOLATED)."""
+    """At most 41 points a meld, a joker counting as what it stands for (CONTRACT_VIOLATED). Evidence: the
+    French article.
+    """
 
 class Contract(_Contract, metaclass=_ContractEnumTypeWrapper):
     """What every meld with a tile played must be (option contract; the Montrose contracts of the French article)."""
@@ -1410,11 +1426,15 @@ CONTRACT_UNSPECIFIED: Contract.ValueType  # 0
 CONTRACT_NONE: Contract.ValueType  # 1
 """Any meld. Evidence: all sources."""
 CONTRACT_VALUES_BELOW_10: Contract.ValueType  # 2
-"""Only values below 10, a joker counting as what it stands for (CONTRACT_VIOLATED)."""
+"""Only values below 10, a joker counting as what it stands for (CONTRACT_VIOLATED). Evidence: the
+French article.
+"""
 CONTRACT_SINGLE_COLOR: Contract.ValueType  # 3
-"""Tiles of one color, hence a run (CONTRACT_VIOLATED)."""
+"""Tiles of one color, hence a run (CONTRACT_VIOLATED). Evidence: the French article."""
 CONTRACT_SUM_AT_MOST_41: Contract.ValueType  # 4
-"""At most 41 points a meld, a joker counting as what it stands for (CONTRACT_VIOLATED)."""
+"""At most 41 points a meld, a joker counting as what it stands for (CONTRACT_VIOLATED). Evidence: the
+French article.
+"""
 Global___Contract: _TypeAlias = Contract  # noqa: Y015
 
 @_typing.final
@@ -1569,9 +1589,13 @@ class Ruleset(_message.Message):
     match_end: Global___MatchEnd.ValueType
     """When the game ends (R64). Default SINGLE_ROUND."""
     match_rounds: _builtins.int
-    """Rounds of MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Only with that value (OPTIONS_CONFLICT)."""
+    """Rounds of MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Only with that value (OPTIONS_CONFLICT). Evidence:
+    none; a decision.
+    """
     match_target_score: _builtins.int
-    """Total of MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Only with that value (OPTIONS_CONFLICT)."""
+    """Total of MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Only with that value (OPTIONS_CONFLICT). Evidence:
+    200 on French pages, 100 to 200 elsewhere.
+    """
     geometry_colors: _builtins.int
     """Colors: 4 or 6. Default 4. A group has no more tiles than there are colors (R13). Evidence: 4 in all sources; 6 in
     an old German set.
@@ -1609,7 +1633,7 @@ class Ruleset(_message.Message):
     set_order: Global___SetOrder.ValueType
     """The order of tiles. Default STRICT."""
     jokers_may_lead: _builtins.bool
-    """Whether a meld, in the order in which it is sent, may begin with a joker (JOKER_LEADS_SET). Default true. Evidence:
+    """Whether a meld, in the order in which it is read, may begin with a joker (JOKER_LEADS_SET). Default true. Evidence:
     false is a reading of the French article.
     """
     jokers_beyond_physical: _builtins.bool
@@ -1620,7 +1644,8 @@ class Ruleset(_message.Message):
     """What the initial meld must have. Default ANY."""
     initial_meld_voluntary_delay: _builtins.bool
     """Whether a player who could make the initial meld may draw instead (R36). Default true. Games cannot be created with
-    false yet: it needs the exact solver.
+    false yet: it needs the exact solver. Evidence:
+    true in the manuals, the English article and a tournament.
     """
     turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType
     """Playing after drawing (R22, R25). Default FORBIDDEN."""

@@ -338,7 +338,7 @@ Global___RackToScore: _TypeAlias = RackToScore  # noqa: Y015
 @_typing.final
 class ScoreRoundRequest(_message.Message):
     """A finished round. It is won by the player with an empty rack; if there is none, it was blocked. With TEAMS_PAIRS there
-    are four racks, and the first plays with the third.
+    are four racks, and opposite seats play together: the lowest seat with the third lowest.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
