@@ -21,9 +21,17 @@ def ruleset_of(options: Options) -> ruleset_pb2.Ruleset:
     return message
 
 
+def tile_of(face: str | None) -> tile_pb2.Tile.ValueType:
+    """A tile; unset for none."""
+    return tile_pb2.Tile.Value(tile_name(face)) if face else tile_pb2.TILE_UNSPECIFIED
+
+
 def tiles_of(faces: Faces) -> list[tile_pb2.Tile.ValueType]:
     return [tile_pb2.Tile.Value(tile_name(face)) for face in faces]
 
 
 def table_of(table: Iterable[MeldText]) -> list[meld_pb2.Meld]:
-    return [meld_pb2.Meld(tiles=tiles_of(meld.tiles), kind=KINDS[meld.kind]) for meld in table]
+    return [
+        meld_pb2.Meld(tiles=tiles_of(meld.tiles), kind=KINDS[meld.kind], declared_faces=tiles_of(meld.declared))
+        for meld in table
+    ]

@@ -1,8 +1,8 @@
-"""Every conformance case, asked of the service over gRPC: of ValidationService, and in running games."""
+"""Every conformance case and contrast, asked of the service over gRPC: of ValidationService, and in running games."""
 
-import uuid
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 
 import grpc
 import grpc.aio
@@ -10,13 +10,34 @@ import pytest
 import pytest_asyncio
 from google.rpc import error_details_pb2
 
+from conformance.grpc_answers import (
+    FACE_OF,
+    UNSUPPORTED,
+    FixedChance,
+    GameSeen,
+    Service,
+    answer,
+    creation_problems,
+    end_of,
+    faces_of,
+    option_by_option,
+    play,
+    put,
+    reason_name,
+)
 from conformance_cases import (
     Breach,
     Case,
+    Contrast,
+    CreateCase,
+    Creation,
     Faces,
+    GameCase,
     MeldCase,
     MeldReadingExpected,
     MeldText,
+    Options,
+    Play,
     RoundScoreCase,
     RoundScoreExpected,
     SeatScore,
@@ -29,57 +50,25 @@ from conformance_cases import (
     TurnExpected,
     agree,
     load,
-    tile_name,
+    seen_as_stated,
 )
-from conformance_messages import KINDS, ruleset_of, table_of, tiles_of
-from engine.events import GameCreated
-from engine.game import Game, Player, Playing, Rack, Round, Turn
+from conformance_messages import KINDS, ruleset_of, table_of, tile_of, tiles_of
+from engine.game import Drawn, Open, Rack, Round, Turn, turn_order
 from engine.notation import parse_tile
-from engine.tiles import Tile, in_order, tile_set, without
-from harness import (
-    Client,
-    FakeClock,
-    GameAtHand,
-    SeededChance,
-    error_info,
-    memory_store,
-    server_settings,
-    status_details,
-)
-from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2
+from engine.ruleset import unanswerable
+from engine.tiles import in_order, tile_set, without
+from harness import Client, FakeClock, GameAtHand, error_info, memory_store, server_settings, status_details
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import meld_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import codec
-from service.identity import digest
 from service.server import Server
-from service.storage.base import NO_ETAG, Commit, GameStore, Record, SeatToken, lineage
-from service.storage.snapshot import encode_change
 
 SUITE = load()
 TURN_MS = 1_000
 FOREVER_SECONDS = 3600.0
-
-
-class FixedChance(SeededChance):
-    """Chance whose shuffles begin with given tiles."""
-
-    def __init__(self) -> None:
-        super().__init__(seed=1)
-        self.first: tuple[Tile, ...] = ()
-
-    def shuffle(self, tiles: Sequence[Tile]) -> tuple[Tile, ...]:
-        return (*self.first, *without(tiles, self.first))
-
-
-@dataclass(frozen=True)
-class Service:
-    """A running service with a clock and a chance of ours."""
-
-    client: Client
-    store: GameStore
-    clock: FakeClock
-    chance: FixedChance
+KIND_TEXTS = {kind: text for text, kind in KINDS.items()}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -97,18 +86,6 @@ def name(case: Case) -> str:
     return case.id
 
 
-# The file's texts and the contract's messages
-
-KIND_TEXTS = {kind: text for text, kind in KINDS.items()}
-FACES = {
-    tile_pb2.Tile.Value(tile_name(face)): face for face in ("J", *(f"{c}{v}" for c in "RBKO" for v in range(1, 14)))
-}
-
-
-def faces_of(tiles: Iterable[int]) -> Faces:
-    return tuple(FACES[tile_pb2.Tile.ValueType(tile)] for tile in tiles)
-
-
 def melds_of(table: Iterable[meld_pb2.TableMeld], stated: Iterable[MeldText]) -> tuple[MeldText, ...]:
     """A table as the case writes it: kinds only where the case states them."""
     return tuple(
@@ -119,16 +96,12 @@ def melds_of(table: Iterable[meld_pb2.TableMeld], stated: Iterable[MeldText]) ->
 
 def breach(violation: meld_pb2.Violation) -> Breach:
     return Breach(
-        error_reason_pb2.ErrorReason.Name(violation.reason).removeprefix("ERROR_REASON_"),
+        reason_name(violation.reason),
         violation.subject,
         faces_of(violation.tiles),
         {key: int(value) for key, value in violation.metadata.items()},
         faces_of(violation.suggested_order),
     )
-
-
-def end_of(end: game_pb2.RoundEnd.ValueType) -> str:
-    return game_pb2.RoundEnd.Name(end).removeprefix("ROUND_END_")
 
 
 def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
@@ -138,6 +111,10 @@ def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
         table_after=table_of(case.table_after),
         rack=tiles_of(case.rack),
         has_melded=case.has_melded,
+        river=tiles_of(case.river),
+        river_index=case.river_index,
+        tile_drawn=tile_of(case.tile_drawn),
+        calls_rummikub=case.calls_rummikub,
     )
 
 
@@ -198,34 +175,30 @@ async def test_round_score(case: RoundScoreCase, service: Service) -> None:
 # Running games
 
 
-async def put(service: Service, case: Case, round_: Round) -> GameAtHand:
-    """A running game in the store, in the round as it is given."""
-    at_hand = GameAtHand(service.client, uuid.uuid4().hex)
-    players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
-    at_hand.tokens |= {player.seat: str(player.seat) * 43 for player in players}
-    tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in players)
-    game = Game(codec.ruleset(ruleset_of(case.ruleset)), 1, players, Playing(round_))
-    change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset),))
-    record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, service.clock(), service.clock())
-    await service.store.commit(Commit(NO_ETAG, record, change))
-    return at_hand
-
-
 async def before_turn(service: Service, case: TurnCase) -> GameAtHand:
     """A running game in which seat 1 can take the turn of a case; seat 2 and the pool have the other tiles."""
     play = codec.play(turn_to_validate(case), codec.ruleset(ruleset_of(case.ruleset)))
     on_table = [tile for meld in play.table_before for tile in meld.tiles]
-    rest = without(tile_set(play.ruleset.geometry_jokers), [*play.rack, *on_table])
+    rules = play.ruleset
+    tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.geometry_jokers)
+    rest = without(tiles, [*play.rack, *on_table, *play.river])
     racks = (Rack(1, play.rack, play.has_melded), Rack(2, rest[:14], has_melded=True))
-    return await put(service, case, Round(1, 1, play.table_before, racks, rest[14:], Turn(1, None)))
+    round_ = Round(1, (1, 2), play.table_before, racks, rest[14:], Turn(1, None), river=play.river)
+    step = Open() if play.drawn is None else Drawn(play.drawn)
+    return await put(service, case.ruleset, replace(round_, step=step))
+
+
+def play_tiles(case: TurnCase) -> ts.PlayTiles:
+    return ts.PlayTiles(
+        table=table_of(case.table_after), river_index=case.river_index, calls_rummikub=case.calls_rummikub
+    )
 
 
 @pytest.mark.parametrize("case", [case for case in SUITE.turns if not case.expect.violations], ids=name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_legal_turn_in_a_game(case: TurnCase, service: Service) -> None:
     game = await before_turn(service, case)
-    play = ts.PlayTiles(table=table_of(case.table_after))
-    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play_tiles(case))
     answer = await service.client.turns.PlayTurn(request, metadata=game.as_seat(1))
     goes_out = [(end_of(r.end), list(r.winner_seats)) for r in answer.game.rounds] == [("WENT_OUT", [1])]
     played, left = faces_of(answer.tiles_played), faces_of(answer.game.rack)
@@ -241,8 +214,7 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
     game = await before_turn(service, case)
     seen = await game.see(1)
     judged = await service.client.validation.ValidateTurn(turn_to_validate(case))
-    play = ts.PlayTiles(table=table_of(case.table_after))
-    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play_tiles(case))
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await service.client.turns.PlayTurn(request, metadata=game.as_seat(1))
     assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
@@ -268,13 +240,13 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
 @pytest.mark.parametrize("case", SUITE.time_outs, ids=name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_time_out(case: TimeOutCase, service: Service) -> None:
-    table = codec.play(
-        vs.ValidateTurnRequest(table_before=table_of(case.table)), codec.ruleset(ruleset_of({}))
-    ).table_before
+    rules = codec.ruleset(ruleset_of(case.ruleset))
+    table = codec.play(vs.ValidateTurnRequest(table_before=table_of(case.table)), rules).table_before
     racks = tuple(Rack(rack.seat, in_order(map(parse_tile, rack.rack)), rack.has_melded) for rack in case.racks)
     pool = tuple(map(parse_tile, case.pool))
     turn = Turn(case.turn_seat, service.clock() + TURN_MS)
-    game = await put(service, case, Round(1, 1, table, racks, pool, turn, case.passed_seats))
+    order = turn_order(tuple(rack.seat for rack in racks), 1, rules.turn_direction)
+    game = await put(service, case.ruleset, Round(1, order, table, racks, pool, turn, case.passed_seats))
     service.clock.advance(TURN_MS / 1000 + 0.001)
     late = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=ts.PlayTiles())
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
@@ -303,17 +275,64 @@ async def test_start_draw(case: StartDrawCase, service: Service) -> None:
     game = await service.client.new_game(players=max(case.seats), start=False)
     for seat in set(range(1, max(case.seats))) - set(case.seats):
         await service.client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(seat))
-    service.chance.first = tuple(map(parse_tile, case.tiles))
+    service.chance.coming = deque([case.tiles])
     start = gs.StartGameRequest(game_id=game.game_id)
     started = (await service.client.games.StartGame(start, metadata=game.as_seat(case.seats[0]))).game
     history = await service.client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id))
     [dealt] = [event.round_started for event in history.changes[-1].events if event.HasField("round_started")]
-    draws = tuple(StartDraw(draw.seat, FACES[draw.tile]) for draw in dealt.draws)
+    draws = tuple(StartDraw(draw.seat, FACE_OF[draw.tile]) for draw in dealt.draws)
     assert StartDrawExpected(draws, dealt.starter_seat) == case.expect
     assert started.turn.seat == case.expect.starter_seat
 
 
+@pytest.mark.parametrize("case", SUITE.creations, ids=name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_create(case: CreateCase, service: Service) -> None:
+    assert await creation_problems(service, case.ruleset) == option_by_option(case.expect)
+
+
+@pytest.mark.parametrize("case", SUITE.games, ids=name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_game(case: GameCase, service: Service) -> None:
+    seen = await play(service, case.play, case.ruleset)
+    if isinstance(seen, GameSeen):
+        assert seen_as_stated(case.expect, seen.see) == {"refused": [], **case.expect}
+    else:
+        assert_nobody_can_tell_what_could_be_played(seen, case.ruleset)
+
+
+def assert_nobody_can_tell_what_could_be_played(problems: Faces, options: Options) -> None:
+    """What is refused where a test brings an analysis along, and the service has none."""
+    assert problems
+    assert {problem.split()[0] for problem in problems} == {UNSUPPORTED}
+    assert unanswerable(codec.ruleset(ruleset_of(options)))
+
+
+# Contrasts
+
+ANSWERS = [(contrast, value) for contrast in SUITE.contrasts for value in contrast.answers]
+
+
+@pytest.mark.parametrize(("contrast", "value"), ANSWERS, ids=[f"{one.id}={value}" for one, value in ANSWERS])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_contrast(contrast: Contrast, value: str, service: Service) -> None:
+    expected = contrast.answers[value]
+    seen = await answer(service, contrast.question, contrast.options(value))
+    if isinstance(seen, GameSeen):
+        assert isinstance(expected, dict)
+        assert seen_as_stated(expected, seen.see) == {"refused": [], **expected}
+    elif isinstance(contrast.question, Play):
+        assert isinstance(seen, tuple)
+        assert_nobody_can_tell_what_could_be_played(seen, contrast.options(value))
+    elif isinstance(contrast.question, Creation):
+        assert isinstance(expected, tuple)
+        assert seen == option_by_option(expected)
+    else:
+        assert seen == expected
+
+
 def test_every_kind_of_case_is_asked() -> None:
-    asked = (SUITE.melds, SUITE.turns, SUITE.round_scores, SUITE.time_outs, SUITE.start_draws)
+    played = (SUITE.time_outs, SUITE.start_draws, SUITE.games)
+    asked = (SUITE.melds, SUITE.turns, SUITE.round_scores, SUITE.creations, *played)
     assert sum(map(len, asked)) == len(SUITE.cases)
     assert all(asked)

@@ -1,0 +1,343 @@
+"""What the engine answers to the questions of the conformance cases, in the cases' own terms."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from conformance_cases import Act, Creation, Faces, MeldText, Options, Play, Question, RoundQuestion, TurnQuestion
+from conformance_cases import table_text as text_of
+from engine.analysis import Situation
+from engine.deal import Shuffle
+from engine.events import Event, RoundStarted
+from engine.game import (
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Lobby,
+    Open,
+    Player,
+    Playing,
+    Rack,
+    Round,
+    RoundEnd,
+    RoundOver,
+    Turn,
+    turn_order,
+)
+from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.notation import format_tile, parse_tile
+from engine.play import Play as PlayToJudge
+from engine.presets import PRESETS
+from engine.rules import judge
+from engine.ruleset import Preset, Ruleset, choose, problems, unanswerable
+from engine.scoring import Standing, score_round
+from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
+from engine.turns import (
+    Action,
+    Applied,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+    apply,
+    create,
+)
+from engine.violations import Refused
+
+START_MS = 1_000_000
+STATES = {Lobby: "LOBBY", Playing: "PLAYING", RoundOver: "ROUND_OVER", Finished: "FINISHED"}
+STEPS = {Open: "OPEN", Choosing: "CHOOSING", Drawn: "DRAWN"}
+TILES = {format_tile(tile): tile for tile in (*naturals(len(COLORS)), JOKER)}
+
+
+def ruleset_of(options: Options) -> Ruleset:
+    values = {option: _value_of(option, value) for option, value in options.items()}
+    preset = values.pop("preset", Preset.SABRA)
+    assert isinstance(preset, Preset)
+    return choose(PRESETS[preset], {"preset": preset, **values})
+
+
+def _value_of(option: str, value: str | int) -> Enum | int:
+    default = getattr(Ruleset(), option)
+    return type(default)[str(value)] if isinstance(default, Enum) else int(value) if value is not True else True
+
+
+def tiles_of(faces: Faces) -> tuple[Tile, ...]:
+    return tuple(TILES[face] for face in faces)
+
+
+def faces_of(tiles: Iterable[Tile]) -> Faces:
+    return tuple(map(format_tile, tiles))
+
+
+def proposed(meld: MeldText) -> ProposedMeld:
+    kind = MeldKind[meld.kind.upper()] if meld.kind else None
+    return ProposedMeld(tiles_of(meld.tiles), kind, tiles_of(meld.declared))
+
+
+def table_of(melds: Iterable[MeldText], ruleset: Ruleset) -> tuple[Meld, ...]:
+    readings = tuple(read_meld(proposed(meld), ruleset) for meld in melds)
+    assert all(isinstance(reading, Meld) for reading in readings), "the case's table holds what is no meld"
+    return tuple(reading for reading in readings if isinstance(reading, Meld))
+
+
+def answer(question: Question, ruleset: Ruleset) -> "Faces | GameSeen | dict[str, object]":
+    """The answer to a contrast's question."""
+    match question:
+        case MeldText():
+            reading = read_meld(proposed(question), ruleset)
+            return () if isinstance(reading, Meld) else tuple(reason.name for reason in reading.reasons)
+        case TurnQuestion():
+            return tuple(violation.reason.name for violation in judge(_play_of(question, ruleset)).violations)
+        case RoundQuestion():
+            return _score(question, ruleset)
+        case Creation():
+            return creation_problems(ruleset)
+        case Play():
+            return play(question, ruleset)
+
+
+def _play_of(question: TurnQuestion, ruleset: Ruleset) -> PlayToJudge:
+    return PlayToJudge(
+        table_of(question.table_before, ruleset),
+        tuple(map(proposed, question.table_after)),
+        in_order(tiles_of(question.rack)),
+        question.has_melded,
+        ruleset,
+        river=tiles_of(question.river),
+        river_index=question.river_index,
+        drawn=TILES[question.tile_drawn] if question.tile_drawn else None,
+        calls_rummikub=question.calls_rummikub,
+    )
+
+
+def _score(question: RoundQuestion, ruleset: Ruleset) -> dict[str, object]:
+    standings = tuple(
+        Standing(
+            seat,
+            tiles_of(rack),
+            has_melded=seat not in question.never_melded,
+            declined=seat in question.declined_to_meld,
+        )
+        for seat, rack in enumerate(question.racks, 1)
+    )
+    end = RoundEnd.WENT_OUT if () in question.racks else RoundEnd.BLOCKED
+    result = score_round(1, end, standings, ruleset)
+    return {"winners": list(result.winners), "points": [seat.points for seat in result.seats]}
+
+
+def creation_problems(ruleset: Ruleset) -> Faces:
+    """Why no game can be created, one text a problem."""
+    found = problems(ruleset) or unanswerable(ruleset)
+    return tuple(" ".join((problem.reason.name, *problem.options)) for problem in found)
+
+
+# Games
+
+
+@dataclass(frozen=True)
+class Playable:
+    """An analysis for tests: who has one of these tiles could play."""
+
+    tiles: tuple[Tile, ...]
+
+    def can_play(self, situation: Situation) -> bool:
+        return not set(self.tiles).isdisjoint(situation.rack)
+
+
+@dataclass(frozen=True)
+class GameSeen:
+    """A game that was played: what its last action was refused for, or led to."""
+
+    game: Game
+    now_ms: int
+    dealt: RoundStarted | None
+    refused: Faces = ()
+    violations: Faces = ()
+
+    def see(self, key: str) -> object:
+        """What is seen, by the key of an outcome."""
+        return _SEEN[key](self)
+
+    @property
+    def round(self) -> Round:
+        assert self.game.round
+        return self.game.round
+
+
+def _of_last_round(seen: GameSeen, default: object, read: Callable[[GameSeen], object]) -> object:
+    return read(seen) if seen.game.results else default
+
+
+def _shown_play(seen: GameSeen) -> str | None:
+    shown = seen.round.shown_play
+    return table_text(shown.table) if shown else None
+
+
+def _claim_seats(seen: GameSeen) -> list[int]:
+    shown = seen.round.shown_play
+    return list(shown.claimed) if shown else []
+
+
+def _seconds_left(seen: GameSeen) -> float | None:
+    deadline = seen.round.turn.deadline_ms
+    return None if deadline is None else (deadline - seen.now_ms) / 1000
+
+
+def table_text(table: Iterable[Meld | ProposedMeld]) -> str:
+    """A table without the kinds."""
+    return text_of(tuple(MeldText(faces_of(meld.tiles)) for meld in table))
+
+
+_SEEN: dict[str, Callable[[GameSeen], object]] = {
+    "refused": lambda seen: list(seen.refused),
+    "violations": lambda seen: list(seen.violations),
+    "state": lambda seen: STATES[type(seen.game.phase)],
+    "turn_seat": lambda seen: seen.round.turn.seat if isinstance(seen.game.phase, Playing) else None,
+    "turn_order": lambda seen: list(seen.round.order),
+    "table": lambda seen: table_text(seen.round.table),
+    "racks": lambda seen: {str(rack.seat): " ".join(faces_of(rack.tiles)) for rack in seen.round.racks},
+    "pool_count": lambda seen: len(seen.round.pool),
+    "river": lambda seen: " ".join(faces_of(seen.round.river)),
+    "step": lambda seen: STEPS[type(seen.round.step)],
+    "passed_seats": lambda seen: list(seen.round.passed),
+    "last_chance_seats": lambda seen: list(seen.round.last_chance or ()),
+    "shown_play": _shown_play,
+    "claim_seats": _claim_seats,
+    "seconds_left": _seconds_left,
+    "draws": lambda seen: " ".join(f"{draw.seat}:{format_tile(draw.tile)}" for draw in _dealt(seen).draws),
+    "end": lambda seen: _of_last_round(seen, None, lambda seen: seen.game.results[-1].end.name),
+    "round_winner_seats": lambda seen: _of_last_round(seen, [], lambda seen: list(seen.game.results[-1].winners)),
+    "points": lambda seen: _of_last_round(seen, [], lambda seen: [seat.points for seat in seen.game.results[-1].seats]),
+    "totals": lambda seen: [player.total_points for player in seen.game.players],
+    "winner_seats": lambda seen: list(seen.game.phase.winners) if isinstance(seen.game.phase, Finished) else [],
+}
+
+
+def _dealt(seen: GameSeen) -> RoundStarted:
+    assert seen.dealt
+    return seen.dealt
+
+
+def play(question: Play, ruleset: Ruleset) -> GameSeen:
+    """Plays a little game."""
+    seen = GameSeen(_first(question, ruleset), START_MS, None)
+    analysis = None if question.playable is None else Playable(tiles_of(question.playable))
+    shuffles = iter(question.shuffles)
+    for act in question.actions:
+        assert not seen.refused, f"before {act}: refused for {seen.refused}"
+        if act.do == "wait":
+            seen = GameSeen(seen.game, seen.now_ms + act.seconds * 1000, seen.dealt)
+            continue
+        now_ms = _deadline(seen.game) + 1 if act.do == "time_out" else seen.now_ms
+        result = apply(seen.game, _action(act, seen.game, shuffles), now_ms, analysis)
+        if isinstance(result, Applied):
+            violations = tuple(violation.reason.name for violation in result.violations)
+            seen = GameSeen(result.game, now_ms, _last_dealt(result.events) or seen.dealt, (), violations)
+        elif not act.attempt:
+            seen = GameSeen(seen.game, now_ms, seen.dealt, _reasons(result))
+    return seen
+
+
+def _reasons(refused: Refused) -> Faces:
+    return tuple(violation.reason.name for violation in refused.violations)
+
+
+def _last_dealt(events: tuple[Event, ...]) -> RoundStarted | None:
+    return next((event for event in events if isinstance(event, RoundStarted)), None)
+
+
+def _deadline(game: Game) -> int:
+    assert game.round
+    assert game.round.turn.deadline_ms is not None
+    return game.round.turn.deadline_ms
+
+
+def _first(question: Play, ruleset: Ruleset) -> Game:
+    if question.position is None:
+        game = create(ruleset).game
+        for seat in range(1, question.players + 1):
+            joined = apply(game, Join(f"player {seat}"), START_MS)
+            assert isinstance(joined, Applied)
+            game = joined.game
+        return game
+    round_ = round_of(question, ruleset, START_MS)
+    return Game(ruleset, 1, tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks), Playing(round_))
+
+
+def round_of(question: Play, ruleset: Ruleset, now_ms: int) -> Round:
+    """The round of a game's position; its turn has just begun."""
+    position = question.position
+    assert position
+    racks = tuple(Rack(rack.seat, in_order(tiles_of(rack.rack)), rack.has_melded) for rack in position.racks)
+    limit = ruleset.turn_time_limit_seconds
+    return Round(
+        number=1,
+        order=turn_order(tuple(rack.seat for rack in racks), 1, ruleset.turn_direction),
+        table=table_of(position.table, ruleset),
+        racks=racks,
+        pool=tiles_of(position.pool),
+        turn=Turn(position.turn_seat, now_ms + limit * 1000 if limit else None),
+        river=tiles_of(question.river),
+    )
+
+
+def _shuffle(game: Game, shuffles: Iterator[Faces]) -> Shuffle:
+    ruleset = game.ruleset
+    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(len(game.active_seats)))
+    start_draw, deal = (tiles_of(next(shuffles, ())) for _ in range(2))
+    return Shuffle((*start_draw, *without(tiles, start_draw)), (*deal, *without(tiles, deal)))
+
+
+def _action(act: Act, game: Game, shuffles: Iterator[Faces]) -> Action:
+    return _of_turn(act) or _of_game(act, game, shuffles)
+
+
+def _of_turn(act: Act) -> Action | None:
+    match act.do:
+        case "play":
+            table = tuple(map(proposed, act.table))
+            return PlayTiles(act.seat, table, act.river_index, calls_rummikub=act.calls_rummikub)
+        case "draw":
+            return DrawTile(act.seat)
+        case "pass":
+            return Pass(act.seat)
+        case "lay_on_river":
+            return LayOnRiver(act.seat, parse_tile(act.tile))
+        case "save_draft":
+            return SaveDraft(act.seat, tuple(map(proposed, act.table)))
+        case "time_out":
+            return TimeOut()
+        case _:
+            return None
+
+
+def _of_game(act: Act, game: Game, shuffles: Iterator[Faces]) -> Action:
+    match act.do:
+        case "join":
+            return Join(act.name)
+        case "leave":
+            return Leave(act.seat)
+        case "start_game":
+            return StartGame(act.seat, _shuffle(game, shuffles))
+        case "start_next_round":
+            return StartNextRound(act.seat, _shuffle(game, shuffles))
+        case "request_redeal":
+            return RequestRedeal(act.seat, _shuffle(game, shuffles))
+        case "claim_error":
+            shown = game.round.shown_play if game.round else None
+            return ClaimError(act.seat, shown.revision if shown else game.revision, act.agrees)
+        case "resign":
+            return Resign(act.seat)
+        case other:
+            raise AssertionError(f"unknown action: {other}")

@@ -1,0 +1,360 @@
+"""What a running service answers to the questions of the conformance cases, in the cases' own terms."""
+
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import grpc
+import grpc.aio
+from google.protobuf.timestamp_pb2 import Timestamp
+from google.rpc import error_details_pb2
+
+from conformance.engine_answers import round_of
+from conformance_cases import (
+    FACES,
+    Act,
+    Creation,
+    Faces,
+    MeldText,
+    Options,
+    Play,
+    Question,
+    RoundQuestion,
+    TurnQuestion,
+    table_text,
+    tile_name,
+)
+from conformance_messages import ruleset_of, table_of, tile_of, tiles_of
+from engine.events import GameCreated
+from engine.game import Game, Player, Playing, Round
+from engine.notation import parse_tile
+from engine.tiles import Tile, without
+from harness import Client, FakeClock, GameAtHand, SeededChance, error_info, status_details
+from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service import codec
+from service.identity import digest
+from service.storage.base import NO_ETAG, Commit, GameStore, Record, SeatToken, lineage
+from service.storage.snapshot import encode_change
+
+FACE_OF = {tile_pb2.Tile.Value(tile_name(face)): face for face in FACES}
+UNSUPPORTED = "VARIANT_NOT_SUPPORTED"
+
+
+class FixedChance(SeededChance):
+    """Chance whose next shuffles begin with given tiles, the others following in ascending order."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=1)
+        self.coming: deque[Faces] = deque()
+
+    def shuffle(self, tiles: Sequence[Tile]) -> tuple[Tile, ...]:
+        first = tuple(map(parse_tile, self.coming.popleft())) if self.coming else ()
+        return (*first, *without(tiles, first))
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service with a clock and a chance of ours."""
+
+    client: Client
+    store: GameStore
+    clock: FakeClock
+    chance: FixedChance
+
+
+def faces_of(tiles: Iterable[int]) -> Faces:
+    return tuple(FACE_OF[tile_pb2.Tile.ValueType(tile)] for tile in tiles)
+
+
+def reason_name(reason: error_reason_pb2.ErrorReason.ValueType) -> str:
+    return error_reason_pb2.ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
+
+
+def reasons_of(violations: Iterable[meld_pb2.Violation]) -> Faces:
+    return tuple(reason_name(violation.reason) for violation in violations)
+
+
+def end_of(end: game_pb2.RoundEnd.ValueType) -> str:
+    return game_pb2.RoundEnd.Name(end).removeprefix("ROUND_END_")
+
+
+async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
+    """A running game in the store, in the round as it is given."""
+    at_hand = GameAtHand(service.client, uuid.uuid4().hex)
+    players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
+    at_hand.tokens |= {player.seat: str(player.seat) * 43 for player in players}
+    tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in players)
+    game = Game(codec.ruleset(ruleset_of(options)), 1, players, Playing(round_))
+    change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset),))
+    record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, service.clock(), service.clock())
+    await service.store.commit(Commit(NO_ETAG, record, change))
+    return at_hand
+
+
+# Questions
+
+
+async def answer(service: Service, question: Question, options: Options) -> "Faces | GameSeen | dict[str, object]":
+    """The answer to a contrast's question; of a game with a variant that is not supported: that."""
+    match question:
+        case MeldText():
+            request = vs.ValidateMeldsRequest(ruleset=ruleset_of(options), melds=table_of([question]))
+            [reading] = (await service.client.validation.ValidateMelds(request)).melds
+            return reasons_of(reading.violations)
+        case TurnQuestion():
+            judged = await service.client.validation.ValidateTurn(turn_request(question, options))
+            return reasons_of(judged.violations)
+        case RoundQuestion():
+            return await _score(service, question, options)
+        case Creation():
+            return await creation_problems(service, options)
+        case Play():
+            return await play(service, question, options)
+
+
+def turn_request(question: TurnQuestion, options: Options) -> vs.ValidateTurnRequest:
+    return vs.ValidateTurnRequest(
+        ruleset=ruleset_of(options),
+        table_before=table_of(question.table_before),
+        table_after=table_of(question.table_after),
+        rack=tiles_of(question.rack),
+        has_melded=question.has_melded,
+        river=tiles_of(question.river),
+        river_index=question.river_index,
+        tile_drawn=tile_of(question.tile_drawn),
+        calls_rummikub=question.calls_rummikub,
+    )
+
+
+async def _score(service: Service, question: RoundQuestion, options: Options) -> dict[str, object]:
+    racks = (
+        vs.RackToScore(
+            seat=seat,
+            rack=tiles_of(rack),
+            never_melded=seat in question.never_melded,
+            declined_to_meld=seat in question.declined_to_meld,
+        )
+        for seat, rack in enumerate(question.racks, 1)
+    )
+    scored = await service.client.validation.ScoreRound(vs.ScoreRoundRequest(ruleset=ruleset_of(options), racks=racks))
+    return {"winners": list(scored.winner_seats), "points": [seat.points for seat in scored.seats]}
+
+
+async def creation_problems(service: Service, options: Options) -> Faces:
+    """Why CreateGame refuses a ruleset: a text for each option at fault."""
+    try:
+        await service.client.games.CreateGame(gs.CreateGameRequest(ruleset=ruleset_of(options)))
+    except grpc.aio.AioRpcError as error:
+        return _problems(error)
+    return ()
+
+
+def _problems(error: grpc.aio.AioRpcError) -> Faces:
+    info = error_info(error)
+    if info.reason == UNSUPPORTED:
+        assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+        return (f"{UNSUPPORTED} {info.metadata['field'].removeprefix('ruleset.')}",)
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    fields = _bad_request(error).field_violations
+    assert fields[0].reason == info.reason
+    return tuple(f"{one.reason} {one.field.removeprefix('ruleset.')}" for one in fields)
+
+
+def option_by_option(problems: Faces) -> Faces:
+    """Problems as a BadRequest tells them, a field for each option."""
+    split = [problem.split() for problem in problems]
+    return tuple(f"{reason} {option}" for reason, *options in split for option in options)
+
+
+def _bad_request(error: grpc.aio.AioRpcError) -> error_details_pb2.BadRequest:
+    bad_request = error_details_pb2.BadRequest()
+    assert any(detail.Unpack(bad_request) for detail in status_details(error).details)
+    return bad_request
+
+
+# Games
+
+
+@dataclass(frozen=True)
+class GameSeen:
+    """A game that was played: what its last action was refused for, or led to."""
+
+    game: game_pb2.Game
+    racks: dict[str, str]
+    draws: str
+    refused: Faces
+    violations: Faces
+
+    def see(self, key: str) -> object:
+        """What is seen, by the key of an outcome."""
+        return _SEEN[key](self)
+
+
+def _seconds_left(game: game_pb2.Game) -> float | None:
+    if not game.turn.HasField("deadline"):
+        return None
+    return (_milliseconds(game.turn.deadline) - _milliseconds(game.server_time)) / 1000
+
+
+def _milliseconds(time: Timestamp) -> int:
+    return time.seconds * 1000 + time.nanos // 1_000_000
+
+
+def _table(melds: Iterable[meld_pb2.Meld] | Iterable[meld_pb2.TableMeld]) -> str:
+    """A table without the kinds."""
+    return table_text(tuple(MeldText(faces_of(meld.tiles)) for meld in melds))
+
+
+def _shown_play(game: game_pb2.Game) -> str | None:
+    return _table(game.turn.shown_play.table) if game.turn.HasField("shown_play") else None
+
+
+def _of_last_round(game: game_pb2.Game, default: object, read: Callable[[game_pb2.RoundResult], object]) -> object:
+    return read(game.rounds[-1]) if game.rounds else default
+
+
+_SEEN: dict[str, Callable[[GameSeen], object]] = {
+    "refused": lambda seen: list(seen.refused),
+    "violations": lambda seen: list(seen.violations),
+    "state": lambda seen: game_pb2.GameState.Name(seen.game.state).removeprefix("GAME_STATE_"),
+    "turn_seat": lambda seen: seen.game.turn.seat or None,
+    "turn_order": lambda seen: list(seen.game.turn_order),
+    "table": lambda seen: _table(seen.game.table),
+    "racks": lambda seen: seen.racks,
+    "pool_count": lambda seen: seen.game.pool_count,
+    "river": lambda seen: " ".join(faces_of(seen.game.river)),
+    "step": lambda seen: game_pb2.TurnStep.Name(seen.game.turn.step).removeprefix("TURN_STEP_"),
+    "passed_seats": lambda seen: list(seen.game.passed_seats),
+    "last_chance_seats": lambda seen: list(seen.game.last_chance_seats),
+    "shown_play": lambda seen: _shown_play(seen.game),
+    "claim_seats": lambda seen: list(seen.game.turn.shown_play.claim_seats),
+    "seconds_left": lambda seen: _seconds_left(seen.game),
+    "draws": lambda seen: seen.draws,
+    "end": lambda seen: _of_last_round(seen.game, None, lambda result: end_of(result.end)),
+    "round_winner_seats": lambda seen: _of_last_round(seen.game, [], lambda result: list(result.winner_seats)),
+    "points": lambda seen: _of_last_round(seen.game, [], lambda result: [seat.points for seat in result.seats]),
+    "totals": lambda seen: [player.total_points for player in seen.game.players],
+    "winner_seats": lambda seen: list(seen.game.winner_seats),
+}
+
+
+@dataclass
+class Table:
+    """A game that is being played over gRPC."""
+
+    service: Service
+    game: GameAtHand
+    seen: game_pb2.Game
+    violations: Faces = ()
+
+    async def act(self, act: Act) -> None:
+        """Does one thing. Raises AioRpcError where it is refused."""
+        self.violations = ()
+        if act.do == "wait":
+            self.service.clock.advance(act.seconds)
+            return
+        match act.do:
+            case "play" | "draw" | "pass" | "lay_on_river":
+                await self._take_turn(act)
+            case "time_out":
+                left = _seconds_left(self.seen)
+                assert left is not None
+                self.service.clock.advance(left + 0.001)
+            case "join":
+                await self.game.join(act.name)
+            case _:
+                await self._call(act)
+        self.seen = await self.game.see()
+
+    async def _take_turn(self, act: Act) -> None:
+        request = ts.PlayTurnRequest(game_id=self.game.game_id, expected_revision=self.seen.revision)
+        match act.do:
+            case "play":
+                play = ts.PlayTiles(
+                    table=table_of(act.table), river_index=act.river_index, calls_rummikub=act.calls_rummikub
+                )
+                request.play.CopyFrom(play)
+            case "draw":
+                request.draw.SetInParent()
+            case "pass":
+                getattr(request, "pass").SetInParent()
+            case _:
+                request.lay_on_river.tile = tile_of(act.tile)
+        answer = await self.service.client.turns.PlayTurn(request, metadata=self.game.as_seat(act.seat))
+        self.violations = reasons_of(answer.violations)
+
+    async def _call(self, act: Act) -> None:
+        game_id, seat = self.game.game_id, self.game.as_seat(act.seat)
+        games, turns = self.service.client.games, self.service.client.turns
+        match act.do:
+            case "leave":
+                await games.LeaveGame(gs.LeaveGameRequest(game_id=game_id), metadata=seat)
+            case "start_game":
+                await games.StartGame(gs.StartGameRequest(game_id=game_id), metadata=seat)
+            case "start_next_round":
+                await games.StartNextRound(gs.StartNextRoundRequest(game_id=game_id), metadata=seat)
+            case "request_redeal":
+                await games.RequestRedeal(gs.RequestRedealRequest(game_id=game_id), metadata=seat)
+            case "resign":
+                await games.ResignGame(gs.ResignGameRequest(game_id=game_id), metadata=seat)
+            case "save_draft":
+                draft = game_pb2.Draft(table=table_of(act.table))
+                save = ts.SaveDraftRequest(game_id=game_id, expected_revision=self.seen.revision, draft=draft)
+                await turns.SaveDraft(save, metadata=seat)
+            case "claim_error":
+                revision = self.seen.turn.shown_play.revision or self.seen.revision
+                claim = ts.ClaimErrorRequest(game_id=game_id, play_revision=revision, agrees=act.agrees)
+                await turns.ClaimError(claim, metadata=seat)
+            case other:
+                raise AssertionError(f"unknown action: {other}")
+
+    async def see(self, refused: Faces) -> GameSeen:
+        game = await self.game.see()
+        seats = [player.seat for player in game.players]
+        racks = {str(seat): " ".join(faces_of((await self.game.see(seat)).rack)) for seat in seats}
+        return GameSeen(game, racks, await self._draws(), refused, self.violations)
+
+    async def _draws(self) -> str:
+        history = await self.service.client.games.ListTurns(gs.ListTurnsRequest(game_id=self.game.game_id))
+        events = [event for change in history.changes for event in change.events]
+        dealt = [event.round_started for event in events if event.HasField("round_started")]
+        return " ".join(f"{draw.seat}:{FACE_OF[draw.tile]}" for draw in dealt[-1].draws) if dealt else ""
+
+
+async def play(service: Service, question: Play, options: Options) -> Faces | GameSeen:
+    """Plays a little game; where no game can be created, the reasons why."""
+    problems = await creation_problems(service, options)
+    if problems:
+        return problems
+    service.chance.coming = deque(question.shuffles)
+    game = await _first(service, question, options)
+    table = Table(service, game, await game.see())
+    refused: Faces = ()
+    for act in question.actions:
+        assert not refused, f"before {act}: refused for {refused}"
+        try:
+            await table.act(act)
+        except grpc.aio.AioRpcError as error:
+            refused = () if act.attempt else _reasons(error)
+    return await table.see(refused)
+
+
+async def _first(service: Service, question: Play, options: Options) -> GameAtHand:
+    if question.position is None:
+        return await service.client.new_game(question.players, start=False, ruleset=ruleset_of(options))
+    ruleset = codec.ruleset(ruleset_of(options))
+    return await put(service, options, round_of(question, ruleset, service.clock()))
+
+
+def _reasons(error: grpc.aio.AioRpcError) -> Faces:
+    """Every reason of a refusal."""
+    failure = error_details_pb2.PreconditionFailure()
+    reason = error_info(error).reason
+    if not any(detail.Unpack(failure) for detail in status_details(error).details):
+        return (reason,)
+    assert failure.violations[0].type == reason
+    return tuple(violation.type for violation in failure.violations)

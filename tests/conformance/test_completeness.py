@@ -1,0 +1,225 @@
+"""That no option's value, no conflict and no reason is without a row that shows it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from enum import Enum
+
+import pytest
+
+from conformance_cases import Contrast, Creation, load
+from engine.ruleset import CONFLICTS, NEEDS_ANALYSIS, RANGES, Ruleset
+from engine.violations import Reason
+
+SUITE = load()
+DEFAULTS = {field.name: getattr(Ruleset(), field.name) for field in fields(Ruleset)}
+PRESET = "preset"
+
+
+def text_of(value: object) -> str:
+    return value.name if isinstance(value, Enum) else str(value).lower()
+
+
+VALUES = {
+    option: tuple(map(text_of, type(value) if isinstance(value, Enum) else RANGES[option]))
+    for option, value in DEFAULTS.items()
+    if isinstance(value, Enum | bool)
+}
+"""The options with a few values, by name; the others are numbers."""
+
+NUMBERS = tuple(option for option in DEFAULTS if option not in VALUES)
+
+OUTCOMES = {
+    "deal_order": "decides from which tiles the start is drawn for",
+    "start_draw_joker": "decides who starts",
+    "start_draw_tile": "decides what is dealt",
+    "start_draw_tie": "decides who starts",
+    "start_draw_determines": "decides the order of turns",
+    "start_player": "decides who starts",
+    "start_player_next_rounds": "decides who starts",
+    "turn_direction": "decides the order of turns",
+    "turn_timeout_dirty": "decides what a time-out does",
+    "turn_timeout_clean": "decides what a time-out does",
+    "pool_empty_mode": "decides when a round ends",
+    "pool_empty_stuck_test": "decides when a round ends",
+    "pool_empty_last_chance_start": "decides the order of the last turns",
+    "score_blocked_winner": "decides who wins",
+    "score_blocked_points": "decides points",
+    "score_blocked_tie": "decides who wins",
+    "score_never_melded": "decides points",
+    "score_winner": "decides points",
+    "teams": "decides points",
+    "match_end": "decides when a game ends",
+    "match_winner": "decides who wins",
+}
+"""Options that make nothing legal or illegal: each value must come out differently from another one."""
+
+WIDEST = "allows what any other value does"
+NARROWEST = "allows nothing that any other value forbids"
+NEVER_ILLEGAL_ALONE = {
+    ("jokers_max_per_set", "UNLIMITED_WITH_ONE_NATURAL"): WIDEST,
+    ("jokers_declaration", "POSITIONAL"): WIDEST,
+    ("jokers_may_lead", "true"): WIDEST,
+    ("jokers_beyond_physical", "true"): WIDEST,
+    ("initial_meld_comparison", "AT_LEAST"): WIDEST,
+    ("initial_meld_sets", "ONE_OR_MORE"): WIDEST,
+    ("initial_meld_joker", "REPRESENTED_VALUE"): WIDEST,
+    ("initial_meld_same_turn_table_play", "ALLOWED"): WIDEST,
+    ("initial_meld_required_kind", "ANY"): WIDEST,
+    ("initial_meld_voluntary_delay", "true"): WIDEST,
+    ("turn_voluntary_draw", "ALLOWED"): WIDEST,
+    ("deal_three_pairs_reshuffle", "ON_REQUEST"): WIDEST,
+    ("manipulation", "FREE"): WIDEST,
+    ("joker_retrieval_mode", "FREE"): WIDEST,
+    ("joker_retrieval_source", "RACK_OR_TABLE"): WIDEST,
+    ("joker_retrieval_reuse", "ANY_SET"): WIDEST,
+    ("joker_retrieval_same_set", "ALLOWED"): WIDEST,
+    ("joker_retrieval_group_of_three", "EITHER_COLOR"): WIDEST,
+    ("joker_retrieval_end_of_run_free", "true"): WIDEST,
+    ("pool_empty_pass", "ALLOWED"): WIDEST,
+    ("win_call", "AUTOMATIC"): WIDEST,
+    ("contract", "NONE"): WIDEST,
+}
+"""Values under which nothing is illegal that another value allows."""
+
+NEVER_LEGAL_ALONE = {
+    ("jokers_max_per_set", "ONE"): NARROWEST,
+    ("jokers_declaration", "ALWAYS_EXPLICIT"): NARROWEST,
+    ("jokers_may_lead", "false"): NARROWEST,
+    ("jokers_beyond_physical", "false"): NARROWEST,
+    ("initial_meld_comparison", "GREATER_THAN"): NARROWEST,
+    ("initial_meld_sets", "SINGLE_SET"): NARROWEST,
+    ("initial_meld_joker", "FORBIDDEN"): NARROWEST,
+    ("initial_meld_same_turn_table_play", "FORBIDDEN"): NARROWEST,
+    ("initial_meld_required_kind", "RUN"): NARROWEST,
+    ("initial_meld_voluntary_delay", "false"): NARROWEST,
+    ("turn_voluntary_draw", "ONLY_IF_NO_PLAY"): NARROWEST,
+    ("deal_three_pairs_reshuffle", "OFF"): NARROWEST,
+    ("manipulation", "NONE"): NARROWEST,
+    ("joker_retrieval_source", "RACK_ONLY"): NARROWEST,
+    ("joker_retrieval_reuse", "NEW_SET_ALL_RACK"): NARROWEST,
+    ("joker_retrieval_same_set", "FORBIDDEN"): NARROWEST,
+    ("joker_retrieval_group_of_three", "BOTH_COLORS"): NARROWEST,
+    ("joker_retrieval_end_of_run_free", "false"): NARROWEST,
+    ("pool_empty_pass", "ONLY_IF_NO_PLAY"): NARROWEST,
+    ("win_call", "REQUIRED"): NARROWEST,
+}
+"""Values under which nothing is legal that another value forbids."""
+
+SAME_AS_SABRA = {"CARDS": "the same rules by the names of playing cards"}
+"""Presets that differ from SABRA by name alone."""
+
+
+def contrasts(option: str, *, creations: bool = False) -> tuple[Contrast, ...]:
+    """The contrasts of an option: about what happens in games, or about creating them."""
+    return tuple(
+        one for one in SUITE.contrasts if one.option == option and isinstance(one.question, Creation) is creations
+    )
+
+
+def is_legal_alone(contrast: Contrast, value: str) -> bool:
+    """Whether something is legal under a value, and illegal under another one."""
+    return contrast.is_legal(value) and not all(map(contrast.is_legal, contrast.answers))
+
+
+def is_illegal_alone(contrast: Contrast, value: str) -> bool:
+    return not contrast.is_legal(value) and any(map(contrast.is_legal, contrast.answers))
+
+
+def comes_out_differently(contrast: Contrast, value: str) -> bool:
+    return any(answer != contrast.answers[value] for answer in contrast.answers.values())
+
+
+def is_shown(option: str, value: str, shows: Callable[[Contrast, str], bool]) -> bool:
+    return any(shows(contrast, value) for contrast in contrasts(option) if value in contrast.answers)
+
+
+LEGALITY = [(option, value) for option in VALUES if option not in {*OUTCOMES, PRESET} for value in VALUES[option]]
+
+
+@pytest.mark.parametrize(("option", "value"), LEGALITY)
+def test_something_is_legal_under_a_value_and_illegal_under_another(option: str, value: str) -> None:
+    assert is_shown(option, value, is_legal_alone) != ((option, value) in NEVER_LEGAL_ALONE)
+
+
+@pytest.mark.parametrize(("option", "value"), LEGALITY)
+def test_something_is_illegal_under_a_value_and_legal_under_another(option: str, value: str) -> None:
+    assert is_shown(option, value, is_illegal_alone) != ((option, value) in NEVER_ILLEGAL_ALONE)
+
+
+@pytest.mark.parametrize(("option", "value"), [(option, value) for option in OUTCOMES for value in VALUES[option]])
+def test_something_comes_out_differently_under_a_value(option: str, value: str) -> None:
+    assert is_shown(option, value, comes_out_differently)
+
+
+@pytest.mark.parametrize("exceptions", [OUTCOMES, NEVER_LEGAL_ALONE, NEVER_ILLEGAL_ALONE, SAME_AS_SABRA])
+def test_exceptions_are_of_values_that_exist(exceptions: Mapping[str | tuple[str, str], str]) -> None:
+    known = {*VALUES, *LEGALITY, *VALUES[PRESET]}
+    assert set(exceptions) <= known
+    assert all(exceptions.values())
+
+
+@pytest.mark.parametrize("preset", VALUES[PRESET])
+def test_a_case_tells_every_preset_from_the_default(preset: str) -> None:
+    told = is_shown(PRESET, preset, comes_out_differently)
+    assert told != (preset in SAME_AS_SABRA)
+    assert all("SABRA" in contrast.answers for contrast in contrasts(PRESET))
+
+
+@pytest.mark.parametrize("option", NUMBERS)
+def test_two_numbers_lead_to_different_answers(option: str) -> None:
+    different = [one for one in contrasts(option) if any(comes_out_differently(one, value) for value in one.answers)]
+    numbers = {int(value) for contrast in different for value in contrast.answers}
+    assert len(numbers) >= 2
+    assert numbers <= set(RANGES[option])
+
+
+@pytest.mark.parametrize("option", NUMBERS)
+def test_numbers_next_to_the_range_are_refused(option: str) -> None:
+    answers = [(int(value), one.answers[value]) for one in contrasts(option, creations=True) for value in one.answers]
+    refused = {number for number, answer in answers if f"OPTION_VALUE_INVALID {option}" in answer}
+    allowed = {number for number, answer in answers if not answer}
+    numbers = set(RANGES[option])
+    neighbors = {other for number in numbers for other in (number - 1, number + 1) if other >= 0} - numbers
+    assert {min(numbers), max(numbers)} <= allowed <= numbers
+    assert neighbors <= refused
+    assert not refused & numbers
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [(option, text_of(value)) for option, values in NEEDS_ANALYSIS.items() for value in values]
+)
+def test_creating_games_with_values_that_need_the_solver_is_refused(option: str, value: str) -> None:
+    answers = [contrast.answers[value] for contrast in contrasts(option, creations=True)]
+    assert answers == [(f"VARIANT_NOT_SUPPORTED {option}",)]
+
+
+def test_contrasts_are_of_options_and_values_that_exist() -> None:
+    for contrast in SUITE.contrasts:
+        known = VALUES.get(contrast.option)
+        assert known is None or set(contrast.answers) <= set(known), contrast.id
+        assert contrast.id.split("/")[0] == contrast.option
+        assert contrast.option in DEFAULTS
+        assert len(contrast.answers) >= 2, contrast.id
+
+
+@pytest.mark.parametrize(("first", "second"), [(first, second) for first, second, _ in CONFLICTS])
+def test_every_conflict_occurs_alone(first: str, second: str) -> None:
+    assert (f"OPTIONS_CONFLICT {first} {second}",) in [case.expect for case in SUITE.creations]
+
+
+def occurring_alone() -> set[str]:
+    """The reasons that are the only one of a row's answer."""
+    expected = [case.expect.violations for case in SUITE.melds] + [case.expect.violations for case in SUITE.turns]
+    answers = [tuple(breach.reason for breach in violations) for violations in expected]
+    answers += [tuple(problem.split()[0] for problem in case.expect) for case in SUITE.creations]
+    answers += [tuple(case.expect.get("refused", ())) for case in SUITE.games]
+    for contrast in SUITE.contrasts:
+        for answer in contrast.answers.values():
+            told = answer.get("refused", ()) if isinstance(answer, Mapping) else answer
+            answers.append(tuple(problem.split()[0] for problem in told))
+    return {answer[0] for answer in answers if len(answer) == 1}
+
+
+@pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
+def test_every_reason_occurs_alone(reason: Reason) -> None:
+    assert reason.name in occurring_alone()
