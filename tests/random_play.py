@@ -1,44 +1,56 @@
-"""A seeded random player for whole games.
+"""A seeded random player for whole games, of every ruleset.
 
-It finds plays by its own search and shares no rule with the engine, so that an engine which refuses one of its tables
-is as much at fault as one which lets a broken table pass.
+It finds plays by a search of its own (search_for_tests.py), which shares no rule with the engine, so that an engine
+which refuses one of its tables is as much at fault as one which lets a broken table pass.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import Any, TypeAlias
 
+from engine.analysis import Situation
+from engine.deal import Shuffle
 from engine.events import Event
-from engine.game import Finished, Game, Lobby, Playing, Round, RoundOver
-from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.game import Choosing, Drawn, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.melds import Meld, ProposedMeld
 from engine.ruleset import (
-    InitialMeldComparison,
-    InitialMeldJoker,
-    InitialMeldSets,
-    JokersAdjacent,
-    JokersDeclaration,
-    JokersMaxPerSet,
+    RANGES,
+    SABRA,
+    DealThreePairsReshuffle,
     MatchEnd,
+    MatchWinner,
+    PoolEmptyPass,
+    PoolEmptyStuckTest,
     Ruleset,
-    ScoreBlockedPoints,
-    ScoreBlockedWinner,
-    TurnDirection,
+    ScoreWinner,
+    Teams,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+    TurnVoluntaryDraw,
+    WinCall,
+    choose,
+    problems,
+    unanswerable,
 )
-from engine.tiles import JOKER, NATURALS, Tile
+from engine.tiles import JOKER
 from engine.turns import (
     Action,
     Applied,
+    ClaimError,
     DrawTile,
     Join,
+    LayOnRiver,
     Leave,
     Pass,
     PlayTiles,
+    RequestRedeal,
     Resign,
-    Shuffle,
+    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -46,375 +58,247 @@ from engine.turns import (
     create,
 )
 from engine.violations import Refused
+from search_for_tests import ALL_FACES, Found, SearchedAnalysis, Table, Tiles, search_by_chance
 
-Tiles: TypeAlias = tuple[Tile, ...]
-Table: TypeAlias = tuple[ProposedMeld, ...]
 Check: TypeAlias = Callable[[Game, tuple[Event, ...]], None]
-
-NODES = 25
-"""How many melds one search may try before it gives up."""
 
 MAX_CHANGES = 20_000
 """More changes than a random game has: one that reaches it does not end."""
 
-
-def _is_near(played: Tile, other: Tile) -> bool:
-    if JOKER in (played, other):
-        return True
-    color, value = divmod(played - 1, 13)
-    other_color, other_value = divmod(other - 1, 13)
-    return value == other_value or (color == other_color and abs(value - other_value) <= 2)
-
-
-NEAR = {t: frozenset(other for other in (*NATURALS, JOKER) if _is_near(t, other)) for t in (*NATURALS, JOKER)}
-"""The tiles that may end up in one meld with a tile, when a little is moved."""
+NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eli", "Fay")
 
 
 def random_table(
     table: Sequence[Meld], rack: Tiles, has_melded: bool, ruleset: Ruleset, rng: random.Random
 ) -> Table | None:
     """A legal play of at least one rack tile, as the table that it leaves, or None if none was found."""
-    before = tuple(ProposedMeld(meld.tiles, meld.kind) for meld in table)
-    if not has_melded:
-        melds = _initial_melds(rack, ruleset, rng)
-        return _with_kinds(before + melds, rng) if melds else None
-    after, left = before, rack
-    while left:
-        found = _one_play(after, left, ruleset, rng)
-        if not found:
-            break
-        after, left = found
-        if rng.random() < 0.2:
-            break
-    return _with_kinds(after, rng) if len(left) < len(rack) else None
+    found = search_by_chance(Situation(tuple(table), rack, has_melded, ruleset), rng)
+    return found.table if found else None
 
 
-def _with_kinds(table: Table, rng: random.Random) -> Table:
-    """The table with some kinds left out, where nothing hangs on them, and in another order now and then."""
-    melds = [meld if _needs_kind(meld) or rng.random() < 0.2 else ProposedMeld(meld.tiles) for meld in table]
-    if rng.random() < 0.1:
-        rng.shuffle(melds)
-    return tuple(melds)
-
-
-def _needs_kind(meld: ProposedMeld) -> bool:
-    return len(meld.tiles) - meld.tiles.count(JOKER) <= 1
-
-
-def _one_play(table: Table, rack: Tiles, ruleset: Ruleset, rng: random.Random) -> tuple[Table, Tiles] | None:
-    """A play found by taking up a few melds and a rack tile, and laying them all out anew."""
-    for played in rng.sample(rack, min(4, len(rack))):
-        taken = _taken_up(table, played, rng)
-        search = _Search(ruleset, rng)
-        for place in taken:
-            search.need(table[place].tiles)
-        search.offer(rack)
-        search.play(played)
-        stay = tuple(meld for place, meld in enumerate(table) if place not in taken)
-        if search.solve(played, stay):
-            return tuple(search.melds), search.left(rack)
-    return None
-
-
-def _taken_up(table: Table, played: Tile, rng: random.Random) -> set[int]:
-    """Places of up to three melds, mostly such as have something to do with a tile."""
-    near = [place for place, meld in enumerate(table) if not NEAR[played].isdisjoint(meld.tiles)]
-    rng.shuffle(near)
-    count = rng.choice((0, 1, 1, 2, 2, 3))
-    taken = set(near[:count])
-    if table and rng.random() < 0.15:
-        taken.add(rng.randrange(len(table)))
-    return taken
-
-
-@dataclass
-class _Search:
-    """Tiles to be laid out as melds: those needed all, those of the rack as wanted."""
-
-    ruleset: Ruleset
-    rng: random.Random
-    needed: list[int] = field(default_factory=lambda: [0] * (JOKER + 1))
-    spare: list[int] = field(default_factory=lambda: [0] * (JOKER + 1))
-    melds: list[ProposedMeld] = field(default_factory=list)
-    nodes: int = NODES
-
-    def need(self, tiles: Iterable[Tile]) -> None:
-        for t in tiles:
-            self.needed[t] += 1
-
-    def offer(self, tiles: Iterable[Tile]) -> None:
-        for t in tiles:
-            self.spare[t] += 1
-
-    def play(self, t: Tile) -> None:
-        """Makes a spare tile a needed one."""
-        self.spare[t] -= 1
-        self.needed[t] += 1
-
-    def left(self, rack: Tiles) -> Tiles:
-        """What is left of the rack after the search."""
-        return tuple(t for t in sorted(set(rack)) for _ in range(self.spare[t]))
-
-    def solve(self, first: Tile, stay: Table) -> bool:
-        """Lays all out, beginning with a tile; jokers that are left over are added to whatever takes them."""
-        if not self._cover(first):
-            return False
-        self.melds = [*stay, *self.melds]
-        return all(self._lay_joker() for _ in range(self.needed[JOKER]))
-
-    def _cover(self, first: Tile) -> bool:
-        t = first if first != JOKER and self.needed[first] else self._next_needed()
-        if t is None:
-            return True
-        choices = list(melds_with(t, self._available, self._jokers(), self.ruleset))
-        self.rng.shuffle(choices)
-        for meld in choices[:6]:
-            self.nodes -= 1
-            if self.nodes < 0:
-                return False
-            taken = self._take(meld.tiles)
-            self.melds.append(meld)
-            if self._cover(first):
-                return True
-            self.melds.pop()
-            self._give_back(taken)
-        return False
-
-    def _next_needed(self) -> Tile | None:
-        return next((t for t in NATURALS if self.needed[t]), None)
-
-    def _available(self, t: int) -> bool:
-        return self.needed[t] + self.spare[t] > 0
-
-    def _jokers(self) -> int:
-        """Jokers that a meld may use: a joker of the rack is not always given away."""
-        return self.needed[JOKER] + (self.spare[JOKER] if self.rng.random() < 0.3 else 0)
-
-    def _take(self, tiles: Tiles) -> list[tuple[list[int], Tile]]:
-        taken = []
-        for t in tiles:
-            source = self.needed if self.needed[t] else self.spare
-            source[t] -= 1
-            taken.append((source, t))
-        return taken
-
-    def _give_back(self, taken: list[tuple[list[int], Tile]]) -> None:
-        for source, t in taken:
-            source[t] += 1
-
-    def _lay_joker(self) -> bool:
-        """Adds a joker to some meld."""
-        places = list(range(len(self.melds)))
-        self.rng.shuffle(places)
-        for place in places:
-            extended = _with_joker(self.melds[place], self.ruleset)
-            if extended:
-                self.melds[place] = extended
-                self.needed[JOKER] -= 1
-                return True
-        return False
-
-
-def _with_joker(meld: ProposedMeld, ruleset: Ruleset) -> ProposedMeld | None:
-    if meld.kind is MeldKind.GROUP:
-        grown = [(*meld.tiles, JOKER)] if len(meld.tiles) < 4 else []
-    else:
-        first = _first_value(meld.tiles)
-        high = [(*meld.tiles, JOKER)] if first + len(meld.tiles) <= 13 else []
-        grown = high + ([(JOKER, *meld.tiles)] if first > 1 else [])
-    return next((replace(meld, tiles=tiles) for tiles in grown if _jokers_fit(tiles, meld.kind, ruleset)), None)
-
-
-def _first_value(tiles: Tiles) -> int:
-    """What the first place of a run stands for."""
-    return next((t - 1) % 13 + 1 - place for place, t in enumerate(tiles) if t != JOKER)
-
-
-def _jokers_fit(tiles: Tiles, kind: MeldKind | None, ruleset: Ruleset) -> bool:
-    """Whether a meld has no more jokers than the ruleset wants, and none side by side where it minds."""
-    jokers = tiles.count(JOKER)
-    if jokers < 2:
-        return True
-    minds = kind is MeldKind.RUN and ruleset.jokers_adjacent is JokersAdjacent.FORBIDDEN
-    if minds and (JOKER, JOKER) in pairwise(tiles):
-        return False
-    most = {
-        JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL: len(tiles) - 1,
-        JokersMaxPerSet.ONE: 1,
-        JokersMaxPerSet.TWO: 2,
-        JokersMaxPerSet.NOT_MORE_THAN_NATURALS: len(tiles) // 2,
-    }
-    return jokers <= most[ruleset.jokers_max_per_set]
-
-
-def melds_with(t: Tile, available: Callable[[int], bool], jokers: int, ruleset: Ruleset) -> Iterable[ProposedMeld]:
-    """Melds that a natural tile can be part of, from available tiles and so many jokers."""
-    for kind, melds in (
-        (MeldKind.RUN, _runs_with(t, available, jokers)),
-        (MeldKind.GROUP, _groups(t, available, jokers)),
-    ):
-        for tiles in melds:
-            if not jokers or _jokers_fit(tiles, kind, ruleset):
-                yield ProposedMeld(tiles, kind)
-
-
-def _runs_with(t: Tile, available: Callable[[int], bool], jokers: int) -> Iterable[Tiles]:
-    below = _neighbors(range(t - 1, t - (t - 1) % 13 - 1, -1), available, jokers)
-    above = _neighbors(range(t + 1, t + 13 - (t - 1) % 13), available, jokers)
-    for low, low_jokers in _prefixes(below):
-        for high, high_jokers in _prefixes(above):
-            if len(low) + len(high) >= 2 and low_jokers + high_jokers <= jokers:
-                yield (*reversed(low), t, *high)
-
-
-def _neighbors(faces: range, available: Callable[[int], bool], jokers: int) -> Tiles:
-    """Available tiles for faces in order, jokers where there are none, as far as the jokers last."""
-    found: list[Tile] = []
-    for face in faces:
-        if available(face):
-            found.append(Tile(face))
-        elif jokers:
-            found.append(JOKER)
-            jokers -= 1
-        else:
-            break
-    return tuple(found)
-
-
-def _prefixes(tiles: Tiles) -> list[tuple[Tiles, int]]:
-    return [(tiles[:length], tiles[:length].count(JOKER)) for length in range(len(tiles) + 1)]
-
-
-def _groups(t: Tile, available: Callable[[int], bool], jokers: int) -> Iterable[Tiles]:
-    others = [Tile(face) for face in range((t - 1) % 13 + 1, JOKER, 13) if face != t and available(face)]
-    for chosen in range(1 << len(others)):
-        tiles = (t, *(other for bit, other in enumerate(others) if chosen >> bit & 1))
-        for added in range(max(0, 3 - len(tiles)), min(jokers, 4 - len(tiles)) + 1):
-            yield tiles + (JOKER,) * added
-
-
-def _initial_melds(rack: Tiles, ruleset: Ruleset, rng: random.Random) -> Table:
-    """Melds of rack tiles that make an initial meld; none if none was found."""
-    for _ in range(2):
-        melds = _random_melds(rack, ruleset, rng)
-        if _is_initial_meld(melds, ruleset):
-            return melds
-    return ()
-
-
-def _random_melds(rack: Tiles, ruleset: Ruleset, rng: random.Random) -> Table:
-    search = _Search(ruleset, rng)
-    search.offer(rack)
-    jokers = 0 if ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN else rack.count(JOKER)
-    most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else 5
-    melds: list[ProposedMeld] = []
-    tiles = [t for t in rack if t != JOKER]
-    rng.shuffle(tiles)
-    for t in tiles:
-        if len(melds) == most:
-            break
-        if not search.spare[t]:
-            continue
-        choices = list(melds_with(t, lambda face: search.spare[face] > 0, jokers, ruleset))
-        if choices:
-            meld = rng.choice(choices)
-            for played in meld.tiles:
-                search.spare[played] -= 1
-            jokers -= meld.tiles.count(JOKER)
-            melds.append(meld)
-    return tuple(melds)
-
-
-def _is_initial_meld(melds: Table, ruleset: Ruleset) -> bool:
-    if not melds:
-        return False
-    points = [_points(meld, ruleset) for meld in melds]
-    each = ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
-    more = ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN
-    return (max(points) if each else sum(points)) >= ruleset.initial_meld_threshold + more
-
-
-def _points(meld: ProposedMeld, ruleset: Ruleset) -> int:
-    naturals = [t for t in meld.tiles if t != JOKER]
-    if ruleset.initial_meld_joker is InitialMeldJoker.ZERO:
-        return sum((t - 1) % 13 + 1 for t in naturals)
-    if meld.kind is MeldKind.GROUP:
-        return ((naturals[0] - 1) % 13 + 1) * len(meld.tiles)
-    first = _first_value(meld.tiles)
-    return sum(range(first, first + len(meld.tiles)))
-
-
-def random_shuffle(ruleset: Ruleset, rng: random.Random) -> Shuffle:
-    """The chance in a round."""
-    tiles = [*NATURALS, *NATURALS, *[JOKER] * ruleset.geometry_jokers]
+def random_shuffle(ruleset: Ruleset, rng: random.Random, players: int = 2) -> Shuffle:
+    """The chance in a round of so many players."""
+    faces = ALL_FACES[: 13 * ruleset.geometry_colors]
+    tiles = [*faces * ruleset.geometry_copies, *[JOKER] * ruleset.jokers(players)]
     return Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
 
 
-def random_action(game: Game, rng: random.Random) -> Action:
-    """What someone may do in a running game: mostly the player to move plays or draws.
-
-    A TimeOut is due only after the deadline: `time_of` says when.
-    """
-    match game.phase:
-        case Playing(round_):
-            if rng.random() < 0.0015:
-                return Resign(rng.choice(game.active_seats))
-            return random_turn(game, round_, rng)
-        case RoundOver():
-            seat = rng.choice(game.active_seats)
-            if rng.random() < 0.03:
-                return Resign(seat)
-            return StartNextRound(seat, random_shuffle(game.ruleset, rng))
-        case Lobby() | Finished():
-            raise ValueError("nobody can act before the start or after the end of a game")
+# What someone does
 
 
-def random_turn(game: Game, round_: Round, rng: random.Random) -> Action:
-    """What the player to move may do: play, draw, pass, or let the time run out."""
-    seat = round_.turn.seat
-    if round_.turn.deadline_ms is not None and rng.random() < 0.02:
-        return TimeOut()
-    rack = round_.rack(seat)
-    if rng.random() < 0.95:
-        table = random_table(round_.table, rack.tiles, rack.has_melded, game.ruleset, rng)
-        if table:
-            return PlayTiles(seat, table)
-    return DrawTile(seat) if round_.pool else Pass(seat)
+class RandomPlayers:
+    """Everyone in a game. They know what could be played as far as a search tells (SearchedAnalysis)."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.analysis = SearchedAnalysis()
+
+    def action(self, game: Game) -> Action:
+        """What someone may do in a running game: mostly the player to move plays or draws.
+
+        A TimeOut is due only after the deadline: `time_of` says when.
+        """
+        rng = self.rng
+        match game.phase:
+            case Playing(round_):
+                if rng.random() < 0.0015:
+                    return Resign(rng.choice(game.active_seats))
+                return self._of_others(game, round_) or self._turn(game, round_)
+            case RoundOver():
+                seat = rng.choice(game.active_seats)
+                if rng.random() < 0.03:
+                    return Resign(seat)
+                return StartNextRound(seat, random_shuffle(game.ruleset, rng, len(game.active_seats)))
+            case Lobby() | Finished():
+                raise ValueError("nobody can act before the start or after the end of a game")
+
+    def _of_others(self, game: Game, round_: Round) -> Action | None:
+        """What may be done out of turn."""
+        may_redeal = tuple(seat for seat in game.active_seats if has_right_to_redeal(round_, seat, game.ruleset))
+        if may_redeal and self.rng.random() < 0.3:
+            shuffle = random_shuffle(game.ruleset, self.rng, len(game.active_seats))
+            return RequestRedeal(self.rng.choice(may_redeal), shuffle)
+        shown = round_.shown_play
+        if shown is None or shown.against is not None:
+            return None
+        voters = [seat for seat in game.active_seats if seat not in (round_.turn.seat, *shown.claimed)]
+        if voters and self.rng.random() < 0.7:
+            return ClaimError(self.rng.choice(voters), shown.revision, self.rng.random() < 0.85)
+        return None
+
+    def _turn(self, game: Game, round_: Round) -> Action:
+        """What the player to move may do."""
+        seat, rng, is_timed = round_.turn.seat, self.rng, round_.turn.deadline_ms is not None
+        if is_timed and rng.random() < (0.02 if round_.draft is None else 0.5):
+            return TimeOut()
+        if isinstance(round_.step, Choosing):
+            return LayOnRiver(seat, rng.choice(round_.step.tiles))
+        if is_timed and rng.random() < 0.03:
+            return SaveDraft(seat, self._draft(game, round_))
+        penalised = game.ruleset.turn_invalid_submission is not TurnInvalidSubmission.REJECT
+        if penalised and rng.random() < 0.03:
+            return PlayTiles(seat, self._illegal_table(round_))
+        found = self._found(game, round_) if rng.random() < 0.95 else None
+        if found is None and self._must_play(game, round_):
+            found = self.analysis.play(situation_of(game, round_))
+        if found is not None:
+            return self._play(game, round_, found)
+        if isinstance(round_.step, Drawn) or not round_.pool:
+            return Pass(seat)
+        return DrawTile(seat)
+
+    def _found(self, game: Game, round_: Round) -> Found | None:
+        others_alone = game.ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
+        drawn = round_.step.tile if isinstance(round_.step, Drawn) and others_alone else None
+        return search_by_chance(situation_of(game, round_), self.rng, drawn)
+
+    def _must_play(self, game: Game, round_: Round) -> bool:
+        """Whether the player may do nothing else, or the round ends only when nobody can play."""
+        ruleset, rack = game.ruleset, round_.rack(round_.turn.seat)
+        if isinstance(round_.step, Drawn):
+            return False
+        if not round_.pool:
+            ends_with_passes = ruleset.pool_empty_stuck_test is not PoolEmptyStuckTest.EXACT
+            return ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY or not ends_with_passes
+        delays = ruleset.initial_meld_voluntary_delay or rack.has_melded
+        return ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY or not delays
+
+    def _play(self, game: Game, round_: Round, found: Found) -> PlayTiles:
+        must_call = game.ruleset.win_call is WinCall.REQUIRED and not found.left
+        calls = must_call or self.rng.random() < 0.05
+        return PlayTiles(round_.turn.seat, found.table, found.river_index, calls)
+
+    def _draft(self, game: Game, round_: Round) -> Table:
+        """The table as it lies, in another order; or with some of it taken up; or a legal play."""
+        table = [ProposedMeld(meld.tiles) for meld in round_.table]
+        self.rng.shuffle(table)
+        rack = round_.rack(round_.turn.seat).tiles
+        match self.rng.randrange(3):
+            case 0:
+                return tuple(table)
+            case 1:
+                return (*table[1:], ProposedMeld(rack[:1]))
+            case _:
+                found = search_by_chance(replace(situation_of(game, round_), river=()), self.rng)
+                return found.table if found else tuple(table)
+
+    def _illegal_table(self, round_: Round) -> Table:
+        """A table with a meld that is too short, by which a play is known that is meant to be illegal."""
+        table = [ProposedMeld(meld.tiles, meld.kind) for meld in round_.table]
+        rack = round_.rack(round_.turn.seat).tiles
+        short = ProposedMeld(tuple(self.rng.sample(rack, min(len(rack), self.rng.randint(1, 2)))))
+        return (*table[self.rng.randrange(2) :], short)
+
+
+def situation_of(game: Game, round_: Round) -> Situation:
+    """What the player to move could play from."""
+    rack = round_.rack(round_.turn.seat)
+    return Situation(round_.table, rack.tiles, rack.has_melded, game.ruleset, round_.river)
+
+
+def has_right_to_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
+    """Whether a player has three pairs among their first tiles and nobody has played."""
+    tiles = round_.rack(seat).tiles
+    chooses = seat == round_.turn.seat and isinstance(round_.step, Choosing)
+    pairs = sum(count // 2 for count in Counter(tiles).values())
+    first = not chooses and not round_.table and len(tiles) == ruleset.deal_hand_size
+    return ruleset.deal_three_pairs_reshuffle is DealThreePairsReshuffle.ON_REQUEST and first and pairs >= 3
+
+
+def is_meant_to_be_illegal(action: Action) -> bool:
+    """Whether a random player tried an illegal play."""
+    return isinstance(action, PlayTiles) and any(len(meld.tiles) < 3 for meld in action.table)
 
 
 def time_of(game: Game, action: Action, now_ms: int) -> int:
-    """When an action happens: a time-out right after the deadline, everything else a second later than before."""
-    if isinstance(action, TimeOut) and isinstance(game.phase, Playing):
-        return (game.phase.round.turn.deadline_ms or 0) + 1
-    return now_ms + 1000
+    """When an action happens: a time-out right after the deadline, all else a second later than before, but in time."""
+    deadline = game.phase.round.turn.deadline_ms if isinstance(game.phase, Playing) else None
+    if isinstance(action, TimeOut):
+        return (deadline or 0) + 1
+    return now_ms + 1000 if deadline is None else min(now_ms + 1000, deadline)
 
 
-def random_ruleset(rng: random.Random) -> Ruleset:
-    """A ruleset that the engine can play, the default one half of the time in all but the end of the game."""
-    end = rng.choice((*[MatchEnd.SINGLE_ROUND] * 5, *MatchEnd))
-    ruleset = Ruleset(
-        match_end=end,
-        match_rounds=rng.randint(2, 3) if end is MatchEnd.FIXED_ROUNDS else 1,
-        match_target_score=rng.randint(1, 60) if end is MatchEnd.TARGET_SCORE else 200,
-    )
-    if rng.random() < 0.5:
-        return ruleset
-    return replace(
-        ruleset,
-        geometry_jokers=rng.choice((0, 2, 4, 4)),
-        turn_direction=rng.choice(tuple(TurnDirection)),
-        jokers_max_per_set=rng.choice(tuple(JokersMaxPerSet)),
-        jokers_adjacent=rng.choice(tuple(JokersAdjacent)),
-        jokers_declaration=rng.choice((JokersDeclaration.POSITIONAL, JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS)),
-        initial_meld_threshold=rng.choice((0, 20, 30, 30, 50)),
-        initial_meld_comparison=rng.choice(tuple(InitialMeldComparison)),
-        initial_meld_sets=rng.choice(tuple(InitialMeldSets)),
-        initial_meld_joker=rng.choice(tuple(InitialMeldJoker)),
-        turn_time_limit_seconds=rng.choice((0, 30, 120)),
-        score_blocked_winner=rng.choice(tuple(ScoreBlockedWinner)),
-        score_blocked_points=rng.choice((ScoreBlockedPoints.DIFFERENCE, ScoreBlockedPoints.NORMAL)),
-        score_joker_penalty=rng.choice((0, 25, 30)),
-    )
+# Rulesets
+
+NUMBERS: Mapping[str, Sequence[int]] = {
+    "deal_hand_size": (5, 9, 13, 14, 15, 21),
+    "initial_meld_threshold": (0, 0, 20, 30, 40, 50),
+    "turn_time_limit_seconds": (0, 1, 30, 60),
+    "penalty_tiles": (1, 2, 7, 14),
+    "score_joker_penalty": (0, 25, 50, 100),
+    "match_rounds": (2, 3),
+    "match_target_score": (1, 5, 60),
+    "contract_points": (0, 10, 1000),
+}
+"""Numbers that random rulesets have; of other options all that they may have."""
+
+CHOICES: Mapping[str, Sequence[object]] = {
+    **{field.name: tuple(type(field.default)) for field in fields(Ruleset) if isinstance(field.default, Enum)},
+    **RANGES,
+    **NUMBERS,
+}
+
+OPTIONS = tuple(field.name for field in fields(Ruleset) if field.name != "preset")
+
+
+def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Ruleset:
+    """A ruleset without problems: mostly the default one but for a few options, sometimes for many.
+
+    With analysis it may ask what could be played; without, it is one that a server can play by.
+    """
+    while True:
+        count = rng.choice((0, 1, 2, 3, 4, 6, 10, 25))
+        chosen = {option: rng.choice(CHOICES[option]) for option in rng.sample(OPTIONS, count)}
+        ruleset = _repaired(choose(SABRA, _completed(chosen, rng)), rng)
+        if not with_analysis:
+            asking = [problem.options[0] for problem in unanswerable(ruleset)]
+            ruleset = choose(ruleset, {option: getattr(SABRA, option) for option in asking})
+        if not problems(ruleset) and not _never_ends(ruleset):
+            return ruleset
+
+
+def _never_ends(ruleset: Ruleset) -> bool:
+    """Whether totals only fall, and a game ends when one has risen."""
+    only_won = ruleset.score_winner is not ScoreWinner.SUM_OF_LOSERS or ruleset.teams is Teams.PAIRS
+    falls = ruleset.match_winner is MatchWinner.LOWEST_TOTAL
+    return ruleset.match_end is MatchEnd.TARGET_SCORE and only_won and falls
+
+
+def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, Any]:
+    """Options with the others that they mean nothing without."""
+    completed = dict(chosen)
+    for option in ("match_rounds", "match_target_score"):
+        completed.pop(option, None)
+    if "players_min" in completed:
+        completed["players_max"] = rng.randint(completed["players_min"], 6)
+    if completed.get("teams") is Teams.PAIRS:
+        completed |= {"players_min": 4, "players_max": 4}
+    if completed.get("match_end") is MatchEnd.FIXED_ROUNDS:
+        completed["match_rounds"] = rng.choice(NUMBERS["match_rounds"])
+    if completed.get("match_end") is MatchEnd.TARGET_SCORE:
+        one_win = completed.get("score_winner") is ScoreWinner.ONE_WIN
+        completed["match_target_score"] = 2 if one_win else rng.choice(NUMBERS["match_target_score"])
+    return completed
+
+
+def _repaired(ruleset: Ruleset, rng: random.Random) -> Ruleset:
+    """A ruleset with some of the options that make problems chosen again, or as in the default."""
+    for _ in range(20):
+        found = problems(ruleset)
+        if not found:
+            break
+        option = rng.choice(found[0].options)
+        value = rng.choice((getattr(SABRA, option), rng.choice(CHOICES[option])))
+        ruleset = choose(ruleset, {option: value})
+    return ruleset
+
+
+def players_of(ruleset: Ruleset, seed: int) -> int:
+    """How many players a game of a seed has."""
+    return ruleset.players_min + seed % (ruleset.players_max - ruleset.players_min + 1)
+
+
+# Games
 
 
 @dataclass(frozen=True)
@@ -427,15 +311,17 @@ class Change:
 
 
 def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change]:
-    """A whole game by chance, change by change."""
+    """A whole game by chance, change by change, of as many players or as the ruleset allows."""
     rng = random.Random(seed)
+    players = min(max(players, ruleset.players_min), ruleset.players_max)
+    everyone = RandomPlayers(rng)
     applied, now_ms = create(ruleset), 1_000_000
     yield Change(None, now_ms, applied)
     lobby = iter(_lobby(players, ruleset, rng))
     while not isinstance(applied.game.phase, Finished):
-        action = next(lobby, None) or random_action(applied.game, rng)
+        action = next(lobby, None) or everyone.action(applied.game)
         now_ms = time_of(applied.game, action, now_ms)
-        applied = _apply(applied.game, action, now_ms)
+        applied = _apply(applied.game, action, now_ms, everyone.analysis)
         yield Change(action, now_ms, applied)
 
 
@@ -454,16 +340,17 @@ def play_random_game(
 
 def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, ...]:
     """Players join, one thinks better of it now and then, and the game starts."""
-    names = ("Ada", "Ben", "Cleo", "Dan")[:players]
-    joins: tuple[Action, ...] = tuple(Join(name) for name in names)
+    joins: tuple[Action, ...] = tuple(Join(name) for name in NAMES[:players])
     if rng.random() < 0.1:
         seat = rng.randint(1, players)
-        joins += (Leave(seat), Join("Eve"))
-    return (*joins, StartGame(rng.randint(1, players), random_shuffle(ruleset, rng)))
+        joins += (Leave(seat), Join("Zoe"))
+    return (*joins, StartGame(rng.randint(1, players), random_shuffle(ruleset, rng, players)))
 
 
-def _apply(game: Game, action: Action, now_ms: int) -> Applied:
-    applied = apply(game, action, now_ms)
-    if isinstance(applied, Refused):
-        raise AssertionError(f"{action} was refused: {applied.violations}")  # noqa: TRY004 - a broken rule, not a type
+def _apply(game: Game, action: Action, now_ms: int, analysis: SearchedAnalysis) -> Applied:
+    applied = apply(game, action, now_ms, analysis)
+    violations = applied.violations
+    if isinstance(applied, Refused) or (violations and not is_meant_to_be_illegal(action)):
+        raise AssertionError(f"{action} was refused: {violations} in {game}")
+    assert bool(violations) == is_meant_to_be_illegal(action), f"{action} is illegal and was accepted"
     return applied

@@ -2,28 +2,54 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import fields, replace
 
 import pytest
 
 from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
     Event,
+    IllegalPlayShown,
+    LastChanceStarted,
     PlayerLeft,
     PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
     RoundEnded,
     TileDrawn,
+    TilesDrawn,
+    TilesOffered,
     TilesPlayed,
+    TurnEnded,
     TurnPassed,
+    TurnPenalised,
     TurnTimedOut,
 )
 from engine.game import Game, RoundEnd
-from engine.melds import Meld
-from engine.ruleset import SABRA
-from engine.tiles import JOKER, Tile
+from engine.melds import Meld, MeldKind
+from engine.presets import PRESETS
+from engine.ruleset import (
+    SABRA,
+    DealThreePairsReshuffle,
+    JokersDeclaration,
+    PoolEmptyMode,
+    Preset,
+    Ruleset,
+    TurnDraw,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+    TurnTimeoutDirty,
+    WinCall,
+    problems,
+)
+from engine.tiles import JOKER
 from invariants import play_checked_game
-from random_play import play_random_game, random_ruleset
+from random_play import CHOICES, OPTIONS, play_random_game, players_of, random_ruleset
 
-GAMES = 500
-CHUNKS = 10
+GAMES_BY_RANDOM_RULES = 60
+GAMES_OF_A_PRESET = 6
+CHUNKS = 6
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +62,16 @@ def untraced() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_random_games_keep_every_invariant_at_every_state(chunk: int) -> None:
-    for seed in range(chunk, GAMES, CHUNKS):
+def test_games_by_random_rules_keep_every_invariant_at_every_state(chunk: int) -> None:
+    for seed in range(chunk, GAMES_BY_RANDOM_RULES, CHUNKS):
         play_checked_game(seed)
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_games_by_every_preset_keep_every_invariant_at_every_state(preset: Preset) -> None:
+    """`soak.py 1000 --every-preset` plays more of them."""
+    for seed in range(GAMES_OF_A_PRESET):
+        play_checked_game(seed, PRESETS[preset])
 
 
 @pytest.mark.parametrize("seed", [1001, 1002, 1003])
@@ -52,6 +85,16 @@ def test_the_same_seed_and_ruleset_give_the_same_game() -> None:
     assert play_random_game(8, 3, SABRA) != history
 
 
+def test_random_rules_have_every_value_of_every_option() -> None:
+    met: set[tuple[str, object]] = set()
+    for seed in range(1500):
+        ruleset = random_ruleset(random.Random(seed), with_analysis=True)
+        assert problems(ruleset) == ()
+        met.update((option, getattr(ruleset, option)) for option in OPTIONS)
+    assert set(OPTIONS) == {field.name for field in fields(Ruleset)} - {"preset"}
+    assert [(option, value) for option in OPTIONS for value in CHOICES[option] if (option, value) not in met] == []
+
+
 class Recorder:
     """Counts what happens in games."""
 
@@ -63,22 +106,33 @@ class Recorder:
         for event in events:
             self.met[type(event)] += 1
             match event:
-                case TilesPlayed(tiles=tiles, table=table):
-                    self.record_play(tiles, [meld.tiles for meld in table])
+                case TilesPlayed():
+                    self.record_play(event)
                 case TurnTimedOut(tiles=tiles):
                     self.met[f"{len(tiles)} penalty tiles"] += 1
+                case ErrorClaimed(_, agrees):
+                    self.met["a vote for a claim" if agrees else "a vote against a claim"] += 1
                 case RoundEnded(result):
                     self.met[result.end] += 1
                 case _:
                     pass
+        self.met["a draft played"] += [type(event) for event in events[:2]] == [TurnTimedOut, TilesPlayed]
         self.table = game.round.table if game.round else ()
 
-    def record_play(self, tiles: tuple[Tile, ...], new: list[tuple[Tile, ...]]) -> None:
+    def record_play(self, event: TilesPlayed) -> None:
+        new = [meld.tiles for meld in event.table]
         changed = [meld.tiles for meld in self.table if meld.tiles not in new]
         self.met[f"{min(len(changed), 3)} melds changed"] += 1
-        self.met["joker played"] += JOKER in tiles
+        self.met["joker played"] += JOKER in event.tiles
         self.met["joker's meld changed"] += any(JOKER in meld for meld in changed)
         self.met["long run changed"] += any(len(meld) >= 6 for meld in changed)
+        self.met["River pulled"] += bool(event.pulled)
+        self.met["joker declared"] += any(is_declared(meld) for meld in event.table)
+
+
+def is_declared(meld: Meld) -> bool:
+    """Whether a group's joker stands for one of several faces."""
+    return meld.kind is MeldKind.GROUP and len(meld.tiles) == 3 and [len(faces) for faces in meld.joker_faces] == [1]
 
 
 MADE_OF = (
@@ -88,19 +142,46 @@ MADE_OF = (
     "3 melds changed",
     "joker played",
     "joker's meld changed",
+    "joker declared",
     "long run changed",
     "0 penalty tiles",
     "3 penalty tiles",
+    "River pulled",
+    "a draft played",
+    "a vote for a claim",
+    "a vote against a claim",
+    DraftSaved,
+    IllegalPlayShown,
+    LastChanceStarted,
     PlayerLeft,
     PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
     TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TurnEnded,
     TurnPassed,
+    TurnPenalised,
     *RoundEnd,
 )
 
 
+DRAFTS = replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT)
+LARGE_HANDS = replace(DRAFTS, deal_hand_size=21, pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE)
+RARE = (
+    replace(DRAFTS, turn_draw=TurnDraw.TWO_RIVER, jokers_declaration=JokersDeclaration.ALWAYS_EXPLICIT),
+    replace(LARGE_HANDS, deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST),
+    replace(DRAFTS, turn_draw=TurnDraw.UNTIL_PLAYABLE),
+    replace(DRAFTS, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES, win_call=WinCall.REQUIRED),
+    replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),
+)
+"""Rules by which things happen that are seldom met otherwise."""
+
+
 def test_random_games_meet_what_games_are_made_of() -> None:
     recorder = Recorder()
-    for seed in range(40):
-        play_random_game(seed, 2 + seed % 3, random_ruleset(random.Random(seed)), recorder)
+    for seed in range(42):
+        ruleset = RARE[seed % 6] if seed % 6 < len(RARE) else random_ruleset(random.Random(seed), with_analysis=True)
+        play_random_game(seed, players_of(ruleset, seed), ruleset, recorder)
     assert [part for part in MADE_OF if not recorder.met[part]] == []
