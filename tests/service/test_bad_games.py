@@ -212,7 +212,7 @@ NOT_STORED = ("UNAVAILABLE", "STORE_UNAVAILABLE")
 
 BAD: dict[str, Callable[[bytes], bytes]] = {
     "truncated": lambda snapshot: snapshot[: len(snapshot) // 2],
-    "newer": lambda snapshot: snapshot.replace(b'"format":1', b'"format":2'),
+    "newer": lambda snapshot: snapshot.replace(b'"format":2', b'"format":3'),
     "another phase": lambda snapshot: snapshot.replace(b'"type":"Playing"', b'"type":"Paused"'),
     "not ours": lambda _: b"\xff\x00",
 }
@@ -279,7 +279,7 @@ async def test_more_bad_games_than_a_batch_keep_no_other_waiting(
     sweeper, client = server[0].sweeper, server[1]
     for _ in range(BATCH + 50):
         bad = await client.new_game(players=0, start=False)
-        await hands.put_snapshot(bad.game_id, b'{"format":2}')
+        await hands.put_snapshot(bad.game_id, b'{"format":3}')
         await store.arm(bad.game_id, clock.now_ms)  # before the good game
     good = await client.new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)

@@ -154,9 +154,15 @@ def stored_changes(changes: Iterator[Change], rng: random.Random, players: int =
 def random_game(seed: int) -> tuple[Stored, ...]:
     """A whole random game as it is stored."""
     rng = random.Random(seed)
-    rules = random_ruleset(rng)
+    rules = answerable(random_ruleset(rng))
     players = min(max(rules.players_min, 2 + seed % 3), rules.players_max)
     return tuple(stored_changes(random_changes(seed, players, rules), rng, 6))
+
+
+def answerable(rules: Ruleset) -> Ruleset:
+    """Rules with which a server can play: those of other rules are not read."""
+    usual = {problem.options[0]: getattr(Ruleset(), problem.options[0]) for problem in unanswerable(rules)}
+    return replace(rules, **usual)
 
 
 # A game that the engine plays, of what format 1 has
