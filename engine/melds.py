@@ -194,7 +194,6 @@ def _runs(wrap: RunWrap) -> dict[tuple[int, int], tuple[int, ...]]:
         (values[place], length): values[place : place + length]
         for length in range(MIN_TILES, MAX_VALUE + 1)
         for place in range(len(values) - length + 1)
-        if place < MAX_VALUE
     }
 
 
@@ -346,7 +345,7 @@ _ORDER_REASONS: Final = frozenset(
 
 def _suggested_order(proposed: ProposedMeld, reasons: tuple[Reason, ...], ruleset: Ruleset) -> tuple[Tile, ...]:
     """An order in which tiles form a meld of the stated kind, if the order is all that is wrong."""
-    if _ORDER_REASONS.isdisjoint(reasons) or Reason.JOKERS_TOO_MANY in reasons:
+    if _ORDER_REASONS.isdisjoint(reasons):
         return ()
     orders = _run_orders(proposed, ruleset.run_wrap)
     if Reason.JOKER_LEADS_SET in reasons:
@@ -426,4 +425,4 @@ def _order_by_value(proposed: ProposedMeld) -> ProposedMeld:
         gap = min(jokers, max(0, value_of(right) - value_of(left) - 1))
         jokers -= gap
         placed += [JOKER] * gap + [right]
-    return ProposedMeld(tuple(placed) + (JOKER,) * jokers, MeldKind.RUN, in_order(proposed.declared))
+    return ProposedMeld(tuple(placed) + (JOKER,) * jokers, MeldKind.RUN, proposed.declared)

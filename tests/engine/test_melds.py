@@ -1,5 +1,5 @@
 import random
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 from hypothesis import given
@@ -44,6 +44,7 @@ def all_of(ruleset: Ruleset, **options: object) -> Ruleset:
 NO_LEAD_SORTED = all_of(NO_LEAD, set_order=SetOrder.CANONICALISE)
 NO_LEAD_HIGH = all_of(NO_LEAD, run_wrap=RunWrap.ONE_HIGH)
 NO_LEAD_HIGH_SORTED = all_of(NO_LEAD_HIGH, set_order=SetOrder.CANONICALISE)
+CYCLIC_SORTED = all_of(CYCLIC, set_order=SetOrder.CANONICALISE)
 APART_SORTED = all_of(APART, set_order=SetOrder.CANONICALISE)
 EXPLICIT_SORTED = all_of(EXPLICIT, set_order=SetOrder.CANONICALISE)
 
@@ -223,6 +224,10 @@ UNDER_OPTIONS = [
     (CYCLIC, "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R1]", ["RUN_DUPLICATE_VALUE"]),
     (HIGH, "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 R1]", ["RUN_DUPLICATE_VALUE"]),
     (FOUR_JOKERS, "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13 J]", ["RUN_JOKER_OUT_OF_RANGE"]),
+    (HIGH, "[J J R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12]", ["RUN_JOKER_OUT_OF_RANGE"]),
+    (CYCLIC, "[R13 R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12]", []),
+    (SABRA, "[R13 R2 R3]", ["RUN_NOT_ASCENDING"]),
+    (APART, "[R4 J J R9]", ["RUN_GAP"]),
     # jokers_may_lead
     (FOUR_JOKERS, "[J R4 R5]", []),
     (NO_LEAD, "[J R4 R5]", ["JOKER_LEADS_SET"]),
@@ -363,6 +368,7 @@ CANONICAL = [
     (RunWrap.NONE, "[J K7 R7]", "R7 K7 J"),
     (RunWrap.NONE, "[R7 J B7 J R8]", "R7 B7 R8 J J"),
     (RunWrap.NONE, "[B7 R8 R7]", "R7 B7 R8"),
+    (RunWrap.NONE, "[B7 R8 K7]", "R8 B7 K7"),
     (RunWrap.NONE, "[B7 J R7 K8]", "R7 B7 K8 J"),
     (RunWrap.NONE, "group[J R5 J]", "R5 J J"),
     (RunWrap.NONE, "group[J R6 R4]", "R4 J R6"),
@@ -404,6 +410,7 @@ SUGGESTIONS = [
     (APART, "[R5 R6 J J]", "J R5 R6 J"),
     (HIGH, "[R1 R13 R12]", "R12 R13 R1"),
     (HIGH, "[R13 R1 J]", "J R13 R1"),
+    (HIGH, "[R13 R1 R12]", "R12 R13 R1"),
     (HIGH, "[R13 R1 R2]", ""),
     (CYCLIC, "[R1 R13 R2]", "R13 R1 R2"),
     (FOUR_JOKERS, "[R6 J=R4 R5]", "J R5 R6"),
@@ -436,6 +443,7 @@ IN_ANY_ORDER = [
     (SORTED, "[J=K6 R6 J=B6]", "group[R6 J J]", ["B6", "K6"]),
     (SORTED, "[J=K6 J=B6 R6 O6]", "group[R6 O6 J J]", ["B6", "K6"]),
     (SORTED, "group[J=R7 R6 J=R5]", "", []),
+    (CYCLIC_SORTED, "[J=R1 R12 J=R13]", "run[R12 J J]", ["R13", "R1"]),
     (NO_LEAD_SORTED, "[J R5 R6]", "run[R5 R6 J]", ["R7"]),
     (NO_LEAD_SORTED, "[J R13 J]", "group[R13 J J]", ["B13 K13 O13", "B13 K13 O13"]),
     (NO_LEAD_HIGH_SORTED, "[J R13 R12]", "run[R12 R13 J]", ["R1"]),
@@ -509,6 +517,13 @@ def test_what_is_declared_holds_and_can_be_told_again(
     assert isinstance(meld, Meld)
     assert meld.joker_faces == tuple(map(parse_tiles, faces))
     assert declared_faces(meld, ruleset.geometry_colors) == parse_tiles(declared)
+
+
+@pytest.mark.parametrize("value", [ProposedMeld(()), Meld((), MeldKind.RUN, 0), NotAMeld((), ())], ids=repr)
+def test_proposals_and_readings_are_values(value: ProposedMeld | Meld | NotAMeld) -> None:
+    with pytest.raises(FrozenInstanceError):
+        value.tiles = ()  # type: ignore[misc]
+    assert not hasattr(value, "__dict__")
 
 
 def test_a_joker_counts_what_it_stands_for() -> None:
