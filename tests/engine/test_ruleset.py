@@ -3,44 +3,313 @@ from enum import Enum
 
 import pytest
 
+from engine.presets import PRESET_SOURCES, PRESETS
 from engine.ruleset import (
     CONFLICTS,
-    IMPLEMENTED,
-    PRESET_SOURCES,
-    PRESETS,
+    NEEDS_ANALYSIS,
     RANGES,
     SABRA,
+    Contract,
+    DealOrder,
+    JokerRetrievalGroupOfThree,
+    JokerRetrievalMode,
+    JokerRetrievalReuse,
+    JokerRetrievalSameSet,
+    JokerRetrievalSource,
     MatchEnd,
+    MatchWinner,
     OptionProblem,
+    PoolEmptyLastChanceStart,
+    PoolEmptyMode,
+    PoolEmptyStuckTest,
     Preset,
     Ruleset,
+    ScoreBlockedPoints,
+    ScoreNeverMelded,
+    ScoreWinner,
+    StartDrawDetermines,
+    StartDrawTile,
+    StartPlayer,
+    StartPlayerNextRounds,
+    Teams,
+    TurnDirection,
+    TurnDraw,
+    TurnPlayAfterDraw,
+    choose,
     problems,
+    tile_count,
+    unanswerable,
 )
+from engine.tiles import JOKER, NATURALS, Color, tile
 from engine.violations import Reason
 
 OPTIONS = {field.name: getattr(SABRA, field.name) for field in fields(Ruleset)}
 NUMBERS = {name for name, value in OPTIONS.items() if not isinstance(value, Enum)}
-NOT_IMPLEMENTED = [
+BOOLS = {name for name, value in OPTIONS.items() if isinstance(value, bool)}
+CHOICES = [
     (option, value)
-    for option, implemented in IMPLEMENTED.items()
-    for value in type(implemented[0])
-    if value not in implemented
+    for option, default in OPTIONS.items()
+    if option != "preset" and isinstance(default, Enum)
+    for value in type(default)
 ]
-ENDS = {"match_rounds": MatchEnd.FIXED_ROUNDS, "match_target_score": MatchEnd.TARGET_SCORE}
-"""What the game's end must be for a number to play a part."""
+BY_RETRIEVAL: dict[str, object] = {"joker_retrieval_mode": JokerRetrievalMode.REPLACE}
+COMPANIONS: dict[object, dict[str, object]] = {
+    Teams.PAIRS: {"players_min": 4},
+    JokerRetrievalSource.RACK_ONLY: BY_RETRIEVAL,
+    JokerRetrievalGroupOfThree.BOTH_COLORS: BY_RETRIEVAL,
+    PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST: {"pool_empty_mode": PoolEmptyMode.ONE_LAST_CHANCE},
+}
+"""What a value needs beside it."""
 
 
-def with_number(option: str, value: int) -> Ruleset:
-    """A ruleset in which nothing but the number may be wrong."""
-    players = {"players_min": 2, "players_max": 4} | ({option: value} if option.startswith("players") else {})
-    return replace(SABRA, **({"match_end": ENDS.get(option, SABRA.match_end), option: value} | players))  # type: ignore[arg-type] # by name
+def chosen(**options: object) -> Ruleset:
+    return choose(SABRA, options)
 
 
-def test_every_option_has_a_table_of_its_values() -> None:
+def number_companions(option: str, value: int) -> dict[str, object]:
+    """What else a number needs for nothing but itself to be wrong."""
+    match option:
+        case "players_min":
+            return {"players_max": 6} if value <= 6 else {}
+        case "deal_hand_size" | "geometry_copies" | "deal_fixed_jokers":
+            return {"players_max": 2}
+        case "geometry_jokers_per_player":
+            return {"geometry_jokers": 0}
+        case "joker_retrieval_end_of_run_free":
+            return BY_RETRIEVAL
+        case "match_rounds":
+            return {"match_end": MatchEnd.FIXED_ROUNDS}
+        case "match_target_score":
+            return {"match_end": MatchEnd.TARGET_SCORE}
+        case "contract_points":
+            return {"contract": Contract.SINGLE_COLOR}
+        case _:
+            return {}
+
+
+# Options and their values
+
+
+def test_every_option_is_a_choice_or_has_its_numbers_listed() -> None:
     assert set(RANGES) == NUMBERS
-    assert set(IMPLEMENTED) == set(OPTIONS) - NUMBERS
-    for option, values in IMPLEMENTED.items():
-        assert {type(value) for value in values} == {type(OPTIONS[option])}
+    assert all(RANGES[option] == (False, True) for option in BOOLS)
+    assert all(OPTIONS[option] in values for option, values in RANGES.items())
+
+
+@pytest.mark.parametrize(("option", "value"), CHOICES, ids=[f"{option}-{value.name}" for option, value in CHOICES])
+def test_every_value_can_be_played(option: str, value: Enum) -> None:
+    assert problems(chosen(**{option: value, **COMPANIONS.get(value, {})})) == ()
+
+
+@pytest.mark.parametrize("option", sorted(NUMBERS))
+def test_the_ends_of_every_range_can_be_played(option: str) -> None:
+    for value in (min(RANGES[option]), max(RANGES[option])):
+        assert problems(chosen(**{**number_companions(option, value), option: value})) == ()
+
+
+OUT_OF_RANGE = [
+    (option, value)
+    for option in sorted(NUMBERS - BOOLS)
+    for number in {min(RANGES[option]), max(RANGES[option])}
+    for value in (number - 1, number + 1)
+    if value not in RANGES[option]
+]
+
+
+@pytest.mark.parametrize(("option", "value"), OUT_OF_RANGE)
+def test_a_number_next_to_its_range_is_named(option: str, value: int) -> None:
+    found = problems(chosen(**{**number_companions(option, value), option: value}))
+    assert found[0] == OptionProblem(Reason.OPTION_VALUE_INVALID, (option,), str(value))
+    beside = {("players_min", "players_max"), ("deal_fixed_jokers", "players_max")}
+    assert {problem.options for problem in found[1:]} <= beside, "of players and jokers there may be too few besides"
+
+
+@pytest.mark.parametrize(("option", "value"), [("geometry_jokers", 1), ("geometry_jokers", 3), ("geometry_colors", 5)])
+def test_a_number_between_those_allowed_is_named(option: str, value: int) -> None:
+    assert problems(chosen(**{option: value})) == (OptionProblem(Reason.OPTION_VALUE_INVALID, (option,), str(value)),)
+
+
+# Conflicts
+
+PAIRS: dict[str, object] = {"teams": Teams.PAIRS, "players_min": 4}
+KEEP: dict[str, object] = {"start_draw_tile": StartDrawTile.KEEP}
+FULL_ORDER: dict[str, object] = {"start_draw_determines": StartDrawDetermines.FULL_ORDER}
+PENALTIES: dict[str, object] = {"match_winner": MatchWinner.LOWEST_TOTAL, "match_end": MatchEnd.TARGET_SCORE}
+
+CONTRADICTIONS: list[tuple[dict[str, object], tuple[str, str], str]] = [
+    ({"players_min": 4, "players_max": 3}, ("players_min", "players_max"), "4"),
+    ({"match_rounds": 2}, ("match_rounds", "match_end"), "2"),
+    ({"match_rounds": 2, "match_end": MatchEnd.ROUNDS_PER_PLAYER}, ("match_rounds", "match_end"), "2"),
+    ({"match_target_score": 100}, ("match_target_score", "match_end"), "100"),
+    ({"match_target_score": 9, "match_end": MatchEnd.FIXED_ROUNDS}, ("match_target_score", "match_end"), "9"),
+    ({"geometry_jokers_per_player": 1}, ("geometry_jokers_per_player", "geometry_jokers"), "1"),
+    ({"deal_fixed_jokers": 1}, ("deal_fixed_jokers", "players_max"), "1"),
+    ({"deal_fixed_jokers": 1, "geometry_jokers": 4, "players_max": 5}, ("deal_fixed_jokers", "players_max"), "1"),
+    ({**KEEP, "deal_order": DealOrder.DEAL_FIRST}, ("start_draw_tile", "deal_order"), "KEEP"),
+    ({**KEEP, "start_player": StartPlayer.RANDOM}, ("start_draw_tile", "start_player"), "KEEP"),
+    ({**KEEP, "start_player": StartPlayer.FIXED_SEAT}, ("start_draw_tile", "start_player"), "KEEP"),
+    ({**KEEP, "deal_fixed_jokers": 1, "geometry_jokers": 4}, ("start_draw_tile", "deal_fixed_jokers"), "KEEP"),
+    ({**FULL_ORDER, "start_player": StartPlayer.RANDOM}, ("start_draw_determines", "start_player"), "FULL_ORDER"),
+    (
+        {**FULL_ORDER, "start_player_next_rounds": StartPlayerNextRounds.ROTATE},
+        ("start_draw_determines", "start_player_next_rounds"),
+        "FULL_ORDER",
+    ),
+    (
+        {**FULL_ORDER, "turn_direction": TurnDirection.COUNTERCLOCKWISE},
+        ("start_draw_determines", "turn_direction"),
+        "FULL_ORDER",
+    ),
+    ({"teams": Teams.PAIRS}, ("teams", "players_min"), "PAIRS"),
+    ({**PAIRS, "players_max": 5}, ("teams", "players_max"), "PAIRS"),
+    (
+        {**PAIRS, "score_blocked_points": ScoreBlockedPoints.OWN_PLUS_DIFFERENCE},
+        ("teams", "score_blocked_points"),
+        "PAIRS",
+    ),
+    ({**PAIRS, "score_never_melded": ScoreNeverMelded.FLAT_100}, ("teams", "score_never_melded"), "PAIRS"),
+    ({**PAIRS, "score_winner": ScoreWinner.SUM_OF_LOSERS_LOSERS_ZERO}, ("teams", "score_winner"), "PAIRS"),
+    (
+        {"joker_retrieval_source": JokerRetrievalSource.RACK_ONLY},
+        ("joker_retrieval_source", "joker_retrieval_mode"),
+        "RACK_ONLY",
+    ),
+    (
+        {
+            "joker_retrieval_source": JokerRetrievalSource.RACK_ONLY,
+            "joker_retrieval_mode": JokerRetrievalMode.NONE,
+        },
+        ("joker_retrieval_source", "joker_retrieval_mode"),
+        "RACK_ONLY",
+    ),
+    (
+        {"joker_retrieval_group_of_three": JokerRetrievalGroupOfThree.BOTH_COLORS},
+        ("joker_retrieval_group_of_three", "joker_retrieval_mode"),
+        "BOTH_COLORS",
+    ),
+    (
+        {"joker_retrieval_end_of_run_free": True},
+        ("joker_retrieval_end_of_run_free", "joker_retrieval_mode"),
+        "true",
+    ),
+    (
+        {
+            "joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET,
+            "joker_retrieval_mode": JokerRetrievalMode.NONE,
+        },
+        ("joker_retrieval_reuse", "joker_retrieval_mode"),
+        "NEW_SET",
+    ),
+    (
+        {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES, "turn_draw": TurnDraw.TWO_RIVER},
+        ("turn_play_after_draw", "turn_draw"),
+        "OTHER_TILES",
+    ),
+    (
+        {"pool_empty_last_chance_start": PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST},
+        ("pool_empty_last_chance_start", "pool_empty_mode"),
+        "NEXT_PLAYER_FIRST",
+    ),
+    ({**PENALTIES, "score_winner": ScoreWinner.ONE_WIN}, ("match_winner", "score_winner"), "LOWEST_TOTAL"),
+    ({**PENALTIES, **PAIRS}, ("match_winner", "teams"), "LOWEST_TOTAL"),
+    ({"contract_points": 1}, ("contract_points", "contract"), "1"),
+]
+
+
+@pytest.mark.parametrize(("options", "named", "value"), CONTRADICTIONS)
+def test_options_that_contradict_each_other_are_both_named(
+    options: dict[str, object], named: tuple[str, str], value: str
+) -> None:
+    assert problems(chosen(**options)) == (OptionProblem(Reason.OPTIONS_CONFLICT, named, value),)
+
+
+def test_every_conflict_is_tested() -> None:
+    assert {options for _, options, _ in CONTRADICTIONS} == {(first, second) for first, second, _ in CONFLICTS}
+
+
+HARMLESS: list[dict[str, object]] = [
+    {"match_rounds": 2, "match_end": MatchEnd.FIXED_ROUNDS},
+    {"match_target_score": 100, "match_end": MatchEnd.TARGET_SCORE},
+    {"geometry_jokers_per_player": 1, "geometry_jokers": 0},
+    {"deal_fixed_jokers": 1, "players_max": 2},
+    {"deal_fixed_jokers": 1, "geometry_jokers": 0, "geometry_jokers_per_player": 1},
+    KEEP,
+    FULL_ORDER,
+    PAIRS,
+    {**PAIRS, "score_blocked_points": ScoreBlockedPoints.NORMAL},
+    {**PENALTIES},
+    {"joker_retrieval_source": JokerRetrievalSource.RACK_ONLY, "joker_retrieval_mode": JokerRetrievalMode.LOCKED},
+    {"joker_retrieval_end_of_run_free": True, "joker_retrieval_mode": JokerRetrievalMode.LOCKED},
+    {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET},
+    {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES},
+    {"contract_points": 1, "contract": Contract.SUM_AT_MOST_41},
+]
+
+
+@pytest.mark.parametrize("options", HARMLESS)
+def test_options_that_go_together_are_no_problem(options: dict[str, object]) -> None:
+    assert problems(chosen(**options)) == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "enough"),
+    [
+        ({"players_max": 5, "deal_hand_size": 21}, True),  # 105 of 106
+        ({"players_max": 6, "deal_hand_size": 17}, True),  # 102
+        ({"players_max": 6, "deal_hand_size": 18}, False),  # 108
+        ({"players_max": 4, "deal_hand_size": 21, "geometry_jokers": 0}, True),  # 84 of 104
+        ({"players_max": 6, "deal_hand_size": 21}, False),  # 126
+        ({"players_max": 6, "deal_hand_size": 21, "geometry_copies": 3}, True),  # 126 of 158
+        ({"players_max": 6, "deal_hand_size": 21, "geometry_colors": 6}, True),  # 126 of 158
+    ],
+)
+def test_one_tile_at_least_must_be_left_for_the_pool(options: dict[str, object], enough: bool) -> None:
+    expected = OptionProblem(
+        Reason.INSUFFICIENT_TILES, ("deal_hand_size", "players_max"), str(options["deal_hand_size"])
+    )
+    assert problems(chosen(**options)) == (() if enough else (expected,))
+
+
+def test_all_problems_are_found_numbers_first_conflicts_then_and_tiles_last() -> None:
+    ruleset = chosen(match_rounds=0, players_min=5, players_max=3, penalty_tiles=0, deal_hand_size=36)
+    assert [(problem.reason, problem.options) for problem in problems(ruleset)] == [
+        (Reason.OPTION_VALUE_INVALID, ("deal_hand_size",)),
+        (Reason.OPTION_VALUE_INVALID, ("penalty_tiles",)),
+        (Reason.OPTION_VALUE_INVALID, ("match_rounds",)),
+        (Reason.OPTIONS_CONFLICT, ("players_min", "players_max")),
+        (Reason.OPTIONS_CONFLICT, ("match_rounds", "match_end")),
+        (Reason.INSUFFICIENT_TILES, ("deal_hand_size", "players_max")),
+    ]
+
+
+# What nobody can answer yet
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [(option, value) for option, values in NEEDS_ANALYSIS.items() for value in values]
+)
+def test_what_asks_for_analysis_is_named_and_no_problem_otherwise(option: str, value: object) -> None:
+    ruleset = chosen(**{option: value})
+    text = value.name if isinstance(value, Enum) else "false"
+    assert unanswerable(ruleset) == (OptionProblem(Reason.VARIANT_NOT_SUPPORTED, (option,), text),)
+    assert problems(ruleset) == ()
+
+
+@pytest.mark.parametrize(("option", "value"), CHOICES, ids=[f"{option}-{value.name}" for option, value in CHOICES])
+def test_what_asks_for_nothing_is_answerable(option: str, value: Enum) -> None:
+    asks = value in NEEDS_ANALYSIS.get(option, ())
+    assert bool(unanswerable(chosen(**{option: value}))) == asks
+
+
+def test_everything_unanswerable_is_named() -> None:
+    ruleset = chosen(pool_empty_stuck_test=PoolEmptyStuckTest.BOTH, initial_meld_voluntary_delay=False)
+    assert [problem.options for problem in unanswerable(ruleset)] == [
+        ("initial_meld_voluntary_delay",),
+        ("pool_empty_stuck_test",),
+    ]
+
+
+# Presets
 
 
 def test_every_preset_can_be_played_and_says_where_it_comes_from() -> None:
@@ -51,80 +320,68 @@ def test_every_preset_can_be_played_and_says_where_it_comes_from() -> None:
         assert PRESET_SOURCES[preset]
 
 
-@pytest.mark.parametrize(("option", "value"), NOT_IMPLEMENTED, ids=[f"{o}-{v.name}" for o, v in NOT_IMPLEMENTED])
-def test_a_value_that_is_not_implemented_is_named_not_ignored(option: str, value: Enum) -> None:
-    ruleset = replace(SABRA, **{option: value})  # type: ignore[arg-type] # by name
-    assert problems(ruleset) == (OptionProblem(Reason.VARIANT_NOT_SUPPORTED, (option,), value.name),)
+def test_presets_that_ask_what_could_be_played() -> None:
+    asking = {preset: [problem.options[0] for problem in unanswerable(rules)] for preset, rules in PRESETS.items()}
+    assert {preset: options for preset, options in asking.items() if options} == {
+        Preset.INTL_OFFICIAL: ["pool_empty_pass"],
+        Preset.MSO_2019: ["pool_empty_pass", "score_never_melded"],
+    }
 
 
-@pytest.mark.parametrize("option", IMPLEMENTED)
-def test_every_implemented_value_can_be_played(option: str) -> None:
-    for value in IMPLEMENTED[option]:
-        assert problems(replace(SABRA, **{option: value})) == ()  # type: ignore[arg-type] # by name
+def test_presets_differ_but_for_cards() -> None:
+    rules = {preset: replace(ruleset, preset=Preset.SABRA) for preset, ruleset in PRESETS.items()}
+    assert rules[Preset.CARDS] == SABRA
+    others = [ruleset for preset, ruleset in rules.items() if preset is not Preset.CARDS]
+    assert len(set(others)) == len(others)
 
 
-EDGES = [
-    # option, values that can be played, values that cannot
-    ("geometry_jokers", (0, 2, 4), (-1, 1, 3, 5, 8)),
-    ("initial_meld_threshold", (0, 1, 30, 200), (-1, 201)),
-    ("turn_time_limit_seconds", (0, 1, 86_400), (-1, 86_401)),
-    ("score_joker_penalty", (0, 30, 100), (-1, 101)),
-    ("match_rounds", (1, 2, 100), (0, 101)),
-    ("match_target_score", (1, 200, 10_000), (0, 10_001)),
-    ("players_min", (2, 3, 4), (0, 1)),
-    ("players_max", (2, 3, 4), (5, 6)),
-]
+# Choosing
 
 
-@pytest.mark.parametrize(("option", "good", "bad"), EDGES)
-def test_a_number_has_a_range(option: str, good: tuple[int, ...], bad: tuple[int, ...]) -> None:
-    for value in good:
-        assert problems(with_number(option, value)) == ()
-    for value in bad:
-        expected = OptionProblem(Reason.OPTION_VALUE_INVALID, (option,), str(value))
-        assert problems(with_number(option, value)) == (expected,)
+@pytest.mark.parametrize("mode", JokerRetrievalMode)
+def test_whether_a_joker_may_go_back_follows_a_chosen_mode(mode: JokerRetrievalMode) -> None:
+    free = mode is JokerRetrievalMode.FREE
+    expected = JokerRetrievalSameSet.ALLOWED if free else JokerRetrievalSameSet.FORBIDDEN
+    for preset in (SABRA, PRESETS[Preset.WIKI_EN], PRESETS[Preset.ES]):
+        assert choose(preset, {"joker_retrieval_mode": mode}).joker_retrieval_same_set is expected
 
 
-def test_every_range_has_its_edges_tested() -> None:
-    assert {option for option, _, _ in EDGES} == set(RANGES)
+@pytest.mark.parametrize("mode", JokerRetrievalMode)
+@pytest.mark.parametrize("same_set", JokerRetrievalSameSet)
+def test_whether_a_joker_may_go_back_can_be_chosen(mode: JokerRetrievalMode, same_set: JokerRetrievalSameSet) -> None:
+    assert chosen(joker_retrieval_mode=mode, joker_retrieval_same_set=same_set).joker_retrieval_same_set is same_set
 
 
-CONTRADICTIONS = [
-    (replace(SABRA, players_min=4, players_max=3), ("players_min", "players_max"), "4"),
-    (replace(SABRA, match_rounds=2), ("match_rounds", "match_end"), "2"),
-    (
-        replace(SABRA, match_rounds=2, match_end=MatchEnd.ROUNDS_PER_PLAYER),
-        ("match_rounds", "match_end"),
-        "2",
-    ),
-    (replace(SABRA, match_target_score=100), ("match_target_score", "match_end"), "100"),
-    (
-        replace(SABRA, match_target_score=100, match_end=MatchEnd.ROUNDS_PER_PLAYER),
-        ("match_target_score", "match_end"),
-        "100",
-    ),
-]
+def test_without_a_chosen_mode_the_presets_value_stays() -> None:
+    wiki = choose(PRESETS[Preset.WIKI_EN], {"players_max": 3})
+    assert wiki == replace(PRESETS[Preset.WIKI_EN], players_max=3)
+    assert wiki.joker_retrieval_same_set is JokerRetrievalSameSet.FORBIDDEN
+    assert choose(SABRA, {}) == SABRA
 
 
-@pytest.mark.parametrize(("ruleset", "options", "value"), CONTRADICTIONS)
-def test_options_that_contradict_each_other_are_both_named(
-    ruleset: Ruleset, options: tuple[str, str], value: str
-) -> None:
-    assert problems(ruleset) == (OptionProblem(Reason.OPTIONS_CONFLICT, options, value),)
+def test_choosing_leaves_what_is_given_alone() -> None:
+    options = {"joker_retrieval_mode": JokerRetrievalMode.LOCKED}
+    choose(SABRA, options)
+    assert options == {"joker_retrieval_mode": JokerRetrievalMode.LOCKED}
+    assert Ruleset() == SABRA
 
 
-def test_every_conflict_is_tested() -> None:
-    assert {options for _, options, _ in CONTRADICTIONS} == {(first, second) for first, second, _ in CONFLICTS}
+# Tiles
 
 
-def test_all_problems_are_found_in_the_order_of_the_options_and_conflicts_last() -> None:
-    ruleset = replace(
-        SABRA, match_rounds=0, players_min=5, joker_retrieval_mode=type(SABRA.joker_retrieval_mode).LOCKED
-    )
-    assert [(problem.reason, problem.options) for problem in problems(ruleset)] == [
-        (Reason.OPTION_VALUE_INVALID, ("players_min",)),
-        (Reason.VARIANT_NOT_SUPPORTED, ("joker_retrieval_mode",)),
-        (Reason.OPTION_VALUE_INVALID, ("match_rounds",)),
-        (Reason.OPTIONS_CONFLICT, ("players_min", "players_max")),
-        (Reason.OPTIONS_CONFLICT, ("match_rounds", "match_end")),
-    ]
+def test_how_many_tiles_a_game_has() -> None:
+    assert tile_count(SABRA, 4) == 106
+    assert tile_count(chosen(geometry_colors=6), 2) == 158
+    assert tile_count(PRESETS[Preset.SIX_PLAYERS], 6) == 160
+    assert tile_count(PRESETS[Preset.MACHIAVELLI], 5) == 104
+    by_players = chosen(geometry_jokers=0, geometry_jokers_per_player=1)
+    assert [tile_count(by_players, players) for players in (2, 4)] == [106, 108]
+
+
+def test_how_often_a_game_has_a_tile() -> None:
+    green = tile(Color.GREEN, 1)
+    assert (SABRA.copies_of(NATURALS[0]), SABRA.copies_of(JOKER), SABRA.copies_of(green)) == (2, 2, 0)
+    assert chosen(geometry_colors=6, geometry_copies=3).copies_of(green) == 3
+    by_players = chosen(geometry_jokers=0, geometry_jokers_per_player=1, players_max=3)
+    assert by_players.copies_of(JOKER) == 3
+    assert chosen(geometry_jokers=0).copies_of(JOKER) == 0
