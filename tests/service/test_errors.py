@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 
 import grpc
@@ -22,7 +22,7 @@ from google.protobuf.descriptor import Descriptor, MethodDescriptor
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
-from conformance_cases import MeldText, TurnCase, load
+from conformance_cases import Breach, MeldCase, MeldText, TurnCase, TurnExpected, TurnQuestion, load
 from conformance_messages import ruleset_of, table_of, tiles_of
 from engine.game import (
     Choosing,
@@ -458,9 +458,47 @@ def round_of(play: Play) -> Round:
     return a_round(play.table_before, play.rack, play.ruleset, play.river, step, has_melded=play.has_melded)
 
 
+@cache
+def turns_by_reason() -> dict[str, TurnCase]:
+    """For each violation a turn that has no other: of the cases of turns, of the contrasts, of melds laid in a turn."""
+    suite = load()
+    found: dict[str, TurnCase] = {}
+    for case in (*suite.turns, *contrasted_turns(), *map(turn_with, suite.melds)):
+        reasons = [one.reason for one in case.expect.violations]
+        if len(reasons) == 1:
+            found.setdefault(reasons[0], case)
+    return found
+
+
+def contrasted_turns() -> Iterator[TurnCase]:
+    """The turns of the contrasts, under each value."""
+    for contrast in load().contrasts:
+        for value, reasons in contrast.answers.items():
+            if isinstance(contrast.question, TurnQuestion) and isinstance(reasons, tuple):
+                asked = {field.name: getattr(contrast.question, field.name) for field in fields(contrast.question)}
+                breaches = TurnExpected(tuple(Breach(reason, "") for reason in reasons))
+                options = contrast.options(value)
+                yield TurnCase(id=contrast.id, source_id=None, note="", ruleset=options, expect=breaches, **asked)
+
+
+def turn_with(case: MeldCase) -> TurnCase:
+    """A turn that lays a meld out of the rack."""
+    return TurnCase(
+        id=case.id,
+        source_id=None,
+        note="",
+        ruleset=case.ruleset,
+        has_melded=True,
+        table_before=(),
+        rack=case.meld.tiles,
+        table_after=(case.meld,),
+        expect=TurnExpected(case.expect.violations),
+    )
+
+
 def turn_breaking(reason: str) -> TurnCase:
     """A turn whose only violation this is."""
-    return next(case for case in load().turns if [one.reason for one in case.expect.violations] == [reason])
+    return turns_by_reason()[reason]
 
 
 # Cases
