@@ -5,6 +5,7 @@ melds too, and a new meld may be of either; tiles have no identity, so the melds
 """
 
 from collections import Counter
+from collections.abc import Iterator
 
 from engine.melds import Meld, MeldKind, joker_points
 from engine.play import Play
@@ -28,27 +29,51 @@ def initial_meld(play: Play) -> tuple[Meld, ...]:
     if ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
         own = tuple(meld for meld in own if JOKER not in meld.tiles)
     if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
-        return tuple(sorted(own, key=lambda m: (has_required_kind((m,), ruleset), initial_points(m, ruleset)))[-1:])
-    best = _heaviest(own, +play.tiles_played, ruleset)
-    if has_required_kind(best, ruleset):
-        return best
-    return max(
-        (_with(meld, own, play.tiles_played, ruleset) for meld in own if meld.kind is MeldKind.RUN),
-        key=lambda melds: total_points(melds, ruleset),
-        default=best,
-    )
+        candidates = [(), *((meld,) for meld in own)]
+    else:
+        candidates = [_with(chosen, own, play.tiles_played, ruleset) for chosen in _must_haves(own, ruleset)]
+    return max(candidates, key=lambda melds: _merit(melds, ruleset))
 
 
-def _with(meld: Meld, melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> tuple[Meld, ...]:
-    """The melds that count most together with one of them."""
-    left = tiles - Counter(meld.tiles)
-    others = list(melds)
-    others.remove(meld)
-    return (meld, *_heaviest(_fitting(tuple(others), left), left, ruleset))
+def _must_haves(own: tuple[Meld, ...], ruleset: Ruleset) -> Iterator[tuple[Meld, ...]]:
+    """The melds that others may have to give way to: what alone reaches the threshold, and the run that is wanted."""
+    yield ()
+    one_alone = ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
+    runs = tuple(meld for meld in own if _is_wanted_run(meld, ruleset))
+    if one_alone:
+        yield from ((meld,) for meld in own)
+        yield from ((meld, run) for meld in own for run in runs)
+    yield from ((run,) for run in runs)
 
 
-def _fitting(melds: tuple[Meld, ...], tiles: Counter[Tile]) -> tuple[Meld, ...]:
-    return tuple(meld for meld in melds if Counter(meld.tiles) <= tiles)
+def _is_wanted_run(meld: Meld, ruleset: Ruleset) -> bool:
+    return ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN and meld.kind is MeldKind.RUN
+
+
+def _merit(melds: tuple[Meld, ...], ruleset: Ruleset) -> tuple[bool, int]:
+    """What makes one choice of melds a better initial meld than another."""
+    return bool(melds) and has_required_kind(melds, ruleset), counted_points(melds, ruleset)
+
+
+def counted_points(melds: tuple[Meld, ...], ruleset: Ruleset) -> int:
+    """What is compared with the threshold: the total, or the best of the melds (R31, initial_meld_sets)."""
+    points = [initial_points(meld, ruleset) for meld in melds]
+    one_alone = ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
+    return max(points, default=0) if one_alone else sum(points)
+
+
+def _with(
+    chosen: tuple[Meld, ...], melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset
+) -> tuple[Meld, ...]:
+    """Some of the melds with those of the others that count most beside them; none if they cannot all be laid."""
+    left, others = +tiles, list(melds)
+    for meld in chosen:
+        if meld not in others or not Counter(meld.tiles) <= left:
+            return ()
+        left -= Counter(meld.tiles)
+        others.remove(meld)
+    fitting = tuple(meld for meld in others if Counter(meld.tiles) <= left)
+    return (*chosen, *_heaviest(fitting, left, ruleset))
 
 
 def _heaviest(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> tuple[Meld, ...]:
@@ -62,7 +87,7 @@ def _heaviest(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -
     if not contested:
         return melds
     pivot = max(melds, key=lambda meld: len(contested.keys() & set(meld.tiles)))
-    taken = _with(pivot, melds, tiles, ruleset)
+    taken = _with((pivot,), melds, tiles, ruleset)
     rest = list(melds)
     rest.remove(pivot)
     if total_points(rest, ruleset) <= total_points(taken, ruleset):
@@ -94,9 +119,7 @@ def is_made(play: Play) -> bool:
     if play.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.FORBIDDEN:
         return False
     melds = initial_meld(play)
-    points = [initial_points(meld, play.ruleset) for meld in melds]
-    one_alone = play.ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
-    enough = reaches(max(points, default=0) if one_alone else sum(points), play.ruleset)
+    enough = reaches(counted_points(melds, play.ruleset), play.ruleset)
     return enough and bool(melds) and has_required_kind(melds, play.ruleset)
 
 

@@ -162,14 +162,14 @@ def _as_known(meld: ProposedMeld, known: list[Meld]) -> ProposedMeld:
     if same is None:
         return meld
     known.remove(same)
-    if meld.declared or not _is_declared(same):
+    if meld.declared or not _stands_for_one_face_each(same):
         return meld if meld.kind else ProposedMeld(meld.tiles, same.kind, meld.declared)
     return ProposedMeld(meld.tiles, same.kind, tuple(faces[0] for faces in same.joker_faces))
 
 
-def _is_declared(meld: Meld) -> bool:
-    """Whether a group's jokers stand for declared faces."""
-    return meld.kind is MeldKind.GROUP and any(len(faces) == 1 for faces in meld.joker_faces)
+def _stands_for_one_face_each(meld: Meld) -> bool:
+    """Whether it is known, or declared, what each joker of a meld stands for."""
+    return bool(meld.joker_faces) and all(len(faces) == 1 for faces in meld.joker_faces)
 
 
 def _identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:

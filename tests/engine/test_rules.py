@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.notation import format_tiles, parse_play, parse_tiles
 from engine.play import Play
 from engine.rules import judge
@@ -370,13 +370,21 @@ def recolor(tiles: tuple[Tile, ...], coloring: list[int]) -> tuple[Tile, ...]:
 @given(PLAYS, st.permutations(range(4)))
 def test_colors_are_interchangeable_in_plays(play: Play, coloring: list[int]) -> None:
     before = tuple(
-        read_meld(ProposedMeld(recolor(meld.tiles, coloring), meld.kind), play.ruleset) for meld in play.table_before
+        replace(
+            meld,
+            tiles=recolor(meld.tiles, coloring),
+            joker_faces=tuple(tuple(sorted(recolor(faces, coloring))) for faces in meld.joker_faces),
+        )
+        for meld in play.table_before
     )
     there = judge(
         replace(
             play,
-            table_before=tuple(meld for meld in before if isinstance(meld, Meld)),
-            table_after=tuple(replace(meld, tiles=recolor(meld.tiles, coloring)) for meld in play.table_after),
+            table_before=before,
+            table_after=tuple(
+                replace(meld, tiles=recolor(meld.tiles, coloring), declared=recolor(meld.declared, coloring))
+                for meld in play.table_after
+            ),
             rack=tuple(sorted(recolor(play.rack, coloring))),
         )
     )

@@ -3,6 +3,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from engine.melds import Meld, ProposedMeld, read_meld
 from engine.notation import parse_tile, parse_tiles
 from engine.play import Play
 from engine.rules import judge
@@ -59,6 +60,7 @@ SAME_TURN_ONE = replace(SAME_TURN, initial_meld_sets=InitialMeldSets.ONE_SET_REA
 SAME_TURN_SINGLE = replace(SAME_TURN, initial_meld_sets=InitialMeldSets.SINGLE_SET)
 SAME_TURN_NO_JOKER = replace(SAME_TURN, initial_meld_joker=InitialMeldJoker.FORBIDDEN)
 SAME_TURN_RUN = replace(SAME_TURN, initial_meld_required_kind=InitialMeldRequiredKind.RUN)
+RUN = InitialMeldRequiredKind.RUN
 SAME_TURN_0 = replace(SAME_TURN, initial_meld_threshold=0)
 RUN_FIRST = rules(initial_meld_required_kind=InitialMeldRequiredKind.RUN)
 PHYSICAL = rules(jokers_beyond_physical=False)
@@ -154,6 +156,14 @@ ROWS = [
     # Two melds compete for the one R10 that was played: the better one counts
     Row("[R10 B10 K10 O10] + {R10 R11 R12 B1 B2 B3 R9 R8} -> [R10 R11 R12] | [B10 K10 O10] | [R8 R9 R10] | [B1 B2 B3]"
         " ; {}", SAME_TURN),
+    # One meld reaches the threshold alone; two others that compete with it count more together
+    Row("[R6 B6 K6 O6] | [R9 B9 K9 O9] + {R6 R7 R8 R9 B6 K6 B9 K9 B1} -> [B6 K6 O6] | [B9 K9 O9] | [R6 R7 R8 R9]"
+        " | [R6 B6 K6] | [R9 B9 K9] ; {B1}", SAME_TURN_ONE),
+    Row("[R6 B6 K6 O6] | [R9 B9 K9 O9] + {R6 R7 R8 R9 B6 K6 B9 K9 B1} -> [B6 K6 O6] | [B9 K9 O9] | [R6 R7 R8 R9]"
+        " | [R6 B6 K6] | [R9 B9 K9] ; {B1}", replace(SAME_TURN_ONE, initial_meld_required_kind=RUN)),
+    Row("[R6 B6 K6 O6] + {B6 K6 O6 O7 O8 R10 B10 K10 B1} -> [R6 B6 K6] | [B6 K6 O6] | [O6 O7 O8] | [R10 B10 K10]"
+        " ; {B1}",
+        replace(SAME_TURN_ONE, initial_meld_required_kind=RUN)),
     Row(". + {R10 R11 R12} -> [R10 R11 R12] ; {}", RUN_FIRST),
     Row(". + {R10 B10 K10} -> [R10 B10 K10] ; {}", SABRA, RUN_FIRST, Reason.INITIAL_MELD_KIND_REQUIRED),
     Row(". + *{R10 B10 K10} -> [R10 B10 K10] ; {}", RUN_FIRST),
@@ -210,6 +220,15 @@ def reasons(text: str, ruleset: Ruleset) -> list[str]:
 def test_without_the_points_of_an_initial_meld_the_table_stays_in_any_case() -> None:
     text = "[R4 R5 R6] + {R7 B9 K9 O9} -> [R4 R5 R6 R7] | [B9 K9 O9] ; {}"
     assert reasons(text, SAME_TURN) == ["INITIAL_MELD_TABLE_MODIFIED", "INITIAL_MELD_BELOW_THRESHOLD"]
+
+
+def test_a_run_that_was_declared_lies_so_when_it_is_sent_again_in_any_order() -> None:
+    before = read_meld(ProposedMeld(parse_tiles("R5 J R4"), declared=parse_tiles("R3")), SORTED)
+    assert isinstance(before, Meld)
+    after = (ProposedMeld(parse_tiles("R4 R5 J")), ProposedMeld(parse_tiles("B10 K10 O10")))
+    play = Play((before,), after, parse_tiles("B10 K10 O10"), has_melded=False, ruleset=SORTED)
+    assert judge(play).violations == ()
+    assert judge(play).table[0] == before
 
 
 def test_without_a_meld_of_own_tiles_there_is_no_initial_meld_even_at_no_threshold() -> None:

@@ -254,7 +254,6 @@ COMBINATIONS = [
     # A blocked round in pairs without the difference: no winner's rack counts
     (replace(PAIRS, score_blocked_points=ScoreBlockedPoints.NORMAL), [26, 0, 26, 0], "R2 ; R5 ; K9 ; J"),
     (replace(PAIRS, score_blocked_points=ScoreBlockedPoints.NORMAL), [25, 0, 25, 0], "R2 ; K2 ; R5 ; J"),
-    (replace(PAIRS, match_winner=MatchWinner.LOWEST_TOTAL), [-24, 0, -24, 0], "R2 ; R5 ; K9 ; J"),
     # After a resignation: seats 1 and 3 against seat 2
     (PAIRS, [12, 0, 12], "R2 ; J ; K9 K7"),
     # Points for a contract, for winners who have melded
