@@ -1,10 +1,12 @@
 """Whole games as text: each change with what was done (>), its events (-) and the position after it (=).
 
-The test does again what the files say was done and compares all that came of it. When the engine changes on purpose,
-`python tests/engine/test_playthroughs.py --write` writes the files anew: read the difference before you commit it.
+There is a game of every preset, and some of the default rules. The test does again what the files say was done and
+compares all that came of it. When the engine changes on purpose, `python tests/engine/test_playthroughs.py --write`
+writes the files anew: read the difference before you commit it.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
@@ -18,23 +20,34 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from engine.deal import Shuffle
 from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
     Event,
     GameCreated,
     GameEnded,
+    IllegalPlayShown,
+    LastChanceStarted,
     PlayerJoined,
     PlayerLeft,
     PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
     RoundEnded,
     RoundStarted,
     TileDrawn,
+    TilesDrawn,
+    TilesOffered,
     TilesPlayed,
+    TurnEnded,
     TurnPassed,
+    TurnPenalised,
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import Game
-from engine.melds import read_meld
+from engine.game import Choosing, Drawn, Game, Open, Round
+from engine.melds import ProposedMeld, read_meld
 from engine.notation import (
     format_position,
     format_rack,
@@ -42,26 +55,33 @@ from engine.notation import (
     format_tile,
     parse_position,
     parse_table,
+    parse_tile,
     parse_tiles,
     position_of,
 )
-from engine.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, ScoreBlockedWinner, TurnDirection
+from engine.presets import PRESETS
+from engine.ruleset import SABRA, MatchEnd, Preset, Ruleset, ScoreBlockedPoints, ScoreBlockedWinner, TurnDirection
+from engine.tiles import JOKER
 from engine.turns import (
     Action,
     Applied,
+    ClaimError,
     DrawTile,
     Join,
+    LayOnRiver,
     Leave,
     Pass,
     PlayTiles,
+    RequestRedeal,
     Resign,
-    Shuffle,
+    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
     apply,
     create,
 )
+from search_for_tests import SearchedAnalysis
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -74,8 +94,36 @@ SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
     "blocked": (28, 3, replace(SABRA, score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES)),
     "time_outs": (40, 2, replace(SABRA, turn_time_limit_seconds=30, score_blocked_points=ScoreBlockedPoints.NORMAL)),
     "several_rounds": (9, 4, replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)),
+    "presets/SABRA": (0, 2, PRESETS[Preset.SABRA]),
+    "presets/INTL_OFFICIAL": (19, 2, PRESETS[Preset.INTL_OFFICIAL]),
+    "presets/JUMBO_DE": (1, 3, PRESETS[Preset.JUMBO_DE]),
+    "presets/WIKI_EN": (4, 3, PRESETS[Preset.WIKI_EN]),
+    "presets/GUIDE_A": (0, 2, PRESETS[Preset.GUIDE_A]),
+    "presets/GUIDE_B": (6, 3, PRESETS[Preset.GUIDE_B]),
+    "presets/WIKI_FR": (3, 2, PRESETS[Preset.WIKI_FR]),
+    "presets/ES": (3, 2, PRESETS[Preset.ES]),
+    "presets/GUIDE_4": (13, 2, PRESETS[Preset.GUIDE_4]),
+    "presets/BOOK_1978": (6, 2, PRESETS[Preset.BOOK_1978]),
+    "presets/MSO_2019": (71, 2, PRESETS[Preset.MSO_2019]),
+    "presets/VATIKAN": (3, 2, PRESETS[Preset.VATIKAN]),
+    "presets/MACHIAVELLI": (3, 2, PRESETS[Preset.MACHIAVELLI]),
+    "presets/CARDS": (3, 2, PRESETS[Preset.CARDS]),
+    "presets/SIX_PLAYERS": (3, 5, PRESETS[Preset.SIX_PLAYERS]),
 }
 """Each game by its file's name: seed, players, ruleset."""
+
+PRESETS_SHOW: Mapping[Preset, tuple[str, ...]] = {
+    Preset.INTL_OFFICIAL: (" passed",),
+    Preset.JUMBO_DE: ("one more turn for ",),
+    Preset.GUIDE_A: ("J=",),
+    Preset.GUIDE_B: (" showed ", "claims an error", "sees no error", " for an illegal play"),
+    Preset.GUIDE_4: ("one more turn for ",),
+    Preset.MSO_2019: ("demanded a new deal",),
+    Preset.VATIKAN: (r"13 [RBKO]1\]",),
+    Preset.MACHIAVELLI: (r"13 [RBKO]1\]",),
+    Preset.SIX_PLAYERS: (" joined at seat 5",),
+}
+"""Patterns of words that a preset's game has."""
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -85,7 +133,8 @@ def test_what_is_done_in_a_golden_game_leads_to_what_it_says(name: str) -> None:
 
 
 def test_the_golden_games_show_what_their_names_say() -> None:
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in GOLDEN.glob("*.txt")}
+    files = {path.relative_to(GOLDEN).with_suffix(""): path for path in GOLDEN.rglob("*.txt")}
+    texts = {name.as_posix(): path.read_text(encoding="utf-8") for name, path in files.items()}
     assert set(texts) == set(SCENARIOS)
     assert "WENT_OUT" in texts["two_players"]
     assert "BLOCKED" in texts["blocked"]
@@ -95,22 +144,30 @@ def test_the_golden_games_show_what_their_names_say() -> None:
         assert texts[name].count(" joined at seat ") == players
 
 
+def test_the_golden_games_of_the_presets_show_what_is_theirs() -> None:
+    texts = {preset: (GOLDEN / f"presets/{preset.name}.txt").read_text(encoding="utf-8") for preset in Preset}
+    for preset, patterns in PRESETS_SHOW.items():
+        assert [pattern for pattern in patterns if not re.search(pattern, texts[preset])] == [], preset
+    assert all("game ended" in text for text in texts.values())
+
+
 def playthrough(name: str, ruleset: Ruleset, actions: Iterator[tuple[int, Action]]) -> Iterator[str]:
     """The lines of a file."""
-    yield f"# {name.replace('_', ' ').capitalize()}. Options besides the defaults: {format_options(ruleset)}."
+    title = f"Preset {ruleset.preset.name}" if "/" in name else name.replace("_", " ").capitalize()
+    yield f"# {title}. Options besides the defaults: {format_options(ruleset)}."
     yield from format_change(create(ruleset))
-    game = create(ruleset).game
+    game, analysis = create(ruleset).game, SearchedAnalysis()
     for now_ms, action in actions:
         yield ""
         yield from prefixed("> ", f"{now_ms} {format_action(action)}")
-        applied = apply(game, action, now_ms)
+        applied = apply(game, action, now_ms, analysis)
         assert isinstance(applied, Applied), applied
         game = applied.game
         yield from format_change(applied)
 
 
 def format_options(ruleset: Ruleset) -> str:
-    values = {field.name: getattr(ruleset, field.name) for field in fields(Ruleset)}
+    values = {field.name: getattr(ruleset, field.name) for field in fields(Ruleset) if field.name != "preset"}
     other = {name: value for name, value in values.items() if value != getattr(SABRA, name)}
     return ", ".join(f"{k}={v.name if isinstance(v, Enum) else v}" for k, v in other.items()) or "none"
 
@@ -136,9 +193,31 @@ def format_state(game: Game) -> Iterator[str]:
         assert tuple(read_meld(meld, game.ruleset) for meld in read.table) == game.round.table
         assert (read.racks, read.pool, read.turn_seat) == (game.round.racks, game.round.pool, game.round.turn.seat)
         yield from text.replace(" / ", " /\n").splitlines()
+        yield from format_more(game.round)
 
 
-def format_event(event: Event) -> str:  # noqa: C901 - one case an event, each a line
+def format_more(round_: Round) -> Iterator[str]:
+    """What some rulesets have besides the position."""
+    if round_.river:
+        yield f"River {format_rack(round_.river)}"
+    match round_.step:
+        case Open():
+            pass
+        case Choosing(tiles):
+            yield f"to choose from {format_rack(tiles)}"
+        case Drawn(tile):
+            yield f"drawn in this turn {format_tile(tile)}"
+    if round_.draft is not None:
+        yield f"draft {format_proposed(round_.draft)}"
+    if round_.shown_play is not None:
+        shown = round_.shown_play
+        reasons = " ".join(reason.name for reason in shown.reasons)
+        yield f"shown at {shown.revision}, {reasons}, claimed by {shown.claimed}, against {shown.against}"
+    if round_.last_chance is not None:
+        yield f"last turns {round_.last_chance}"
+
+
+def format_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case an event, each a line
     match event:
         case GameCreated():
             return "game created"
@@ -146,17 +225,38 @@ def format_event(event: Event) -> str:  # noqa: C901 - one case an event, each a
             return f"{name} joined at seat {seat}"
         case PlayerLeft(seat):
             return f"seat {seat} left"
-        case RoundStarted(number, draws, starter, _, pool):
+        case RoundStarted(number, draws, order, _, pool):
             drawn = " ".join(f"{draw.seat}:{format_tile(draw.tile)}" for draw in draws)
-            return f"round {number} dealt, {len(pool)} tiles in the pool; drawn for the start {drawn}: seat {starter}"
+            return f"round {number} dealt, {len(pool)} tiles in the pool; drawn for the start {drawn}: seat {order[0]}"
         case TurnStarted(turn):
             return f"seat {turn.seat} has the turn until {turn.deadline_ms}"
-        case TilesPlayed(seat, tiles, points=points):
-            return f"seat {seat} played {format_rack(tiles)}, {points} points"
+        case TilesPlayed(seat, tiles, points=points, pulled=pulled):
+            pull = f", {format_rack(pulled)} pulled from the River" if pulled else ""
+            return f"seat {seat} played {format_rack(tiles)}, {points} points{pull}"
         case TileDrawn(seat, tile):
             return f"seat {seat} drew {format_tile(tile)}"
+        case TilesDrawn(seat, tiles):
+            return f"seat {seat} drew {format_rack(tiles)}"
+        case TilesOffered(seat, tiles):
+            return f"seat {seat} chooses from {format_rack(tiles)}"
+        case RiverTileLaid(seat, tile):
+            return f"seat {seat} laid {format_tile(tile)} on the River"
+        case TurnEnded(seat):
+            return f"seat {seat} ended the turn"
         case TurnPassed(seat):
             return f"seat {seat} passed"
+        case TurnPenalised(seat, tiles):
+            return f"seat {seat} drew {format_rack(tiles)} for an illegal play"
+        case DraftSaved(seat, table):
+            return f"seat {seat} saved the draft {format_proposed(table)}"
+        case IllegalPlayShown(seat, table, reasons):
+            return f"seat {seat} showed {format_proposed(table)}: {' '.join(reason.name for reason in reasons)}"
+        case ErrorClaimed(seat, agrees):
+            return f"seat {seat} {'claims an error' if agrees else 'sees no error'}"
+        case RedealDemanded(seat):
+            return f"seat {seat} demanded a new deal"
+        case LastChanceStarted(turns):
+            return f"one more turn for {turns}"
         case TurnTimedOut(seat, tiles):
             return f"the time ran out for seat {seat}, penalty {format_rack(tiles)}"
         case PlayerResigned(seat):
@@ -170,7 +270,7 @@ def format_event(event: Event) -> str:  # noqa: C901 - one case an event, each a
             return f"game ended, won by {winners}"
 
 
-def format_action(action: Action) -> str:
+def format_action(action: Action) -> str:  # noqa: C901 - one case an action, each a line
     match action:
         case Join(name):
             return f"join {name}"
@@ -180,8 +280,17 @@ def format_action(action: Action) -> str:
             return f"start {seat} {format_shuffle(shuffle)}"
         case StartNextRound(seat, shuffle):
             return f"next {seat} {format_shuffle(shuffle)}"
-        case PlayTiles(seat, table):
-            return f"play {seat} {format_table(table)}"
+        case PlayTiles(seat, table, river_index, calls):
+            pull = "" if river_index is None else f"pull {river_index} "
+            return f"play {seat} {pull}{'call ' * calls}{format_proposed(table)}"
+        case LayOnRiver(seat, tile):
+            return f"lay {seat} {format_tile(tile)}"
+        case SaveDraft(seat, table):
+            return f"draft {seat} {format_proposed(table)}"
+        case ClaimError(seat, revision, agrees):
+            return f"claim {seat} {revision} {'yes' if agrees else 'no'}"
+        case RequestRedeal(seat, shuffle):
+            return f"redeal {seat} {format_shuffle(shuffle)}"
         case DrawTile(seat):
             return f"draw {seat}"
         case Pass(seat):
@@ -190,6 +299,16 @@ def format_action(action: Action) -> str:
             return "time-out"
         case Resign(seat):
             return f"resign {seat}"
+
+
+def format_proposed(table: tuple[ProposedMeld, ...]) -> str:
+    """A table as it was sent: with the kind of melds with several jokers too, as it may be demanded."""
+    texts = []
+    for meld in table:
+        text = format_table((meld,))
+        states = meld.kind is not None and meld.tiles.count(JOKER) > 1 and text.startswith("[")
+        texts.append(f"{meld.kind.name.lower() if states and meld.kind else ''}{text}")
+    return " | ".join(texts) or format_table(())
 
 
 def format_shuffle(shuffle: Shuffle) -> str:
@@ -213,12 +332,37 @@ def parse_action(text: str) -> Action:
     seat_text, _, rest = rest.partition(" ")
     seat = int(seat_text)
     if verb == "play":
-        return PlayTiles(seat, parse_table(rest))
-    if verb in {"start", "next"}:
+        return parse_play_tiles(seat, rest)
+    if verb == "draft":
+        return SaveDraft(seat, parse_table(rest))
+    if verb == "lay":
+        return LayOnRiver(seat, parse_tile(rest))
+    if verb == "claim":
+        revision, _, answer = rest.partition(" ")
+        return ClaimError(seat, int(revision), agrees=answer == "yes")
+    if verb in SHUFFLED:
         start_draw, deal = (parse_tiles(tiles.strip("{} ")) for tiles in rest.split("} {"))
-        return (StartGame if verb == "start" else StartNextRound)(seat, Shuffle(start_draw, deal))
-    plain: dict[str, Callable[[int], Action]] = {"leave": Leave, "draw": DrawTile, "pass": Pass, "resign": Resign}
-    return plain[verb](seat)
+        return SHUFFLED[verb](seat, Shuffle(start_draw, deal))
+    return PLAIN[verb](seat)
+
+
+PLAIN: Mapping[str, Callable[[int], Action]] = {"leave": Leave, "draw": DrawTile, "pass": Pass, "resign": Resign}
+SHUFFLED: Mapping[str, Callable[[int, Shuffle], Action]] = {
+    "start": StartGame,
+    "next": StartNextRound,
+    "redeal": RequestRedeal,
+}
+
+
+def parse_play_tiles(seat: int, text: str) -> PlayTiles:
+    """`pull 3 call [R1 R2 R3] | ...`."""
+    index, calls = None, False
+    if text.startswith("pull "):
+        _, number, text = text.split(" ", 2)
+        index = int(number)
+    if text.startswith("call "):
+        calls, text = True, text.removeprefix("call ")
+    return PlayTiles(seat, parse_table(text), index, calls)
 
 
 def write(*, seeds: bool) -> None:
@@ -231,6 +375,7 @@ def write(*, seeds: bool) -> None:
         if seeds or not path.exists():
             changes = random_changes(seed, players, ruleset)
             actions = ((change.now_ms, change.action) for change in changes if change.action)
+        path.parent.mkdir(exist_ok=True)
         path.write_text("\n".join(playthrough(name, ruleset, actions)) + "\n", encoding="utf-8")
 
 
