@@ -123,7 +123,7 @@ class RandomPlayers:
             return None
         voters = [seat for seat in game.active_seats if seat not in (round_.turn.seat, *shown.claimed)]
         if voters and self.rng.random() < 0.7:
-            return ClaimError(self.rng.choice(voters), shown.revision, self.rng.random() < 0.85)
+            return ClaimError(self.rng.choice(voters), shown.revision, self.rng.random() < 0.75)
         return None
 
     def _turn(self, game: Game, round_: Round) -> Action:

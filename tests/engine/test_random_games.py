@@ -175,13 +175,14 @@ RARE = (
     replace(DRAFTS, turn_draw=TurnDraw.UNTIL_PLAYABLE),
     replace(DRAFTS, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES, win_call=WinCall.REQUIRED),
     replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),
+    PRESETS[Preset.GUIDE_B],
 )
 """Rules by which things happen that are seldom met otherwise."""
 
 
 def test_random_games_meet_what_games_are_made_of() -> None:
     recorder = Recorder()
-    for seed in range(42):
-        ruleset = RARE[seed % 6] if seed % 6 < len(RARE) else random_ruleset(random.Random(seed), with_analysis=True)
+    for seed in range(49):
+        ruleset = RARE[seed % 7] if seed % 7 < len(RARE) else random_ruleset(random.Random(seed), with_analysis=True)
         play_random_game(seed, players_of(ruleset, seed), ruleset, recorder)
     assert [part for part in MADE_OF if not recorder.met[part]] == []
