@@ -136,6 +136,20 @@ class StartDrawExpected:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TurnQuestion:
+    """A turn to judge."""
+
+    has_melded: bool
+    table_before: tuple[MeldText, ...]
+    rack: Faces
+    table_after: tuple[MeldText, ...]
+    river: Faces = ()
+    river_index: int | None = None
+    tile_drawn: str | None = None
+    calls_rummikub: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """What all cases have. `ruleset` holds the options that differ from the default."""
 
@@ -155,18 +169,10 @@ class MeldCase(Case):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurnCase(Case):
+class TurnCase(Case, TurnQuestion):
     """Judge a turn."""
 
-    has_melded: bool
-    table_before: tuple[MeldText, ...]
-    rack: Faces
-    table_after: tuple[MeldText, ...]
     expect: TurnExpected
-    river: Faces = ()
-    river_index: int | None = None
-    tile_drawn: str | None = None
-    calls_rummikub: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,7 +244,7 @@ class Act:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Play:
+class LittleGame:
     """A little game: from a position, or from the lobby with so many players; what is done in it, one after the other.
 
     `shuffles` begin with the tiles given, the others of the tile set following in ascending order; each deal takes two,
@@ -265,7 +271,7 @@ class CreateCase(Case):
 class GameCase(Case):
     """Play a little game."""
 
-    play: Play
+    game: LittleGame
     expect: Outcome
 
 
@@ -278,20 +284,6 @@ class Waiting:
     option: str | None = None
     value: str | None = None
     feature: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TurnQuestion:
-    """A turn to judge."""
-
-    has_melded: bool
-    table_before: tuple[MeldText, ...]
-    rack: Faces
-    table_after: tuple[MeldText, ...]
-    river: Faces = ()
-    river_index: int | None = None
-    tile_drawn: str | None = None
-    calls_rummikub: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,7 +300,7 @@ class Creation:
     """A game to create."""
 
 
-Question = MeldText | TurnQuestion | RoundQuestion | Creation | Play
+Question = MeldText | TurnQuestion | RoundQuestion | Creation | LittleGame
 Answer = Faces | Outcome
 """Reasons (none: legal) of a meld, a turn or a creation; what comes out of a round or a game."""
 
@@ -469,10 +461,10 @@ def _turn_case(row: Mapping[str, Any]) -> TurnCase:
     )
     return TurnCase(
         **_common(row, "table_before", "rack", "table_after", "river", "expect"),
-        river=tuple(row.get("river", ())),
         table_before=_table(row["table_before"]),
         rack=tuple(row["rack"]),
         table_after=_table(row["table_after"]),
+        river=tuple(row.get("river", ())),
         expect=expected,
     )
 
@@ -482,14 +474,16 @@ def _create_case(row: Mapping[str, Any]) -> CreateCase:
 
 
 def _game_case(row: Mapping[str, Any]) -> GameCase:
-    own = {key for key in row if key in PLAY_KEYS}
-    return GameCase(**_common(row, "expect", *own), play=_play({key: row[key] for key in own}), expect=row["expect"])
+    own = {key for key in row if key in GAME_KEYS}
+    return GameCase(
+        **_common(row, "expect", *own), game=_little_game({key: row[key] for key in own}), expect=row["expect"]
+    )
 
 
-PLAY_KEYS: Final = {"players", "position", "river", "shuffles", "playable", "actions"}
+GAME_KEYS: Final = {"players", "position", "river", "shuffles", "playable", "actions"}
 
 
-def _play(row: Mapping[str, Any]) -> Play:
+def _little_game(row: Mapping[str, Any]) -> LittleGame:
     texts: dict[str, Any] = dict(row)
     for key in {"river", "playable"} & texts.keys():
         texts[key] = parse_faces(texts[key])
@@ -497,7 +491,7 @@ def _play(row: Mapping[str, Any]) -> Play:
         texts["position"] = parse_position(texts["position"])
     texts["shuffles"] = tuple(map(parse_faces, texts.get("shuffles", ())))
     texts["actions"] = tuple(map(_act, texts["actions"]))
-    return Play(**texts)
+    return LittleGame(**texts)
 
 
 def _act(row: Mapping[str, Any]) -> Act:
@@ -541,7 +535,7 @@ def _question(kind: str, row: Mapping[str, Any]) -> Question:
         case "create":
             return Creation(**row)
         case "game":
-            return _play(row)
+            return _little_game(row)
         case _:
             raise ValueError(f"unknown kind: {kind}")
 

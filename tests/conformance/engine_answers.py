@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from conformance_cases import Act, Creation, Faces, MeldText, Options, Play, Question, RoundQuestion, TurnQuestion
+from conformance_cases import Act, Creation, Faces, LittleGame, MeldText, Options, Question, RoundQuestion, TurnQuestion
 from conformance_cases import table_text as text_of
 from engine.analysis import Situation
 from engine.deal import Shuffle
@@ -27,7 +27,7 @@ from engine.game import (
 )
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tile, parse_tile
-from engine.play import Play as PlayToJudge
+from engine.play import Play
 from engine.presets import PRESETS
 from engine.rules import judge
 from engine.ruleset import Preset, Ruleset, choose, problems, unanswerable
@@ -98,17 +98,18 @@ def answer(question: Question, ruleset: Ruleset) -> "Faces | GameSeen | dict[str
             reading = read_meld(proposed(question), ruleset)
             return () if isinstance(reading, Meld) else tuple(reason.name for reason in reading.reasons)
         case TurnQuestion():
-            return tuple(violation.reason.name for violation in judge(_play_of(question, ruleset)).violations)
+            return tuple(violation.reason.name for violation in judge(play_of(question, ruleset)).violations)
         case RoundQuestion():
             return _score(question, ruleset)
         case Creation():
             return creation_problems(ruleset)
-        case Play():
+        case LittleGame():
             return play(question, ruleset)
 
 
-def _play_of(question: TurnQuestion, ruleset: Ruleset) -> PlayToJudge:
-    return PlayToJudge(
+def play_of(question: TurnQuestion, ruleset: Ruleset) -> Play:
+    """A turn for the rules to judge."""
+    return Play(
         table_of(question.table_before, ruleset),
         tuple(map(proposed, question.table_after)),
         in_order(tiles_of(question.rack)),
@@ -229,7 +230,7 @@ def _dealt(seen: GameSeen) -> RoundStarted:
     return seen.dealt
 
 
-def play(question: Play, ruleset: Ruleset) -> GameSeen:
+def play(question: LittleGame, ruleset: Ruleset) -> GameSeen:
     """Plays a little game."""
     seen = GameSeen(_first(question, ruleset), START_MS, None)
     analysis = None if question.playable is None else Playable(tiles_of(question.playable))
@@ -263,7 +264,7 @@ def _deadline(game: Game) -> int:
     return game.round.turn.deadline_ms
 
 
-def _first(question: Play, ruleset: Ruleset) -> Game:
+def _first(question: LittleGame, ruleset: Ruleset) -> Game:
     if question.position is None:
         game = create(ruleset).game
         for seat in range(1, question.players + 1):
@@ -275,7 +276,7 @@ def _first(question: Play, ruleset: Ruleset) -> Game:
     return Game(ruleset, 1, tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks), Playing(round_))
 
 
-def round_of(question: Play, ruleset: Ruleset, now_ms: int) -> Round:
+def round_of(question: LittleGame, ruleset: Ruleset, now_ms: int) -> Round:
     """The round of a game's position; its turn has just begun."""
     position = question.position
     assert position

@@ -16,9 +16,9 @@ from conformance_cases import (
     Act,
     Creation,
     Faces,
+    LittleGame,
     MeldText,
     Options,
-    Play,
     Question,
     RoundQuestion,
     TurnQuestion,
@@ -112,7 +112,7 @@ async def answer(service: Service, question: Question, options: Options) -> "Fac
             return await _score(service, question, options)
         case Creation():
             return await creation_problems(service, options)
-        case Play():
+        case LittleGame():
             return await play(service, question, options)
 
 
@@ -325,7 +325,7 @@ class Table:
         return " ".join(f"{draw.seat}:{FACE_OF[draw.tile]}" for draw in dealt[-1].draws) if dealt else ""
 
 
-async def play(service: Service, question: Play, options: Options) -> Faces | GameSeen:
+async def play(service: Service, question: LittleGame, options: Options) -> Faces | GameSeen:
     """Plays a little game; where no game can be created, the reasons why."""
     problems = await creation_problems(service, options)
     if problems:
@@ -343,7 +343,7 @@ async def play(service: Service, question: Play, options: Options) -> Faces | Ga
     return await table.see(refused)
 
 
-async def _first(service: Service, question: Play, options: Options) -> GameAtHand:
+async def _first(service: Service, question: LittleGame, options: Options) -> GameAtHand:
     if question.position is None:
         return await service.client.new_game(question.players, start=False, ruleset=ruleset_of(options))
     ruleset = codec.ruleset(ruleset_of(options))

@@ -6,8 +6,9 @@ from enum import Enum
 
 import pytest
 
-from conformance_cases import Contrast, Creation, load
-from engine.ruleset import CONFLICTS, NEEDS_ANALYSIS, RANGES, Ruleset
+from conformance.engine_answers import answer, ruleset_of
+from conformance_cases import Contrast, Creation, MeldText, Options, TurnQuestion, load, option_value
+from engine.ruleset import CONFLICTS, NEEDS_ANALYSIS, RANGES, Ruleset, problems
 from engine.violations import Reason
 
 SUITE = load()
@@ -105,6 +106,13 @@ NEVER_LEGAL_ALONE = {
 }
 """Values under which nothing is legal that another value forbids."""
 
+PLAYS: list[tuple[MeldText | TurnQuestion, Options]] = [
+    *((case.meld, case.ruleset) for case in SUITE.melds),
+    *((case, case.ruleset) for case in SUITE.turns),
+    *((one.question, one.ruleset) for one in SUITE.contrasts if isinstance(one.question, MeldText | TurnQuestion)),
+]
+"""All melds and turns of the files, with what is set for them."""
+
 SAME_AS_SABRA = {"CARDS": "the same rules by the names of playing cards"}
 """Presets that differ from SABRA by name alone."""
 
@@ -144,6 +152,24 @@ def test_something_is_legal_under_a_value_and_illegal_under_another(option: str,
 @pytest.mark.parametrize(("option", "value"), LEGALITY)
 def test_something_is_illegal_under_a_value_and_legal_under_another(option: str, value: str) -> None:
     assert is_shown(option, value, is_illegal_alone) != ((option, value) in NEVER_ILLEGAL_ALONE)
+
+
+def can_be_asked(question: MeldText | TurnQuestion, ruleset: Ruleset) -> bool:
+    """Whether the ruleset has no problems, and what lies on the table when the turn begins may lie there."""
+    table = question.table_before if isinstance(question, TurnQuestion) else ()
+    return not problems(ruleset) and not any(answer(meld, ruleset) for meld in table)
+
+
+@pytest.mark.parametrize("option", sorted({option for option, _ in (*NEVER_LEGAL_ALONE, *NEVER_ILLEGAL_ALONE)}))
+def test_the_exceptions_hold_for_every_meld_and_turn(option: str) -> None:
+    for question, others in PLAYS:
+        rulesets = {value: ruleset_of({**others, option: option_value(value)}) for value in VALUES[option]}
+        asked = {value: rules for value, rules in rulesets.items() if can_be_asked(question, rules)}
+        legal = {value: not answer(question, rules) for value, rules in asked.items()}
+        legal_alone = {(option, value) for value in legal if legal[value] and not all(legal.values())}
+        illegal_alone = {(option, value) for value in legal if not legal[value] and any(legal.values())}
+        assert not legal_alone & NEVER_LEGAL_ALONE.keys(), question
+        assert not illegal_alone & NEVER_ILLEGAL_ALONE.keys(), question
 
 
 @pytest.mark.parametrize(("option", "value"), [(option, value) for option in OUTCOMES for value in VALUES[option]])
@@ -214,8 +240,8 @@ def occurring_alone() -> set[str]:
     answers += [tuple(problem.split()[0] for problem in case.expect) for case in SUITE.creations]
     answers += [tuple(case.expect.get("refused", ())) for case in SUITE.games]
     for contrast in SUITE.contrasts:
-        for answer in contrast.answers.values():
-            told = answer.get("refused", ()) if isinstance(answer, Mapping) else answer
+        for given in contrast.answers.values():
+            told = given.get("refused", ()) if isinstance(given, Mapping) else given
             answers.append(tuple(problem.split()[0] for problem in told))
     return {answer[0] for answer in answers if len(answer) == 1}
 

@@ -5,12 +5,12 @@ from collections import Counter
 import pytest
 
 from conformance.engine_answers import (
-    TILES,
     GameSeen,
     answer,
     creation_problems,
     faces_of,
     play,
+    play_of,
     proposed,
     ruleset_of,
     table_of,
@@ -46,7 +46,6 @@ from engine.events import RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, Player, Playing, Rack, Round, RoundEnd, Turn, turn_order
 from engine.melds import Meld, read_meld
 from engine.notation import format_tile
-from engine.play import Play as PlayToJudge
 from engine.rules import judge, meld_violations
 from engine.ruleset import problems
 from engine.scoring import Standing, score_round
@@ -93,22 +92,7 @@ def test_meld(case: MeldCase) -> None:
 
 @pytest.mark.parametrize("case", SUITE.turns, ids=name)
 def test_turn(case: TurnCase) -> None:
-    ruleset = ruleset_of(case.ruleset)
-    table_after = tuple(map(proposed, case.table_after))
-    before = table_of(case.table_before, ruleset)
-    judgement = judge(
-        PlayToJudge(
-            before,
-            table_after,
-            in_order(tiles_of(case.rack)),
-            case.has_melded,
-            ruleset,
-            river=tiles_of(case.river),
-            river_index=case.river_index,
-            drawn=TILES[case.tile_drawn] if case.tile_drawn else None,
-            calls_rummikub=case.calls_rummikub,
-        )
-    )
+    judgement = judge(play_of(case, ruleset_of(case.ruleset)))
     expected, seen = agree(case.expect.violations, tuple(map(breach, judgement.violations)))
     assert seen == expected
     if not seen:
@@ -179,7 +163,7 @@ def test_create(case: CreateCase) -> None:
 
 @pytest.mark.parametrize("case", SUITE.games, ids=name)
 def test_game(case: GameCase) -> None:
-    seen = play(case.play, ruleset_of(case.ruleset))
+    seen = play(case.game, ruleset_of(case.ruleset))
     assert seen_as_stated(case.expect, seen.see) == {"refused": [], **case.expect}
 
 

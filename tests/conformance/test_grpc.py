@@ -24,6 +24,7 @@ from conformance.grpc_answers import (
     play,
     put,
     reason_name,
+    turn_request,
 )
 from conformance_cases import (
     Breach,
@@ -33,11 +34,11 @@ from conformance_cases import (
     Creation,
     Faces,
     GameCase,
+    LittleGame,
     MeldCase,
     MeldReadingExpected,
     MeldText,
     Options,
-    Play,
     RoundScoreCase,
     RoundScoreExpected,
     SeatScore,
@@ -52,7 +53,7 @@ from conformance_cases import (
     load,
     seen_as_stated,
 )
-from conformance_messages import KINDS, ruleset_of, table_of, tile_of, tiles_of
+from conformance_messages import KINDS, ruleset_of, table_of, tiles_of
 from engine.game import Drawn, Open, Rack, Round, Turn, turn_order
 from engine.notation import parse_tile
 from engine.ruleset import unanswerable
@@ -104,20 +105,6 @@ def breach(violation: meld_pb2.Violation) -> Breach:
     )
 
 
-def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
-    return vs.ValidateTurnRequest(
-        ruleset=ruleset_of(case.ruleset),
-        table_before=table_of(case.table_before),
-        table_after=table_of(case.table_after),
-        rack=tiles_of(case.rack),
-        has_melded=case.has_melded,
-        river=tiles_of(case.river),
-        river_index=case.river_index,
-        tile_drawn=tile_of(case.tile_drawn),
-        calls_rummikub=case.calls_rummikub,
-    )
-
-
 # ValidationService
 
 
@@ -139,7 +126,7 @@ async def test_meld(case: MeldCase, service: Service) -> None:
 @pytest.mark.parametrize("case", SUITE.turns, ids=name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_turn(case: TurnCase, service: Service) -> None:
-    judged = await service.client.validation.ValidateTurn(turn_to_validate(case))
+    judged = await service.client.validation.ValidateTurn(turn_request(case, case.ruleset))
     expected, seen = agree(case.expect.violations, tuple(map(breach, judged.violations)))
     assert seen == expected
     if not seen:
@@ -152,7 +139,7 @@ async def test_turn(case: TurnCase, service: Service) -> None:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_all_turns_in_a_batch_and_in_a_stream_are_judged_as_one_by_one(service: Service) -> None:
     validation = service.client.validation
-    turns = [turn_to_validate(case) for case in SUITE.turns]
+    turns = [turn_request(case, case.ruleset) for case in SUITE.turns]
     alone = [await validation.ValidateTurn(turn) for turn in turns]
     batch = await validation.BatchValidateTurns(vs.BatchValidateTurnsRequest(turns=turns))
     assert list(batch.turns) == alone
@@ -177,7 +164,7 @@ async def test_round_score(case: RoundScoreCase, service: Service) -> None:
 
 async def before_turn(service: Service, case: TurnCase) -> GameAtHand:
     """A running game in which seat 1 can take the turn of a case; seat 2 and the pool have the other tiles."""
-    play = codec.play(turn_to_validate(case), codec.ruleset(ruleset_of(case.ruleset)))
+    play = codec.play(turn_request(case, case.ruleset), codec.ruleset(ruleset_of(case.ruleset)))
     on_table = [tile for meld in play.table_before for tile in meld.tiles]
     rules = play.ruleset
     tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.geometry_jokers)
@@ -213,7 +200,7 @@ async def test_a_legal_turn_in_a_game(case: TurnCase, service: Service) -> None:
 async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> None:
     game = await before_turn(service, case)
     seen = await game.see(1)
-    judged = await service.client.validation.ValidateTurn(turn_to_validate(case))
+    judged = await service.client.validation.ValidateTurn(turn_request(case, case.ruleset))
     request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play_tiles(case))
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await service.client.turns.PlayTurn(request, metadata=game.as_seat(1))
@@ -294,7 +281,7 @@ async def test_create(case: CreateCase, service: Service) -> None:
 @pytest.mark.parametrize("case", SUITE.games, ids=name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_game(case: GameCase, service: Service) -> None:
-    seen = await play(service, case.play, case.ruleset)
+    seen = await play(service, case.game, case.ruleset)
     if isinstance(seen, GameSeen):
         assert seen_as_stated(case.expect, seen.see) == {"refused": [], **case.expect}
     else:
@@ -321,7 +308,7 @@ async def test_contrast(contrast: Contrast, value: str, service: Service) -> Non
     if isinstance(seen, GameSeen):
         assert isinstance(expected, dict)
         assert seen_as_stated(expected, seen.see) == {"refused": [], **expected}
-    elif isinstance(contrast.question, Play):
+    elif isinstance(contrast.question, LittleGame):
         assert isinstance(seen, tuple)
         assert_nobody_can_tell_what_could_be_played(seen, contrast.options(value))
     elif isinstance(contrast.question, Creation):
