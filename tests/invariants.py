@@ -34,7 +34,11 @@ from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Rack, Ro
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.ruleset import (
     Contract,
+    InitialMeldComparison,
+    InitialMeldJoker,
+    InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
+    InitialMeldSets,
     Manipulation,
     MatchWinner,
     PoolEmptyLastChanceStart,
@@ -395,6 +399,8 @@ def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -
     if not rack.has_melded:
         at_once = ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
         assert at_once or not gone, f"the initial meld changed the table: {gone}"
+        if not gone:
+            check_initial_meld(before, play, ruleset, at_once=at_once)
     if ruleset.manipulation is Manipulation.NONE:
         larger = [Counter(meld.tiles) for meld in play.table]
         assert all(any(Counter(meld.tiles) <= one for one in larger) for meld in before.table), "a meld was broken up"
@@ -403,6 +409,37 @@ def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -
         # of others than these, one cannot say whether a tile of them was played
         is_asked = came[laid(meld)] and any(t not in old for t in meld.tiles)
         assert not is_asked or keeps_contract(meld, ruleset.contract), f"{meld} breaks the contract"
+
+
+def check_initial_meld(before: Round, play: TilesPlayed, ruleset: Ruleset, *, at_once: bool) -> None:
+    """The new melds, all of own tiles, are enough (R29 to R32). With more play in the same turn, some of them are."""
+    old = Counter(map(laid, before.table))
+    melds = []
+    for meld in play.table:
+        melds += [meld] if old[laid(meld)] <= 0 else []
+        old[laid(meld)] -= 1
+    forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
+    if at_once and forbidden:
+        melds = [meld for meld in melds if JOKER not in meld.tiles]
+    assert not forbidden or all(JOKER not in meld.tiles for meld in melds), "a joker in the initial meld"
+    run = ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN
+    assert not run or any(meld.kind is MeldKind.RUN for meld in melds), "an initial meld without a run"
+    points = [counted(meld, ruleset) for meld in melds]
+    single = ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
+    assert at_once or not single or len(melds) == 1, "several melds in place of one"
+    together = ruleset.initial_meld_sets is InitialMeldSets.ONE_OR_MORE
+    more = ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN
+    reached = sum(points) if together else max(points, default=0)
+    assert reached >= ruleset.initial_meld_threshold + more, f"{points} are below the threshold"
+
+
+def counted(meld: Meld, ruleset: Ruleset) -> int:
+    """What a meld counts in the initial meld."""
+    value = meld.points // len(meld.tiles)
+    jokers = [value] * len(meld.joker_faces)
+    if meld.kind is MeldKind.RUN:
+        jokers = [(faces[0] - 1 - (faces[0] > JOKER)) % 13 + 1 for faces in meld.joker_faces]
+    return meld.points - (sum(jokers) if ruleset.initial_meld_joker is InitialMeldJoker.ZERO else 0)
 
 
 def laid(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:

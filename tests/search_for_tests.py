@@ -702,7 +702,7 @@ class _Player:
         if not (sorts or is_group) or self.rng.random() < 0.5:
             return meld
         tiles = self.rng.sample(meld.tiles, len(meld.tiles))
-        if not self.ruleset.jokers_may_lead:
+        if not self.ruleset.jokers_may_lead and not sorts:
             tiles.sort(key=lambda t: t == JOKER)
         return replace(meld, tiles=tuple(tiles))
 
