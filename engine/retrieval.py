@@ -181,6 +181,11 @@ class _Tables:
         return tuple(map(_naturals, self.after))
 
     @cached_property
+    def unlockable(self) -> dict[tuple[_Demands, frozenset[int]], bool]:
+        """What is known already of which melds can be unlocked together."""
+        return {}
+
+    @cached_property
     def sources(self) -> dict[Tile, tuple[int, ...]]:
         """Where the copies of each face came from: old melds, and the rack."""
         found: dict[Tile, list[int]] = {}
@@ -250,10 +255,21 @@ def _fates(
 
 
 def _may_be(tables: _Tables, demands: _Demands, joker: _Joker, now: _Joker, retrieved: bool) -> bool:
+    """Whether a fate is possible as far as a joker's two melds tell."""
     if retrieved:
-        return demands.mode is not JokerRetrievalMode.NONE or not demands.must_replace
-    same_kind = tables.before[joker.meld].kind is tables.after[now.meld].kind
-    return same_kind and now.faces <= joker.faces
+        return not demands.must_replace or _may_leave(tables, demands, joker)
+    if tables.before[joker.meld].kind is not tables.after[now.meld].kind or not now.faces <= joker.faces:
+        return False
+    locked = demands.mode is JokerRetrievalMode.LOCKED
+    return not locked or tables.old_naturals[joker.meld] <= tables.new_naturals[now.meld]
+
+
+def _may_leave(tables: _Tables, demands: _Demands, joker: _Joker) -> bool:
+    """Whether the tiles that would replace a joker are to be had at all."""
+    if demands.mode is JokerRetrievalMode.NONE:
+        return False
+    available = tables.played.keys() if demands.rack_only else tables.sources.keys()
+    return any(available >= set(tiles) for tiles in _needs(tables, demands, joker))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +291,7 @@ class _Wanted:
 def _demanded(tables: _Tables, demands: _Demands, fates: Fates) -> Iterator[_Wanted]:
     """The demands that make the fates legal, each one enough; none if nothing does."""
     used = _of_retrieved(tables, demands, fates)
-    if used is None:
+    if used is None or not _can_have_come(tables, used):
         return
     if demands.mode is JokerRetrievalMode.LOCKED:
         for only in _locked(tables, demands, fates):
@@ -458,7 +474,19 @@ def _locked(tables: _Tables, demands: _Demands, fates: Fates) -> Iterator[Only]:
     if not demands.must_replace:
         yield only
         return
-    yield from _unlocked(tables, demands, tuple(unlocked), _free_at_first(tables, demands, fates), only)
+    if any(not fate.retrieved for own in unlocked for fate in own):
+        yield from _unlocked(tables, demands, tuple(unlocked), _free_at_first(tables, demands, fates), only)
+    elif _can_be_unlocked(tables, demands, fates, tuple(unlocked)):
+        yield only
+
+
+def _can_be_unlocked(tables: _Tables, demands: _Demands, fates: Fates, locked: tuple[Fates, ...]) -> bool:
+    """Whether melds whose jokers were all retrieved can be unlocked: where the jokers lie now plays no part in it."""
+    key = (demands, frozenset(own[0].joker.meld for own in locked))
+    if key not in tables.unlockable:
+        ways = _unlocked(tables, demands, locked, _free_at_first(tables, demands, fates), {})
+        tables.unlockable[key] = any(True for _ in ways)
+    return tables.unlockable[key]
 
 
 def _free_at_first(tables: _Tables, demands: _Demands, fates: Fates) -> _Free:
@@ -486,9 +514,23 @@ def _stays(tables: _Tables, own: Fates, only: Only) -> bool:
 
 def _unlocked(tables: _Tables, demands: _Demands, locked: tuple[Fates, ...], free: _Free, only: Only) -> Iterator[Only]:
     """Unlocks melds in every order: the tiles of one whose jokers are all replaced may replace those of the next."""
-    if not locked:
-        yield only
-        return
+    seen = set()
+    waiting = [(locked, free.tiles, only)]
+    while waiting:
+        locked, tiles, placed = waiting.pop()
+        if not locked:
+            yield placed
+        for after in _unlock_one(tables, demands, locked, _Free(tiles, free.sources), placed):
+            state = (after[0], frozenset(after[1].items()), frozenset(after[2].items()))
+            if state not in seen:
+                seen.add(state)
+                waiting.append(after)
+
+
+def _unlock_one(
+    tables: _Tables, demands: _Demands, locked: tuple[Fates, ...], free: _Free, only: Only
+) -> Iterator[tuple[tuple[Fates, ...], Counter[Tile], Only]]:
+    """The ways to unlock one more meld: which are locked still, which tiles are free then, what is demanded."""
     for place, own in enumerate(locked):
         others = locked[:place] + locked[place + 1 :]
         needs = [_needs(tables, demands, fate.joker) for fate in own if fate.retrieved]
@@ -498,7 +540,7 @@ def _unlocked(tables: _Tables, demands: _Demands, locked: tuple[Fates, ...], fre
                 left = free.tiles - Counter(t for tiles in replacements for t in tiles)
                 if all(fate.retrieved for fate in own) and not demands.rack_only:
                     left.update(tables.old_naturals[own[0].joker.meld])
-                yield from _unlocked(tables, demands, others, _Free(left, free.sources), placed)
+                yield others, left, placed
 
 
 def _put_in_place(
