@@ -496,11 +496,17 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (SPLIT_OFF, {MODE: NONE}, None),
     ("[B3 B4 J B6 B7 B8] + {B9} -> [B3 B4 J] | [B6 B7 B8 B9] ; {}", {REUSE: NEW_SET, SAME_SET: FORBIDDEN}, None),
     # Two locked melds do not replace each other's jokers
-    ("run[J R10 J] | run[J R9 J] + {R9 R10 K9 K10} -> [J R9 R10 J] | [R9 K9 J] | [R10 K10 J] ; {}",
-     {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED, "geometry_jokers": 4}, Reason.JOKER_SET_LOCKED),
+    (
+        "run[J R10 J] | run[J R9 J] + {R9 R10 K9 K10} -> [J R9 R10 J] | [R9 K9 J] | [R10 K10 J] ; {}",
+        {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED, "geometry_jokers": 4},
+        Reason.JOKER_SET_LOCKED,
+    ),
     # A joker that stays was not retrieved, and unlocks nothing
-    ("[O4 O5 O6 J] | [O7 B7 J] + {R7 R8 R9} -> [O7 B7 J J] | [O4 O5 O6] | [R7 R8 R9] ; {}",
-     {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED}, Reason.JOKER_SET_LOCKED),
+    (
+        "[O4 O5 O6 J] | [O7 B7 J] + {R7 R8 R9} -> [O7 B7 J J] | [O4 O5 O6] | [R7 R8 R9] ; {}",
+        {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED},
+        Reason.JOKER_SET_LOCKED,
+    ),
     # A joker is replaced from the rack and goes to two tiles of the rack.
     (TO_TWO_RACK_TILES, {REUSE: TWO_RACK_TILES}, None),
     (TO_TWO_RACK_TILES, {MODE: REPLACE, SOURCE: RACK_ONLY, REUSE: TWO_RACK_TILES}, None),
