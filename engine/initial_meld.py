@@ -5,85 +5,87 @@ melds too, and a new meld may be of either; tiles have no identity, so the melds
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from engine.melds import Meld, MeldKind, joker_points
-from engine.play import Play
 from engine.ruleset import (
     InitialMeldComparison,
     InitialMeldJoker,
     InitialMeldRequiredKind,
-    InitialMeldSameTurnTablePlay,
     InitialMeldSets,
     Ruleset,
 )
 from engine.tiles import JOKER, Tile
 
+Melds = tuple[Meld, ...]
 
-def initial_meld(play: Play) -> tuple[Meld, ...]:
-    """The melds of own tiles that count as the initial meld."""
-    if play.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.FORBIDDEN:
-        return play.melds_from_rack
-    ruleset = play.ruleset
-    own = tuple(meld for meld in play.new_melds if Counter(meld.tiles) <= play.tiles_played)
-    if ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
-        own = tuple(meld for meld in own if JOKER not in meld.tiles)
+
+def from_left_to_right(new: Melds, rack: Counter[Tile]) -> Melds:
+    """The new melds whose tiles a rack has, taken from left to right (R32)."""
+    left, found = +rack, []
+    for meld in new:
+        if Counter(meld.tiles) <= left:
+            left -= Counter(meld.tiles)
+            found.append(meld)
+    return tuple(found)
+
+
+def best_for_the_player(new: Melds, played: Counter[Tile], ruleset: Ruleset) -> Melds:
+    """The new melds of played tiles that make the best initial meld, where others may have been made of the table's."""
+    own = tuple(meld for meld in new if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
     if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
-        candidates = [(), *((meld,) for meld in own)]
-    else:
-        candidates = [_with(chosen, own, play.tiles_played, ruleset) for chosen in _must_haves(own, ruleset)]
+        return max(((meld,) for meld in own), key=lambda melds: _merit(melds, ruleset), default=())
+    candidates = (_with(chosen, own, played, ruleset) for chosen in _must_haves(own, played, ruleset))
     return max(candidates, key=lambda melds: _merit(melds, ruleset))
 
 
-def _must_haves(own: tuple[Meld, ...], ruleset: Ruleset) -> Iterator[tuple[Meld, ...]]:
-    """The melds that others may have to give way to: what alone reaches the threshold, and the run that is wanted."""
+def _is_allowed(meld: Meld, ruleset: Ruleset) -> bool:
+    return ruleset.initial_meld_joker is not InitialMeldJoker.FORBIDDEN or JOKER not in meld.tiles
+
+
+def _must_haves(own: Melds, played: Counter[Tile], ruleset: Ruleset) -> Iterator[Melds]:
+    """Melds that others may have to give way to: what alone reaches the threshold, and the run that is wanted."""
     yield ()
-    one_alone = ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
     runs = tuple(meld for meld in own if _is_wanted_run(meld, ruleset))
-    if one_alone:
-        yield from ((meld,) for meld in own)
-        yield from ((meld, run) for meld in own for run in runs)
-    yield from ((run,) for run in runs)
+    if ruleset.initial_meld_sets is not InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
+        yield from ((run,) for run in runs)
+        return
+    best_first = sorted(own, key=lambda meld: -initial_points(meld, ruleset))
+    yield tuple(best_first[:1])
+    pairs = ((meld,) if meld in runs else (meld, run) for meld in best_first for run in runs)
+    yield from islice((pair for pair in pairs if _tiles(pair) <= played), 1)
 
 
 def _is_wanted_run(meld: Meld, ruleset: Ruleset) -> bool:
     return ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN and meld.kind is MeldKind.RUN
 
 
-def _merit(melds: tuple[Meld, ...], ruleset: Ruleset) -> tuple[bool, int]:
+def _merit(melds: Melds, ruleset: Ruleset) -> tuple[bool, int]:
     """What makes one choice of melds a better initial meld than another."""
-    return bool(melds) and has_required_kind(melds, ruleset), counted_points(melds, ruleset)
+    return has_required_kind(melds, ruleset), counted_points(melds, ruleset)
 
 
-def counted_points(melds: tuple[Meld, ...], ruleset: Ruleset) -> int:
-    """What is compared with the threshold: the total, or the best of the melds (R31, initial_meld_sets)."""
-    points = [initial_points(meld, ruleset) for meld in melds]
-    one_alone = ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
-    return max(points, default=0) if one_alone else sum(points)
-
-
-def _with(
-    chosen: tuple[Meld, ...], melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset
-) -> tuple[Meld, ...]:
-    """Some of the melds with those of the others that count most beside them; none if they cannot all be laid."""
-    left, others = +tiles, list(melds)
+def _with(chosen: Melds, melds: Melds, tiles: Counter[Tile], ruleset: Ruleset) -> Melds:
+    """Some of the melds with those of the others that count most beside them. The chosen can be laid at once."""
+    left, others = tiles - _tiles(chosen), list(melds)
     for meld in chosen:
-        if meld not in others or not Counter(meld.tiles) <= left:
-            return ()
-        left -= Counter(meld.tiles)
         others.remove(meld)
     fitting = tuple(meld for meld in others if Counter(meld.tiles) <= left)
     return (*chosen, *_heaviest(fitting, left, ruleset))
 
 
-def _heaviest(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> tuple[Meld, ...]:
+def _tiles(melds: Iterable[Meld]) -> Counter[Tile]:
+    return Counter(t for meld in melds for t in meld.tiles)
+
+
+def _heaviest(melds: Melds, tiles: Counter[Tile], ruleset: Ruleset) -> Melds:
     """Those of the melds that can be laid from the tiles at once and count most.
 
     Exact: as long as melds compete for a tile, the one with most competition is taken or left out. Each must be able to
     be laid alone.
     """
-    wanted = Counter(t for meld in melds for t in meld.tiles)
-    contested = wanted - tiles
+    contested = _tiles(melds) - tiles
     if not contested:
         return melds
     pivot = max(melds, key=lambda meld: len(contested.keys() & set(meld.tiles)))
@@ -100,9 +102,16 @@ def initial_points(meld: Meld, ruleset: Ruleset) -> int:
     return meld.points - (sum(joker_points(meld)) if ruleset.initial_meld_joker is InitialMeldJoker.ZERO else 0)
 
 
-def total_points(melds: tuple[Meld, ...] | list[Meld], ruleset: Ruleset) -> int:
+def total_points(melds: Iterable[Meld], ruleset: Ruleset) -> int:
     """What melds count in the initial meld."""
     return sum(initial_points(meld, ruleset) for meld in melds)
+
+
+def counted_points(melds: Melds, ruleset: Ruleset) -> int:
+    """What is compared with the threshold: the total, or the best of the melds (R31, initial_meld_sets)."""
+    if ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
+        return max((initial_points(meld, ruleset) for meld in melds), default=0)
+    return total_points(melds, ruleset)
 
 
 def reaches(points: int, ruleset: Ruleset) -> bool:
@@ -112,18 +121,12 @@ def reaches(points: int, ruleset: Ruleset) -> bool:
     return points >= ruleset.initial_meld_threshold
 
 
-def is_made(play: Play) -> bool:
-    """Whether the player may use the table: they have melded, or do so in this turn and may go on (R33, R34)."""
-    if play.has_melded:
-        return True
-    if play.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.FORBIDDEN:
-        return False
-    melds = initial_meld(play)
-    enough = reaches(counted_points(melds, play.ruleset), play.ruleset)
-    return enough and bool(melds) and has_required_kind(melds, play.ruleset)
-
-
-def has_required_kind(melds: tuple[Meld, ...], ruleset: Ruleset) -> bool:
+def has_required_kind(melds: Melds, ruleset: Ruleset) -> bool:
     """Whether melds are what initial_meld_required_kind wants."""
     any_kind = ruleset.initial_meld_required_kind is InitialMeldRequiredKind.ANY
     return any_kind or any(meld.kind is MeldKind.RUN for meld in melds)
+
+
+def suffices(melds: Melds, ruleset: Ruleset) -> bool:
+    """Whether melds are an initial meld after which the table may be used in the same turn."""
+    return bool(melds) and reaches(counted_points(melds, ruleset), ruleset) and has_required_kind(melds, ruleset)

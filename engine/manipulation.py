@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from engine.initial_meld import is_made
 from engine.melds import Meld, MeldKind
 from engine.play import Play
 from engine.ruleset import Manipulation
@@ -12,13 +11,13 @@ from engine.violations import Reason, Violation
 
 def melds_only_grow(play: Play) -> Iterator[Violation]:
     """Manipulation NONE: each meld of the table lies as it was in a meld of its own, with tiles added at most."""
-    if play.ruleset.manipulation is Manipulation.NONE and is_made(play):
+    if play.ruleset.manipulation is Manipulation.NONE and play.may_use_table:
         yield from _without_successor(play, _has_grown, Reason.TABLE_MELD_CHANGED)
 
 
 def no_meld_is_dissolved(play: Play) -> Iterator[Violation]:
     """Manipulation PRIMITIVES_ONLY: each meld of the table keeps two tiles in a meld of its kind of its own."""
-    if play.ruleset.manipulation is Manipulation.PRIMITIVES_ONLY and is_made(play):
+    if play.ruleset.manipulation is Manipulation.PRIMITIVES_ONLY and play.may_use_table:
         yield from _without_successor(play, _lives_on, Reason.TABLE_MELD_DISSOLVED)
 
 

@@ -4,8 +4,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
+from engine.initial_meld import best_for_the_player, from_left_to_right, suffices
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
-from engine.ruleset import Ruleset, SetOrder
+from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset, SetOrder
 from engine.tiles import Tile, in_order
 
 
@@ -140,15 +141,19 @@ class Play:
         return tuple(changed)
 
     @cached_property
-    def melds_from_rack(self) -> tuple[Meld, ...]:
-        """The new melds whose tiles the rack has, taken from left to right: the initial meld (R32)."""
-        rack = +self.playable
-        found = []
-        for meld in self.new_melds:
-            if Counter(meld.tiles) <= rack:
-                rack -= Counter(meld.tiles)
-                found.append(meld)
-        return tuple(found)
+    def initial_meld(self) -> tuple[Meld, ...]:
+        """The new melds of own tiles that count as the initial meld."""
+        if self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.FORBIDDEN:
+            return from_left_to_right(self.new_melds, self.playable)
+        return best_for_the_player(self.new_melds, self.tiles_played, self.ruleset)
+
+    @cached_property
+    def may_use_table(self) -> bool:
+        """Whether the player has melded, or does so in this turn and may go on with the table (R33, R34)."""
+        if self.has_melded:
+            return True
+        same_turn = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
+        return same_turn and suffices(self.initial_meld, self.ruleset)
 
     @cached_property
     def is_settled(self) -> bool:

@@ -9,14 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from engine.initial_meld import (
-    has_required_kind,
-    initial_meld,
-    initial_points,
-    is_made,
-    reaches,
-    total_points,
-)
+from engine.initial_meld import has_required_kind, initial_points, reaches, total_points
 from engine.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.melds import Meld, NotAMeld, joker_points
 from engine.play import Play
@@ -127,7 +120,7 @@ def meld_violations(reading: NotAMeld, subject: str) -> Iterator[Violation]:
 
 def jokers_stay_until_the_initial_meld(play: Play) -> Iterator[Violation]:
     """R37: no joker is retrieved before the player's initial meld."""
-    if play.changed_melds and not is_made(play):
+    if play.changed_melds and not play.may_use_table:
         for meld in play.changed_melds:
             if _joker_left(meld, play):
                 yield Violation(Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD, play.subject, meld.tiles)
@@ -135,7 +128,7 @@ def jokers_stay_until_the_initial_meld(play: Play) -> Iterator[Violation]:
 
 def the_table_stays_until_the_initial_meld(play: Play) -> Iterator[Violation]:
     """R33, R34: the melds of the table are left alone until the initial meld, and mostly in its turn too."""
-    if play.changed_melds and not is_made(play):
+    if play.changed_melds and not play.may_use_table:
         for meld in play.changed_melds:
             if not _joker_left(meld, play):
                 yield Violation(Reason.INITIAL_MELD_TABLE_MODIFIED, play.subject, meld.tiles)
@@ -159,7 +152,7 @@ def _remaining(faces: tuple[Tile, ...], old: Meld, play: Play) -> int:
 def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
     """R30, initial_meld_joker FORBIDDEN."""
     if not play.has_melded and play.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
-        with_joker = tuple(t for meld in initial_meld(play) if JOKER in meld.tiles for t in meld.tiles)
+        with_joker = tuple(t for meld in play.initial_meld if JOKER in meld.tiles for t in meld.tiles)
         if with_joker:
             yield Violation(Reason.INITIAL_MELD_JOKER_FORBIDDEN, play.subject, with_joker)
 
@@ -167,13 +160,13 @@ def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
 def the_initial_meld_is_one_meld(play: Play) -> Iterator[Violation]:
     """R31, initial_meld_sets SINGLE_SET."""
     single = play.ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
-    if not play.has_melded and single and len(initial_meld(play)) > 1:
+    if not play.has_melded and single and len(play.initial_meld) > 1:
         yield Violation(Reason.INITIAL_MELD_SINGLE_SET_REQUIRED, play.subject)
 
 
 def the_initial_meld_has_the_kind(play: Play) -> Iterator[Violation]:
     """initial_meld_required_kind. Not asked where it is not known what the initial meld is."""
-    if _is_initial(play) and not has_required_kind(initial_meld(play), play.ruleset):
+    if _is_initial(play) and not has_required_kind(play.initial_meld, play.ruleset):
         yield Violation(Reason.INITIAL_MELD_KIND_REQUIRED, play.subject)
 
 
@@ -181,7 +174,7 @@ def the_initial_meld_reaches_the_threshold(play: Play) -> Iterator[Violation]:
     """R29, R30, initial_meld_threshold. Not asked where the total is unknown: not all is melds of own tiles."""
     if not _is_initial(play):
         return
-    ruleset, melds = play.ruleset, initial_meld(play)
+    ruleset, melds = play.ruleset, play.initial_meld
     total, threshold = total_points(melds, ruleset), ruleset.initial_meld_threshold
     if not reaches(total, ruleset):
         metadata = (("total", total), ("threshold", threshold))
@@ -230,7 +223,7 @@ def _of_exhausted_faces(meld: Meld, play: Play) -> tuple[tuple[Tile, ...], ...]:
 
 def jokers_are_retrieved_by_the_rules(play: Play) -> Iterator[Violation]:
     """R46 to R50, R53: joker_retrieval_mode and the other options of retrieval. Asked of settled tables alone."""
-    if play.is_settled and is_made(play):
+    if play.is_settled and play.may_use_table:
         tiles = tuple(t for meld in play.changed_melds if JOKER in meld.tiles for t in meld.tiles)
         for reason in retrieval_reasons(play):
             yield Violation(reason, play.subject, tiles)
