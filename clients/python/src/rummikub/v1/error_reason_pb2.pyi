@@ -39,8 +39,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     game's tile set; BadRequest names the field.
     """
     ERROR_REASON_POSITION_IMPOSSIBLE: _ErrorReason.ValueType  # 6
-    """INVALID_ARGUMENT. Table and rack, or the racks, hold a face more often than the tile set does, or the racks
-    contradict the round's end; BadRequest names the field.
+    """INVALID_ARGUMENT. Table, rack and River, or the racks, hold a face more often than the tile set does; the racks
+    contradict the round's end or the teams; a River where the ruleset has none; a tile drawn that is not on the rack.
+    BadRequest names the field.
     """
     ERROR_REASON_OPTION_UNKNOWN: _ErrorReason.ValueType  # 101
     """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server's contract does not know;
@@ -294,8 +295,9 @@ ERROR_REASON_TILE_UNKNOWN: ErrorReason.ValueType  # 5
 game's tile set; BadRequest names the field.
 """
 ERROR_REASON_POSITION_IMPOSSIBLE: ErrorReason.ValueType  # 6
-"""INVALID_ARGUMENT. Table and rack, or the racks, hold a face more often than the tile set does, or the racks
-contradict the round's end; BadRequest names the field.
+"""INVALID_ARGUMENT. Table, rack and River, or the racks, hold a face more often than the tile set does; the racks
+contradict the round's end or the teams; a River where the ruleset has none; a tile drawn that is not on the rack.
+BadRequest names the field.
 """
 ERROR_REASON_OPTION_UNKNOWN: ErrorReason.ValueType  # 101
 """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server's contract does not know;
