@@ -23,7 +23,6 @@ from engine.ruleset import (
     SABRA,
     DealThreePairsReshuffle,
     MatchEnd,
-    MatchWinner,
     PoolEmptyPass,
     PoolEmptyStuckTest,
     Ruleset,
@@ -253,15 +252,8 @@ def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Rulese
         if not with_analysis:
             asking = [problem.options[0] for problem in unanswerable(ruleset)]
             ruleset = choose(ruleset, {option: getattr(SABRA, option) for option in asking})
-        if not problems(ruleset) and not _never_ends(ruleset):
+        if not problems(ruleset):
             return ruleset
-
-
-def _never_ends(ruleset: Ruleset) -> bool:
-    """Whether totals only fall, and a game ends when one has risen."""
-    only_won = ruleset.score_winner is not ScoreWinner.SUM_OF_LOSERS or ruleset.teams is Teams.PAIRS
-    falls = ruleset.match_winner is MatchWinner.LOWEST_TOTAL
-    return ruleset.match_end is MatchEnd.TARGET_SCORE and only_won and falls
 
 
 def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, Any]:
