@@ -32,8 +32,8 @@ demo: $(STAMP) ## Play a four-player round over gRPC, against the running servic
 test: $(STAMP) ## Run all tests, or those of ARGS="tests/conformance -k RUN"
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(or $(ARGS),--cov --cov-report=term)
 
-soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n)
-	@$(BIN)/python tests/engine/soak.py $(or $(GAMES),10000)
+soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n PRESET=name or all)
+	@$(BIN)/python tests/engine/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
 	@$(BIN)/python tests/engine/compare_speed.py $(or $(BASE),main)

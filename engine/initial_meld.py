@@ -31,9 +31,12 @@ def from_left_to_right(new: Melds, rack: Counter[Tile]) -> Melds:
     return tuple(found)
 
 
-def best_for_the_player(new: Melds, played: Counter[Tile], ruleset: Ruleset) -> Melds:
-    """The new melds of played tiles that make the best initial meld, where others may have been made of the table's."""
-    own = tuple(meld for meld in new if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
+def best_for_the_player(melds: Melds, played: Counter[Tile], ruleset: Ruleset) -> Melds:
+    """The melds of played tiles that make the best initial meld, where others may have been made of the table's.
+
+    Tiles have no identity: a meld that lay there before may be the player's own, and its old tiles lie elsewhere now.
+    """
+    own = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
     if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
         return max(((meld,) for meld in own), key=lambda melds: _merit(melds, ruleset), default=())
     candidates = (_with(chosen, own, played, ruleset) for chosen in _must_haves(own, played, ruleset))

@@ -95,9 +95,11 @@ class Play:
         known = defaultdict(list)
         for meld in self.table_before:
             known[self._sent(meld.tiles)].append(meld)
-        return tuple(
-            read_meld(_as_known(meld, known[self._sent(meld.tiles)]), self.ruleset) for meld in self.table_after
-        )
+        read: dict[int, Meld | NotAMeld] = {}
+        for place in sorted(range(len(self.table_after)), key=lambda place: _says_little(self.table_after[place])):
+            sent = self.table_after[place]
+            read[place] = read_meld(_as_known(sent, known[self._sent(sent.tiles)]), self.ruleset)
+        return tuple(read[place] for place in range(len(read)))
 
     def _sent(self, tiles: tuple[Tile, ...]) -> tuple[Tile, ...]:
         """How a meld of the old table is known again: by its tiles, in their order where it means something."""
@@ -145,7 +147,7 @@ class Play:
         """The new melds of own tiles that count as the initial meld."""
         if self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.FORBIDDEN:
             return from_left_to_right(self.new_melds, self.playable)
-        return best_for_the_player(self.new_melds, self.tiles_played, self.ruleset)
+        return best_for_the_player(self.melds, self.tiles_played, self.ruleset)
 
     @cached_property
     def may_use_table(self) -> bool:
@@ -161,15 +163,26 @@ class Play:
         return not self.missing and not self.unowned and len(self.melds) == len(self.readings)
 
 
+def _says_little(meld: ProposedMeld) -> tuple[bool, bool]:
+    """The order in which melds are known again: what says most finds its own first."""
+    return not meld.declared, meld.kind is None
+
+
 def _as_known(meld: ProposedMeld, known: list[Meld]) -> ProposedMeld:
     """A meld with what it states, else as the first that is left of the melds that its tiles were on the table."""
-    same = next((old for old in known if meld.kind in {None, old.kind}), None)
+    same = next((old for old in known if _may_be(meld, old)), None)
     if same is None:
         return meld
     known.remove(same)
     if meld.declared or not _stands_for_one_face_each(same):
         return meld if meld.kind else ProposedMeld(meld.tiles, same.kind, meld.declared)
     return ProposedMeld(meld.tiles, same.kind, tuple(faces[0] for faces in same.joker_faces))
+
+
+def _may_be(meld: ProposedMeld, old: Meld) -> bool:
+    """Whether a meld of the old table's tiles says nothing else than that it is the old one."""
+    faces = in_order(face for faces in old.joker_faces for face in faces)
+    return meld.kind in {None, old.kind} and (not meld.declared or in_order(meld.declared) == faces)
 
 
 def _stands_for_one_face_each(meld: Meld) -> bool:

@@ -164,6 +164,12 @@ ROWS = [
     Row("[R6 B6 K6 O6] + {B6 K6 O6 O7 O8 R10 B10 K10 B1} -> [R6 B6 K6] | [B6 K6 O6] | [O6 O7 O8] | [R10 B10 K10]"
         " ; {B1}",
         replace(SAME_TURN_ONE, initial_meld_required_kind=RUN)),
+    # A meld like one of the table, whose old tiles were used elsewhere
+    Row("[K7 K8 K9] + {K7 K8 K9 R7 O7 R8 O8 R9 O9} -> [K7 K8 K9] | [R7 K7 O7] | [R8 K8 O8] | [R9 K9 O9] ; {}",
+        replace(SAME_TURN_RUN, initial_meld_threshold=0)),
+    # Two groups of the same tiles, one declared, sent in another order
+    Row("[R4 B4 J] | group[R4 B4 J=K4] + *{R1 R2 R3} -> group[R4 B4 J=K4] | [R4 B4 J] | [R1 R2 R3] ; {}", GROWING),
+    Row("[R4 B4 J] | group[R4 B4 J=K4] + {B10 K10 O10} -> [R4 B4 J] | [R4 B4 J] | [B10 K10 O10] ; {}", SABRA),
     Row(". + {R10 R11 R12} -> [R10 R11 R12] ; {}", RUN_FIRST),
     Row(". + {R10 B10 K10} -> [R10 B10 K10] ; {}", SABRA, RUN_FIRST, Reason.INITIAL_MELD_KIND_REQUIRED),
     Row(". + *{R10 B10 K10} -> [R10 B10 K10] ; {}", RUN_FIRST),
