@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo test soak speed check fmt proto docs lock image clean
+.PHONY: help setup run demo test soak goldens speed check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: $(STAMP) ## Run all tests, or those of ARGS="tests/conformance -k RUN"
 
 soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n PRESET=name or all)
 	@$(BIN)/python tests/engine/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
+
+goldens: $(STAMP) ## Write the golden games anew, after the engine was changed on purpose
+	@$(BIN)/python tests/engine/test_playthroughs.py --write
 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
 	@$(BIN)/python tests/engine/compare_speed.py $(or $(BASE),main)
