@@ -101,7 +101,7 @@ a value that the server does not know with OPTION_UNKNOWN. None is ignored.
 CONFLICTING: Final = """\
 ## Conflicts
 
-Options that contradict each other, or of which the first would have no effect beside the second. All other options
+Options that contradict each other, or of which the first would mean nothing beside the second. All other options
 are at their defaults here.
 """
 

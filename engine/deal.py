@@ -69,7 +69,8 @@ def _start(game: Game, shuffle: Shuffle, to_draw: Iterable[Tile]) -> tuple[tuple
     """The turn order, and the draws that decided it."""
     starter = _starter(game, shuffle)
     if starter is None:
-        return draw_for_start(game.active_seats, to_draw, game.ruleset)
+        by_lot = _by_chance(game.active_seats, shuffle.start_draw)
+        return draw_for_start(game.active_seats, to_draw, game.ruleset, by_lot)
     return turn_order(game.active_seats, starter, game.ruleset.turn_direction), ()
 
 
@@ -82,15 +83,15 @@ def _starter(game: Game, shuffle: Shuffle) -> int | None:
         case StartPlayer.HIGHEST_DRAW:
             return None
         case StartPlayer.RANDOM:
-            return _by_chance(game.active_seats, shuffle.start_draw)
+            return _by_chance(game.active_seats, shuffle.start_draw)[0]
         case StartPlayer.FIXED_SEAT:
             return game.active_seats[0]
 
 
-def _by_chance(seats: tuple[int, ...], tiles: tuple[Tile, ...]) -> int:
-    """Each seat has a face, and that which comes first in the shuffle decides: all are exactly as likely."""
+def _by_chance(seats: tuple[int, ...], tiles: tuple[Tile, ...]) -> tuple[int, ...]:
+    """Each seat has a face, and they come as their faces do in the shuffle: every order is exactly as likely."""
     seat_of = dict(zip(naturals(1), seats, strict=False))
-    return next(seat_of[tile] for tile in tiles if tile in seat_of)
+    return tuple(dict.fromkeys(seat_of[tile] for tile in tiles if tile in seat_of))
 
 
 def _starter_after(game: Game, last: Round, result: RoundResult) -> int:
@@ -122,7 +123,7 @@ def _losers_of_most(result: RoundResult, ruleset: Ruleset) -> tuple[int, ...]:
 
 
 def draw_for_start(
-    seats: tuple[int, ...], tiles: Iterable[Tile], ruleset: Ruleset
+    seats: tuple[int, ...], tiles: Iterable[Tile], ruleset: Ruleset, by_lot: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], tuple[StartDraw, ...]]:
     """Who plays first: the highest tile (R7, R8, start_draw_joker, start_draw_tie, start_draw_determines).
 
@@ -130,45 +131,57 @@ def draw_for_start(
         seats: The players, in ascending order.
         tiles: The tiles in the order in which they are drawn.
         ruleset: The options.
+        by_lot: The players in the order in which those still tied come should the tiles run out; if it is not given,
+            that of their seats.
 
     Returns:
-        The turn order and all draws in order. Should the tiles run out, those still tied come in order of their seats.
+        The turn order and all draws in order.
     """
     draws: list[StartDraw] = []
-    ranked = _ranked(seats, iter(tiles), draws, ruleset)
+    ranked = _ranked(seats, _Draw(iter(tiles), draws, ruleset, by_lot or seats))
     if ruleset.start_draw_determines is StartDrawDetermines.STARTER_ONLY:
         ranked = turn_order(seats, ranked[0], ruleset.turn_direction)
     return ranked, tuple(draws)
 
 
-def _ranked(seats: tuple[int, ...], tiles: Iterator[Tile], draws: list[StartDraw], ruleset: Ruleset) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """A start draw under way: the tiles to be drawn, the draws so far, the rules, the order if the tiles run out."""
+
+    tiles: Iterator[Tile]
+    draws: list[StartDraw]
+    ruleset: Ruleset
+    by_lot: tuple[int, ...]
+
+
+def _ranked(seats: tuple[int, ...], draw: _Draw) -> tuple[int, ...]:
     """Seats by what they draw, the highest first; of a draw for the starter only those in front."""
     if len(seats) == 1:
         return seats
-    drawn = {seat: _draw(seat, tiles, draws, ruleset) for seat in seats}
+    drawn = {seat: _drawn(seat, draw) for seat in seats}
     values = sorted({value for value in drawn.values() if value is not None}, reverse=True)
     if None in drawn.values():
-        return seats
+        return tuple(seat for seat in draw.by_lot if seat in seats)
     groups = [tuple(seat for seat in seats if drawn[seat] == value) for value in values]
-    if ruleset.start_draw_determines is StartDrawDetermines.STARTER_ONLY:
+    if draw.ruleset.start_draw_determines is StartDrawDetermines.STARTER_ONLY:
         groups = groups[:1]
-    match ruleset.start_draw_tie:
+    match draw.ruleset.start_draw_tie:
         case StartDrawTie.REDRAW_TIED:
-            return tuple(chain.from_iterable(_ranked(group, tiles, draws, ruleset) for group in groups))
+            return tuple(chain.from_iterable(_ranked(group, draw) for group in groups))
         case StartDrawTie.REDRAW_ALL if any(len(group) > 1 for group in groups):
-            return _ranked(seats, tiles, draws, ruleset)
+            return _ranked(seats, draw)
         case StartDrawTie.REDRAW_ALL | StartDrawTie.SEAT_ORDER:
             return tuple(chain.from_iterable(groups))
 
 
-def _draw(seat: int, tiles: Iterator[Tile], draws: list[StartDraw], ruleset: Ruleset) -> int | None:
+def _drawn(seat: int, draw: _Draw) -> int | None:
     """What the first tile counts that a seat draws and that counts (R8); None if the tiles run out."""
-    for drawn in tiles:
-        draws.append(StartDraw(seat, drawn))
-        if drawn != JOKER:
-            return value_of(drawn)
-        if ruleset.start_draw_joker is not StartDrawJoker.REDRAW:
-            return 0 if ruleset.start_draw_joker is StartDrawJoker.LOWEST else MAX_VALUE + 1
+    for tile in draw.tiles:
+        draw.draws.append(StartDraw(seat, tile))
+        if tile != JOKER:
+            return value_of(tile)
+        if draw.ruleset.start_draw_joker is not StartDrawJoker.REDRAW:
+            return 0 if draw.ruleset.start_draw_joker is StartDrawJoker.LOWEST else MAX_VALUE + 1
     return None
 
 

@@ -310,7 +310,7 @@ def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C90
         case TurnPassed(seat):
             return _passed(round_, seat)
         case TurnTimedOut(seat, ()) | TurnPenalised(seat, ()):
-            return _passed(round_, seat) if isinstance(round_.step, Open) else round_
+            return round_ if round_.pool or not isinstance(round_.step, Open) else _passed(round_, seat)
         case TurnTimedOut(seat, tiles) | TurnPenalised(seat, tiles):
             return _tiles_drawn(round_, seat, tiles)
         case DraftSaved(_, table):
@@ -334,6 +334,8 @@ def _round_started(game: Game, event: RoundStarted) -> Game:
 
 def _turn_started(round_: Round, turn: Turn) -> Round:
     """A new turn; of the last turns, those up to it are over."""
+    if isinstance(round_.step, Choosing):
+        raise ValueError("a turn begins when the choice of the turn before has been made")  # noqa: TRY004 - as below
     left = round_.last_chance
     if left is not None:
         left = left[left.index(turn.seat) :]

@@ -16,7 +16,7 @@ from engine.ruleset import (
     InitialMeldSets,
     Ruleset,
 )
-from engine.tiles import JOKER, Tile
+from engine.tiles import JOKER, MAX_VALUE, Tile, value_of
 
 Melds = tuple[Meld, ...]
 
@@ -95,9 +95,15 @@ def _heaviest(melds: Melds, tiles: Counter[Tile], ruleset: Ruleset) -> Melds:
     taken = _with((pivot,), melds, tiles, ruleset)
     rest = list(melds)
     rest.remove(pivot)
-    if total_points(rest, ruleset) <= total_points(taken, ruleset):
+    if min(total_points(rest, ruleset), _points_at_most(rest, tiles)) <= total_points(taken, ruleset):
         return taken
     return max(taken, _heaviest(tuple(rest), tiles, ruleset), key=lambda chosen: total_points(chosen, ruleset))
+
+
+def _points_at_most(melds: Iterable[Meld], tiles: Counter[Tile]) -> int:
+    """More than melds can count that are laid from so many tiles."""
+    usable = _tiles(melds) & tiles
+    return sum((MAX_VALUE if t == JOKER else value_of(t)) * count for t, count in usable.items())
 
 
 def initial_points(meld: Meld, ruleset: Ruleset) -> int:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from engine.melds import Meld, MeldKind
+from engine.pairing import unpaired
 from engine.play import Play
 from engine.ruleset import Manipulation
 from engine.violations import Reason, Violation
@@ -23,22 +24,9 @@ def no_meld_is_dissolved(play: Play) -> Iterator[Violation]:
 
 def _without_successor(play: Play, succeeds: Callable[[Meld, Meld], bool], reason: Reason) -> Iterator[Violation]:
     """A violation for each meld of the table for which no meld of the new table is left, in the best pairing."""
-    heirs: dict[int, int] = {}
     choices = [[place for place, new in enumerate(play.melds) if succeeds(old, new)] for old in play.table_before]
-    for old in range(len(choices)):
-        if not _pair(old, choices, heirs, set()):
-            yield Violation(reason, play.subject, play.table_before[old].tiles)
-
-
-def _pair(old: int, choices: list[list[int]], heirs: dict[int, int], tried: set[int]) -> bool:
-    """Finds an old meld its new one, moving others to another where needed (augmenting paths)."""
-    for new in choices[old]:
-        if new not in tried:
-            tried.add(new)
-            if new not in heirs or _pair(heirs[new], choices, heirs, tried):
-                heirs[new] = old
-                return True
-    return False
+    for old in unpaired(choices):
+        yield Violation(reason, play.subject, play.table_before[old].tiles)
 
 
 def _has_grown(old: Meld, new: Meld) -> bool:

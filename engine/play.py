@@ -145,7 +145,8 @@ class Play:
     @cached_property
     def initial_meld(self) -> tuple[Meld, ...]:
         """The new melds of own tiles that count as the initial meld."""
-        if self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.FORBIDDEN:
+        same_turn = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
+        if not same_turn or self.unowned:
             return from_left_to_right(self.new_melds, self.playable)
         return best_for_the_player(self.melds, self.tiles_played, self.ruleset)
 
@@ -155,7 +156,7 @@ class Play:
         if self.has_melded:
             return True
         same_turn = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
-        return same_turn and suffices(self.initial_meld, self.ruleset)
+        return same_turn and not self.unowned and suffices(self.initial_meld, self.ruleset)
 
     @cached_property
     def is_settled(self) -> bool:

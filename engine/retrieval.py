@@ -126,8 +126,7 @@ def _use_reasons(tables: "_Tables", demands: _Demands) -> tuple[Reason, ...]:
 
 def _joint_reasons(tables: "_Tables", demands: _Demands) -> tuple[Reason, ...]:
     """The first option that cannot be kept beside those before it, where each could be kept alone."""
-    kept = replace(demands, other_set=False, reuse=JokerRetrievalReuse.ANY_SET)
-    kept = replace(kept, other_set=demands.other_set)
+    kept = replace(demands, reuse=JokerRetrievalReuse.ANY_SET)
     if not _is_possible(tables, kept):
         return (Reason.JOKER_RETURNED_TO_SAME_SET,)
     return next(
@@ -186,6 +185,11 @@ class _Tables:
         return {}
 
     @cached_property
+    def may_be_new(self) -> dict[int, bool]:
+        """What is known already of which new melds may be new ones."""
+        return {}
+
+    @cached_property
     def sources(self) -> dict[Tile, tuple[int, ...]]:
         """Where the copies of each face came from: old melds, and the rack."""
         found: dict[Tile, list[int]] = {}
@@ -237,27 +241,49 @@ def _is_possible(tables: _Tables, demands: _Demands) -> bool:
     )
 
 
-def _fates(
-    tables: _Tables, demands: _Demands, chosen: Fates = (), taken: frozenset[int] = frozenset()
-) -> Iterator[Fates]:
-    """Every way in which the old jokers may have come to their places, kept or retrieved."""
+def _fates(tables: _Tables, demands: _Demands, chosen: Fates = ()) -> Iterator[Fates]:
+    """Every way in which the old jokers may have come to their places, kept or retrieved; of like ways one."""
     if len(chosen) == len(tables.old_jokers):
         yield chosen
         return
     joker = tables.old_jokers[len(chosen)]
-    for number, now in enumerate(tables.places):
-        if number in taken:
-            continue
+    for now in _free_places(tables, chosen):
         for retrieved in (False, True):
-            if _may_be(tables, demands, joker, now, retrieved):
-                fate = _Fate(joker, now, retrieved)
-                yield from _fates(tables, demands, (*chosen, fate), taken | {number})
+            fate = _Fate(joker, now, retrieved)
+            if not _is_like_an_earlier_one(fate, chosen) and _may_be(tables, demands, fate):
+                yield from _fates(tables, demands, (*chosen, fate))
 
 
-def _may_be(tables: _Tables, demands: _Demands, joker: _Joker, now: _Joker, retrieved: bool) -> bool:
+def _free_places(tables: _Tables, chosen: Fates) -> Iterator[_Joker]:
+    """The places left, one of each sort: two jokers of a group lie there alike."""
+    taken = {fate.now for fate in chosen}
+    sorts = set()
+    for place in tables.places:
+        sort = (place.meld, place.faces)
+        if place not in taken and sort not in sorts:
+            sorts.add(sort)
+            yield place
+
+
+def _is_like_an_earlier_one(fate: _Fate, chosen: Fates) -> bool:
+    """Whether the joker before it is of the same sort and lies later: the two are told the other way round too."""
+    if not chosen:
+        return False
+    before = chosen[-1]
+    alike = (before.joker.meld, before.joker.faces) == (fate.joker.meld, fate.joker.faces)
+    return alike and _order(fate) < _order(before)
+
+
+def _order(fate: _Fate) -> tuple[int, int, bool]:
+    return fate.now.meld, min(fate.now.faces), fate.retrieved
+
+
+def _may_be(tables: _Tables, demands: _Demands, fate: _Fate) -> bool:
     """Whether a fate is possible as far as a joker's two melds tell."""
-    if retrieved:
-        return not demands.must_replace or _may_leave(tables, demands, joker)
+    joker, now = fate.joker, fate.now
+    if fate.retrieved:
+        may_leave = not demands.must_replace or _may_leave(tables, demands, joker)
+        return may_leave and (demands.reuse is JokerRetrievalReuse.ANY_SET or _may_be_new(tables, now.meld))
     if tables.before[joker.meld].kind is not tables.after[now.meld].kind or not now.faces <= joker.faces:
         return False
     locked = demands.mode is JokerRetrievalMode.LOCKED
@@ -270,6 +296,20 @@ def _may_leave(tables: _Tables, demands: _Demands, joker: _Joker) -> bool:
         return False
     available = tables.played.keys() if demands.rack_only else tables.sources.keys()
     return any(available >= set(tiles) for tiles in _needs(tables, demands, joker))
+
+
+def _may_be_new(tables: _Tables, new: int) -> bool:
+    """Whether a meld needs not hold a whole old one, as far as old melds without jokers tell."""
+    if new not in tables.may_be_new:
+        with_jokers = {joker.meld for joker in tables.old_jokers}
+        inside = (
+            old
+            for old, faces in enumerate(tables.old_naturals)
+            if old not in with_jokers and faces <= tables.new_naturals[new]
+        )
+        wanted = _Wanted({}, tuple(_elsewhere(tables, old, new) for old in inside))
+        tables.may_be_new[new] = _can_have_come(tables, wanted)
+    return tables.may_be_new[new]
 
 
 @dataclass(frozen=True, slots=True)

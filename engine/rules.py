@@ -12,6 +12,7 @@ from typing import Final
 from engine.initial_meld import has_required_kind, initial_points, reaches, total_points
 from engine.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.melds import Meld, NotAMeld, joker_points
+from engine.pairing import unpaired
 from engine.play import Play
 from engine.retrieval import retrieval_reasons
 from engine.ruleset import InitialMeldJoker, InitialMeldSets
@@ -93,6 +94,11 @@ def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
     foreign = tuple(t for t in play.unowned if not _is_duplicated(t, play))
     if foreign:
         yield Violation(Reason.TILE_NOT_IN_RACK, play.subject, foreign)
+
+
+def own_tiles_only(play: Play) -> tuple[Violation, ...]:
+    """What keeps tiles from being the player's to lay: of the table, of the rack, and no more than there are."""
+    return (*no_tile_is_used_twice(play), *tiles_come_from_the_rack(play))
 
 
 def _is_duplicated(t: Tile, play: Play) -> bool:
@@ -197,14 +203,10 @@ def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
     """jokers_beyond_physical: no joker is laid for a face whose copies all lay on the table, unless it stood for it."""
     if play.ruleset.jokers_beyond_physical:
         return
+    exhausted = [(meld, set(faces)) for meld in play.new_melds for faces in _of_exhausted_faces(meld, play)]
     stood_for = [set(faces) for meld in play.changed_melds for faces in meld.joker_faces]
-    for meld in play.new_melds:
-        for faces in _of_exhausted_faces(meld, play):
-            kept = next((old for old in stood_for if set(faces) <= old), None)
-            if kept is None:
-                yield Violation(Reason.JOKER_FACE_EXHAUSTED, play.subject, meld.tiles)
-            else:
-                stood_for.remove(kept)
+    for place in unpaired([[old for old, was in enumerate(stood_for) if now <= was] for _, now in exhausted]):
+        yield Violation(Reason.JOKER_FACE_EXHAUSTED, play.subject, exhausted[place][0].tiles)
 
 
 def _of_exhausted_faces(meld: Meld, play: Play) -> tuple[tuple[Tile, ...], ...]:

@@ -471,10 +471,10 @@ SABRA: Final = Ruleset()
 
 
 def choose(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
-    """A preset with some options chosen. joker_retrieval_same_set, if it is not, goes with a chosen mode."""
+    """A preset with some options chosen. joker_retrieval_same_set, if it is not, goes with a mode not its own."""
     chosen = dict(options)
-    mode = chosen.get("joker_retrieval_mode")
-    if mode is not None and "joker_retrieval_same_set" not in chosen:
+    mode = chosen.get("joker_retrieval_mode", preset.joker_retrieval_mode)
+    if mode is not preset.joker_retrieval_mode and "joker_retrieval_same_set" not in chosen:
         free = mode is JokerRetrievalMode.FREE
         chosen["joker_retrieval_same_set"] = JokerRetrievalSameSet.ALLOWED if free else JokerRetrievalSameSet.FORBIDDEN
     return replace(preset, **chosen)  # type: ignore[arg-type]
@@ -643,7 +643,7 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
     ("match_winner", "teams", lambda r: _counts_penalties(r) and _in_pairs(r)),
     ("contract_points", "contract", lambda r: r.contract_points > 0 and r.contract is Contract.NONE),
 )
-"""Pairs of options, and when they contradict each other, or the first has no effect beside the second."""
+"""Pairs of options, and when they contradict each other, or the first means nothing beside the second."""
 
 
 def problems(ruleset: Ruleset) -> tuple[OptionProblem, ...]:

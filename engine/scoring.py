@@ -58,7 +58,7 @@ def score_round(number: int, end: RoundEnd, standings: tuple[Standing, ...], rul
     """
     best = _best(end, standings, ruleset)
     ended = _Ended(end, standings, best, ruleset)
-    winners = best if ruleset.teams is Teams.NONE else _with_partners(best, ended.seats)
+    winners = best if ruleset.teams is Teams.NONE else _with_partners(best, ended.able)
     points = _points(ended) if ruleset.teams is Teams.NONE else _points_in_pairs(ended)
     sign = -1 if ruleset.match_winner is MatchWinner.LOWEST_TOTAL else 1
     seats = tuple(
@@ -87,6 +87,10 @@ class _Ended:
         return tuple(standing.seat for standing in self.standings)
 
     @property
+    def able(self) -> tuple[int, ...]:
+        return tuple(standing.seat for standing in self.standings if not standing.resigned)
+
+    @property
     def losers(self) -> tuple[Standing, ...]:
         return tuple(standing for standing in self.standings if standing.seat not in self.best)
 
@@ -110,8 +114,10 @@ class _Ended:
         if loser.has_melded:
             return points
         match self.ruleset.score_never_melded:
-            case ScoreNeverMelded.NONE | ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER:
+            case ScoreNeverMelded.NONE:
                 return points
+            case ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER:
+                return self.value(loser)
             case ScoreNeverMelded.FLAT_100:
                 return 100
             case ScoreNeverMelded.FLAT_100_OR_200:

@@ -56,7 +56,7 @@ from engine.game import (
 )
 from engine.melds import Meld, ProposedMeld
 from engine.play import Play
-from engine.rules import Judgement, judge
+from engine.rules import Judgement, judge, own_tiles_only
 from engine.ruleset import (
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
@@ -324,8 +324,8 @@ def _redeal(game: Game, round_: Round, action: RequestRedeal, moment: _Moment) -
     seat = action.seat
     if game.player(seat).resigned:
         return refused(Reason.PLAYER_RESIGNED)
-    chooses = seat == round_.turn.seat and isinstance(round_.step, Choosing)
-    if chooses or not may_demand_redeal(round_, seat, game.ruleset):
+    has_begun = seat == round_.turn.seat and (isinstance(round_.step, Choosing) or round_.shown_play is not None)
+    if has_begun or not may_demand_redeal(round_, seat, game.ruleset):
         return refused(Reason.REDEAL_NOT_ALLOWED)
     return (RedealDemanded(seat), *_start_round(game, action.shuffle, moment))
 
@@ -401,7 +401,7 @@ def _play(game: Game, round_: Round, action: PlayTiles, moment: _Moment) -> Deci
     play = play_of(round_, action, game.ruleset)
     judgement = judge(play)
     if judgement.violations:
-        return _illegal(game, round_, action, judgement.violations, moment)
+        return _illegal(game, play, judgement.violations, moment)
     return _and_so(game, (_played(action.seat, play, judgement),), moment)
 
 
@@ -409,24 +409,30 @@ def _played(seat: int, play: Play, judgement: Judgement) -> TilesPlayed:
     return TilesPlayed(seat, judgement.tiles_played, judgement.table, judgement.points, play.pulled)
 
 
-def _illegal(
-    game: Game, round_: Round, action: PlayTiles, violations: tuple[Violation, ...], moment: _Moment
-) -> Decision:
+def _illegal(game: Game, play: Play, violations: tuple[Violation, ...], moment: _Moment) -> Decision:
     """What an illegal play leads to (turn_invalid_submission)."""
     match game.ruleset.turn_invalid_submission:
         case TurnInvalidSubmission.REJECT:
             return Refused(violations)
         case TurnInvalidSubmission.PENALISE:
-            return _Illegal(_penalise(game, round_, moment), violations)
+            return _Illegal(_penalise(game, round_of(game), moment), violations)
         case TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM:
+            if own_tiles_only(play):  # nobody can lay what they do not have, so there is nothing to show
+                return Refused(violations)
             reasons = tuple(dict.fromkeys(violation.reason for violation in violations))
-            return _Illegal((IllegalPlayShown(action.seat, action.table, reasons),), violations)
+            return _Illegal((IllegalPlayShown(round_of(game).turn.seat, play.table_after, reasons),), violations)
 
 
 def _penalise(game: Game, round_: Round, moment: _Moment) -> tuple[Event, ...]:
-    """R56, penalty_tiles: the player whose turn it is draws, and the turn ends."""
-    tiles = round_.pool[: game.ruleset.penalty_tiles]
-    return _and_so(game, (TurnPenalised(round_.turn.seat, tiles),), moment)
+    """R56, penalty_tiles: the player whose turn it is draws, and the turn ends. A pending choice is made for them."""
+    seat = round_.turn.seat
+    penalised = TurnPenalised(seat, round_.pool[: game.ruleset.penalty_tiles])
+    return _and_so(game, (*_chosen_for(seat, round_), penalised), moment)
+
+
+def _chosen_for(seat: int, round_: Round) -> tuple[Event, ...]:
+    """The choice of a player who does not make it: the first tile is kept, the second goes to the River."""
+    return (RiverTileLaid(seat, round_.step.tiles[1]),) if isinstance(round_.step, Choosing) else ()
 
 
 def _claim(game: Game, round_: Round, action: ClaimError, moment: _Moment) -> Decision:
@@ -519,8 +525,8 @@ def _time_out(game: Game, moment: _Moment) -> Decision:
     round_ = round_of(game)
     seat = round_.turn.seat
     match round_.step:
-        case Choosing((_, laid)):
-            return _and_so(game, (TurnTimedOut(seat, ()), RiverTileLaid(seat, laid)), moment)
+        case Choosing():
+            return _and_so(game, (TurnTimedOut(seat, ()), *_chosen_for(seat, round_)), moment)
         case Drawn() if _is_clean(round_):
             return _and_so(game, (TurnTimedOut(seat, ()),), moment)
         case _:

@@ -207,7 +207,7 @@ def see(game: Game, seat: int | None) -> GameView:
         rack=own.tiles if own else (),
         order=round_.order if round_ else (),
         passed=round_.passed if round_ else (),
-        last_chance=(round_.last_chance or ()) if round_ else (),
+        last_chance=tuple(s for s in (round_ and round_.last_chance) or () if s in game.active_seats),
         results=game.results,
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
     )

@@ -93,6 +93,8 @@ RACKS_MIN: Final = 2
 """Fewest racks of a round to score."""
 RACKS_MAX: Final = 6
 """Most racks of a round to score."""
+DRAFT_TILES_MAX: Final = 256
+"""Most tiles of a draft, which is stored: more than any tile set has."""
 BATCH_MAX: Final = 1000
 """Most turns of a batch."""
 NAME_MAX: Final = 40
@@ -716,13 +718,21 @@ def encode_turn(sight: TurnSight) -> bytes:
     ).SerializeToString()
 
 
+def _draft(message: game_pb2.Draft) -> tuple[ProposedMeld, ...]:
+    """The table of a draft: nothing of it is checked but that it is no larger than any table. Raises InvalidRequest."""
+    table = melds(message.table, "draft.table")
+    if sum(len(meld.tiles) for meld in table) > DRAFT_TILES_MAX:
+        raise _invalid("draft.table", f"expected at most {DRAFT_TILES_MAX} tiles", "MALFORMED_TABLE")
+    return table
+
+
 def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
     """A draft to save. Raises InvalidRequest."""
     return DraftRequest(
         game_id=game_id(message.game_id),
         expected_revision=revision("expected_revision", message.expected_revision, least=1),
         etag=etag(message.etag),
-        table=melds(message.draft.table, "draft.table") if message.HasField("draft") else None,
+        table=_draft(message.draft) if message.HasField("draft") else None,
     )
 
 

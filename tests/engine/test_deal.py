@@ -539,13 +539,15 @@ def test_which_copy_is_in_the_pool_is_left_to_chance() -> None:
 
 @pytest.mark.parametrize("determines", StartDrawDetermines)
 @pytest.mark.parametrize("tie", StartDrawTie)
-def test_a_pool_of_one_tile_decides_nothing(determines: StartDrawDetermines, tie: StartDrawTie) -> None:
+def test_a_pool_of_one_tile_leaves_it_to_the_lot(determines: StartDrawDetermines, tie: StartDrawTie) -> None:
     ruleset = replace(
         DEAL_FIRST, players_max=5, deal_hand_size=21, start_draw_determines=determines, start_draw_tie=tie
     )
-    dealt = deal_round(a_game(ruleset, 1, 2, 3, 4, 5), some_shuffle(ruleset, 5))
-    assert [draw.tile for draw in dealt.draws] == list(dealt.pool)
-    assert dealt.order == (1, 2, 3, 4, 5)
+    game = a_game(ruleset, 1, 2, 3, 4, 5)
+    dealt = [deal_round(game, some_shuffle(ruleset, 5, seed)) for seed in range(40)]
+    assert all([draw.tile for draw in one.draws] == list(one.pool) for one in dealt)
+    assert {one.order[0] for one in dealt} == {1, 2, 3, 4, 5}
+    assert all(sorted(one.order) == [1, 2, 3, 4, 5] for one in dealt)
 
 
 def test_each_player_is_given_a_joker_first() -> None:

@@ -68,6 +68,7 @@ BELOW_10 = rules(contract=Contract.VALUES_BELOW_10)
 ONE_COLOR = rules(contract=Contract.SINGLE_COLOR)
 AT_MOST_41 = rules(contract=Contract.SUM_AT_MOST_41)
 CALL = rules(win_call=WinCall.REQUIRED)
+FIVES = "[K5 K6 K7] | [K5 K6 K7] | [O5 O6 O7] | [O5 O6 O7 O8]"
 SORTED = rules(set_order=SetOrder.CANONICALISE)
 
 
@@ -182,6 +183,11 @@ ROWS = [
     Row("[R5 R6 R7] | [R5 R6 R7] + *{B5 K5 J} -> [R5 R6 R7] | [R5 R6 R7] | [B5 K5 J] ; {}", PHYSICAL),
     Row("[R5 R6 R7] | [R5 R6 R7] | [O5 O6 O7] | [O5 O6 O7] + *{B5 K5 J} -> [R5 R6 R7] | [R5 R6 R7] | [O5 O6 O7]"
         " | [O5 O6 O7] | [B5 K5 J] ; {}", SABRA, PHYSICAL, Reason.JOKER_FACE_EXHAUSTED),
+    # What a joker stood for it may go on standing for, whichever joker is asked first
+    Row(f"[R5 B5 J J] | [K3 K4 J] | {FIVES} + *{{K2 O3 O4}} -> [K2 K3 K4 J] | [R5 B5 J] | [O3 O4 J] | {FIVES} ; {{}}",
+        replace(PHYSICAL, geometry_jokers=4)),
+    Row(f"[K3 K4 J] | [R5 B5 J J] | {FIVES} + *{{K2 O3 O4}} -> [K2 K3 K4 J] | [R5 B5 J] | [O3 O4 J] | {FIVES} ; {{}}",
+        replace(PHYSICAL, geometry_jokers=4)),
     # Contracts
     Row(". + *{R7 R8 R9} -> [R7 R8 R9] ; {}", BELOW_10),
     Row(". + *{R8 R9 R10} -> [R8 R9 R10] ; {}", SABRA, BELOW_10, Reason.CONTRACT_VIOLATED),

@@ -146,8 +146,8 @@ OPTIONS = [
         # Seats 3 and 4 pay 10 and 30 to every other player; in the blocked round 8 and 28.
         ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER: [
             (MELDED_LESS, WENT_OUT, [1], [45, 35, 20, -20]),
-            (BLOCKED_LESS, BLOCKED, [1], [39, 33, 20, -20]),
-            ("R4 ; B4 ; K9 ; - O9", BLOCKED, [1, 2], [8, 7, 0, -5]),
+            (BLOCKED_LESS, BLOCKED, [1], [43, 37, 20, -20]),
+            ("R4 ; B4 ; K9 ; - O9", BLOCKED, [1, 2], [12, 11, 4, -9]),
             ("; - R5 ; x R7", WENT_OUT, [1], [12, -5, -2]),
         ],
         ScoreNeverMelded.FLAT_100: [
@@ -170,10 +170,10 @@ OPTIONS = [
             ("; R5 ; K9 ; J", WENT_OUT, [1, 3], [26, 0, 26, 0]),
             ("R5 ; ; J ; K9", WENT_OUT, [2, 4], [0, 26, 0, 26]),
             ("; R5 ; J ; K9", WENT_OUT, [1, 3], [0, 0, 0, 0]),
-            ("; R5 ; x K9 ; x J", WENT_OUT, [1, 3], [26, 0, 26, 0]),
+            ("; R5 ; x K9 ; x J", WENT_OUT, [1], [26, 0, 26, 0]),
             ("R2 ; R5 ; K9 ; J", BLOCKED, [1, 3], [24, 0, 24, 0]),
             ("R2 ; R5 ; K9 ; K3", BLOCKED, [1, 3], [0, 0, 0, 0]),
-            ("x R1 ; x R5 ; K9 ; x J", RESIGNED, [1, 3], [34, 0, 34, 0]),
+            ("x R1 ; x R5 ; K9 ; x J", RESIGNED, [3], [34, 0, 34, 0]),
             # Tied within a side, and across the sides
             ("R2 ; R5 ; K2 ; J", BLOCKED, [1, 3], [31, 0, 31, 0]),
             ("R2 ; K2 ; R5 ; J", BLOCKED, [1, 2, 3, 4], [25, 0, 25, 0]),
@@ -236,9 +236,9 @@ COMBINATIONS = [
     # From who never melded the winner of OWN_PLUS_DIFFERENCE gets what every other player gets
     (replace(CREDITS, score_blocked_points=ScoreBlockedPoints.OWN_PLUS_DIFFERENCE), [13, 5, -10], "R2 ; R5 ; - R9 R1"),
     (replace(CREDITS, score_blocked_points=ScoreBlockedPoints.NORMAL), [15, 5, -10], "R2 ; R5 ; - R9 R1"),
-    (replace(CREDITS, score_winner=ScoreWinner.SUM_OF_LOSERS_LOSERS_ZERO), [11, 8, 0], "R2 ; R5 ; - R9 R1"),
+    (replace(CREDITS, score_winner=ScoreWinner.SUM_OF_LOSERS_LOSERS_ZERO), [13, 10, 0], "R2 ; R5 ; - R9 R1"),
     (replace(CREDITS, score_winner=ScoreWinner.ONE_WIN), [1, 0, 0], "R2 ; R5 ; - R9 R1"),
-    (replace(CREDITS, match_winner=MatchWinner.LOWEST_TOTAL), [-11, -5, 8], "R2 ; R5 ; - R9 R1"),
+    (replace(CREDITS, match_winner=MatchWinner.LOWEST_TOTAL), [-13, -7, 10], "R2 ; R5 ; - R9 R1"),
     (
         replace(
             SABRA,

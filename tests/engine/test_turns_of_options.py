@@ -27,7 +27,7 @@ from engine.events import (
     TurnTimedOut,
     advance,
 )
-from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, RoundOver, ShownPlay
+from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, RoundOver, ShownPlay, Turn
 from engine.notation import parse_table, parse_tile, parse_tiles
 from engine.ruleset import (
     SABRA,
@@ -296,6 +296,7 @@ def test_a_clean_time_out_that_draws_nothing_does_not_block_a_round_with_a_pool(
     game = game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1", passes, passed=(2,))
     late = do(do(game, SaveDraft(1, parse_table("[R4 R5 R6]"))).game, TimeOut(), LATE)
     assert kinds(late) == [TurnTimedOut, TurnStarted]
+    assert round_of(late.game).passed == (2,)
 
 
 def test_a_draft_is_the_last_that_was_told_and_ends_with_the_turn() -> None:
@@ -392,6 +393,33 @@ def test_the_last_who_had_not_claimed_may_resign() -> None:
     assert kinds(do(do(shown(), claim(2, agrees=False)).game, Resign(4))) == [PlayerResigned]
 
 
+def chosen_and_claimed() -> Game:
+    """Two of three have claimed an illegal play; the player has drawn two tiles since."""
+    ruleset = replace(CLAIMS, turn_draw=TurnDraw.TWO_RIVER)
+    game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} 3{B9} / {O9 O8 O7 O6 O5 O4} / 1", ruleset)
+    return do(do(do(game, ILLEGAL).game, DrawTile(1)).game, claim(2)).game
+
+
+@pytest.mark.parametrize("last", [claim(3), Resign(3)])
+def test_a_penalty_makes_a_pending_choice(last: Action) -> None:
+    game = chosen_and_claimed()
+    penalised = do(game, last)
+    assert kinds(penalised)[1:] == [RiverTileLaid, TurnPenalised, TurnStarted]
+    assert position(penalised.game) == "[R4 R5 R6] / 1*{R7 B1 O5 O6 O7 O9} 2{K1} 3{B9} / {O4} / 2"
+    assert round_of(penalised.game).river == parse_tiles("O8")
+    assert round_of(penalised.game).tiles == round_of(game).tiles
+
+
+def test_no_turn_begins_before_a_choice_is_made() -> None:
+    with pytest.raises(ValueError, match="has been made"):
+        advance(chosen_and_claimed(), (TurnStarted(Turn(2, None)),))
+
+
+def test_a_play_of_tiles_that_nobody_can_lay_is_not_shown() -> None:
+    game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} 3{B9} / {O9} / 1", CLAIMS)
+    assert refusal(game, play(1, "[R4 R5 R6 R7] | [B1 B2 B3]")).reason is Reason.TILE_NOT_IN_RACK
+
+
 def test_a_claim_is_about_a_play() -> None:
     with pytest.raises(ValueError, match="a play that is shown"):
         advance(game_at(". / 1{R7} 2{K1} / {O9} / 1", CLAIMS), (ErrorClaimed(2, agrees=True),))
@@ -441,6 +469,9 @@ def test_the_right_to_a_new_deal_ends_with_the_first_act() -> None:
     game, again = dealt(PAIRS)
     refuse_redeal(do(game, DrawTile(1)).game, again)
     refuse_redeal(replace(game, ruleset=replace(SABRA, deal_hand_size=7)), again)
+    claims = TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM
+    shows = do(replace(game, ruleset=replace(REDEAL, turn_invalid_submission=claims)), play(1, "[R1 R1 B2]")).game
+    refuse_redeal(shows, again)
     refuse_redeal(do(replace(game, ruleset=replace(REDEAL, turn_draw=TurnDraw.TWO_RIVER)), DrawTile(1)).game, again)
     assert only_reason(do(three_of(game), Resign(1)).game, RequestRedeal(1, again)) is Reason.PLAYER_RESIGNED
     refuse_redeal(dealt("R1 R1 B2 B2 K3 K4 O4")[0], again)

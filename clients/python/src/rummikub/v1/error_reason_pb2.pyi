@@ -97,7 +97,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
     """FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
-    identical tiles, has acted, or someone has played (option deal_three_pairs_reshuffle).
+    identical tiles, has drawn or shown an illegal play, or someone has played (option deal_three_pairs_reshuffle).
     """
     ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""
@@ -353,7 +353,7 @@ ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
 """
 ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
 """FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
-identical tiles, has acted, or someone has played (option deal_three_pairs_reshuffle).
+identical tiles, has drawn or shown an illegal play, or someone has played (option deal_three_pairs_reshuffle).
 """
 ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""

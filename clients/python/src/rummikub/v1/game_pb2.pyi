@@ -163,7 +163,7 @@ class Draft(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The melds, finished or not."""
+        """The melds, finished or not. At most 128 melds and 256 tiles."""
 
     def __init__(
         self,
@@ -426,7 +426,7 @@ class Game(_message.Message):
 
     @_builtins.property
     def passed_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Who has passed in a row, with no play or draw since (R59), by seat. When all have, the round is blocked."""
+        """Who has passed in a row with an empty pool, with no play since (R59), by seat. When all have, the round is blocked."""
 
     @_builtins.property
     def river(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:

@@ -207,7 +207,7 @@ class GameServiceServicer:
 
     def RequestRedeal(self, request, context):
         """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
-        acted or anyone has played (deal_three_pairs_reshuffle).
+        drawn or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
         """

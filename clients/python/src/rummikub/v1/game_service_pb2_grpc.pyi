@@ -92,7 +92,7 @@ class GameServiceStub:
     """
     RequestRedeal: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.RequestRedealRequest, _game_service_pb2.RequestRedealResponse]
     """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
-    acted or anyone has played (deal_three_pairs_reshuffle).
+    drawn or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     """
@@ -161,7 +161,7 @@ class GameServiceAsyncStub(GameServiceStub):
     """
     RequestRedeal: _aio.UnaryUnaryMultiCallable[_game_service_pb2.RequestRedealRequest, _game_service_pb2.RequestRedealResponse]  # type: ignore[assignment]
     """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
-    acted or anyone has played (deal_three_pairs_reshuffle).
+    drawn or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     """
@@ -293,7 +293,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.RequestRedealResponse, _abc.Awaitable[_game_service_pb2.RequestRedealResponse]]:
         """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
-        acted or anyone has played (deal_three_pairs_reshuffle).
+        drawn or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
         """

@@ -50,7 +50,7 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     PRESET_VATIKAN: _Preset.ValueType  # 12
     """Vatikan, a game with cards: a run first, no points, jokers leave by replacement, the ace high or low."""
     PRESET_MACHIAVELLI: _Preset.ValueType  # 13
-    """Machiavelli, a game with cards: no jokers, fifteen cards, no opening value, the ace high or low."""
+    """Machiavelli, a game with cards: no jokers, fifteen cards, an initial meld of any points, the ace high or low."""
     PRESET_CARDS: _Preset.ValueType  # 14
     """Sabra with two packs of cards: suits are colors, ace to king are 1 to 13 (the notation has both names)."""
     PRESET_SIX_PLAYERS: _Preset.ValueType  # 15
@@ -86,7 +86,7 @@ PRESET_MSO_2019: Preset.ValueType  # 11
 PRESET_VATIKAN: Preset.ValueType  # 12
 """Vatikan, a game with cards: a run first, no points, jokers leave by replacement, the ace high or low."""
 PRESET_MACHIAVELLI: Preset.ValueType  # 13
-"""Machiavelli, a game with cards: no jokers, fifteen cards, no opening value, the ace high or low."""
+"""Machiavelli, a game with cards: no jokers, fifteen cards, an initial meld of any points, the ace high or low."""
 PRESET_CARDS: Preset.ValueType  # 14
 """Sabra with two packs of cards: suits are colors, ace to king are 1 to 13 (the notation has both names)."""
 PRESET_SIX_PLAYERS: Preset.ValueType  # 15
@@ -940,7 +940,7 @@ class _DealThreePairsReshuffleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrappe
     DEAL_THREE_PAIRS_RESHUFFLE_OFF: _DealThreePairsReshuffle.ValueType  # 1
     """No. Evidence: all sources by silence."""
     DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST: _DealThreePairsReshuffle.ValueType  # 2
-    """A player whose first tiles hold three pairs may call RequestRedeal until they act or anyone plays. Evidence: older
+    """A player whose first tiles hold three pairs may call RequestRedeal until they draw or anyone plays. Evidence: older
     German rules, a tournament.
     """
 
@@ -952,7 +952,7 @@ DEAL_THREE_PAIRS_RESHUFFLE_UNSPECIFIED: DealThreePairsReshuffle.ValueType  # 0
 DEAL_THREE_PAIRS_RESHUFFLE_OFF: DealThreePairsReshuffle.ValueType  # 1
 """No. Evidence: all sources by silence."""
 DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST: DealThreePairsReshuffle.ValueType  # 2
-"""A player whose first tiles hold three pairs may call RequestRedeal until they act or anyone plays. Evidence: older
+"""A player whose first tiles hold three pairs may call RequestRedeal until they draw or anyone plays. Evidence: older
 German rules, a tournament.
 """
 Global___DealThreePairsReshuffle: _TypeAlias = DealThreePairsReshuffle  # noqa: Y015
@@ -1442,9 +1442,9 @@ class Ruleset(_message.Message):
     """The rules of a game. A field left unset has the preset's value; values in answers are all set.
 
     A number out of its range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID; options that contradict each other,
-    or of which one has no effect beside the other, with INVALID_ARGUMENT and OPTIONS_CONFLICT, naming both fields. A value
+    or of which one would mean nothing beside the other, with INVALID_ARGUMENT and OPTIONS_CONFLICT, naming both fields. A value
     that needs the exact solver does not keep a turn from being judged, but no game can be created with it yet
-    (UNIMPLEMENTED, VARIANT_NOT_SUPPORTED, naming the field). Nothing is ignored.
+    (UNIMPLEMENTED, VARIANT_NOT_SUPPORTED, naming the field). No value is replaced by another.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

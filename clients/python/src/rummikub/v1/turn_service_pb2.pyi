@@ -137,7 +137,9 @@ class PlayTurnRequest(_message.Message):
     request_id: _builtins.str
     """Makes the request safe to repeat. Optional."""
     validate_only: _builtins.bool
-    """Judges the turn and does not take it. Errors are the same, but that the request_id is neither asked nor remembered."""
+    """Judges the turn and does not take it. Errors are the same, but that the request_id is neither asked nor remembered,
+    and that an illegal play is refused with its violations whatever turn_invalid_submission is: a trial costs nothing.
+    """
     @_builtins.property
     def play(self) -> Global___PlayTiles:
         """Plays tiles."""
