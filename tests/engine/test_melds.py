@@ -526,6 +526,12 @@ def test_proposals_and_readings_are_values(value: ProposedMeld | Meld | NotAMeld
     assert not hasattr(value, "__dict__")
 
 
+def test_no_declaration_is_wanted_where_there_is_no_joker() -> None:
+    tiles = parse_tiles("R4 R5 R6")
+    reading = read_meld(ProposedMeld(tiles, declared=parse_tiles("R5")), ALWAYS)
+    assert reading == NotAMeld(tiles, (Reason.JOKER_DECLARATION_MISMATCH,))
+
+
 def test_a_joker_counts_what_it_stands_for() -> None:
     meld = read("[J R2 R3 J]")
     assert isinstance(meld, Meld)

@@ -1,0 +1,328 @@
+"""Details of the rules that a small change of the code would get wrong, as a play shows them."""
+
+import dataclasses
+import importlib
+import pkgutil
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain, combinations
+
+import pytest
+
+import engine
+from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.notation import format_tiles, parse_meld, parse_tiles
+from engine.play import Play
+from engine.rules import judge
+from engine.ruleset import (
+    SABRA,
+    Contract,
+    InitialMeldComparison,
+    InitialMeldJoker,
+    InitialMeldRequiredKind,
+    InitialMeldSameTurnTablePlay,
+    InitialMeldSets,
+    JokerRetrievalMode,
+    Manipulation,
+    Ruleset,
+    RunWrap,
+    TurnDraw,
+    WinCall,
+    choose,
+)
+from engine.tiles import JOKER, Tile, value_of
+from engine.violations import Reason
+from plays import judge_text, play_of
+
+
+def rules(**options: object) -> Ruleset:
+    return choose(SABRA, options)
+
+
+FOUR_JOKERS = replace(SABRA, geometry_jokers=4)
+NEVER = rules(joker_retrieval_mode=JokerRetrievalMode.NONE)
+REPLACE = rules(joker_retrieval_mode=JokerRetrievalMode.REPLACE)
+END_IS_FREE = replace(REPLACE, joker_retrieval_end_of_run_free=True)
+GROWING = rules(manipulation=Manipulation.NONE)
+PRIMITIVE = rules(manipulation=Manipulation.PRIMITIVES_ONLY)
+PHYSICAL = replace(FOUR_JOKERS, jokers_beyond_physical=False)
+CYCLIC = rules(run_wrap=RunWrap.CYCLIC)
+BELOW_10 = rules(contract=Contract.VALUES_BELOW_10)
+RIVER = rules(turn_draw=TurnDraw.TWO_RIVER)
+
+GROUP_DECLARED_KB = "group[R5 J=K5 J=B5]"
+GROUP_DECLARED_BO = "group[R5 J=B5 J=O5]"
+
+INITIAL = "B10 K10 O10"
+"""An initial meld, for players who must lay one."""
+
+
+def told(play: Play) -> list[tuple[str, str]]:
+    """The reasons, and the tiles that they name."""
+    return [(violation.reason.name, format_tiles(violation.tiles)) for violation in judge(play).violations]
+
+
+LEGAL = [
+    # What only grows lies as it was
+    ("a run grows at its low end", "[R4 R5 R6] + *{R3} -> [R3 R4 R5 R6] ; {}", GROWING),
+    ("a group with a joker is left alone", "[R7 B7 J] + *{R1 R2 R3} -> [R7 B7 J] | [R1 R2 R3] ; {}", GROWING),
+    ("a group of declared jokers grows",
+     "group[R7 J=B7 J=K7] + *{O7} -> group[R7 J=B7 J=K7 O7] ; {}", GROWING),
+    ("a joker takes the face of one that is gone",
+     "[R5 R6 R7] | [R5 B5 K5] | [R3 R4 J] + *{R2} -> [R5 R6 R7] | [R5 B5 K5] | [R2 R3 R4 J] ; {}", PHYSICAL),
+    # Melds of the old table are known again
+    ("what states its kind is known before what does not",
+     f"run[J J R5] | group[J J R5] + {{{INITIAL}}} -> [J J R5] | run[J J R5] | [{INITIAL}] ; {{}}", FOUR_JOKERS),
+    ("what declares its faces is known before what does not: the first of two",
+     f"{GROUP_DECLARED_KB} | {GROUP_DECLARED_BO} + {{{INITIAL}}} -> group[R5 J J] | {GROUP_DECLARED_KB} | [{INITIAL}]"
+     " ; {}", FOUR_JOKERS),
+    ("what declares its faces is known before what does not: the second of two",
+     f"{GROUP_DECLARED_KB} | {GROUP_DECLARED_BO} + {{{INITIAL}}} -> group[R5 J J] | {GROUP_DECLARED_BO} | [{INITIAL}]"
+     " ; {}", FOUR_JOKERS),
+    ("what declares its faces in another order is known",
+     f"{GROUP_DECLARED_KB} + {{{INITIAL}}} -> group[R5 J=B5 J=K5] | [{INITIAL}] ; {{}}", FOUR_JOKERS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "ruleset"), [row[1:] for row in LEGAL], ids=[row[0] for row in LEGAL])
+def test_a_play_is_legal(text: str, ruleset: Ruleset) -> None:
+    assert told(play_of(text, ruleset)) == []
+
+
+ILLEGAL = [
+    # What is told of a play names tiles in ascending order
+    ("tiles of several melds are missing", "[K1 K2 K3] | [R4 R5 R6] + *{B1 B2 B3} -> [B1 B2 B3] ; {}", SABRA,
+     [("TABLE_TILE_MISSING", "R4 R5 R6 K1 K2 K3")]),
+    ("foreign tiles", ". + *{R1 R2 R3} -> [R1 R2 R3] | [K7 B7 R7] ; {}", SABRA, [("TILE_NOT_IN_RACK", "R7 B7 K7")]),
+    # Whether a joker of the table remains where it is, before the initial meld
+    ("the joker stands for its face in a run of its neighbor", f"[R4 J R6] + {{R7 B4 K4 {INITIAL}}} -> [J R6 R7]"
+     f" | [R4 B4 K4] | [{INITIAL}] ; {{}}", SABRA, [("INITIAL_MELD_TABLE_MODIFIED", "R4 J R6")]),
+    ("the joker's face is in a run of none of its neighbors", f"[R4 J R6] + {{R5 R3 J {INITIAL}}} -> [R4 R5 R6]"
+     f" | [R3 J J] | [{INITIAL}] ; {{}}", SABRA, [("JOKER_RETRIEVAL_BEFORE_INITIAL_MELD", "R4 J R6")]),
+    ("the jokers' faces are in groups, with both jokers in each", f"run[R5 J J] + {{J J B5 K5 B6 B7 {INITIAL}}}"
+     f" -> [R5 B5 K5] | group[B6 J=R6 J=K6] | group[B7 J=R7 J=K7] | [{INITIAL}] ; {{}}", FOUR_JOKERS,
+     [("JOKER_RETRIEVAL_BEFORE_INITIAL_MELD", "R5 J J")]),
+    ("a run in place of a group", f"run[J R5 J] + {{{INITIAL}}} -> group[J R5 J] | [{INITIAL}] ; {{}}", SABRA,
+     [("JOKER_RETRIEVAL_BEFORE_INITIAL_MELD", "J R5 J")]),
+    ("a run goes round by one", "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13] + {B10 K10 O10} -> [R2 R3 R4 R5 R6 R7 R8"
+     " R9 R10 R11 R12 R13 R1] | [B10 K10 O10] ; {}", CYCLIC,
+     [("INITIAL_MELD_TABLE_MODIFIED", "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13")]),
+    # What only grows lies as it was
+    ("a run becomes a group", "run[R5 J J] + *{B1 B2 B3} -> group[R5 J J] | [B1 B2 B3] ; {}", GROWING,
+     [("TABLE_MELD_CHANGED", "R5 J J")]),
+    ("a run goes on from another start", "[R12 R13 R1] + *{R2 R3 R4 R5 R6 R7 R8 R9 R10 R11} -> [R1 R2 R3 R4 R5 R6 R7 R8"
+     " R9 R10 R11 R12 R13] ; {}", replace(GROWING, run_wrap=RunWrap.CYCLIC), [("TABLE_MELD_CHANGED", "R12 R13 R1")]),
+    ("a group loses a color", "[R7 B7 K7 O7] + *{R8 R9} -> [B7 K7 O7] | [R7 R8 R9] ; {}", GROWING,
+     [("TABLE_MELD_CHANGED", "R7 B7 K7 O7")]),
+    ("a joker of a group gets another face", "group[R7 B7 J=K7] + *{K7} -> group[R7 B7 K7 J=O7] ; {}", GROWING,
+     [("TABLE_MELD_CHANGED", "R7 B7 J")]),
+    ("a meld must not change yet", "[R7 B7 K7 O7] + {R8 R9 B10 K10 O10} -> [B7 K7 O7] | [R7 R8 R9] | [B10 K10 O10]"
+     " ; {}", GROWING, [("INITIAL_MELD_TABLE_MODIFIED", "R7 B7 K7 O7")]),
+    # What is not dissolved
+    ("a run keeps one tile in a run", "[R1 R2 R3] + *{B1 K1 B2 K2 R4 R5} -> [R1 B1 K1] | [R2 B2 K2] | [R3 R4 R5] ; {}",
+     PRIMITIVE, [("TABLE_MELD_DISSOLVED", "R1 R2 R3")]),
+    ("a run is dissolved, another is new", "[R1 R2 R3] + *{B1 K1 B2 K2 B3 K3 O7 O8 O9} -> [R1 B1 K1] | [R2 B2 K2]"
+     " | [R3 B3 K3] | [O7 O8 O9] ; {}", PRIMITIVE, [("TABLE_MELD_DISSOLVED", "R1 R2 R3")]),
+    ("both jokers of a run in a group", "run[R5 J J] + *{B5 K5 B6} -> [R5 B5 K5] | group[B6 J J] ; {}", PRIMITIVE,
+     [("TABLE_MELD_DISSOLVED", "R5 J J")]),
+    ("a meld must not be dissolved yet", "[R1 R2 R3] + {B1 K1 B2 K2 B3 K3 B10 K10 O10} -> [R1 B1 K1] | [R2 B2 K2]"
+     " | [R3 B3 K3] | [B10 K10 O10] ; {}", PRIMITIVE, [("INITIAL_MELD_TABLE_MODIFIED", "R1 R2 R3")]),
+    # Jokers beyond the tile set
+    ("a joker stood for another face", "[K3 K4 J] | [R5 R6 R7] | [R5 B5 O5] + *{K5 R3 R4} -> [K3 K4 K5] | [R5 R6 R7]"
+     " | [R5 B5 O5] | [R3 R4 J] ; {}", PHYSICAL, [("JOKER_FACE_EXHAUSTED", "R3 R4 J")]),
+    ("one joker stood for the face, two do now", "[R5 B5 K5] | [R5 O5 K5] | [R3 R4 J] + *{R2 R4 J R6} -> [R5 B5 K5]"
+     " | [R5 O5 K5] | [R2 R3 R4 J] | [R4 J R6] ; {}", PHYSICAL, [("JOKER_FACE_EXHAUSTED", "R4 J R6")]),
+    ("two jokers of a group for which one color is left", "[R5 R6 R7] | [R5 R6 R7] | [K5 K6 K7] | [K5 K6 K7]"
+     " + *{B5 J J} -> [R5 R6 R7] | [R5 R6 R7] | [K5 K6 K7] | [K5 K6 K7] | group[B5 J J] ; {}", PHYSICAL,
+     [("JOKER_FACE_EXHAUSTED", "B5 J J")]),
+    # Retrieval is asked about where everything else of the table is right, and names the melds that had the jokers
+    ("a joker leaves, another meld grows", "[R4 J R6] | [B1 B2 B3] + *{R5 K1 O1 B4} -> [R4 R5 R6] | [J K1 O1]"
+     " | [B1 B2 B3 B4] ; {}", NEVER, [("JOKER_RETRIEVAL_FORBIDDEN", "R4 J R6")]),
+    ("a joker leaves, a tile is missing", "[R4 J R6] | [B1 B2 B3 B4] + *{R5 K1 O1} -> [R4 R5 R6] | [J K1 O1]"
+     " | [B1 B2 B3] ; {}", NEVER, [("TABLE_TILE_MISSING", "B4")]),
+    ("a joker leaves, a tile is foreign", "[R4 J R6] + *{R5 K1} -> [R4 R5 R6] | [J K1 O1] ; {}", NEVER,
+     [("TILE_NOT_IN_RACK", "O1")]),
+    ("a joker leaves, a meld is too short", "[R4 J R6] + *{R5 K1 O1 R9 B9} -> [R4 R5 R6] | [J K1 O1] | [R9 B9] ; {}",
+     NEVER, [("SET_TOO_SHORT", "R9 B9")]),
+    ("a joker leaves before the initial meld", f"[R4 J R6] + {{R5 K1 O1 {INITIAL}}} -> [R4 R5 R6] | [J K1 O1]"
+     f" | [{INITIAL}] ; {{}}", NEVER, [("JOKER_RETRIEVAL_BEFORE_INITIAL_MELD", "R4 J R6")]),
+    ("the end of a run of three is not free", "[J R4 R5] | [R6 R7 R8] + *{B1 B2} -> [R4 R5 R6 R7 R8] | [B1 B2 J] ; {}",
+     END_IS_FREE, [("JOKER_NOT_REPLACED", "J R4 R5")]),
+    # Contracts: what lay there keeps its tiles, what is no meld is not asked
+    ("a new meld before one of the table", "[R8 R9 R10 R11] + *{R8 R9 R10} -> [R8 R9 R10] | [R8 R9 R10 R11] ; {}",
+     BELOW_10, [("CONTRACT_VIOLATED", "R8 R9 R10")]),
+    ("a new meld like one of the table", "[R8 R9 R10] + *{R8 R9 R10} -> [R8 R9 R10] | [R8 R9 R10] ; {}",
+     BELOW_10, [("CONTRACT_VIOLATED", "R8 R9 R10")]),
+    ("a new meld that is none", ". + *{R1 R2 R3 B9 K9} -> [R1 R2 R3] | [B9 K9] ; {}", BELOW_10,
+     [("SET_TOO_SHORT", "B9 K9")]),
+    # The call
+    ("who plays nothing does not win", "[R1 R2 R3] + *{} -> [R1 R2 R3] ; {}", rules(win_call=WinCall.REQUIRED),
+     [("NO_RACK_TILE_PLAYED", "")]),
+    # The initial meld
+    ("no meld of own tiles, where one meld must reach no threshold", "[R4 R5 R6] + {R7} -> [R4 R5 R6 R7] ; {}",
+     rules(initial_meld_threshold=0, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD),
+     [("INITIAL_MELD_TABLE_MODIFIED", "R4 R5 R6")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "ruleset", "expected"), [row[1:] for row in ILLEGAL], ids=[row[0] for row in ILLEGAL])
+def test_a_play_breaks_a_rule(text: str, ruleset: Ruleset, expected: list[tuple[str, str]]) -> None:
+    assert told(play_of(text, ruleset)) == expected
+
+
+def test_a_meld_may_count_exactly_what_the_contract_allows() -> None:
+    ruleset = replace(CYCLIC, contract=Contract.SUM_AT_MOST_41)
+    assert told(play_of(". + *{R13 R1 R2 R3 R4 R5 R6 R7} -> [R13 R1 R2 R3 R4 R5 R6 R7] ; {}", ruleset)) == []
+
+
+def test_a_meld_of_a_group_in_another_order_is_read_as_what_it_looks_like() -> None:
+    judgement = judge_text("group[J R5 J] + *{R1 R2 R3} -> [R5 J J] | [R1 R2 R3] ; {}")
+    assert judgement.table[0].kind is MeldKind.RUN
+
+
+def test_the_faces_of_a_group_lie_as_they_are_declared_again() -> None:
+    judgement = judge_text(f"{GROUP_DECLARED_KB} + *{{R1 R2 R3}} -> group[R5 J=B5 J=K5] | [R1 R2 R3] ; {{}}")
+    assert judgement.table[0].joker_faces == ((parse_tiles("B5")), parse_tiles("K5"))
+
+
+# The River
+
+
+def pull(text: str, river: str, index: int = 0) -> Play:
+    return replace(play_of(text, RIVER), river=parse_tiles(river), river_index=index)
+
+
+def test_the_key_is_there_once() -> None:
+    assert told(pull(". + *{R7 B7 K8 K9} -> [R7 B7 K7] | [K7 K8 K9] ; {}", "K7")) == [("TILE_NOT_IN_RACK", "K7")]
+
+
+def test_a_tile_like_one_of_the_plunder_is_played_from_the_rack() -> None:
+    assert told(pull(". + {R10 B10} -> [R10 B10 K10] ; {}", "K10 R10")) == []
+
+
+def test_the_plunder_is_named_in_ascending_order() -> None:
+    play = pull(". + *{R7 B7 R9} -> [R7 B7 K7] | [R9 O9 B9] ; {}", "K7 O9 B9")
+    assert told(play) == [("RIVER_PLUNDER_PLAYED", "B9 O9")]
+
+
+def test_a_pull_beside_the_river_says_how_long_that_is() -> None:
+    (violation,) = judge(pull(". + *{R7 B7 K7} -> [R7 B7 K7] ; {}", "O1 O2", 5)).violations
+    assert violation.metadata == (("index", 5), ("count", 2))
+
+
+# The initial meld, where the table may be played on in the same turn: every choice of melds is tried.
+
+
+MELDS = [
+    meld
+    for text in ("[{0}4 {0}5 {0}6]", "[{0}5 {0}6 {0}7]", "[{0}6 {0}7 {0}8]", "[{0}4 {0}5 {0}6 {0}7]", "[J {0}5 {0}6]")
+    for meld in (parse_meld(text.format(color)) for color in "RBK")
+] + [parse_meld(f"[{text}]") for value in (4, 5, 6, 7, 8) for text in (
+    f"R{value} B{value} K{value}", f"R{value} B{value} O{value}", f"R{value} K{value} O{value}", f"R{value} B{value} J",
+)]  # fmt: skip
+
+
+def random_initial_play(rng: random.Random) -> Play:
+    """A play of own tiles in which new melds compete for them with what the table had."""
+    ruleset = replace(
+        SABRA,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        initial_meld_threshold=rng.choice((15, 18, 21, 30, 33, 40)),
+        initial_meld_comparison=rng.choice(list(InitialMeldComparison)),
+        initial_meld_sets=rng.choice(list(InitialMeldSets)),
+        initial_meld_joker=rng.choice(list(InitialMeldJoker)),
+        initial_meld_required_kind=rng.choice(list(InitialMeldRequiredKind)),
+    )
+    lie: Counter[Tile] = Counter()
+    after: list[ProposedMeld] = []
+    for meld in rng.sample(MELDS, len(MELDS)):
+        if len(after) < rng.choice((3, 5, 6)) and all(lie[t] < 2 for t in meld.tiles):
+            lie.update(meld.tiles)
+            after.append(meld)
+    left = +lie
+    before: list[Meld] = []
+    for meld in rng.sample(MELDS, len(MELDS)):
+        if len(before) < 2 and Counter(meld.tiles) <= left:
+            left -= Counter(meld.tiles)
+            reading = read_meld(meld, ruleset)
+            assert isinstance(reading, Meld)
+            before.append(reading)
+    return Play(tuple(before), tuple(after), tuple(sorted(left.elements())), has_melded=False, ruleset=ruleset)
+
+
+def worth(meld: Meld, ruleset: Ruleset) -> int:
+    """What a meld counts in the initial meld."""
+    if ruleset.initial_meld_joker is not InitialMeldJoker.ZERO:
+        return meld.points
+    return meld.points - sum(value_of(faces[0]) for faces in meld.joker_faces)
+
+
+def choices(play: Play, melds: tuple[Meld, ...]) -> Iterator[tuple[bool, int]]:
+    """Of every choice of melds that the tiles played can be: whether its kind is right, and what it counts."""
+    ruleset, played = play.ruleset, Counter(play.rack)
+    for chosen in chain.from_iterable(combinations(melds, count) for count in range(len(melds) + 1)):
+        tiles = Counter(t for meld in chosen for t in meld.tiles)
+        if ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN and tiles[JOKER]:
+            continue
+        if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET and len(chosen) > 1:
+            continue
+        if tiles <= played:
+            any_kind = ruleset.initial_meld_required_kind is InitialMeldRequiredKind.ANY
+            points = [worth(meld, ruleset) for meld in chosen]
+            best = ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
+            kind = any_kind or any(meld.kind is MeldKind.RUN for meld in chosen)
+            yield kind, max(points, default=0) if best else sum(points)
+
+
+TOUCHED = {Reason.INITIAL_MELD_TABLE_MODIFIED, Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD}
+TOO_FEW = {Reason.INITIAL_MELD_BELOW_THRESHOLD, Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_melds_that_serve_the_player_best_are_the_initial_meld(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(10):
+        play = random_initial_play(rng)
+        judgement = judge(play)
+        reasons = {violation.reason for violation in judgement.violations}
+        if not judgement.tiles_played:
+            continue
+        kind, points = max(choices(play, judgement.table))
+        greater = play.ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN
+        enough = points > play.ruleset.initial_meld_threshold or (
+            points == play.ruleset.initial_meld_threshold and not greater
+        )
+        assert (Reason.INITIAL_MELD_KIND_REQUIRED in reasons) == (not kind)
+        assert bool(reasons & TOO_FEW) == (not enough)
+        assert bool(reasons & TOUCHED) == (bool(play.changed_melds) and not (kind and enough))
+        if play.ruleset.initial_meld_sets is not InitialMeldSets.ONE_SET_REACHES_THRESHOLD and not enough:
+            (violation,) = (violation for violation in judgement.violations if violation.reason in TOO_FEW)
+            assert dict(violation.metadata)["total"] == points
+
+
+# Values
+
+
+MODULES = [importlib.import_module(f"engine.{module.name}") for module in pkgutil.iter_modules(engine.__path__)]
+VALUES = [
+    value
+    for module in MODULES
+    for value in vars(module).values()
+    if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.__name__
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)
+def test_values_are_frozen(value: type) -> None:
+    assert value.__dataclass_params__.frozen  # type: ignore[attr-defined] # typeshed does not know it
+
+
+@pytest.mark.parametrize(
+    "value", [v for v in VALUES if not v.__name__.startswith("_")], ids=lambda value: value.__name__
+)
+def test_values_have_no_room_for_more_unless_they_remember_what_they_worked_out(value: type) -> None:
+    remembers = any(isinstance(part, cached_property) for part in vars(value).values())
+    assert remembers or "__slots__" in vars(value)
