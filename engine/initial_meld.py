@@ -83,21 +83,45 @@ def _tiles(melds: Iterable[Meld]) -> Counter[Tile]:
 
 
 def _heaviest(melds: Melds, tiles: Counter[Tile], ruleset: Ruleset) -> Melds:
-    """Those of the melds that can be laid from the tiles at once and count most.
+    """Those of the melds that can be laid from the tiles at once and count most; or enough, which is all that is asked.
 
-    Exact: as long as melds compete for a tile, the one with most competition is taken or left out. Each must be able to
-    be laid alone.
+    Exact. Each meld must be able to be laid alone; those that compete for a tile, directly or by others, are a problem
+    of their own.
     """
-    contested = _tiles(melds) - tiles
-    if not contested:
-        return melds
-    pivot = max(melds, key=lambda meld: len(contested.keys() & set(meld.tiles)))
+    greedy = from_left_to_right(tuple(sorted(melds, key=lambda meld: -initial_points(meld, ruleset))), tiles)
+    if len(greedy) == len(melds) or reaches(total_points(greedy, ruleset), ruleset):
+        return greedy
+    contested = frozenset(_tiles(melds) - tiles)
+    found: list[Meld] = []
+    for competing in _competing(melds, contested):
+        found += competing if len(competing) == 1 else _branched(competing, tiles, contested, ruleset)
+    return tuple(found)
+
+
+def _branched(melds: Melds, tiles: Counter[Tile], contested: frozenset[Tile], ruleset: Ruleset) -> Melds:
+    """The same for melds that compete: the one with most competition is taken or left out."""
+    pivot = max(melds, key=lambda meld: len(contested & set(meld.tiles)))
     taken = _with((pivot,), melds, tiles, ruleset)
     rest = list(melds)
     rest.remove(pivot)
     if min(total_points(rest, ruleset), _points_at_most(rest, tiles)) <= total_points(taken, ruleset):
         return taken
     return max(taken, _heaviest(tuple(rest), tiles, ruleset), key=lambda chosen: total_points(chosen, ruleset))
+
+
+def _competing(melds: Melds, contested: frozenset[Tile]) -> Iterator[Melds]:
+    """The melds in sets, such that those of two sets compete for no tile."""
+    left = list(melds)
+    while left:
+        joined = [left.pop()]
+        reached = 0
+        while reached < len(joined):
+            faces = contested & set(joined[reached].tiles)
+            near = [meld for meld in left if not faces.isdisjoint(meld.tiles)]
+            left = [meld for meld in left if faces.isdisjoint(meld.tiles)]
+            joined += near
+            reached += 1
+        yield tuple(joined)
 
 
 def _points_at_most(melds: Iterable[Meld], tiles: Counter[Tile]) -> int:

@@ -1,0 +1,59 @@
+import random
+from collections import Counter
+from dataclasses import replace
+from itertools import chain, combinations
+
+import pytest
+
+from engine.initial_meld import best_for_the_player, counted_points, has_required_kind, total_points
+from engine.melds import Meld, ProposedMeld, read_meld
+from engine.ruleset import SABRA, InitialMeldRequiredKind, InitialMeldSets, Ruleset
+from engine.tiles import COLORS, Tile, tile
+
+BEST = replace(SABRA, initial_meld_threshold=200)
+RUN = replace(BEST, initial_meld_required_kind=InitialMeldRequiredKind.RUN)
+ONE = replace(BEST, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD)
+ONE_AND_RUN = replace(ONE, initial_meld_required_kind=InitialMeldRequiredKind.RUN)
+SINGLE = replace(RUN, initial_meld_sets=InitialMeldSets.SINGLE_SET)
+
+
+def some_melds(rng: random.Random) -> tuple[tuple[Meld, ...], Counter[Tile]]:
+    """A few melds of low values, and tiles for some of them: they compete."""
+    found = []
+    for _ in range(rng.randint(1, 9)):
+        if rng.random() < 0.5:
+            color, first = rng.choice(COLORS[:3]), rng.randint(1, 4)
+            tiles = tuple(tile(color, first + place) for place in range(rng.choice((3, 3, 4))))
+        else:
+            value = rng.randint(1, 6)
+            tiles = tuple(tile(color, value) for color in rng.sample(COLORS[:4], 3))
+        meld = read_meld(ProposedMeld(tiles), SABRA)
+        assert isinstance(meld, Meld)
+        found.append(meld)
+    wanted = Counter(t for meld in found for t in meld.tiles)
+    return tuple(found), Counter({t: rng.randint(1, count) for t, count in wanted.items()})
+
+
+def by_force(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> tuple[bool, int]:
+    """The best choice by trying all: whether it has the kind that is wanted, and what it counts."""
+    most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(melds)
+    choices = chain.from_iterable(combinations(melds, count) for count in range(most + 1))
+    laid = (choice for choice in choices if Counter(t for meld in choice for t in meld.tiles) <= tiles)
+    return max((has_required_kind(choice, ruleset), counted_points(choice, ruleset)) for choice in laid)
+
+
+@pytest.mark.parametrize("ruleset", [BEST, RUN, ONE, ONE_AND_RUN, SINGLE])
+def test_the_best_melds_are_those_found_by_force(ruleset: Ruleset) -> None:
+    for seed in range(250):
+        melds, tiles = some_melds(random.Random(seed))
+        best = best_for_the_player(melds, tiles, ruleset)
+        assert Counter(t for meld in best for t in meld.tiles) <= tiles
+        assert (has_required_kind(best, ruleset), counted_points(best, ruleset)) == by_force(melds, tiles, ruleset)
+
+
+def test_what_is_enough_need_not_be_the_best() -> None:
+    for seed in range(250):
+        melds, tiles = some_melds(random.Random(seed))
+        least = by_force(melds, tiles, BEST)[1]
+        enough = best_for_the_player(melds, tiles, replace(SABRA, initial_meld_threshold=least))
+        assert total_points(enough, SABRA) >= least
