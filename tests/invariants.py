@@ -508,8 +508,7 @@ def check_result(result: RoundResult, game: Game) -> None:
     if sums_to_zero(result, ruleset):
         assert sum(seat.points for seat in result.seats) == 0, f"the points do not sum to zero: {result}"
     assert result.winners, "a round ended without a winner"
-    assert set(result.winners) & set(game.active_seats), "the round was won by who had resigned"
-    assert in_pairs or set(result.winners) <= set(game.active_seats), "someone won the round who had resigned"
+    assert set(result.winners) <= set(game.active_seats), "someone won the round who had resigned"
     empty = {seat.seat for seat in result.seats if seat.tile_count == 0}
     assert all(seat.rack_value == 0 for seat in result.seats if seat.seat in empty), "no tiles and a value"
     if result.end is RoundEnd.WENT_OUT:
@@ -522,7 +521,8 @@ def check_result(result: RoundResult, game: Game) -> None:
         sign = -1 if ruleset.match_winner is MatchWinner.LOWEST_TOTAL else 1
         for seat in result.seats:
             assert sign * seat.points >= 0 or seat.seat not in result.winners, "a winner lost points"
-            assert sign * seat.points <= 0 or seat.seat in result.winners, "a loser won points"
+            partners = in_pairs and seat.seat not in game.active_seats  # who has resigned still has the side's points
+            assert sign * seat.points <= 0 or seat.seat in result.winners or partners, "a loser won points"
 
 
 def sums_to_zero(result: RoundResult, ruleset: Ruleset) -> bool:
