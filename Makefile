@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo test soak goldens speed check fmt proto docs lock image clean
+.PHONY: help setup run demo test soak goldens mutants speed check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariant
 
 goldens: $(STAMP) ## Write the golden games anew, after the engine was changed on purpose
 	@$(BIN)/python tests/engine/test_playthroughs.py --write
+
+mutants: $(STAMP) ## Change the rules a little, place by place, and see whether tests notice (ARGS="--quick variants"; long)
+	@$(BIN)/python tests/engine/mutation.py $(ARGS)
 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
 	@$(BIN)/python tests/engine/compare_speed.py $(or $(BASE),main)
