@@ -37,6 +37,7 @@ MODULES = ("melds", "rules", "play", "initial_meld", "manipulation", "retrieval"
 TESTS = (
     "tests/engine/test_rule_details.py",
     "tests/engine/test_rules_of_options.py",
+    "tests/engine/test_initial_meld.py",
     "tests/engine/test_melds.py",
     "tests/conformance/test_engine.py",
     "tests/engine/test_rules.py",
