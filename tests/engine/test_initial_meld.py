@@ -1,10 +1,13 @@
 import random
+import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import chain, combinations
+from types import FrameType
 
 import pytest
 
+from engine import initial_meld
 from engine.initial_meld import best_for_the_player, counted_points, has_required_kind, total_points
 from engine.melds import Meld, ProposedMeld, read_meld
 from engine.ruleset import SABRA, InitialMeldRequiredKind, InitialMeldSets, Ruleset
@@ -57,3 +60,39 @@ def test_what_is_enough_need_not_be_the_best() -> None:
         least = by_force(melds, tiles, BEST)[1]
         enough = best_for_the_player(melds, tiles, replace(SABRA, initial_meld_threshold=least))
         assert total_points(enough, SABRA) >= least
+
+
+def work(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> int:
+    """How many functions of the module are called in a search: the same on every machine."""
+    count = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        code = frame.f_code
+        count += event == "call" and code.co_filename == initial_meld.__file__ and not code.co_name.startswith("<")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        best_for_the_player(melds, tiles, ruleset)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "most"),
+    [
+        (BEST, 7913),
+        (replace(BEST, initial_meld_threshold=25), 3684),
+        (RUN, 22003),
+        (ONE, 12412),
+        (replace(ONE_AND_RUN, initial_meld_threshold=15), 7504),
+    ],
+)
+def test_a_search_takes_no_more_work_than_it_did(ruleset: Ruleset, most: int) -> None:
+    assert sum(work(*some_melds(random.Random(seed)), ruleset) for seed in range(100)) <= most
+
+
+def test_no_meld_counts_nothing() -> None:
+    assert counted_points((), BEST) == counted_points((), ONE) == 0

@@ -52,6 +52,7 @@ PHYSICAL = replace(FOUR_JOKERS, jokers_beyond_physical=False)
 CYCLIC = rules(run_wrap=RunWrap.CYCLIC)
 BELOW_10 = rules(contract=Contract.VALUES_BELOW_10)
 RIVER = rules(turn_draw=TurnDraw.TWO_RIVER)
+SAME_TURN = rules(initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED)
 
 GROUP_DECLARED_KB = "group[R5 J=K5 J=B5]"
 GROUP_DECLARED_BO = "group[R5 J=B5 J=O5]"
@@ -84,6 +85,11 @@ LEGAL = [
      " ; {}", FOUR_JOKERS),
     ("what declares its faces in another order is known",
      f"{GROUP_DECLARED_KB} + {{{INITIAL}}} -> group[R5 J=B5 J=K5] | [{INITIAL}] ; {{}}", FOUR_JOKERS),
+    # The initial meld
+    ("a group like one of the table reaches the threshold beside a run that does not",
+     "[R12 B12 K12] + {B12 K12 O12 R10 R11 R12} -> [R12 B12 K12] | [B12 K12 O12] | [R10 R11 R12] ; {}",
+     replace(SAME_TURN, initial_meld_threshold=36, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD,
+             initial_meld_required_kind=InitialMeldRequiredKind.RUN)),
 ]  # fmt: skip
 
 
@@ -165,6 +171,12 @@ ILLEGAL = [
     ("no meld of own tiles, where one meld must reach no threshold", "[R4 R5 R6] + {R7} -> [R4 R5 R6 R7] ; {}",
      rules(initial_meld_threshold=0, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD),
      [("INITIAL_MELD_TABLE_MODIFIED", "R4 R5 R6")]),
+    ("no meld of own tiles, where one is asked for", "[R4 R5 R6] + {R7} -> [R4 R5 R6 R7] ; {}",
+     replace(SAME_TURN, initial_meld_sets=InitialMeldSets.SINGLE_SET),
+     [("INITIAL_MELD_TABLE_MODIFIED", "R4 R5 R6"), ("INITIAL_MELD_BELOW_THRESHOLD", "")]),
+    ("a foreign tile, where the table may be played on in the turn of the initial meld",
+     f"[R4 R5 R6 R7] + {{B7 {INITIAL}}} -> [R4 R5 R6] | [R7 B7 K7] | [{INITIAL}] ; {{}}", SAME_TURN,
+     [("TILE_NOT_IN_RACK", "K7"), ("INITIAL_MELD_TABLE_MODIFIED", "R4 R5 R6 R7")]),
 ]  # fmt: skip
 
 
@@ -176,6 +188,11 @@ def test_a_play_breaks_a_rule(text: str, ruleset: Ruleset, expected: list[tuple[
 def test_a_meld_may_count_exactly_what_the_contract_allows() -> None:
     ruleset = replace(CYCLIC, contract=Contract.SUM_AT_MOST_41)
     assert told(play_of(". + *{R13 R1 R2 R3 R4 R5 R6 R7} -> [R13 R1 R2 R3 R4 R5 R6 R7] ; {}", ruleset)) == []
+
+
+def test_a_play_judged_twice_is_told_the_same() -> None:
+    play = play_of("[R8 R9 R10] + *{R1 R2 R3} -> [R8 R9 R10] | [R1 R2 R3] ; {}", BELOW_10)
+    assert judge(play) == judge(play)
 
 
 def test_a_meld_of_a_group_in_another_order_is_read_as_what_it_looks_like() -> None:
