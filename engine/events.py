@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from engine.game import (
+    BotLevel,
     Choosing,
     Drawn,
     Finished,
@@ -38,10 +39,11 @@ class GameCreated:
 
 @dataclass(frozen=True, slots=True)
 class PlayerJoined:
-    """A player took a seat."""
+    """A player took a seat; a bot with its level."""
 
     seat: int
     name: str
+    bot: BotLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +274,9 @@ def evolve(game: Game, event: Event) -> Game:
     match event:
         case GameCreated(ruleset):
             return replace(game, ruleset=ruleset)
-        case PlayerJoined(seat, name):
-            return replace(game, players=tuple(sorted((*game.players, Player(seat, name)), key=lambda p: p.seat)))
+        case PlayerJoined(seat, name, bot):
+            joined = Player(seat, name, bot=bot)
+            return replace(game, players=tuple(sorted((*game.players, joined), key=lambda p: p.seat)))
         case PlayerLeft(seat):
             return replace(game, players=tuple(player for player in game.players if player.seat != seat))
         case RoundStarted():

@@ -12,14 +12,23 @@ from engine.tiles import Tile, in_order
 from engine.violations import Reason
 
 
+class BotLevel(Enum):
+    """How well a seat is played that the service plays (bots.py)."""
+
+    EASY = auto()
+    MEDIUM = auto()
+    HARD = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Who sits at a seat, with the points of all finished rounds (R64)."""
+    """Who sits at a seat, with the points of all finished rounds (R64); of a bot how well it plays."""
 
     seat: int
     name: str
     total_points: int = 0
     resigned: bool = False
+    bot: BotLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)

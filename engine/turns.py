@@ -39,6 +39,7 @@ from engine.events import (
     evolve,
 )
 from engine.game import (
+    BotLevel,
     Choosing,
     Drawn,
     Finished,
@@ -77,9 +78,10 @@ from engine.violations import Reason, Refused, Violation, refused
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A new player takes the lowest free seat."""
+    """A new player takes the lowest free seat; a bot with its level."""
 
     name: str
+    bot: BotLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +255,8 @@ Decision = tuple[Event, ...] | Refused | _Illegal
 
 def _decide(game: Game, action: Action, moment: _Moment) -> Decision:
     match action:
-        case Join(name):
-            return _join(game, name)
+        case Join():
+            return _join(game, action)
         case Leave(seat):
             return _leave(game, seat)
         case StartGame(_, shuffle):
@@ -273,16 +275,16 @@ def _decide(game: Game, action: Action, moment: _Moment) -> Decision:
             return _resign(game, seat, moment)
 
 
-def _join(game: Game, name: str) -> Decision:
+def _join(game: Game, action: Join) -> Decision:
     if not isinstance(game.phase, Lobby):
         return refused(Reason.GAME_ALREADY_STARTED)
-    if any(player.name == name for player in game.players):
+    if any(player.name == action.name for player in game.players):
         return refused(Reason.PLAYER_ALREADY_JOINED)
     taken = {player.seat for player in game.players}
     free = [seat for seat in range(1, game.ruleset.players_max + 1) if seat not in taken]
     if not free:
         return refused(Reason.GAME_FULL, players_max=game.ruleset.players_max)
-    return (PlayerJoined(free[0], name),)
+    return (PlayerJoined(free[0], action.name, action.bot),)
 
 
 def _leave(game: Game, seat: int) -> Decision:

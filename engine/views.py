@@ -32,6 +32,7 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import (
+    BotLevel,
     Choosing,
     Drawn,
     Finished,
@@ -52,7 +53,7 @@ from engine.tiles import Tile
 
 @dataclass(frozen=True, slots=True)
 class PlayerView:
-    """A player as everyone sees them."""
+    """A player as everyone sees them; of a bot its level."""
 
     seat: int
     name: str
@@ -60,6 +61,7 @@ class PlayerView:
     has_melded: bool
     total_points: int
     resigned: bool
+    bot: BotLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,7 @@ def _players(game: Game, round_: Round | None) -> tuple[PlayerView, ...]:
             has_melded=player.seat in racks and racks[player.seat].has_melded,
             total_points=player.total_points,
             resigned=player.resigned,
+            bot=player.bot,
         )
         for player in game.players
     )

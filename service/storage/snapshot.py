@@ -7,6 +7,9 @@ and neither the River nor what else a turn with several steps has. A server that
 that, of a game whose options it believes to know: any game may have a draft. So no change is written in format 1 any
 more, and servers of both kinds on one store, as in a deployment, refuse what the newer ones have stored until they are
 replaced. Every field of a format is always written, so that a missing one is noticed.
+
+A bot is the one exception: its level is written of bots alone. So a game without bots can be read by a server that
+knows none, and one with bots cannot, since its players have a value too many.
 """
 
 import contextlib
@@ -19,6 +22,7 @@ from typing import Any, Final
 
 from engine import events as ev
 from engine.game import (
+    BotLevel,
     Choosing,
     Drawn,
     Finished,
@@ -372,11 +376,25 @@ def _read_phase(stored: Json) -> Phase:
             raise StoredFormatUnknown
 
 
+def _player(player: Player) -> list[Any]:
+    level = [player.bot.name] if player.bot else []
+    return [player.seat, player.name, player.total_points, player.resigned, *level]
+
+
+def _read_player(stored: list[Any]) -> Player:
+    seat, name, total_points, resigned, *level = stored
+    return Player(seat, name, total_points, resigned, _read_level(*level))
+
+
+def _read_level(level: str | None = None) -> BotLevel | None:
+    return BotLevel[level] if level else None
+
+
 def _game(game: Game) -> Json:
     return {
         "ruleset": _ruleset(game.ruleset),
         "revision": game.revision,
-        "players": [[p.seat, p.name, p.total_points, p.resigned] for p in game.players],
+        "players": [_player(player) for player in game.players],
         "phase": _phase(game.phase),
         "results": [_result(result) for result in game.results],
     }
@@ -386,7 +404,7 @@ def _read_game(stored: Json) -> Game:
     return Game(
         ruleset=_read_ruleset(stored["ruleset"]),
         revision=stored["revision"],
-        players=tuple(Player(*player) for player in stored["players"]),
+        players=tuple(map(_read_player, stored["players"])),
         phase=_read_phase(stored["phase"]),
         results=tuple(map(_read_result, stored["results"])),
     )
@@ -400,8 +418,8 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case an event
     match event:
         case ev.GameCreated(ruleset):
             return {"ruleset": _ruleset(ruleset)}
-        case ev.PlayerJoined(seat, name):
-            return {"seat": seat, "name": name}
+        case ev.PlayerJoined(seat, name, bot):
+            return {"seat": seat, "name": name, **({"bot": bot.name} if bot else {})}
         case ev.RoundStarted():
             return _round_started(event)
         case ev.TurnStarted(turn):
@@ -491,7 +509,7 @@ def _read_illegal_play_shown(stored: Json) -> ev.IllegalPlayShown:
 
 _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "GameCreated": lambda stored: ev.GameCreated(_read_ruleset(stored["ruleset"])),
-    "PlayerJoined": lambda stored: ev.PlayerJoined(stored["seat"], stored["name"]),
+    "PlayerJoined": lambda stored: ev.PlayerJoined(stored["seat"], stored["name"], _read_level(stored.get("bot"))),
     "PlayerLeft": lambda stored: ev.PlayerLeft(stored["seat"]),
     "RoundStarted": _read_round_started,
     "TurnStarted": lambda stored: ev.TurnStarted(Turn(*stored["turn"])),

@@ -53,6 +53,7 @@ from engine.events import (
     replay,
 )
 from engine.game import (
+    BotLevel,
     Choosing,
     Finished,
     Game,
@@ -405,6 +406,25 @@ def test_every_state_and_every_change_of_a_random_game_comes_back_equal(seed: in
         assert decode_entry(stored.change, "e7a9") == entry
     entries = [decode_entry(stored.change, stored.record.etag) for stored in game]
     assert replay(entry.events for entry in entries) == game[-1].record.game
+
+
+@pytest.mark.parametrize("level", BotLevel)
+def test_a_bot_comes_back_with_its_level_and_a_player_without_one(level: BotLevel) -> None:
+    joined = (GameCreated(Ruleset()), PlayerJoined(1, "Ada"), PlayerJoined(2, "Bot 1", level))
+    record = Record(GAME_ID, advance(None, joined), "e7a9", (), 1, 2)
+    assert [player.bot for player in decode_record(encode_record(record)).game.players] == [None, level]
+    assert decode_entry(encode_change(1, 2, b"", joined), "e7a9").events == joined
+
+
+def test_a_game_with_a_level_of_a_newer_server_is_refused_as_of_a_newer_one() -> None:
+    bot = PlayerJoined(1, "Bot 1", BotLevel.HARD)
+    record = Record(GAME_ID, advance(None, (GameCreated(Ruleset()), bot)), "e7a9", (), 1, 2)
+    for data, decode in (
+        (encode_record(record), decode_record),
+        (encode_change(1, 2, b"", (bot,)), lambda change: decode_entry(change, "e7a9")),
+    ):
+        with pytest.raises(StoredFormatUnknown):
+            decode(data.replace(b"HARD", b"PERFECT"))
 
 
 def test_every_type_of_event_every_phase_and_every_step_comes_back_equal() -> None:
