@@ -39,6 +39,7 @@ GROUPS: Final = (
     ("Score", ("score_", "win_")),
     ("Match", ("match_",)),
     ("Variants", ("teams", "contract")),
+    ("Hints", ("hints",)),
 )
 """The headings of the page, and how the options under each begin."""
 

@@ -386,6 +386,15 @@ class Contract(Enum):
     SUM_AT_MOST_41 = auto()
 
 
+class Hints(Enum):
+    """What a seat of a running game may ask AnalysisService about its own position, each value more than the last."""
+
+    NONE = auto()
+    PLAY_EXISTS = auto()
+    TILES = auto()
+    TURN = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Ruleset:
     """The rules of a game. The defaults are the preset SABRA; units and evidence are in the contract's Ruleset."""
@@ -455,6 +464,7 @@ class Ruleset:
     match_winner: MatchWinner = MatchWinner.HIGHEST_TOTAL
     contract: Contract = Contract.NONE
     contract_points: int = 0
+    hints: Hints = Hints.TURN
 
     def jokers(self, players: int) -> int:
         """Jokers in the tile set of so many players (geometry_jokers, geometry_jokers_per_player)."""

@@ -54,6 +54,9 @@ OUTCOMES = {
 }
 """Options that make nothing legal or illegal: each value must come out differently from another one."""
 
+OF_THE_SERVICE = {"hints": "decides what AnalysisService answers to a seat: see tests/service/test_analysis.py"}
+"""Options that no rule of the game asks."""
+
 WIDEST = "allows what any other value does"
 NARROWEST = "allows nothing that any other value forbids"
 NEVER_ILLEGAL_ALONE = {
@@ -141,7 +144,12 @@ def is_shown(option: str, value: str, shows: Callable[[Contrast, str], bool]) ->
     return any(shows(contrast, value) for contrast in contrasts(option) if value in contrast.answers)
 
 
-LEGALITY = [(option, value) for option in VALUES if option not in {*OUTCOMES, PRESET} for value in VALUES[option]]
+LEGALITY = [
+    (option, value)
+    for option in VALUES
+    if option not in {*OUTCOMES, *OF_THE_SERVICE, PRESET}
+    for value in VALUES[option]
+]
 
 
 @pytest.mark.parametrize(("option", "value"), LEGALITY)
@@ -177,7 +185,9 @@ def test_something_comes_out_differently_under_a_value(option: str, value: str) 
     assert is_shown(option, value, comes_out_differently)
 
 
-@pytest.mark.parametrize("exceptions", [OUTCOMES, NEVER_LEGAL_ALONE, NEVER_ILLEGAL_ALONE, SAME_AS_SABRA])
+@pytest.mark.parametrize(
+    "exceptions", [OUTCOMES, OF_THE_SERVICE, NEVER_LEGAL_ALONE, NEVER_ILLEGAL_ALONE, SAME_AS_SABRA]
+)
 def test_exceptions_are_of_values_that_exist(exceptions: Mapping[str | tuple[str, str], str]) -> None:
     known = {*VALUES, *LEGALITY, *VALUES[PRESET]}
     assert set(exceptions) <= known
