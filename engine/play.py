@@ -176,7 +176,7 @@ def _as_known(meld: ProposedMeld, known: list[Meld]) -> ProposedMeld:
         return meld
     known.remove(same)
     if meld.declared or not _stands_for_one_face_each(same):
-        return meld if meld.kind else ProposedMeld(meld.tiles, same.kind, meld.declared)
+        return ProposedMeld(meld.tiles, same.kind, meld.declared)
     return ProposedMeld(meld.tiles, same.kind, tuple(faces[0] for faces in same.joker_faces))
 
 
@@ -188,7 +188,7 @@ def _may_be(meld: ProposedMeld, old: Meld) -> bool:
 
 def _stands_for_one_face_each(meld: Meld) -> bool:
     """Whether it is known, or declared, what each joker of a meld stands for."""
-    return bool(meld.joker_faces) and all(len(faces) == 1 for faces in meld.joker_faces)
+    return all(len(faces) == 1 for faces in meld.joker_faces)
 
 
 def _identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:

@@ -94,5 +94,10 @@ def test_a_search_takes_no_more_work_than_it_did(ruleset: Ruleset, most: int) ->
     assert sum(work(*some_melds(random.Random(seed)), ruleset) for seed in range(100)) <= most
 
 
+def test_what_cannot_count_more_is_not_searched() -> None:
+    melds, _ = some_melds(random.Random(0))
+    assert work(melds[:1] * 9, Counter(melds[0].tiles * 2), BEST) <= 97
+
+
 def test_no_meld_counts_nothing() -> None:
     assert counted_points((), BEST) == counted_points((), ONE) == 0

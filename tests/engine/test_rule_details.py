@@ -16,7 +16,7 @@ import engine
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tiles, parse_meld, parse_tiles
 from engine.play import Play
-from engine.rules import judge
+from engine.rules import judge, own_tiles_only
 from engine.ruleset import (
     SABRA,
     Contract,
@@ -85,11 +85,14 @@ LEGAL = [
      " ; {}", FOUR_JOKERS),
     ("what declares its faces in another order is known",
      f"{GROUP_DECLARED_KB} + {{{INITIAL}}} -> group[R5 J=B5 J=K5] | [{INITIAL}] ; {{}}", FOUR_JOKERS),
+    ("what states its kind alone has the faces that were declared",
+     f"{GROUP_DECLARED_KB} + {{{INITIAL}}} -> group[R5 J J] | [{INITIAL}] ; {{}}", FOUR_JOKERS),
     # The initial meld
-    ("a group like one of the table reaches the threshold beside a run that does not",
-     "[R12 B12 K12] + {B12 K12 O12 R10 R11 R12} -> [R12 B12 K12] | [B12 K12 O12] | [R10 R11 R12] ; {}",
-     replace(SAME_TURN, initial_meld_threshold=36, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD,
-             initial_meld_required_kind=InitialMeldRequiredKind.RUN)),
+    ("a group and a run of all that is played, beside others that count as much or leave less",
+     "[R12 B12 K12 O12] | [B12 K12 O12] + {B12 K12 O12 J R10 R11 R12} -> [R12 B12 K12 O12] | [B12 K12 O12 J]"
+     " | [B12 K12 O12] | [R10 R11 R12] ; {}", replace(
+         SAME_TURN, geometry_copies=3, initial_meld_threshold=40, initial_meld_required_kind=InitialMeldRequiredKind.RUN,
+         initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD)),
 ]  # fmt: skip
 
 
@@ -174,6 +177,10 @@ ILLEGAL = [
     ("no meld of own tiles, where one is asked for", "[R4 R5 R6] + {R7} -> [R4 R5 R6 R7] ; {}",
      replace(SAME_TURN, initial_meld_sets=InitialMeldSets.SINGLE_SET),
      [("INITIAL_MELD_TABLE_MODIFIED", "R4 R5 R6"), ("INITIAL_MELD_BELOW_THRESHOLD", "")]),
+    ("a joker and a foreign tile, where the table may be played on in the turn of the initial meld",
+     ". + {R1 R2 J R5 R6} -> [R1 R2 J] | [R5 R6 R7] ; {}",
+     replace(SAME_TURN, initial_meld_joker=InitialMeldJoker.FORBIDDEN),
+     [("TILE_NOT_IN_RACK", "R7"), ("INITIAL_MELD_JOKER_FORBIDDEN", "R1 R2 J")]),
     ("a foreign tile, where the table may be played on in the turn of the initial meld",
      f"[R4 R5 R6 R7] + {{B7 {INITIAL}}} -> [R4 R5 R6] | [R7 B7 K7] | [{INITIAL}] ; {{}}", SAME_TURN,
      [("TILE_NOT_IN_RACK", "K7"), ("INITIAL_MELD_TABLE_MODIFIED", "R4 R5 R6 R7")]),
@@ -188,6 +195,12 @@ def test_a_play_breaks_a_rule(text: str, ruleset: Ruleset, expected: list[tuple[
 def test_a_meld_may_count_exactly_what_the_contract_allows() -> None:
     ruleset = replace(CYCLIC, contract=Contract.SUM_AT_MOST_41)
     assert told(play_of(". + *{R13 R1 R2 R3 R4 R5 R6 R7} -> [R13 R1 R2 R3 R4 R5 R6 R7] ; {}", ruleset)) == []
+
+
+def test_what_is_asked_of_tiles_alone_is_told_in_the_order_of_the_rules() -> None:
+    play = play_of(". + *{R1 R2} -> [R1 R2 R3] | [R1 K1 O1] ; {}")
+    reasons = [violation.reason for violation in own_tiles_only(play)]
+    assert reasons == [Reason.TILE_DUPLICATED, Reason.TILE_NOT_IN_RACK]
 
 
 def test_a_play_judged_twice_is_told_the_same() -> None:
