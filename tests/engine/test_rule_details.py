@@ -91,8 +91,9 @@ LEGAL = [
     ("a group and a run of all that is played, beside others that count as much or leave less",
      "[R12 B12 K12 O12] | [B12 K12 O12] + {B12 K12 O12 J R10 R11 R12} -> [R12 B12 K12 O12] | [B12 K12 O12 J]"
      " | [B12 K12 O12] | [R10 R11 R12] ; {}", replace(
-         SAME_TURN, geometry_copies=3, initial_meld_threshold=40, initial_meld_required_kind=InitialMeldRequiredKind.RUN,
-         initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD)),
+         SAME_TURN, geometry_copies=3, initial_meld_threshold=40,
+         initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD,
+         initial_meld_required_kind=InitialMeldRequiredKind.RUN)),
 ]  # fmt: skip
 
 
