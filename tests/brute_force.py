@@ -6,19 +6,21 @@ each meld: what the rules of plays find legal is compared. That is for small pos
 
 from __future__ import annotations
 
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import combinations, groupby, product
 from typing import TypeAlias
 
 from engine.analysis import Situation
-from engine.melds import MeldKind, ProposedMeld
+from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.notation import format_rack, format_table
 from engine.play import Play
 from engine.rules import judge
-from engine.ruleset import Ruleset, RunWrap
-from engine.solver import Objective
+from engine.ruleset import Ruleset, RunWrap, TurnDraw
+from engine.solver import Budget, Existence, Objective, Turn, best_turn, count_best_turns, has_turn
 from engine.tiles import JOKER, Tile
 
 Tiles: TypeAlias = tuple[Tile, ...]
@@ -211,3 +213,111 @@ def _groups(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[ProposedMeld]:
                     yield ProposedMeld(order, MeldKind.GROUP)
                     for declared in combinations(missing, jokers) if jokers else ():
                         yield ProposedMeld(order, MeldKind.GROUP, declared)
+
+
+# What the solver says, compared with what the rules say.
+
+
+def faults(situation: Situation, turn: Turn) -> Iterator[str]:
+    """What is wrong with a turn that was suggested, as to the rules and as to what it says of itself."""
+    search = _Search(situation)
+    table = tuple(as_sent(meld) for meld in turn.table)
+    play = search.play(table, turn.river_index)
+    judgement = judge(play)
+    yield from (f"illegal: {violation}" for violation in judgement.violations)
+    left = tuple(sorted((Counter(judgement.tiles_played) - Counter(play.pulled[:1])).elements()))
+    if left != turn.tiles:
+        yield f"says that {turn.tiles} leave the rack, and {left} do"
+    untouched = tuple(situation.table[place] for place in turn.untouched)
+    if list(turn.untouched) != sorted(set(turn.untouched)) or turn.table[: len(untouched)] != untouched:
+        yield f"the untouched melds {turn.untouched} do not lie first, in their order"
+    if not judgement.violations and kept(play) != len(untouched):
+        yield f"says that {len(untouched)} melds are untouched, and {kept(play)} are"
+
+
+def as_sent(meld: Meld) -> ProposedMeld:
+    """A meld as a player sends it: with its kind, and with the faces of its jokers where each has one."""
+    declared = meld.joker_faces and all(len(faces) == 1 for faces in meld.joker_faces)
+    return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces) if declared else ())
+
+
+def disagreement(situation: Situation, objective: Objective, budget: Budget) -> str:
+    """What the solver and brute force say of a situation, if they do not agree. Raises TooManyPlaysError."""
+    best, answer = best_by_force(situation, objective), best_turn(situation, objective, budget)
+    found = list(faults(situation, answer.turn)) if answer.turn else []
+    worth = _Search(situation).worth(answer.turn.tiles, objective) if answer.turn else None
+    if answer.is_proven and worth != (best.worth if best else None):
+        found.append(f"best: {worth}, by force {best.worth if best else None}")
+    if not answer.is_proven and (worth or -1) > (best.worth if best else -1):
+        found.append(f"better than the best: {worth}, by force {best.worth if best else None}")
+    if best and answer.turn and answer.is_proven and answer.is_least_change:
+        untouched = len(answer.turn.untouched)
+        found += [f"untouched: {untouched}, by force {best.kept}"] if untouched != best.kept else []
+    existence = has_turn(situation, budget)
+    if existence is not Existence.UNKNOWN and (existence is Existence.YES) != (best is not None):
+        found.append(f"exists: {existence.name}, by force {best is not None}")
+    count = count_best_turns(situation, objective, budget=budget)
+    choices = min(len(best.choices), 100) if best else 0
+    if count.is_exact and count.number != choices:
+        found.append(f"best turns: {count.number}, by force {choices}")
+    example = f"; for instance {format_table(best.play.table_after)}" if best else ""
+    return "\n  ".join([text_of(situation, objective), *found]) + example if found else ""
+
+
+def text_of(situation: Situation, objective: Objective) -> str:
+    """A situation in a line, to be read again."""
+    colors = situation.ruleset.geometry_colors
+    seat = f"1{'*' * situation.has_melded}{format_rack(situation.rack)}"
+    river = f" river {format_rack(situation.river)}" if situation.river else ""
+    options = " ".join(
+        f"{option.name}={getattr(value, 'name', value)}"
+        for option in fields(situation.ruleset)
+        if (value := getattr(situation.ruleset, option.name)) != option.default
+    )
+    return f"{format_table(situation.table, colors=colors)} / {seat}{river} {objective.name} {options}"
+
+
+# Small positions.
+
+
+def small_situation(rng: random.Random, ruleset: Ruleset) -> Situation:
+    """A situation of few tiles that have something to do with each other."""
+    most_tiles = rng.choice((8, 11, 14))
+    deck = _neighborhood(rng, ruleset)
+    table: list[Meld] = []
+    for _ in range(rng.randrange(4)):
+        meld = _some_meld(rng, ruleset, deck)
+        if meld and sum(len(other.tiles) for other in table) + len(meld.tiles) < most_tiles - 1:
+            table.append(meld)
+            deck -= Counter(meld.tiles)
+    room = most_tiles - sum(len(meld.tiles) for meld in table)
+    has_melded = bool(table) and rng.random() < 0.7
+    with_river = ruleset.turn_draw is TurnDraw.TWO_RIVER
+    tiles = rng.sample(sorted(deck.elements()), min(deck.total(), rng.randint(1, min(room, 6 if has_melded else 9))))
+    pulled = rng.randint(0, min(3, len(tiles) - 1)) if with_river else 0
+    rack, river = tuple(sorted(tiles[pulled:])), tuple(tiles[:pulled])
+    return Situation(tuple(table), rack, has_melded, ruleset, river)
+
+
+def _neighborhood(rng: random.Random, ruleset: Ruleset) -> Counter[Tile]:
+    """Tiles of a few values next to each other, most of them high enough for an initial meld, and the jokers."""
+    span, first = rng.randint(3, 6), rng.randint(1, 13)
+    values = [(first + step - 1) % 13 + 1 for step in range(span)]
+    faces = [_face(color, value) for color in range(ruleset.geometry_colors) for value in values]
+    deck = Counter(dict.fromkeys(faces, ruleset.geometry_copies))
+    jokers = ruleset.jokers(ruleset.players_max)
+    deck[JOKER] = rng.randint(0, min(jokers, 3))
+    return +deck
+
+
+def _some_meld(rng: random.Random, ruleset: Ruleset, deck: Counter[Tile]) -> Meld | None:
+    """A meld of tiles of a deck, if one is found."""
+    everything = [*_runs(deck, ruleset), *_groups(deck, ruleset)]
+    rng.shuffle(everything)
+    wanted = rng.random() < 0.4
+    for proposed in sorted(everything[:40], key=lambda meld: (JOKER in meld.tiles) is not wanted):
+        if len(proposed.tiles) <= 5:
+            meld = read_meld(proposed, ruleset)
+            if isinstance(meld, Meld):
+                return meld
+    return None

@@ -11,20 +11,24 @@ In an initial meld points count, and some of its melds may have to be one meld, 
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations, pairwise
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import highspy
 import numpy as np
 import numpy.typing as npt
 
+from brute_force import faults, text_of
 from engine.analysis import Situation
-from engine.melds import Meld, MeldKind
+from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.notation import format_tiles
 from engine.ruleset import (
+    SABRA,
     Contract,
     InitialMeldComparison,
     InitialMeldJoker,
@@ -35,13 +39,16 @@ from engine.ruleset import (
     JokerRetrievalReuse,
     JokerRetrievalSameSet,
     JokersAdjacent,
+    JokersDeclaration,
     JokersMaxPerSet,
     Manipulation,
     Ruleset,
     RunWrap,
+    SetOrder,
+    choose,
 )
-from engine.solver import Objective
-from engine.tiles import JOKER, Tile
+from engine.solver import Budget, Existence, Objective, best_turn, has_turn
+from engine.tiles import JOKER, Tile, tile_set
 
 Tiles: TypeAlias = tuple[Tile, ...]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -504,3 +511,94 @@ def _solved(
             return None
         case status:
             raise AssertionError(f"HiGHS found no answer: {status}")
+
+
+# What the solver says, compared with the program.
+
+
+def disagreement(program: IntegerProgram, situation: Situation, objective: Objective, budget: Budget) -> str:
+    """What the solver and the program say of a situation, if they do not agree."""
+    best, answer = program.best(situation, objective, keep=True), best_turn(situation, objective, budget)
+    found = list(faults(situation, answer.turn)) if answer.turn else []
+    weights = _weights(objective, situation.ruleset.score_joker_penalty)
+    worth = int(counts_of(answer.turn.tiles) @ weights) if answer.turn else -1
+    most = best.worth if best else -1
+    if worth > most or (answer.is_proven and worth < most):
+        found.append(f"best: {worth}, by the program {most}")
+    if best and answer.turn and worth == most:
+        untouched = len(answer.turn.untouched)
+        if untouched > (best.kept or 0) or (answer.is_least_change and untouched != best.kept):
+            found.append(f"untouched: {untouched}, by the program {best.kept}")
+    existence = has_turn(situation, budget)
+    if existence is not Existence.UNKNOWN and (existence is Existence.YES) != (best is not None):
+        found.append(f"exists: {existence.name}, by the program {best is not None}")
+    example = f"; for instance {' | '.join(map(format_tiles, best.melds))}" if best else ""
+    return "\n  ".join([text_of(situation, objective), *found]) + example if found else ""
+
+
+# Positions.
+
+WRITTEN: Final[dict[str, tuple[object, ...]]] = {
+    "geometry_colors": (4, 4, 6),
+    "geometry_copies": (2, 2, 3),
+    "geometry_jokers": (0, 2, 4),
+    "geometry_jokers_per_player": (0, 0, 0, 1),
+    "run_wrap": tuple(RunWrap),
+    "jokers_max_per_set": tuple(JokersMaxPerSet),
+    "jokers_adjacent": tuple(JokersAdjacent),
+    "jokers_may_lead": (True, False),
+    "jokers_declaration": tuple(JokersDeclaration),
+    "set_order": tuple(SetOrder),
+    "score_joker_penalty": (0, 5, 25, 30, 50),
+    "initial_meld_threshold": (0, 20, 30, 40, 50),
+    "initial_meld_comparison": tuple(InitialMeldComparison),
+    "initial_meld_sets": tuple(InitialMeldSets),
+    "initial_meld_joker": tuple(InitialMeldJoker),
+    "initial_meld_required_kind": tuple(InitialMeldRequiredKind),
+    "initial_meld_same_turn_table_play": tuple(InitialMeldSameTurnTablePlay),
+}
+"""The options that the program knows, and values that random rulesets have."""
+
+
+def random_rules(rng: random.Random) -> Ruleset:
+    """A ruleset that the program knows: mostly the default one but for some options."""
+    options = rng.sample(sorted(WRITTEN), rng.choice((0, 1, 2, 4, 8)))
+    chosen = {option: rng.choice(WRITTEN[option]) for option in options}
+    if chosen.get("geometry_jokers_per_player"):
+        chosen["geometry_jokers"] = 0
+    return choose(SABRA, chosen)
+
+
+def random_situation(rng: random.Random, ruleset: Ruleset) -> Situation:
+    """Melds and a rack, drawn from the tile set; the table of no game, but of every sort."""
+    players = rng.randint(ruleset.players_min, ruleset.players_max)
+    deck = Counter(tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players)))
+    table: list[Meld] = []
+    for _ in range(rng.choice((0, 3, 6, 10, 15, 20))):
+        proposed = _drawn_meld(rng, ruleset, deck)
+        meld = read_meld(proposed, ruleset) if proposed else None
+        if isinstance(meld, Meld):
+            table.append(meld)
+            deck -= Counter(meld.tiles)
+    left = sorted(deck.elements())
+    rack = rng.sample(left, min(len(left), rng.choice((1, 3, 6, 10, 14, 20))))
+    if deck[JOKER] and rng.random() < 0.2:
+        rack = [*rack, *(JOKER,) * (deck[JOKER] - rack.count(JOKER))]
+    return Situation(tuple(table), tuple(sorted(rack)), rng.random() < 0.7, ruleset)
+
+
+def _drawn_meld(rng: random.Random, ruleset: Ruleset, deck: Counter[Tile]) -> ProposedMeld | None:
+    """Tiles of a deck that may be a meld, with jokers in place of those that are not there and now and then more."""
+    color, value, colors = rng.randrange(ruleset.geometry_colors), rng.randint(1, 13), ruleset.geometry_colors
+    is_run = rng.random() < 0.6
+    if is_run:
+        length = rng.choice((3, 3, 3, 4, 4, 5, 6, 7, 8, 13))
+        faces = [_face(color, (step - 1) % 13 + 1) for step in range(value, value + length)]
+    else:
+        faces = [_face(other, value) for other in rng.sample(range(colors), rng.randint(3, colors))]
+    tiles = tuple(face if deck[face] and rng.random() < 0.95 else JOKER for face in faces)
+    if not Counter(tiles) <= deck:
+        return None
+    kind = MeldKind.RUN if is_run else MeldKind.GROUP
+    declared = tuple(face for face, t in zip(faces, tiles, strict=True) if t == JOKER)
+    return ProposedMeld(tiles, kind, declared if is_run or rng.random() < 0.2 else ())
