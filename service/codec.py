@@ -20,7 +20,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from engine import events as ev
+from engine.analysis import Situation
 from engine.game import (
+    BotLevel,
     Choosing,
     Drawn,
     Finished,
@@ -54,6 +56,8 @@ from engine.ruleset import (
     unanswerable,
 )
 from engine.scoring import Standing
+from engine.solver import Arrangement, Existence, Objective
+from engine.solver import steps as st
 from engine.tiles import COLORS, JOKER, Tile, naturals
 from engine.turns import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.views import (
@@ -69,6 +73,7 @@ from engine.views import (
 )
 from engine.violations import Reason, Violation
 from rummikub.v1 import (
+    analysis_service_pb2,
     error_reason_pb2,
     game_pb2,
     game_service_pb2,
@@ -78,6 +83,7 @@ from rummikub.v1 import (
     turn_service_pb2,
     validation_service_pb2,
 )
+from service.analysis import PlayedTurn, Suggestion, Tier
 from service.faults import FieldFault, InvalidRequest, MalformedRequest, UnsupportedVariant
 from service.requests import Claim, DraftRequest, TurnRequest
 from service.sight import ChangeSight, GameSight, TurnSight
@@ -103,6 +109,12 @@ BATCH_MELDS_MAX: Final = 50_000
 """Most melds of a batch's tables: answers stay under the 4 MiB that clients take by default."""
 REQUEST_ID_MAX: Final = 64
 """Most characters of a request id."""
+POSITIONS_MAX: Final = 100
+"""Most positions of a batch to analyze."""
+TIME_LIMIT_MS: Final = (1_000, 10_000)
+"""How long an answer of exact analysis may take: unless told, and at most."""
+BATCH_TIME_LIMIT_MS: Final = (10_000, 60_000)
+"""The same of a batch."""
 CORRELATION_MAX: Final = 64
 """Most bytes of a correlation id."""
 
@@ -165,6 +177,11 @@ def player_name(text: str) -> str:
     if not (0 < len(text) <= NAME_MAX and text.isprintable() and text.strip() == text):
         raise _invalid("name", f"expected 1 to {NAME_MAX} printable characters without spaces at the ends")
     return text
+
+
+def bot_name(text: str) -> str:
+    """A bot's name, or "" for one that nobody has. Raises InvalidRequest."""
+    return player_name(text) if text else ""
 
 
 def revision(field: str, value: int, least: int) -> int:
@@ -460,6 +477,25 @@ _ENDS: Final = {
 }
 
 
+_LEVELS: Final = {
+    game_pb2.BOT_LEVEL_EASY: BotLevel.EASY,
+    game_pb2.BOT_LEVEL_MEDIUM: BotLevel.MEDIUM,
+    game_pb2.BOT_LEVEL_HARD: BotLevel.HARD,
+}
+_LEVEL_NUMBERS: Final = {level: number for number, level in _LEVELS.items()}
+
+
+def bot_level(number: game_pb2.BotLevel.ValueType) -> BotLevel:
+    """How well a bot plays. Raises InvalidRequest."""
+    if number not in _LEVELS:
+        raise _invalid("level", f"{number} is not a level: expected 1 (easy), 2 (medium) or 3 (hard)")
+    return _LEVELS[number]
+
+
+def _level_number(level: BotLevel | None) -> game_pb2.BotLevel.ValueType:
+    return _LEVEL_NUMBERS[level] if level else game_pb2.BOT_LEVEL_UNSPECIFIED
+
+
 def listed_state(number: int) -> State:
     """The state whose games to list; unset: the lobby. Raises InvalidRequest."""
     if number not in _LISTS:
@@ -521,6 +557,7 @@ def _player(player: PlayerView) -> game_pb2.Player:
         has_melded=player.has_melded,
         total_points=player.total_points,
         resigned=player.resigned,
+        bot_level=_level_number(player.bot),
     )
 
 
@@ -602,8 +639,9 @@ def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901 - one cas
     match event:
         case ev.GameCreated(rules):
             return game_pb2.GameEvent(game_created=game_pb2.GameCreated(ruleset=encode_ruleset(rules)))
-        case ev.PlayerJoined(seat, name):
-            return game_pb2.GameEvent(player_joined=game_pb2.PlayerJoined(seat=seat, name=name))
+        case ev.PlayerJoined(seat, name, bot):
+            joined = game_pb2.PlayerJoined(seat=seat, name=name, bot_level=_level_number(bot))
+            return game_pb2.GameEvent(player_joined=joined)
         case ev.PlayerLeft(seat):
             return game_pb2.GameEvent(player_left=game_pb2.PlayerLeft(seat=seat))
         case ev.TurnStarted(turn):
@@ -670,6 +708,11 @@ def encode_join(game: GameSight, seat: int) -> bytes:
 def with_token(answer: bytes, token: str) -> bytes:
     """The answer to a join with its token: fields may follow one another in any message's bytes."""
     return answer + game_service_pb2.JoinGameResponse(seat_token=token).SerializeToString()
+
+
+def encode_bot(game: GameSight, seat: int) -> bytes:
+    """The answer to AddBot."""
+    return game_service_pb2.AddBotResponse(game=encode_game(game), seat=seat).SerializeToString()
 
 
 # Turns
@@ -875,3 +918,179 @@ def encode_score(result: RoundResult) -> validation_service_pb2.ScoreRoundRespon
     return validation_service_pb2.ScoreRoundResponse(
         end=message.end, winner_seats=message.winner_seats, seats=message.seats
     )
+
+
+# Analysis
+
+_TIERS: Final[dict[int, Tier]] = {
+    analysis_service_pb2.HINT_TIER_UNSPECIFIED: Tier.TURN,
+    analysis_service_pb2.HINT_TIER_PLAY_EXISTS: Tier.PLAY_EXISTS,
+    analysis_service_pb2.HINT_TIER_TILES: Tier.TILES,
+    analysis_service_pb2.HINT_TIER_TURN: Tier.TURN,
+}
+
+_OBJECTIVES: Final[dict[int, Objective]] = {
+    analysis_service_pb2.OBJECTIVE_UNSPECIFIED: Objective.MOST_TILES,
+    analysis_service_pb2.OBJECTIVE_MOST_TILES: Objective.MOST_TILES,
+    analysis_service_pb2.OBJECTIVE_HIGHEST_VALUE: Objective.HIGHEST_VALUE,
+}
+
+_EXISTENCES: Final = {
+    Existence.YES: analysis_service_pb2.EXISTENCE_YES,
+    Existence.NO: analysis_service_pb2.EXISTENCE_NO,
+    Existence.UNKNOWN: analysis_service_pb2.EXISTENCE_UNKNOWN,
+}
+
+
+def tier(number: int) -> Tier:
+    """How much to tell; unset: all. Raises InvalidRequest."""
+    if number not in _TIERS:
+        raise _invalid("tier", f"{number} is not a tier of hints")
+    return _TIERS[number]
+
+
+def objective(number: int) -> Objective:
+    """What is best; unset: the most tiles. Raises InvalidRequest."""
+    if number not in _OBJECTIVES:
+        raise _invalid("objective", f"{number} is not an objective")
+    return _OBJECTIVES[number]
+
+
+def time_limit(milliseconds: int, limits: tuple[int, int] = TIME_LIMIT_MS) -> float:
+    """How many seconds to search; 0 is the default, the first limit. Raises InvalidRequest."""
+    default, most = limits
+    if milliseconds > most:
+        raise _invalid("time_limit_ms", f"expected at most {most}")
+    return (milliseconds or default) / 1000
+
+
+def situation(message: analysis_service_pb2.Position, default: Ruleset, field: str = "position.") -> Situation:
+    """A position to analyze. Raises InvalidRequest.
+
+    Args:
+        message: The position.
+        default: The rules if it states none.
+        field: What faults call the position, with a dot at the end.
+    """
+    rules = ruleset(message.ruleset, field) if message.HasField("ruleset") else default
+    table = _table(message.table, rules, f"{field}table")
+    tiles = rack(message.rack, f"{field}rack")
+    river = _river(message.river, rules, f"{field}river")
+    _check_possible((*tiles, *(t for meld in table for t in meld.tiles), *river), rules, f"{field}rack")
+    return Situation(table, tiles, message.has_melded, rules, river)
+
+
+def positions(
+    message: analysis_service_pb2.BatchSuggestTurnsRequest,
+) -> Sequence[analysis_service_pb2.Position]:
+    """The positions of a batch. Raises InvalidRequest."""
+    if len(message.positions) > POSITIONS_MAX:
+        raise _invalid("positions", f"expected at most {POSITIONS_MAX} positions")
+    return message.positions
+
+
+def tiles_to_arrange(message: analysis_service_pb2.ArrangeTilesRequest, rules: Ruleset) -> tuple[Tile, ...]:
+    """Tiles in ascending order. Raises InvalidRequest."""
+    tiles = rack(message.tiles, "tiles")
+    _check_possible(tiles, rules, "tiles")
+    return tiles
+
+
+def encode_existence(existence: Existence) -> analysis_service_pb2.Existence.ValueType:
+    """Whether something exists."""
+    return _EXISTENCES[existence]
+
+
+def encode_arrangement(arrangement: Arrangement) -> analysis_service_pb2.ArrangeTilesResponse:
+    """How tiles lie in melds."""
+    return analysis_service_pb2.ArrangeTilesResponse(
+        exists=encode_existence(arrangement.exists), melds=map(encode_meld, arrangement.melds)
+    )
+
+
+def encode_suggestion(suggestion: Suggestion, shown: Tier) -> analysis_service_pb2.Suggestion:
+    """As much of what was found as a tier tells."""
+    message = analysis_service_pb2.Suggestion(play_exists=encode_existence(suggestion.exists))
+    played = suggestion.played
+    if played is None or shown is Tier.PLAY_EXISTS:
+        return message
+    message.tiles_played.extend(_numbers(played.turn.tiles))
+    message.value = played.value
+    message.is_best = suggestion.is_best
+    if shown is Tier.TURN:
+        message.is_least_change = suggestion.is_least_change
+        message.MergeFrom(_whole_turn(played))
+    return message
+
+
+def _whole_turn(played: PlayedTurn) -> analysis_service_pb2.Suggestion:
+    return analysis_service_pb2.Suggestion(
+        points=played.points,
+        table=map(encode_meld, played.turn.table),
+        untouched=played.turn.untouched,
+        river_index=played.turn.river_index,
+        steps=map(_step, played.steps),
+        goes_out=played.goes_out,
+    )
+
+
+def _step(step: st.Step) -> analysis_service_pb2.SuggestedStep:
+    message = _step_without_words(step)
+    message.description = st.describe(step)
+    return message
+
+
+def _step_without_words(step: st.Step) -> analysis_service_pb2.SuggestedStep:
+    match step:
+        case st.Pull(tiles):
+            return analysis_service_pb2.SuggestedStep(kind=analysis_service_pb2.STEP_KIND_PULL, tiles=_numbers(tiles))
+        case st.Split(meld, parts):
+            return analysis_service_pb2.SuggestedStep(
+                kind=analysis_service_pb2.STEP_KIND_SPLIT, meld=_step_meld(meld), parts=map(_step_part, parts)
+            )
+        case st.Substitute(meld, replacing, source, laid):
+            message = _laid(analysis_service_pb2.STEP_KIND_SUBSTITUTE, meld, laid, (replacing,))
+            return _from_meld(message, source) if isinstance(source, st.FromMeld) else message
+        case st.Arrange(meld, laid):
+            return _laid(analysis_service_pb2.STEP_KIND_ARRANGE, meld, laid)
+        case st.Take(source, tiles, meld, laid):
+            return _from_meld(_laid(analysis_service_pb2.STEP_KIND_TAKE, meld, laid, tiles), source)
+        case st.Join(source, tiles, meld, laid):
+            message = _laid(analysis_service_pb2.STEP_KIND_JOIN, meld, laid, tiles)
+            message.source.CopyFrom(_step_meld(source))
+            return message
+        case st.Place(tiles, meld, laid):
+            return _laid(analysis_service_pb2.STEP_KIND_PLACE, meld, laid, tiles)
+        case st.Extend(tiles, meld, laid):
+            return _laid(analysis_service_pb2.STEP_KIND_EXTEND, meld, laid, tiles)
+        case st.LayJokers(jokers, meld, laid):
+            return _laid(analysis_service_pb2.STEP_KIND_LAY_JOKERS, meld, laid, (JOKER,) * jokers)
+
+
+def _laid(
+    kind: analysis_service_pb2.StepKind.ValueType, meld: st.Label, laid: ProposedMeld, tiles: tuple[Tile, ...] = ()
+) -> analysis_service_pb2.SuggestedStep:
+    return analysis_service_pb2.SuggestedStep(
+        kind=kind, meld=_step_meld(meld), laid=_proposed(laid), tiles=_numbers(tiles)
+    )
+
+
+def _from_meld(message: analysis_service_pb2.SuggestedStep, source: st.FromMeld) -> analysis_service_pb2.SuggestedStep:
+    """A step with where its tiles come from."""
+    message.source.CopyFrom(_step_meld(source.meld))
+    if source.left.tiles:
+        message.left.CopyFrom(_proposed(source.left))
+    return message
+
+
+def _step_meld(label: st.Label) -> analysis_service_pb2.StepMeld:
+    """A meld's name; the engine counts from 1."""
+    match label:
+        case st.OfTable(place):
+            return analysis_service_pb2.StepMeld(table_before=place - 1)
+        case st.Made(place, _):
+            return analysis_service_pb2.StepMeld(table_after=place - 1)
+
+
+def _step_part(part: st.Part) -> analysis_service_pb2.StepPart:
+    return analysis_service_pb2.StepPart(meld=_step_meld(part.meld), laid=_proposed(part.laid))

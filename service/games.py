@@ -7,13 +7,14 @@ decided on. A conflict starts over; a store that fails is asked once more where 
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.deal import Shuffle
 from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
-from engine.game import Game, is_expired
+from engine.game import BotLevel, Game, is_expired
 from engine.melds import ProposedMeld
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
@@ -69,6 +70,7 @@ RETRY_SECONDS: Final = 0.05
 """How long to wait before the store is asked once more."""
 NONCE_BYTES: Final = 16
 SALT_BYTES: Final = 32
+DIGEST_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,18 @@ def _found(record: Record | None, caller: Caller) -> tuple[Record, int | None]:
     if seat is None and caller.digest is not None:
         raise GameNotFound
     return record, seat
+
+
+def _new_seat(before: Game, after: Game) -> int:
+    """The seat of the player who has joined."""
+    taken = {player.seat for player in before.players}
+    return next(player.seat for player in after.players if player.seat not in taken)
+
+
+def _free_name(game: Game) -> str:
+    """The name of a bot that has not been given one."""
+    taken = {player.name for player in game.players}
+    return next(name for number in itertools.count(1) if (name := f"Bot {number}") not in taken)
 
 
 def _seated(record: Record, caller: Caller) -> int:
@@ -174,8 +188,7 @@ class Games:
             if seat is not None:
                 raise AlreadySeated
             applied = _allowed(apply(record.game, Join(name), situation.now_ms))
-            taken = {player.seat for player in record.game.players}
-            new_seat = next(player.seat for player in applied.game.players if player.seat not in taken)
+            new_seat = _new_seat(record.game, applied.game)
             salt = self._chance.token_bytes(SALT_BYTES)
             token = SeatToken(new_seat, digest(seat_token(salt, request.request_id)))
             return _Decision(
@@ -189,6 +202,25 @@ class Games:
             return with_token(answer, seat_token(salt, request.request_id))
 
         return await self._change(game_id, request, decide, finish)
+
+    async def add_bot(
+        self, game_id: str, level: BotLevel, name: str, request: Request, encode: Callable[[GameSight, int], bytes]
+    ) -> bytes:
+        """Seats a bot for a player of the lobby; "" for a name that nobody has.
+
+        What is stored of its token is chance, the digest of a token that nobody knows: only the service acts for it.
+        """
+
+        def decide(situation: _Situation) -> _Decision:
+            record = situation.record
+            seat = _seated(record, request.caller)
+            join = Join(name or _free_name(record.game), level)
+            applied = _allowed(apply(record.game, join, situation.now_ms))
+            bot = _new_seat(record.game, applied.game)
+            token = SeatToken(bot, self._chance.token_bytes(DIGEST_BYTES))
+            return _Decision(applied, (*record.tokens, token), lambda after: encode(_just_stored(after, seat), bot))
+
+        return await self._change(game_id, request, decide)
 
     async def leave_game(self, game_id: str, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
         """Frees the caller's seat in the lobby and voids its token."""

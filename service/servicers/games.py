@@ -29,6 +29,7 @@ class GameServicer:
         handlers = {
             "CreateGame": unary(pb.CreateGameRequest, self.create_game),
             "JoinGame": unary(pb.JoinGameRequest, self.join_game),
+            "AddBot": unary(pb.AddBotRequest, self.add_bot),
             "LeaveGame": unary(pb.LeaveGameRequest, self.leave_game),
             "StartGame": unary(pb.StartGameRequest, self.start_game),
             "GetGame": unary(pb.GetGameRequest, self.get_game),
@@ -51,6 +52,12 @@ class GameServicer:
         game_id, name = codec.game_id(request.game_id), codec.player_name(request.name)
         identity = mutation(request, context)
         return await self._games.join_game(game_id, name, identity, codec.encode_join, codec.with_token)
+
+    async def add_bot(self, request: pb.AddBotRequest, context: Context) -> bytes:
+        """AddBot."""
+        game_id = codec.game_id(request.game_id)
+        level, name = codec.bot_level(request.level), codec.bot_name(request.name)
+        return await self._games.add_bot(game_id, level, name, seat_mutation(request, context), codec.encode_bot)
 
     async def leave_game(self, request: pb.LeaveGameRequest, context: Context) -> bytes:
         """LeaveGame."""

@@ -569,6 +569,8 @@ def usual_request(rpc: str, stage: Stage) -> Message:
             return message(rpc, request_id=stage.creation.request_id)
         case "JoinGame":
             return message(rpc, game_id=stage.game.game_id, name="Cleo")
+        case "AddBot":
+            return message(rpc, game_id=stage.game.game_id, level=game_pb2.BOT_LEVEL_EASY)
         case "ListGames":
             return message(rpc, state=game_pb2.GAME_STATE_PLAYING)
         case "PlayTurn":
@@ -899,10 +901,19 @@ async def _with_a_seats_token(stage: Stage, rpc: str) -> Ask:
     return Ask(message(rpc, game_id=game.game_id, name="Ben"), game.as_seat(1))
 
 
-@case("GAME_FULL", "JoinGame")
+@case("PLAYER_ALREADY_JOINED", "AddBot")
+async def _name_taken_by_a_player(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    named = message(rpc, game_id=game.game_id, level=game_pb2.BOT_LEVEL_HARD, name="player 1")
+    return Ask(named, game.as_seat(1))
+
+
+@case("GAME_FULL", "JoinGame", "AddBot")
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=4, start=False)
-    return Ask(message(rpc, game_id=game.game_id, name="a fifth"))
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, game_id=game.game_id, name="a fifth"))
+    return Ask(request, as_anyone(rpc, game))
 
 
 @case("TOO_FEW_PLAYERS", "StartGame")
@@ -911,7 +922,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(message(rpc, game_id=game.game_id), game.as_seat(1))
 
 
-@case("GAME_ALREADY_STARTED", "JoinGame", "LeaveGame", "StartGame")
+@case("GAME_ALREADY_STARTED", "JoinGame", "AddBot", "LeaveGame", "StartGame")
 @case("ROUND_IN_PROGRESS", "StartNextRound")
 async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))

@@ -158,6 +158,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
     return {
         "CreateGame": gs.CreateGameRequest(),
         "JoinGame": gs.JoinGameRequest(game_id=game_id, name="Eve"),
+        "AddBot": gs.AddBotRequest(game_id=game_id, level=game_pb2.BOT_LEVEL_EASY),
         "LeaveGame": gs.LeaveGameRequest(game_id=game_id),
         "StartGame": gs.StartGameRequest(game_id=game_id),
         "GetGame": gs.GetGameRequest(game_id=game_id),

@@ -105,6 +105,8 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
     match rpc:
         case "JoinGame":
             return sent.changed(name="late")
+        case "AddBot":
+            return sent.changed(level=game_pb2.BOT_LEVEL_EASY)
         case "PlayTurn":
             return sent.changed(expected_revision=seen.revision, draw=ts.DrawTile())
         case "SaveDraft":
@@ -119,7 +121,7 @@ async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
     """A game that is ready for a request, and the seat to send it."""
     if rpc == "RequestRedeal":
         return await servers.client.new_game_to_redeal()
-    start = rpc not in {"JoinGame", "LeaveGame", "StartGame"}
+    start = rpc not in {"JoinGame", "AddBot", "LeaveGame", "StartGame"}
     game = await servers.client.new_game(3, start=start, ruleset=CLAIMS if rpc == "ClaimError" else TWO_ROUNDS)
     turn_seat = (await game.see()).turn.seat
     match rpc:
@@ -182,7 +184,7 @@ OF_A_SEAT = [rpc for rpc in MUTATING if rpc not in {"CreateGame", "JoinGame"}]
 
 
 def test_every_mutating_rpc_of_the_contract_is_here() -> None:
-    of_games = {"LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal"}
+    of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal"}
     assert set(OF_A_SEAT) == of_games | {"PlayTurn", "SaveDraft", "ClaimError"}
     assert set(MUTATING) - set(OF_A_SEAT) == {"CreateGame", "JoinGame"}
 
@@ -244,11 +246,13 @@ async def test_a_repeated_join_gets_a_token_that_is_valid(servers: Servers) -> N
 OTHER_CONTENTS: dict[str, dict[str, object]] = {
     "CreateGame": {"ruleset": ruleset_pb2.Ruleset(players_max=3)},
     "JoinGame": {"name": "somebody else"},
+    "AddBot": {"name": "somebody else"},
     "PlayTurn": {"play": ts.PlayTiles()},
     "SaveDraft": {"draft": game_pb2.Draft()},
     "ClaimError": {"agrees": True},
 }
 OTHER_RPCS = {
+    "AddBot": "LeaveGame",
     "LeaveGame": "StartGame",
     "StartGame": "LeaveGame",
     "ResignGame": "StartNextRound",

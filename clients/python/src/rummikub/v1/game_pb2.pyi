@@ -84,6 +84,34 @@ ROUND_END_RESIGNED: RoundEnd.ValueType  # 3
 """All players but one have resigned."""
 Global___RoundEnd: _TypeAlias = RoundEnd  # noqa: Y015
 
+class _BotLevel:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BotLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BotLevel.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BOT_LEVEL_UNSPECIFIED: _BotLevel.ValueType  # 0
+    """No bot: a person, or whatever else a client is."""
+    BOT_LEVEL_EASY: _BotLevel.ValueType  # 1
+    """Lays melds of its rack, and leaves the melds of the table alone."""
+    BOT_LEVEL_MEDIUM: _BotLevel.ValueType  # 2
+    """Adds tiles of its rack to melds of the table besides."""
+    BOT_LEVEL_HARD: _BotLevel.ValueType  # 3
+    """Plays as many tiles as any turn can, however much of the table is rearranged for it."""
+
+class BotLevel(_BotLevel, metaclass=_BotLevelEnumTypeWrapper):
+    """How well a seat is played that the service plays."""
+
+BOT_LEVEL_UNSPECIFIED: BotLevel.ValueType  # 0
+"""No bot: a person, or whatever else a client is."""
+BOT_LEVEL_EASY: BotLevel.ValueType  # 1
+"""Lays melds of its rack, and leaves the melds of the table alone."""
+BOT_LEVEL_MEDIUM: BotLevel.ValueType  # 2
+"""Adds tiles of its rack to melds of the table besides."""
+BOT_LEVEL_HARD: BotLevel.ValueType  # 3
+"""Plays as many tiles as any turn can, however much of the table is rearranged for it."""
+Global___BotLevel: _TypeAlias = BotLevel  # noqa: Y015
+
 class _TurnStep:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -124,10 +152,11 @@ class Player(_message.Message):
     HAS_MELDED_FIELD_NUMBER: _builtins.int
     TOTAL_POINTS_FIELD_NUMBER: _builtins.int
     RESIGNED_FIELD_NUMBER: _builtins.int
+    BOT_LEVEL_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat, from 1. Turns pass by rising seat number, or by falling with TURN_DIRECTION_COUNTERCLOCKWISE."""
     name: _builtins.str
-    """The name given to JoinGame."""
+    """The name given to JoinGame or AddBot."""
     tile_count: _builtins.int
     """How many tiles are on the rack. 0 in the lobby."""
     has_melded: _builtins.bool
@@ -136,6 +165,8 @@ class Player(_message.Message):
     """The points of all finished rounds (R64). May be negative."""
     resigned: _builtins.bool
     """Whether the player has resigned from the game."""
+    bot_level: Global___BotLevel.ValueType
+    """How well the service plays the seat; unspecified for a seat that it does not play."""
     def __init__(
         self,
         *,
@@ -145,10 +176,11 @@ class Player(_message.Message):
         has_melded: _builtins.bool = ...,
         total_points: _builtins.int = ...,
         resigned: _builtins.bool = ...,
+        bot_level: Global___BotLevel.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_melded", b"has_melded", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "total_points", b"total_points"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "has_melded", b"has_melded", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "total_points", b"total_points"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -528,19 +560,23 @@ class PlayerJoined(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
+    BOT_LEVEL_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
     name: _builtins.str
     """The player's name."""
+    bot_level: Global___BotLevel.ValueType
+    """How well the service plays the seat; unspecified for a seat that it does not play."""
     def __init__(
         self,
         *,
         seat: _builtins.int = ...,
         name: _builtins.str = ...,
+        bot_level: Global___BotLevel.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "seat", b"seat"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "name", b"name", "seat", b"seat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

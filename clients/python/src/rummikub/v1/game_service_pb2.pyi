@@ -138,6 +138,68 @@ class JoinGameResponse(_message.Message):
 Global___JoinGameResponse: _TypeAlias = JoinGameResponse  # noqa: Y015
 
 @_typing.final
+class AddBotRequest(_message.Message):
+    """A request for a bot."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The game."""
+    level: _game_pb2.BotLevel.ValueType
+    """How well it plays."""
+    name: _builtins.str
+    """Its name: as a player's. Unset: the first of `Bot 1`, `Bot 2` and so on that nobody has."""
+    request_id: _builtins.str
+    """Makes the request safe to repeat. Optional."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        level: _game_pb2.BotLevel.ValueType = ...,
+        name: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "level", b"level", "name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddBotRequest: _TypeAlias = AddBotRequest  # noqa: Y015
+
+@_typing.final
+class AddBotResponse(_message.Message):
+    """The bot seated."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The bot's seat, from 1."""
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the caller's seat sees it."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddBotResponse: _TypeAlias = AddBotResponse  # noqa: Y015
+
+@_typing.final
 class LeaveGameRequest(_message.Message):
     """A request to leave the lobby."""
 

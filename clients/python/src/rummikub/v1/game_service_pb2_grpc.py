@@ -56,6 +56,11 @@ class GameServiceStub:
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.JoinGameRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.JoinGameResponse.FromString,
                 _registered_method=True)
+        self.AddBot = channel.unary_unary(
+                '/rummikub.v1.GameService/AddBot',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.AddBotRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.AddBotResponse.FromString,
+                _registered_method=True)
         self.LeaveGame = channel.unary_unary(
                 '/rummikub.v1.GameService/LeaveGame',
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.LeaveGameRequest.SerializeToString,
@@ -131,6 +136,17 @@ class GameServiceServicer:
         """Takes the lowest free seat and returns its token, which is not shown again.
         Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION
         (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddBot(self, request, context):
+        """Has the service play the lowest free seat: a bot. Any seated player may, while the game is in the lobby. A bot plays by
+        the same rules as everyone, sees its own rack alone, takes its turns by itself, agrees to claims of illegal plays, and
+        starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
+        RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -227,6 +243,11 @@ def add_GameServiceServicer_to_server(servicer, server):
                     servicer.JoinGame,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.JoinGameRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.JoinGameResponse.SerializeToString,
+            ),
+            'AddBot': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddBot,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.AddBotRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.AddBotResponse.SerializeToString,
             ),
             'LeaveGame': grpc.unary_unary_rpc_method_handler(
                     servicer.LeaveGame,
@@ -340,6 +361,33 @@ class GameService:
             '/rummikub.v1.GameService/JoinGame',
             rummikub_dot_v1_dot_game__service__pb2.JoinGameRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.JoinGameResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddBot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/AddBot',
+            rummikub_dot_v1_dot_game__service__pb2.AddBotRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.AddBotResponse.FromString,
             options,
             channel_credentials,
             insecure,

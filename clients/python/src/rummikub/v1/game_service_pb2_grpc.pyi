@@ -55,6 +55,13 @@ class GameServiceStub:
     Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION
     (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
+    AddBot: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]
+    """Has the service play the lowest free seat: a bot. Any seated player may, while the game is in the lobby. A bot plays by
+    the same rules as everyone, sees its own rack alone, takes its turns by itself, agrees to claims of illegal plays, and
+    starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
+    RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    """
     LeaveGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]
     """Frees the caller's seat while the game is in the lobby; the token is void then.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
@@ -123,6 +130,13 @@ class GameServiceAsyncStub(GameServiceStub):
     """Takes the lowest free seat and returns its token, which is not shown again.
     Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION
     (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    """
+    AddBot: _aio.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]  # type: ignore[assignment]
+    """Has the service play the lowest free seat: a bot. Any seated player may, while the game is in the lobby. A bot plays by
+    the same rules as everyone, sees its own rack alone, takes its turns by itself, agrees to claims of illegal plays, and
+    starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
+    RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]  # type: ignore[assignment]
     """Frees the caller's seat while the game is in the lobby; the token is void then.
@@ -201,6 +215,19 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         """Takes the lowest free seat and returns its token, which is not shown again.
         Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION
         (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def AddBot(
+        self,
+        request: _game_service_pb2.AddBotRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.AddBotResponse, _abc.Awaitable[_game_service_pb2.AddBotResponse]]:
+        """Has the service play the lowest free seat: a bot. Any seated player may, while the game is in the lobby. A bot plays by
+        the same rules as everyone, sees its own rack alone, takes its turns by itself, agrees to claims of illegal plays, and
+        starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
+        RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod
