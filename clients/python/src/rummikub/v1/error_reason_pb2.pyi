@@ -261,6 +261,18 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Violation. A meld with a tile played is not what the contract demands (option contract)."""
     ERROR_REASON_RUMMIKUB_NOT_CALLED: _ErrorReason.ValueType  # 907
     """Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
+    ERROR_REASON_ANALYSIS_BUSY: _ErrorReason.ValueType  # 1001
+    """RESOURCE_EXHAUSTED. Exact analysis has as many calls under way and waiting as it takes (RUMMIKUB_ANALYSIS_WORKERS,
+    RUMMIKUB_ANALYSIS_QUEUE). Send the request again after RetryInfo's delay.
+    """
+    ERROR_REASON_ANALYSIS_UNAVAILABLE: _ErrorReason.ValueType  # 1002
+    """UNAVAILABLE. The process that looked for the answer has ended, or did not stop in time. Send the request again after
+    RetryInfo's delay.
+    """
+    ERROR_REASON_HINT_NOT_ALLOWED: _ErrorReason.ValueType  # 1003
+    """FAILED_PRECONDITION. The game does not let its seats ask for that much (option hints). Metadata: `hints`, the
+    option's value.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a request was refused or a turn is illegal.
@@ -271,8 +283,8 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     the turn with FAILED_PRECONDITION, ErrorInfo naming the first, with `violations`, their number, beside the keys documented
     here; google.rpc.PreconditionFailure and IllegalTurn list all (16 at most), the one with descriptions, the other with tiles.
     Violations are always listed in one order: tiles, a tile of the rack, melds from left to right, initial meld, jokers and
-    melds of the table, variants. UNAVAILABLE
-    comes with a google.rpc.RetryInfo.
+    melds of the table, variants. UNAVAILABLE and
+    ANALYSIS_BUSY come with a google.rpc.RetryInfo.
 
     Two refusals are the transport's own and carry no ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the size
     limit, and UNIMPLEMENTED for an RPC that does not exist. So is UNAVAILABLE where a connection breaks or its server ends.
@@ -517,4 +529,16 @@ ERROR_REASON_CONTRACT_VIOLATED: ErrorReason.ValueType  # 906
 """Violation. A meld with a tile played is not what the contract demands (option contract)."""
 ERROR_REASON_RUMMIKUB_NOT_CALLED: ErrorReason.ValueType  # 907
 """Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
+ERROR_REASON_ANALYSIS_BUSY: ErrorReason.ValueType  # 1001
+"""RESOURCE_EXHAUSTED. Exact analysis has as many calls under way and waiting as it takes (RUMMIKUB_ANALYSIS_WORKERS,
+RUMMIKUB_ANALYSIS_QUEUE). Send the request again after RetryInfo's delay.
+"""
+ERROR_REASON_ANALYSIS_UNAVAILABLE: ErrorReason.ValueType  # 1002
+"""UNAVAILABLE. The process that looked for the answer has ended, or did not stop in time. Send the request again after
+RetryInfo's delay.
+"""
+ERROR_REASON_HINT_NOT_ALLOWED: ErrorReason.ValueType  # 1003
+"""FAILED_PRECONDITION. The game does not let its seats ask for that much (option hints). Metadata: `hints`, the
+option's value.
+"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
