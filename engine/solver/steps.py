@@ -4,12 +4,17 @@ Only the tables before and after a turn matter to the rules, and tiles have no i
 there are many ways from one table to the other; this is a short one. In the midst of it melds may be unfinished.
 """
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, TypeAlias
 
-from engine.melds import ProposedMeld
-from engine.notation import Naming, format_meld, format_tile, format_tiles
-from engine.tiles import Tile
+from engine.melds import Meld, MeldKind, ProposedMeld, declared_faces
+from engine.notation import FOUR_COLORS, Naming, format_meld, format_tile, format_tiles
+from engine.tiles import JOKER, Tile, in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +142,34 @@ Step: TypeAlias = Pull | Split | Substitute | Arrange | Take | Join | Place | Ex
 tiles alone, with gaps where others are to come or with tiles that are still to go."""
 
 
+def explain(
+    before: tuple[Meld, ...], after: tuple[Meld, ...], colors: int = FOUR_COLORS, pulled: tuple[Tile, ...] = ()
+) -> tuple[Step, ...]:
+    """The steps from one table to another; what comes to the table comes from the rack.
+
+    Melds that both tables have are not touched. Of the others each goes on as the meld that it has most in common
+    with, and of a face that moves in several ways the copies go where the fewest steps are needed, as far as a search
+    without backtracking sees. The same tables get the same steps.
+
+    Args:
+        before: The table when the turn began.
+        after: The table as the turn leaves it.
+        colors: The colors of the game (geometry_colors), which say what is declared of a joker in a group.
+        pulled: The tiles pulled from the River, oldest first (turn_draw TWO_RIVER).
+
+    Raises:
+        ValueError: A tile of the table before is not on the table after.
+    """
+    turn = _told(before, after, colors)
+    steps: list[Step] = [Pull(pulled)] if pulled else []
+    bench = _at_first(turn)
+    for phase in _PHASES:
+        for deed in tuple(phase(turn, bench)):
+            bench, step = _done(turn, bench, deed)
+            steps.append(step)
+    return tuple(steps)
+
+
 def describe(step: Step, naming: Naming = Naming.TILES) -> str:
     """A step as one line of plain English. Raises NotationError where there is no such card."""
     match step:
@@ -151,8 +184,8 @@ def describe(step: Step, naming: Naming = Naming.TILES) -> str:
             return f"Lay {_name(meld, naming)} in another way: {format_meld(laid, naming)}"
         case Take(source, tiles, meld, laid):
             return f"Take {format_tiles(tiles, naming)} {_origin(source, naming)} to {_put(meld, laid, naming)}"
-        case Join(source, _, meld, laid):
-            return f"Join {_name(source, naming)} to {_put(meld, laid, naming)}"
+        case Join(source, tiles, meld, laid):
+            return f"Join {_name(source, naming)}, [{format_tiles(tiles, naming)}], to {_put(meld, laid, naming)}"
         case Place(tiles, meld, laid):
             return f"Lay {format_tiles(tiles, naming)} from the rack for {_put(meld, laid, naming)}"
         case Extend(tiles, meld, laid):
@@ -183,3 +216,442 @@ def _origin(source: FromRack | FromMeld, naming: Naming) -> str:
 
 def _free_jokers(number: int) -> str:
     return "the free joker" if number == 1 else f"the {number} free jokers"
+
+
+# Which tile goes where.
+
+_RACK: Final = -1
+"""Where a tile of the rack comes from; melds are named by their places from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where a tile lies: meld, place in it, and the faces that it stands for there."""
+
+    meld: int
+    place: int
+    tile: Tile
+    faces: frozenset[Tile]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The way of one tile through the turn.
+
+    Attributes:
+        source: Where it lay, or the rack.
+        target: Where it will lie.
+        is_home: Whether it still lies in the meld of its source, beside the same tiles.
+    """
+
+    source: _Spot
+    target: _Spot
+    is_home: bool
+
+    @property
+    def keeps_its_role(self) -> bool:
+        """Whether it will stand for nothing new."""
+        return self.target.faces <= self.source.faces
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A turn of which it is said where each tile goes.
+
+    Attributes:
+        before: The table when the turn began.
+        after: The table after it.
+        ways: The ways of all tiles of the melds that are changed or new.
+        labels: What the changed and new melds of the table after are called.
+        colors: The colors of the game.
+    """
+
+    before: tuple[Meld, ...]
+    after: tuple[Meld, ...]
+    ways: tuple[_Way, ...]
+    labels: Mapping[int, Label]
+    colors: int
+
+    def target(self, label: Label) -> int | None:
+        """Which meld of the table after a meld becomes; none if it is dissolved."""
+        return next((target for target, other in self.labels.items() if other == label), None)
+
+    def fits(self, way: _Way, target: int | None) -> bool:
+        """Whether a tile that lies in a meld is to lie there; a joker of a run may have to lie elsewhere in it."""
+        if way.target.meld != target or not way.is_home or way.keeps_its_role:
+            return way.target.meld == target
+        return MeldKind.GROUP in {self.before[way.source.meld].kind, self.after[target].kind}
+
+    def finished(self, target: int) -> ProposedMeld:
+        """A meld of the table after."""
+        return _sent(self.after[target], self.colors)
+
+    def begins_with(self, target: int) -> int:
+        """The meld of the table that gives most tiles to a new one."""
+        given = Counter(way.source.meld for way in self.ways if way.target.meld == target and way.is_home)
+        return min(given, key=lambda source: (-given[source], source))
+
+    def lying(self, bench: "_Bench") -> Iterator[tuple[Label, int]]:
+        """The melds that lie there already and will lie on the table after."""
+        return ((label, target) for target, label in self.labels.items() if label in bench)
+
+
+_Pairs: TypeAlias = Counter[tuple[int, int]]
+"""How many tiles go from a meld of the table before, or the rack, to a meld of the table after."""
+
+
+def _told(before: tuple[Meld, ...], after: tuple[Meld, ...], colors: int) -> _Told:
+    """The ways of the tiles, and which meld goes on as which."""
+    sources = tuple(_spots(before, _changed(before, after)))
+    targets = tuple(_spots(after, _changed(after, before)))
+    ways = _ways(sources, targets, _heirs(before, after, _could_go(sources, targets)))
+    stay = Counter((way.source.meld, way.target.meld) for way in ways if way.is_home and way.keeps_its_role)
+    goes_on = {target: source for source, target in _heirs(before, after, stay).items()}
+    labels = {
+        target: OfTable(goes_on[target] + 1) if target in goes_on else Made(target + 1, _sent(after[target], colors))
+        for target in dict.fromkeys(spot.meld for spot in targets)
+    }
+    return _Told(before, after, ways, labels, colors)
+
+
+def _sent(meld: Meld, colors: int) -> ProposedMeld:
+    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, colors))
+
+
+def _changed(table: tuple[Meld, ...], other: tuple[Meld, ...]) -> Iterator[int]:
+    """The places of the melds of a table that another table does not have."""
+    kept = Counter(map(_identity, other))
+    for place, meld in enumerate(table):
+        kept[_identity(meld)] -= 1
+        if kept[_identity(meld)] < 0:
+            yield place
+
+
+def _identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:
+    """What makes two melds the same: the order of a group has no meaning."""
+    tiles = meld.tiles if meld.kind is MeldKind.RUN else in_order(meld.tiles)
+    return meld.kind, tiles, tuple(sorted(meld.joker_faces))
+
+
+def _spots(table: tuple[Meld, ...], places: Iterator[int]) -> Iterator[_Spot]:
+    """The tiles of some melds of a table."""
+    for meld in places:
+        jokers = iter(table[meld].joker_faces)
+        for place, tile in enumerate(table[meld].tiles):
+            yield _Spot(meld, place, tile, frozenset(next(jokers) if tile == JOKER else (tile,)))
+
+
+def _could_go(sources: tuple[_Spot, ...], targets: tuple[_Spot, ...]) -> _Pairs:
+    """How many tiles at most melds have in common."""
+    return Counter(
+        (source.meld, target.meld)
+        for source in sources
+        for target in targets
+        if source.tile == target.tile and target.faces <= source.faces
+    )
+
+
+def _heirs(before: tuple[Meld, ...], after: tuple[Meld, ...], pairs: _Pairs) -> dict[int, int]:
+    """Which meld goes on as which, so that most tiles stay where they are; of like ones of the same kind."""
+    old, new = (sorted({pair[side] for pair in pairs}) for side in (0, 1))
+    weights = [[_weight(before[one], after[other], pairs[one, other]) for other in new] for one in old]
+    return {old[row]: new[column] for row, column in _best_pairs(weights).items()}
+
+
+def _weight(old: Meld, new: Meld, common: int) -> int:
+    return 2 * common + (old.kind is new.kind) if common else 0
+
+
+def _ways(sources: tuple[_Spot, ...], targets: tuple[_Spot, ...], heirs: Mapping[int, int]) -> tuple[_Way, ...]:
+    """The way of each tile, face by face: those first that go one way only, then the others along with them."""
+    came, went = defaultdict(list), defaultdict(list)
+    for spot in sources:
+        came[spot.tile].append(spot)
+    for spot in targets:
+        went[spot.tile].append(spot)
+    for tile in came.keys() | went.keys():
+        from_rack = len(went[tile]) - len(came[tile])
+        if from_rack < 0:
+            raise ValueError(f"tile {tile} has left the table")
+        came[tile] += [_Spot(_RACK, place, tile, frozenset((tile,))) for place in range(from_rack)]
+    told: dict[Tile, tuple[_Way, ...]] = {}
+    for _ in range(2):  # the first time the first ones do not know yet where the others go
+        for tile in sorted(went, key=lambda tile: (_choices(came[tile]) * _choices(went[tile]), tile)):
+            others = {_ends(way) for other, ways in told.items() if other != tile for way in ways}
+            told[tile] = _paired(came[tile], went[tile], heirs, others)
+    return tuple(way for ways in told.values() for way in ways)
+
+
+def _choices(spots: list[_Spot]) -> int:
+    return len({spot.meld for spot in spots})
+
+
+def _ends(way: _Way) -> tuple[int, int]:
+    return way.source.meld, way.target.meld
+
+
+def _paired(
+    came: list[_Spot], went: list[_Spot], heirs: Mapping[int, int], others: set[tuple[int, int]]
+) -> tuple[_Way, ...]:
+    """The ways of the copies of one face: to stay where they are, else along with other tiles."""
+
+    def ease(source: _Spot, target: _Spot) -> int:
+        if heirs.get(source.meld) == target.meld:
+            return 5 if target.faces <= source.faces else 3
+        return 2 if (source.meld, target.meld) in others else 1
+
+    pairs = _best_pairs([[ease(source, target) for target in went] for source in came])
+    return tuple(_Way(came[one], went[other], came[one].meld != _RACK) for one, other in sorted(pairs.items()))
+
+
+def _best_pairs(weights: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Rows with a column of their own so that the sum of the weights is greatest; a weight of 0 is no pair."""
+    holders: dict[int, int] = {}
+    while chain := _best_chain(weights, holders):
+        holders |= {column: row for row, column in chain}
+    return {row: column for column, row in sorted(holders.items())}
+
+
+_Chain: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def _best_chain(weights: Sequence[Sequence[int]], holders: Mapping[int, int]) -> _Chain:
+    """The exchanges by which one row more has a column and the sum grows most; none if it cannot grow."""
+    free = [row for row in range(len(weights)) if row not in holders.values()]
+    chains: dict[int, tuple[int, _Chain]] = dict.fromkeys(free, (0, ()))
+    best: tuple[int, _Chain] = (0, ())
+    for row in free:  # grows as rows are found that could give their column away
+        for column in (column for column, weight in enumerate(weights[row]) if weight):
+            sum_, chain = chains[row][0] + weights[row][column], (*chains[row][1], (row, column))
+            holder = holders.get(column)
+            if holder is None:
+                best = max(best, (sum_, chain), key=itemgetter(0))
+            elif holder not in chains or sum_ - weights[holder][column] > chains[holder][0]:
+                chains[holder] = sum_ - weights[holder][column], chain
+                free.append(holder)
+    return best[1]
+
+
+# From the ways to the steps.
+
+
+class _Pile(Enum):
+    """Where tiles lie that are in no meld."""
+
+    RACK = auto()
+    FREE = auto()
+    """Jokers whose place another tile has taken."""
+
+
+_Where: TypeAlias = Label | _Pile
+
+_Bench: TypeAlias = Mapping[_Where, tuple[_Way, ...]]
+"""What lies where in the midst of the turn: tiles by their ways."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A meld falls into parts."""
+
+    meld: OfTable
+    parts: tuple[tuple[Label, tuple[_Way, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Swap:
+    """A tile takes the place of a joker."""
+
+    meld: Label
+    joker: _Way
+    way: _Way
+    origin: _Where
+
+
+@dataclass(frozen=True, slots=True)
+class _Carry:
+    """Tiles get to their meld; those that are there already, to their places in it."""
+
+    meld: Label
+    ways: tuple[_Way, ...]
+    origin: _Where
+
+
+_Deed: TypeAlias = _Cut | _Swap | _Carry
+
+
+def _at_first(turn: _Told) -> _Bench:
+    """What lies where when the turn begins."""
+    bench: dict[_Where, tuple[_Way, ...]] = {}
+    for way in sorted(turn.ways, key=lambda way: (way.source.meld, way.source.place)):
+        where = OfTable(way.source.meld + 1) if way.is_home else _Pile.RACK
+        bench[where] = (*bench.get(where, ()), way)
+    return bench
+
+
+def _done(turn: _Told, bench: _Bench, deed: _Deed) -> tuple[_Bench, Step]:
+    """What lies where after a deed, and the step that it is."""
+    match deed:
+        case _Cut(meld, parts):
+            bench = {**bench, **dict(parts)}
+            return bench, Split(meld, tuple(Part(label, _laid(turn, bench, label)) for label, _ in parts))
+        case _Swap(meld, joker, way, origin):
+            bench = _moved(_moved(bench, meld, (joker,), _Pile.FREE), origin, (way,), meld)
+            source = FromRack() if isinstance(origin, _Pile) else FromMeld(origin, _laid(turn, bench, origin))
+            return bench, Substitute(meld, way.source.tile, source, _laid(turn, bench, meld))
+        case _Carry(meld, ways, origin):
+            is_first = meld not in bench
+            bench = _moved(bench, origin, ways, meld)
+            return bench, _carried(turn, bench, deed, is_first=is_first)
+
+
+def _moved(bench: _Bench, origin: _Where, ways: tuple[_Way, ...], where: _Where) -> _Bench:
+    """The bench when some tiles have got from one place to another, where they have no home."""
+    left = {**bench, origin: tuple(way for way in bench[origin] if way not in ways)}
+    moved = {**left, where: (*left.get(where, ()), *(replace(way, is_home=False) for way in ways))}
+    return {place: lying for place, lying in moved.items() if lying}
+
+
+def _carried(turn: _Told, bench: _Bench, carry: _Carry, *, is_first: bool) -> Step:
+    """The step by which tiles came to a meld."""
+    meld, origin = carry.meld, carry.origin
+    tiles = tuple(way.source.tile for way in carry.ways)
+    laid = _laid(turn, bench, meld)
+    if origin == meld:
+        return Arrange(meld, laid)
+    if origin is _Pile.FREE:
+        return LayJokers(len(tiles), meld, laid)
+    if isinstance(origin, _Pile):
+        return Place(tiles, meld, laid) if is_first and isinstance(meld, Made) else Extend(tiles, meld, laid)
+    left = _laid(turn, bench, origin)
+    return Take(FromMeld(origin, left), tiles, meld, laid) if left.tiles else Join(origin, tiles, meld, laid)
+
+
+def _laid(turn: _Told, bench: _Bench, label: Label) -> ProposedMeld:
+    """How a meld lies: as it shall if nothing is missing or too much, else as far as it has come."""
+    ways, target = bench.get(label, ()), turn.target(label)
+    fitting = sorted((way for way in ways if turn.fits(way, target)), key=lambda way: way.target.place)
+    if target is not None and len(fitting) == len(ways) == len(turn.after[target].tiles):
+        return turn.finished(target)
+    for way in sorted((way for way in ways if way not in fitting), key=lambda way: way.source.place):
+        fitting.insert(_place_of(way, fitting), way)
+    return ProposedMeld(tuple(way.source.tile for way in fitting))
+
+
+def _place_of(way: _Way, others: Sequence[_Way]) -> int:
+    """Where a tile lies that will leave or be moved: behind its old neighbor to the left, else before the other one."""
+    home = {
+        other.source.place: place
+        for place, other in enumerate(others)
+        if other.is_home and other.source.meld == way.source.meld
+    }
+    left = [place for place in home if place < way.source.place]
+    right = [place for place in home if place > way.source.place]
+    if left:
+        return home[max(left)] + 1
+    return home[min(right)] if right else 0
+
+
+# What is done, in this order: first all that makes room.
+
+
+def _cuts(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
+    """The melds that fall into parts from which new melds are made."""
+    for label, ways in bench.items():
+        target = turn.target(label) if isinstance(label, OfTable) else None
+        if isinstance(label, OfTable) and target is not None:
+            owners = _owners(turn, ways, target)
+            if len(owners) > 1:
+                yield _Cut(label, _parts(turn, ways, owners))
+
+
+def _owners(turn: _Told, ways: tuple[_Way, ...], target: int) -> tuple[int, ...]:
+    """The melds that get a part of a meld: the one that it goes on as, and the new ones that begin with one.
+
+    A new one begins with its greatest part from the table, if that has two tiles at least, and if a run can be cut so.
+    """
+    sizes = Counter(way.target.meld for way in ways)
+    owners: tuple[int, ...] = (target,)
+    for new in sorted(sizes, key=lambda new: (-sizes[new], new)):
+        begins = isinstance(turn.labels[new], Made) and sizes[new] > 1 and turn.begins_with(new) == ways[0].source.meld
+        if begins and _can_be_cut(turn, ways, (*owners, new)):
+            owners = (*owners, new)
+    return owners
+
+
+def _can_be_cut(turn: _Told, ways: tuple[_Way, ...], owners: tuple[int, ...]) -> bool:
+    """Whether the tiles of each owner lie together, as nothing has to in a group."""
+    parts = [owner for owner, _ in groupby(way.target.meld for way in ways if way.target.meld in owners)]
+    return turn.before[ways[0].source.meld].kind is MeldKind.GROUP or len(parts) == len(owners)
+
+
+def _parts(turn: _Told, ways: tuple[_Way, ...], owners: tuple[int, ...]) -> tuple[tuple[Label, tuple[_Way, ...]], ...]:
+    """The parts from left to right. A tile that goes elsewhere stays for now with a neighbor, at best the old meld."""
+    kept = [place for place, way in enumerate(ways) if way.target.meld in owners]
+    parts: dict[Label, tuple[_Way, ...]] = {}
+    for place, way in enumerate(ways):
+        left = [ways[other].target.meld for other in kept if other <= place][-1:]
+        right = [ways[other].target.meld for other in kept if other >= place][:1]
+        owner = min(left + right, key=owners.index) if place not in kept else way.target.meld
+        parts[turn.labels[owner]] = (*parts.get(turn.labels[owner], ()), way)
+    return tuple(parts.items())
+
+
+def _swaps(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
+    """The jokers that leave their places, of which a tile that comes to the meld is to lie there."""
+    for label, target in turn.lying(bench):
+        coming = [
+            (origin, way)
+            for origin, ways in bench.items()
+            for way in ways
+            if way.target.meld == target and origin != label and way.source.tile != JOKER
+        ]
+        for joker in bench[label]:
+            leaves = joker.source.tile == JOKER and not (joker.target.meld == target and joker.keeps_its_role)
+            found = next((one for one in coming if leaves and one[1].source.tile in joker.source.faces), None)
+            if found:
+                coming.remove(found)
+                yield _Swap(label, joker, found[1], found[0])
+
+
+def _shifts(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
+    """The jokers that stay in their run, but at another place."""
+    for label, target in turn.lying(bench):
+        shifted = tuple(way for way in bench[label] if way.target.meld == target and not turn.fits(way, target))
+        if shifted:
+            yield _Carry(label, shifted, label)
+
+
+def _takes(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
+    """The tiles that come from other melds."""
+    return (carry for carry in _carries(turn, bench) if not isinstance(carry.origin, _Pile))
+
+
+def _carries(turn: _Told, bench: _Bench) -> Iterator[_Carry]:
+    """The tiles that come to a meld, meld by meld: of the table, then of the rack, then the jokers set free."""
+    for target, label in turn.labels.items():
+        loads = {
+            origin: tuple(way for way in ways if way.target.meld == target)
+            for origin, ways in bench.items()
+            if origin != label
+        }
+        order = sorted((origin for origin in loads if loads[origin]), key=_order)
+        yield from (_Carry(label, loads[origin], origin) for origin in order)
+
+
+def _order(origin: _Where) -> tuple[int, int]:
+    if isinstance(origin, OfTable):
+        return 0, origin.place
+    if isinstance(origin, Made):
+        return 1, origin.place
+    return (2, 0) if origin is _Pile.RACK else (3, 0)
+
+
+def _declarations(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
+    """The melds to which nothing has come and from which nothing has gone."""
+    for label, _ in turn.lying(bench):
+        is_whole = isinstance(label, OfTable) and len(bench[label]) == len(turn.before[label.place - 1].tiles)
+        if is_whole and all(way.is_home for way in bench[label]):
+            yield _Carry(label, (), label)
+
+
+_PHASES: Final = (_cuts, _swaps, _shifts, _takes, _carries, _declarations)
