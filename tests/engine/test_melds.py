@@ -373,6 +373,8 @@ CANONICAL = [
     (RunWrap.NONE, "group[J R5 J]", "R5 J J"),
     (RunWrap.NONE, "group[J R6 R4]", "R4 J R6"),
     (RunWrap.NONE, "run[J B7 R7]", "R7 B7 J"),
+    (RunWrap.NONE, "group[R9 K7 R8]", "R8 R9 K7"),
+    (RunWrap.NONE, "run[K7 R8 B7]", "B7 K7 R8"),
     (RunWrap.ONE_HIGH, "[R1 J J]", "J J R1"),
     (RunWrap.ONE_HIGH, "[R1 R13 J]", "J R13 R1"),
     (RunWrap.ONE_HIGH, "[R13 J R12]", "J R12 R13"),
