@@ -20,10 +20,13 @@ from service.codec import encode_illegal_turn
 from service.faults import (
     ActionRefused,
     AlreadySeated,
+    AnalysisBusy,
+    AnalysisUnavailable,
     AuthorizationMalformed,
     DuplicateRequest,
     EtagMismatch,
     GameNotFound,
+    HintNotAllowed,
     HistoryUnavailable,
     InvalidRequest,
     MalformedRequest,
@@ -100,8 +103,21 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
         "this server has too many calls under way: send the request again, with the same request id",
     ),
     ShuttingDown: (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", "this server is stopping: send the request again"),
+    AnalysisBusy: (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "ANALYSIS_BUSY",
+        "exact analysis has as many calls as it takes: send the request again",
+    ),
+    AnalysisUnavailable: (
+        grpc.StatusCode.UNAVAILABLE,
+        "ANALYSIS_UNAVAILABLE",
+        "the search was lost: send the request again",
+    ),
 }
 """Faults without facts of their own."""
+
+PASSING: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
+"""The codes of faults in PLAIN that go by: their statuses tell when to try again."""
 
 
 class Status:
@@ -164,9 +180,12 @@ def status_of(error: Exception) -> Status:
             message = f"{error.field}: this server does not implement {error.value} yet"
             facts = {"field": error.field, "value": error.value}
             return Status(grpc.StatusCode.UNIMPLEMENTED, "VARIANT_NOT_SUPPORTED", message, facts)
+        case HintNotAllowed():
+            message = f"the game allows its seats no such hint: its option hints is {error.allowed.name}"
+            return Status(_FAILED_PRECONDITION, "HINT_NOT_ALLOWED", message, {"hints": error.allowed.name})
         case _ if type(error) in PLAIN:
             code, reason, message = PLAIN[type(error)]
-            retry = _retry() if code is grpc.StatusCode.UNAVAILABLE else None
+            retry = _retry() if code in PASSING else None
             return Status(code, reason, message, None, retry)
         case _:
             return Status(grpc.StatusCode.INTERNAL, "INTERNAL", "a fault of the server; its log has the request id")

@@ -5,6 +5,7 @@ The use cases and the codec raise these; none of them carries a hidden tile, a t
 
 from dataclasses import dataclass
 
+from engine.ruleset import Hints
 from engine.violations import Refused
 
 
@@ -117,3 +118,19 @@ class StoreUnavailable(Fault):
 
 class StoredFormatUnknown(Fault):
     """What is stored was written by a newer server."""
+
+
+class HintNotAllowed(Fault):
+    """The game does not let its seats ask for that much."""
+
+    def __init__(self, allowed: Hints) -> None:
+        super().__init__()
+        self.allowed = allowed
+
+
+class AnalysisBusy(Fault):
+    """Exact analysis has as many calls under way and waiting as it takes."""
+
+
+class AnalysisUnavailable(Fault):
+    """The process that looked for the answer has ended, or did not stop in time."""

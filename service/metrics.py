@@ -26,6 +26,14 @@ class Metrics:
             buckets=SECONDS,
         )
         self._games = Gauge("rummikub_games", "Games in the store", ("state",), registry=self.registry)
+        self._analysis_calls = Gauge(
+            "rummikub_analysis_calls", "Calls of exact analysis under way or waiting", registry=self.registry
+        )
+        self._analysis_workers_lost = Counter(
+            "rummikub_analysis_workers_lost",
+            "Processes of exact analysis that ended by themselves or got stuck",
+            registry=self.registry,
+        )
         self._store_up = Gauge("rummikub_store_up", "Whether the store answers", registry=self.registry)
 
     def call(self, method: str, code: str, seconds: float) -> None:
@@ -45,3 +53,11 @@ class Metrics:
     def store_up(self, is_up: bool) -> None:
         """Sets whether the store answers."""
         self._store_up.set(is_up)
+
+    def analysis_calls(self, count: int) -> None:
+        """Sets how many calls of exact analysis have a place."""
+        self._analysis_calls.set(count)
+
+    def analysis_worker_lost(self) -> None:
+        """Counts a process of exact analysis that ended by itself or got stuck."""
+        self._analysis_workers_lost.inc()

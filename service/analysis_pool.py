@@ -1,0 +1,185 @@
+"""Exact analysis off the event loop: worker processes that are started when there is work, and calls that wait for one.
+
+A search takes seconds of a processor's time, so it runs in a process of its own (analysis_worker), of low priority.
+One worker answers one question at a time. A call that ends before its answer, by its deadline or its caller, frees
+its place at once and tells the worker to stop. A worker that ends by itself costs the call that it worked for alone.
+"""
+
+import asyncio
+import contextlib
+import pickle
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar, cast
+
+import structlog
+
+from service.analysis import Question
+from service.analysis_worker import LENGTH, STOP, Failed, Job, frame
+from service.faults import AnalysisBusy, AnalysisUnavailable
+from service.metrics import Metrics
+
+COMMAND: Final = (sys.executable, "-m", "service.analysis_worker")
+GRACE_SECONDS: Final = 10.0
+"""How much longer than asked a worker may take, its start included, on a machine that is busy."""
+STOP_SECONDS: Final = 5.0
+"""How long a killed process may take to be gone."""
+
+_log = structlog.get_logger()
+_A = TypeVar("_A")
+
+
+class SearchFailedError(Exception):
+    """A search has failed in a worker, which goes on: a fault of ours, with its traceback for the log."""
+
+
+class AnalysisPool:
+    """Worker processes and the calls that wait for them.
+
+    Args:
+        workers: Most processes.
+        queue: Most calls that wait besides those that have a worker.
+        metrics: Counts calls, and workers that are lost.
+        command: What starts a worker.
+    """
+
+    def __init__(self, workers: int, queue: int, metrics: Metrics, command: Sequence[str] = COMMAND) -> None:
+        self._workers = tuple(_Worker(command, metrics) for _ in range(workers))
+        self._metrics = metrics
+        self._idle: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()  # those that run already are used first
+        for worker in self._workers:
+            self._idle.put_nowait(worker)
+        self._most_calls = workers + queue
+        self._calls = 0
+        self._exchanges: set[asyncio.Task[object]] = set()
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The ids of the processes that run."""
+        return tuple(pid for worker in self._workers if (pid := worker.pid))
+
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """A call's place, in which it may ask one question after another. Raises AnalysisBusy."""
+        if self._calls >= self._most_calls:
+            raise AnalysisBusy
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        self._calls += more
+        self._metrics.analysis_calls(self._calls)
+
+    async def ask(self, question: Question[_A], seconds: float, until: float | None = None) -> _A:
+        """The answer to a question, as soon as a worker is free. Raises AnalysisUnavailable.
+
+        Args:
+            question: What to ask.
+            seconds: How long to search at most.
+            until: When the search is to have ended, by the event loop's clock, if it ends before.
+        """
+        worker = await self._idle.get()
+        left = seconds if until is None else min(seconds, until - asyncio.get_running_loop().time())
+        exchange = asyncio.create_task(worker.exchange(Job(question, max(left, 0.0))))
+        self._exchanges.add(exchange)
+        exchange.add_done_callback(lambda _: self._release(worker, exchange))
+        try:
+            answer = await asyncio.shield(exchange)
+        except asyncio.CancelledError:
+            worker.hurry()
+            raise
+        if isinstance(answer, Failed):
+            raise SearchFailedError(answer.trace)
+        return cast("_A", answer)
+
+    def _release(self, worker: "_Worker", exchange: "asyncio.Task[object]") -> None:
+        self._exchanges.discard(exchange)
+        self._idle.put_nowait(worker)
+        if not exchange.cancelled():
+            exchange.exception()  # nobody may be left to be told
+
+    async def close(self) -> None:
+        """Ends all workers, when no call waits for them any more."""
+        for exchange in self._exchanges:
+            exchange.cancel()
+        await asyncio.gather(*self._exchanges, return_exceptions=True)
+        for worker in self._workers:
+            await worker.end()
+
+
+class _Worker:
+    """A place for a process, which is started when it is needed and again after its end."""
+
+    def __init__(self, command: Sequence[str], metrics: Metrics) -> None:
+        self._command = command
+        self._metrics = metrics
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id, if it runs."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    async def exchange(self, job: Job) -> object:
+        """The answer to a job. Raises AnalysisUnavailable."""
+        try:
+            async with asyncio.timeout(job.seconds + GRACE_SECONDS):
+                reader, writer = await self._running()
+                writer.write(frame(pickle.dumps(job)))
+                await writer.drain()
+                answer: object = pickle.loads(await self._received(reader))  # noqa: S301 - our own process's
+                return answer
+        except (OSError, EOFError) as error:  # a time-out is an OSError
+            _log.warning("analysis worker is lost", error=type(error).__name__)
+            self._metrics.analysis_worker_lost()
+            await self.end()
+            raise AnalysisUnavailable from None
+        except asyncio.CancelledError:
+            await self.end()
+            raise
+
+    async def _received(self, reader: asyncio.StreamReader) -> bytes:
+        return await reader.readexactly(*LENGTH.unpack(await reader.readexactly(LENGTH.size)))
+
+    async def _running(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The channel to the process, which is started if it does not run."""
+        if self._channel and self.pid:
+            return self._channel
+        await self.end()
+        ours, theirs = socket.socketpair()
+        with theirs, contextlib.ExitStack() as stack:
+            stack.callback(ours.close)
+            self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - our own command; starting takes no time
+                self._command,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C in a terminal is for the server, which ends its workers
+            )
+            self._channel = await asyncio.open_connection(sock=ours)
+            stack.pop_all()
+        return self._channel
+
+    def hurry(self) -> None:
+        """Says that nobody waits for the answer any more."""
+        if self._channel:
+            self._channel[1].write(STOP)
+
+    async def end(self) -> None:
+        """Kills the process, if it runs: it holds nothing that is worth keeping."""
+        if self._process:
+            self._process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(self._process.wait, STOP_SECONDS)
+            self._process = None
+        if self._channel:
+            writer = self._channel[1]
+            self._channel = None
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
