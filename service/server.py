@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import grpc
@@ -11,11 +11,13 @@ import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from service.analysis_pool import COMMAND, AnalysisPool
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.identity import Chance, SystemChance
 from service.interceptors import Boundary
 from service.metrics import Metrics
+from service.servicers.analysis import AnalysisServicer
 from service.servicers.games import GameServicer
 from service.servicers.turns import TurnServicer
 from service.servicers.validation import ValidationServicer
@@ -37,8 +39,8 @@ CLOSING_SECONDS: Final = 0.5
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 
-STATELESS: Final = "rummikub.v1.ValidationService"
-"""It needs no store, and so serves while that is away."""
+STATELESS: Final = frozenset({"rummikub.v1.ValidationService", "rummikub.v1.AnalysisService"})
+"""They need no store, but for a seat's own position, and so serve while that is away."""
 
 _log = structlog.get_logger()
 
@@ -62,9 +64,16 @@ class Server:
         settings: Where and how to serve.
         store: Where games are kept; closed by whoever opened it.
         chance: Where randomness comes from.
+        analysis_command: What starts a worker of exact analysis.
     """
 
-    def __init__(self, settings: Settings, store: GameStore, chance: Chance | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: GameStore,
+        chance: Chance | None = None,
+        analysis_command: Sequence[str] = COMMAND,
+    ) -> None:
         self._settings = settings
         self._stopping = asyncio.Event()
         self.metrics = Metrics()
@@ -73,10 +82,12 @@ class Server:
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
         self._validation = ValidationServicer(self._stopping)
+        self.analysis = AnalysisPool(settings.analysis_workers, settings.analysis_queue, self.metrics, analysis_command)
         self._services = (
             GameServicer(games, watch).service(),
             TurnServicer(games).service(),
             self._validation.service(),
+            AnalysisServicer(games, self.analysis).service(),
         )
         self._boundary = Boundary(self.metrics, self._stopping, settings.max_calls)
         self._health = _Health()
@@ -177,7 +188,7 @@ class Server:
     async def _set_health(self, *, is_up: bool) -> None:
         self.metrics.store_up(is_up)
         for name in ("", *(service.name for service in self._services)):
-            await self._health.set(name, SERVING if is_up or name == STATELESS else NOT_SERVING)
+            await self._health.set(name, SERVING if is_up or name in STATELESS else NOT_SERVING)
 
     async def _count_games(self) -> None:
         with contextlib.suppress(StoreUnavailable):
@@ -194,4 +205,5 @@ class Server:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._boundary.drained(), self._settings.drain_seconds)
         await self._server.stop(CLOSING_SECONDS)
+        await self.analysis.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)

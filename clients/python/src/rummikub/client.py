@@ -1,4 +1,4 @@
-"""A thin client: a channel with the three services' stubs, a seat token as call credentials, and a refusal's reason.
+"""A thin client: a channel with the services' stubs, a seat token as call credentials, and a refusal's reason.
 
 ```python
 with Rummikub("127.0.0.1:50051") as lobby:
@@ -16,6 +16,7 @@ from typing import Any, Self
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
+from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
@@ -80,6 +81,7 @@ class Rummikub:
         self.games = GameServiceStub(channel)
         self.turns = TurnServiceStub(channel)
         self.validation = ValidationServiceStub(channel)
+        self.analysis = AnalysisServiceStub(channel)
 
     def seated(self, token: str) -> "Rummikub":
         """The same connection with a seat's token on every call."""

@@ -29,8 +29,8 @@ GRPC_VERSION: str
 class AnalysisServiceStub:
     """Exact analysis: the best turn, whether any turn exists, how tiles can be arranged. Nothing is changed by it.
 
-    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game does (identity is
-    as in GameService). Searches run beside the other calls, each within its time limit and the call's deadline. When the
+    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game takes one, as
+    GameService does. Searches run beside the other calls, each within its time limit and the call's deadline. When the
     time is up before an answer is certain, that is said: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best.
     What is said with certainty is always the same for the same question; what is not may depend on how busy the server is.
     A call that is cancelled costs nothing more.
@@ -70,8 +70,8 @@ class AnalysisServiceStub:
 class AnalysisServiceAsyncStub(AnalysisServiceStub):
     """Exact analysis: the best turn, whether any turn exists, how tiles can be arranged. Nothing is changed by it.
 
-    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game does (identity is
-    as in GameService). Searches run beside the other calls, each within its time limit and the call's deadline. When the
+    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game takes one, as
+    GameService does. Searches run beside the other calls, each within its time limit and the call's deadline. When the
     time is up before an answer is certain, that is said: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best.
     What is said with certainty is always the same for the same question; what is not may depend on how busy the server is.
     A call that is cancelled costs nothing more.
@@ -107,8 +107,8 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     """Exact analysis: the best turn, whether any turn exists, how tiles can be arranged. Nothing is changed by it.
 
-    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game does (identity is
-    as in GameService). Searches run beside the other calls, each within its time limit and the call's deadline. When the
+    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game takes one, as
+    GameService does. Searches run beside the other calls, each within its time limit and the call's deadline. When the
     time is up before an answer is certain, that is said: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best.
     What is said with certainty is always the same for the same question; what is not may depend on how busy the server is.
     A call that is cancelled costs nothing more.
