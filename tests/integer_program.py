@@ -262,12 +262,17 @@ def _matrix(rules: MeldRules, *, short: bool) -> tuple[tuple[Kind, ...], Integer
 
 @dataclass
 class IntegerProgram:
-    """Solves situations, one after the other, on one thread with one instance of HiGHS."""
+    """Solves situations, one after the other, on one thread with one instance of HiGHS.
 
+    Presolve makes half of all situations a little quicker to solve, and some many times slower.
+    """
+
+    has_presolve: bool = False
     highs: highspy.Highs = field(default_factory=highspy.Highs)
 
     def __post_init__(self) -> None:
-        for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0)):
+        exactly = (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0))
+        for option, value in (*exactly, ("presolve", "choose" if self.has_presolve else "off")):
             self.highs.setOptionValue(option, value)
 
     def best(
