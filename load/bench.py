@@ -1,0 +1,35 @@
+"""Benchmarks: `python -m load.bench` runs all parts, `python -m load.bench analysis --quick` one of them.
+
+Each part prints tables and writes build/bench/<part>.json.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from load import bench_analysis
+
+RESULTS: Final = Path("build") / "bench"
+
+Part = Callable[[Sequence[str], Path], int]
+"""Takes the arguments behind its name and the file for its figures; 1 when a requirement is missed."""
+
+PARTS: Final[dict[str, Part]] = {
+    "analysis": bench_analysis.run,
+}
+
+
+def main() -> int:
+    """Runs the part that is named, or all; 1 when a requirement is missed."""
+    parser = argparse.ArgumentParser(description="Measure. Further arguments go to the part.")
+    parser.add_argument("part", nargs="?", choices=sorted(PARTS), help="what to measure (everything)")
+    chosen, arguments = parser.parse_known_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    names = [chosen.part] if chosen.part else sorted(PARTS)
+    return max(PARTS[name](arguments, RESULTS / f"{name}.json") for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,277 @@
+"""How fast the solver finds the best turn, beside an integer program that HiGHS solves, on positions of whole games.
+
+Both answer the same positions, one right after the other, so that what else the machine does meets both alike. Times
+are of the processor, in milliseconds: of a whole call, building the program included. The program is solved on one
+thread without a gap, once with HiGHS as it comes and once without presolve, which is far quicker where it is slow;
+each is asked for the most tiles alone, while the solver also finds which best turn changes least.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from engine.analysis import Situation
+from engine.solver import best_turn
+from load.corpus import MIDGAME, Phase, Recorded, read
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tests"))
+
+from integer_program import IntegerProgram  # noqa: E402 - the program is a part of the tests
+
+SOLVER: Final = "solver"
+AS_IT_COMES: Final = "HiGHS"
+WITHOUT_PRESOLVE: Final = "HiGHS without presolve"
+
+LONGEST_MS: Final = 50.0
+START_MS: Final = 200.0
+START_MEGABYTES: Final = 50.0
+RATIOS: Final = {"median": 40.0, "p95": 50.0, "p99": 50.0}
+
+START: Final = """
+import json, resource, sys, time
+def megabytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+bare = megabytes()
+started = time.process_time()
+import engine.solver
+imported = time.process_time()
+with_import = megabytes()
+from load.corpus import read
+situations = [recorded.situation for recorded in read()]
+before = megabytes()
+first = time.process_time()
+engine.solver.best_turn(situations[0])
+second = time.process_time()
+engine.solver.best_turn(situations[0])
+third = time.process_time()
+after_first = megabytes()
+for situation in situations:
+    engine.solver.best_turn(situation)
+print(json.dumps({
+    "import_ms": (imported - started) * 1e3,
+    "first_call_ms": (second - first) * 1e3,
+    "same_call_again_ms": (third - second) * 1e3,
+    "import_megabytes": with_import - bare,
+    "first_call_megabytes": after_first - before,
+    "whole_corpus_megabytes": megabytes() - before,
+}))
+"""
+
+
+@dataclass
+class Measured:
+    """One position: milliseconds by who answered it, and how many tiles they found could be played."""
+
+    recorded: Recorded
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    tiles: dict[str, int] = field(default_factory=dict)
+    is_proven: bool = True
+
+
+def run(arguments: Sequence[str], results: Path) -> int:
+    """Measures, prints and writes; 1 when a requirement is missed."""
+    chosen = _parsed(arguments)
+    console = Console()
+    corpus = list(read(chosen.corpus))
+    random.Random(1).shuffle(corpus)
+    if chosen.quick:
+        corpus = corpus[:300]
+    compared = len(corpus) if chosen.full else min(len(corpus), 60 if chosen.quick else 600)
+    measured = _measured(corpus, compared, console)
+    start = _start()
+    report = _report(measured, compared, start)
+    results.write_text(json.dumps(report, indent=2) + "\n")
+    _print(report, console)
+    console.print(f"All figures: {results}", highlight=False)
+    return 0 if all(requirement["met"] for requirement in report["requirements"]) else 1
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="load.bench analysis", description="Measure the solver beside HiGHS.")
+    parser.add_argument("--corpus", type=Path, default=MIDGAME, help=f"the positions ({MIDGAME.name})")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="the solver on 300 positions, HiGHS on 60")
+    size.add_argument("--full", action="store_true", help="HiGHS on all positions too, not only on 600")
+    return parser.parse_args(arguments)
+
+
+# Measuring.
+
+
+def _measured(corpus: Sequence[Recorded], compared: int, console: Console) -> list[Measured]:
+    """Each position asked of the solver, so many of HiGHS too."""
+    programs = {
+        AS_IT_COMES: IntegerProgram(has_presolve=True),
+        WITHOUT_PRESOLVE: IntegerProgram(has_presolve=False),
+    }
+    _warm_up(corpus[0].situation, programs)
+    found = []
+    for number, recorded in enumerate(track(corpus, "Measuring", console=console)):
+        situation = recorded.situation
+        one = Measured(recorded)
+        answer = _timed(one, SOLVER, partial(best_turn, situation))
+        one.tiles[SOLVER] = len(answer.turn.tiles) if answer.turn else 0
+        one.is_proven = answer.is_proven
+        for name, program in programs.items() if number < compared else ():
+            best = _timed(one, name, partial(program.best, situation))
+            one.tiles[name] = best.worth if best else 0
+        found.append(one)
+    return found
+
+
+def _warm_up(situation: Situation, programs: Mapping[str, IntegerProgram]) -> None:
+    """What is made once in a process is measured on its own."""
+    best_turn(situation)
+    for program in programs.values():
+        program.best(situation)
+
+
+def _timed(measured: Measured, name: str, ask: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is asked for
+    started = time.process_time_ns()
+    answer = ask()
+    measured.milliseconds[name] = (time.process_time_ns() - started) / 1e6
+    return answer
+
+
+def _start() -> dict[str, float]:
+    """What import and first calls take in a process of their own: the median of five."""
+    answers = [
+        json.loads(subprocess.run([sys.executable, "-c", START], cwd=ROOT, check=True, capture_output=True).stdout)
+        for _ in range(5)
+    ]
+    return {key: median(answer[key] for answer in answers) for key in answers[0]}
+
+
+# The report.
+
+
+def _report(measured: Sequence[Measured], compared: int, start: Mapping[str, float]) -> dict[str, Any]:
+    beside = measured[:compared]
+    agree = sum(len(set(one.tiles.values())) == 1 for one in beside)
+    everything = _quantiles([one.milliseconds[SOLVER] for one in measured])
+    sorts = {name: _compared([one for one in beside if keeps(one)]) for name, keeps in _sorts().items()}
+    return {
+        "versions": _versions(),
+        "positions": {"solver": len(measured), "compared": compared, "proven": sum(one.is_proven for one in measured)},
+        "agree": agree,
+        "solver_on_all": everything,
+        "sorts": sorts,
+        "start": dict(start),
+        "requirements": list(_requirements(sorts["all"], everything["max"], start, agree == compared)),
+    }
+
+
+def _sorts() -> dict[str, Callable[[Measured], bool]]:
+    """The sorts of positions by name."""
+    found: dict[str, Callable[[Measured], bool]] = {
+        "all": lambda _: True,
+        "no joker": lambda one: one.recorded.jokers == 0,
+        "jokers": lambda one: one.recorded.jokers > 0,
+    }
+    for phase in Phase:
+        found[phase.value] = lambda one, phase=phase: one.recorded.phase == phase.value  # type: ignore[misc]
+    return found
+
+
+def _compared(measured: Sequence[Measured]) -> dict[str, Any]:
+    """Quantiles of each, and how many times as fast as each HiGHS the solver is."""
+    if not measured:
+        return {"positions": 0}
+    times = {
+        name: _quantiles([one.milliseconds[name] for one in measured])
+        for name in (SOLVER, AS_IT_COMES, WITHOUT_PRESOLVE)
+    }
+    ratios = {
+        name: {key: times[name][key] / times[SOLVER][key] for key in times[name]}
+        for name in (AS_IT_COMES, WITHOUT_PRESOLVE)
+    }
+    return {"positions": len(measured), "milliseconds": times, "ratios": ratios}
+
+
+def _quantiles(values: Sequence[float]) -> dict[str, float]:
+    in_order = sorted(values)
+    last = len(in_order) - 1
+    shares = {"median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {name: in_order[round(last * share)] for name, share in shares.items()}
+
+
+def _requirements(
+    together: Mapping[str, Any], longest: float, start: Mapping[str, float], agree: bool
+) -> Iterator[dict[str, Any]]:
+    yield {"what": "as many tiles as HiGHS on every position", "met": agree, "measured": str(agree)}
+    for name in (AS_IT_COMES, WITHOUT_PRESOLVE):
+        for key, least in RATIOS.items():
+            ratio = together["ratios"][name][key]
+            yield {
+                "what": f"{least:.0f} times as fast as {name}, {key}",
+                "met": ratio >= least,
+                "measured": f"{ratio:.0f}",
+            }
+    yield {
+        "what": f"no position over {LONGEST_MS:.0f} ms",
+        "met": longest <= LONGEST_MS,
+        "measured": f"{longest:.1f} ms",
+    }
+    start_ms = start["import_ms"] + start["first_call_ms"]
+    met = start_ms < START_MS
+    yield {"what": f"import and first call in {START_MS:.0f} ms", "met": met, "measured": f"{start_ms:.0f} ms"}
+    megabytes = start["import_megabytes"] + start["whole_corpus_megabytes"]
+    met = megabytes < START_MEGABYTES
+    what = f"{START_MEGABYTES:.0f} MB for import and all positions"
+    yield {"what": what, "met": met, "measured": f"{megabytes:.1f} MB"}
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "highspy": importlib.metadata.version("highspy"),
+        "machine": platform.machine(),
+        "system": platform.system(),
+    }
+
+
+def _print(report: Mapping[str, Any], console: Console) -> None:
+    table = Table(title=f"Milliseconds a position; HiGHS {report['versions']['highspy']}, one thread")
+    table.add_column("positions")
+    table.add_column("", justify="right")
+    for name in (SOLVER, AS_IT_COMES, WITHOUT_PRESOLVE):
+        table.add_column(f"{name}\nmedian, p95, p99, max", justify="right")
+    for name in (AS_IT_COMES, WITHOUT_PRESOLVE):
+        table.add_column(f"times as fast as {name}\nmedian, p95, p99, max", justify="right")
+    for sort, figures in report["sorts"].items():
+        if figures["positions"]:
+            times = [_line(figures["milliseconds"][name], ".2f") for name in (SOLVER, AS_IT_COMES, WITHOUT_PRESOLVE)]
+            ratios = [_line(figures["ratios"][name], ".0f") for name in (AS_IT_COMES, WITHOUT_PRESOLVE)]
+            table.add_row(sort, str(figures["positions"]), *times, *ratios)
+    console.print(table)
+    positions = report["positions"]
+    console.print(
+        f"The solver on {positions['solver']} positions: {_line(report['solver_on_all'], '.2f')} ms; "
+        f"{positions['proven']} proven; as many tiles as HiGHS on {report['agree']} of {positions['compared']}.",
+        highlight=False,
+    )
+    console.print(", ".join(f"{key} {value:.1f}" for key, value in report["start"].items()), highlight=False)
+    for requirement in report["requirements"]:
+        mark, style = ("met   ", "green") if requirement["met"] else ("MISSED", "red")
+        console.print(f"{mark} {requirement['what']}: {requirement['measured']}", style=style, highlight=False)
+
+
+def _line(figures: Mapping[str, float], form: str) -> str:
+    return " ".join(format(value, form) for value in figures.values())
