@@ -250,6 +250,17 @@ def next_seat(game: Game, round_: Round) -> int:
     return next(seat for seat in following if not game.player(seat).resigned)
 
 
+def bots_to_act(game: Game) -> tuple[int, ...]:
+    """The seats of bots that have something to do: first those with a vote on the play that is shown, then the turn."""
+    if not isinstance(game.phase, Playing):
+        return ()
+    turn, shown = game.phase.round.turn, game.phase.round.shown_play
+    bots = tuple(player.seat for player in game.players if player.bot and not player.resigned)
+    voted = bots if shown is None or shown.against is not None else shown.claimed
+    voters = tuple(seat for seat in bots if seat not in (turn.seat, *voted))
+    return voters + tuple(seat for seat in bots if seat == turn.seat)
+
+
 def is_expired(game: Game, now_ms: int) -> bool:
     """Whether the turn in progress is past its deadline (R54)."""
     if not isinstance(game.phase, Playing):

@@ -14,7 +14,7 @@ from typing import Final
 
 from engine.deal import Shuffle
 from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
-from engine.game import BotLevel, Game, is_expired
+from engine.game import BotLevel, Game, Playing, bots_to_act, is_expired
 from engine.melds import ProposedMeld
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
@@ -68,6 +68,8 @@ ATTEMPTS: Final = 16
 """How often a change is decided anew when others change the game at the same time."""
 RETRY_SECONDS: Final = 0.05
 """How long to wait before the store is asked once more."""
+BOT_WAIT_MS: Final = 5_000
+"""After what time somebody looks whether the bot whose turn it is has been forgotten, by a server that has died."""
 NONCE_BYTES: Final = 16
 SALT_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
@@ -143,12 +145,42 @@ def _seated(record: Record, caller: Caller) -> int:
     return seat
 
 
-class Games:
-    """The use cases of games on a store."""
+def _deadline_ms(record: Record) -> int | None:
+    """The deadline of the turn in progress, if there is one."""
+    return record.game.phase.round.turn.deadline_ms if isinstance(record.game.phase, Playing) else None
 
-    def __init__(self, store: GameStore, chance: Chance) -> None:
+
+class Games:
+    """The use cases of games on a store.
+
+    Args:
+        store: Where games are kept.
+        chance: Where randomness comes from.
+        bot_wait_ms: How long a bot may take before it seems to have been forgotten.
+    """
+
+    def __init__(self, store: GameStore, chance: Chance, bot_wait_ms: int = BOT_WAIT_MS) -> None:
         self._store = store
         self._chance = chance
+        self._bot_wait_ms = bot_wait_ms
+        self._tell_of_bots: Callable[[Record], None] = lambda _: None
+
+    def tell_of_bots(self, tell: Callable[[Record], None]) -> None:
+        """Has someone told of each game in which a bot is to act: after the change, and when it seems forgotten."""
+        self._tell_of_bots = tell
+
+    def next_look(self, loaded: Loaded) -> int | None:
+        """When to look at a game that nobody calls on; None: not before a round starts or a bot is to act.
+
+        At its deadline, or when a bot that is to act would seem to have been forgotten.
+        """
+        if loaded.record is None:
+            return None
+        deadline_ms = _deadline_ms(loaded.record)
+        if not bots_to_act(loaded.record.game):
+            return deadline_ms
+        wait_ms = loaded.now_ms + self._bot_wait_ms
+        return wait_ms if deadline_ms is None else min(wait_ms, deadline_ms)
 
     async def create_game(self, ruleset: Ruleset, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
         """Creates a game; the ruleset has no problems."""
@@ -395,11 +427,14 @@ class Games:
         loaded = await self._store.load(game_id, request_key)
         record = loaded.record
         if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
+            self._remember_bots(loaded)
             return loaded, None
         applied = _allowed(apply(record.game, TimeOut(), loaded.now_ms))
         after, change = self._after(record, applied, record.tokens, loaded.now_ms)
+        await self._arm(record, after)
         outcome = await self._store.commit(Commit(record.etag, after, change))
         if isinstance(outcome, Committed):
+            self._tell(after)
             await self._list(record, after)
         return await self._store.load(game_id, request_key), record.game.revision
 
@@ -432,18 +467,33 @@ class Games:
             case Conflict():
                 raise _Overtaken
             case Committed():
+                self._tell(after)
                 await self._list(record, after)
                 return finish(answer, decision.salt)
 
-    async def _arm(self, before: Record, after: Record) -> None:
-        """Before a round starts, has the sweeper look at the game by its first deadline.
+    def _tell(self, record: Record) -> None:
+        if bots_to_act(record.game):
+            self._tell_of_bots(record)
 
-        Deadlines only move forward, so the sweeper finds the later ones by itself, and no turn needs to write them.
+    def _remember_bots(self, loaded: Loaded) -> None:
+        """Tells of a bot that was to act long ago: the server that was told at first may have died."""
+        record = loaded.record
+        if record and loaded.now_ms - record.updated_ms >= self._bot_wait_ms:
+            self._tell(record)
+
+    async def _arm(self, before: Record, after: Record) -> None:
+        """Before a round starts, has the sweeper look at the game by its first deadline; before a bot acts, soon.
+
+        Deadlines only move forward, so the sweeper finds the later ones by itself, and no turn needs to write them. A
+        bot's turn needs it: it may have no deadline, and it is found again by the sweeper if this server dies.
         """
-        round_ = after.game.round
         started = after.state is State.PLAYING and before.state is not State.PLAYING
-        if started and round_ and round_.turn.deadline_ms is not None:
-            await self._store.arm(after.game_id, round_.turn.deadline_ms)
+        if not started and not bots_to_act(after.game):
+            return
+        looks = (_deadline_ms(before), self.next_look(Loaded(after.updated_ms, after, None)))
+        known = [at_ms for at_ms in looks if at_ms is not None]
+        if known:
+            await self._store.arm(after.game_id, min(known))
 
     async def _list(self, before: Record, after: Record) -> None:
         """Lists a game under its new state. The change is stored: should this fail, lists are mended when read."""

@@ -1,4 +1,4 @@
-"""The sweeper: times out overdue turns of games that nobody calls on.
+"""The sweeper: times out overdue turns of games that nobody calls on, and finds bots that were forgotten.
 
 Every replica runs one. There is no leader: a time-out is a commit like any other, fenced by the game's history, so only
 one of all sweepers and callers applies it. The store's list of deadlines is a hint when to look, never later than the
@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from engine.game import Playing, is_expired
+from engine.game import is_expired
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.storage.base import Due, GameStore, Loaded, State
@@ -79,21 +79,18 @@ class Sweeper:
         """Times out an overdue turn. A game that cannot be looked at is put off, so that it keeps no other waiting."""
         try:
             loaded = await self._games.settle(due.game_id)
-            next_look = _next_look(loaded)
+            next_look = self._next_look(loaded)
         except Exception as error:  # noqa: BLE001 - one bad game must not stop the others' clocks
             await self._store.ping()  # if the store is away, the sweep ends here
             _log.warning("sweep", game_id=due.game_id, result=type(error).__name__)
             next_look = (await self._store.load(NO_GAME)).now_ms + PUT_OFF_MS
         await self._store.rearm(due, next_look)
 
+    def _next_look(self, loaded: Loaded) -> int | None:
+        """When to look at a game again; None: not before it is armed anew, by a round that starts or a bot's turn.
 
-def _next_look(loaded: Loaded) -> int | None:
-    """When to look at a game again: at its deadline; None: not until a round starts, which arms it anew.
-
-    A game that is overdue still, as no commit fits what is stored of it, is put off: it would be due again at once.
-    """
-    if loaded.record is None or not isinstance(loaded.record.game.phase, Playing):
-        return None
-    if is_expired(loaded.record.game, loaded.now_ms):
-        return loaded.now_ms + PUT_OFF_MS
-    return loaded.record.game.phase.round.turn.deadline_ms
+        A game that is overdue still, as no commit fits what is stored of it, is put off: it would be due again at once.
+        """
+        if loaded.record is not None and is_expired(loaded.record.game, loaded.now_ms):
+            return loaded.now_ms + PUT_OFF_MS
+        return self._games.next_look(loaded)
