@@ -320,7 +320,7 @@ class _Goal:
     ways: frozenset[tuple[Tile, int, int]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Wanted:
     """What is demanded of where numbered tiles came from: only so (face, new meld -> sources), and goals."""
 
