@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import combinations, groupby, product
@@ -20,7 +20,17 @@ from engine.notation import format_rack, format_table
 from engine.play import Play
 from engine.rules import judge
 from engine.ruleset import Ruleset, RunWrap, TurnDraw
-from engine.solver import Budget, Existence, Objective, Turn, best_turn, count_best_turns, has_turn
+from engine.solver import (
+    BestTurn,
+    Budget,
+    Existence,
+    Objective,
+    Turn,
+    arrange,
+    best_turn,
+    count_best_turns,
+    has_turn,
+)
 from engine.tiles import JOKER, Tile
 
 Tiles: TypeAlias = tuple[Tile, ...]
@@ -71,8 +81,12 @@ def exists_by_force(situation: Situation) -> bool:
 
 def arranged_by_force(tiles: Tiles, ruleset: Ruleset) -> bool:
     """Whether all of some tiles can be parted into melds."""
-    whole = Situation((), tiles, has_melded=True, ruleset=ruleset)
-    return any(True for _ in _Search(whole).partings(Counter(tiles)))
+    search = _Search(Situation((), tiles, has_melded=True, ruleset=ruleset))
+    partings = search.partings(Counter(tiles)) if tiles else ()
+    return any(
+        all(any(isinstance(read_meld(reading, ruleset), Meld) for reading in readings) for readings in melds)
+        for melds in partings
+    )
 
 
 def kept(play: Play) -> int:
@@ -241,27 +255,75 @@ def as_sent(meld: Meld) -> ProposedMeld:
     return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces) if declared else ())
 
 
-def disagreement(situation: Situation, objective: Objective, budget: Budget) -> str:
-    """What the solver and brute force say of a situation, if they do not agree. Raises TooManyPlaysError."""
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of asking the solver and an oracle the same.
+
+    Attributes:
+        fault: What both say, if they do not agree; else empty.
+        best: The solver's answer.
+        existence: The solver's answer as to whether there is any turn.
+    """
+
+    fault: str
+    best: BestTurn
+    existence: Existence
+
+
+def compare(situation: Situation, objective: Objective, budget: Budget) -> Comparison:
+    """Asks the solver and brute force about a situation. Raises TooManyPlaysError."""
     best, answer = best_by_force(situation, objective), best_turn(situation, objective, budget)
-    found = list(faults(situation, answer.turn)) if answer.turn else []
-    worth = _Search(situation).worth(answer.turn.tiles, objective) if answer.turn else None
-    if answer.is_proven and worth != (best.worth if best else None):
-        found.append(f"best: {worth}, by force {best.worth if best else None}")
-    if not answer.is_proven and (worth or -1) > (best.worth if best else -1):
-        found.append(f"better than the best: {worth}, by force {best.worth if best else None}")
-    if best and answer.turn and answer.is_proven and answer.is_least_change:
-        untouched = len(answer.turn.untouched)
-        found += [f"untouched: {untouched}, by force {best.kept}"] if untouched != best.kept else []
     existence = has_turn(situation, budget)
-    if existence is not Existence.UNKNOWN and (existence is Existence.YES) != (best is not None):
-        found.append(f"exists: {existence.name}, by force {best is not None}")
     count = count_best_turns(situation, objective, budget=budget)
+    worth = _Search(situation).worth(answer.turn.tiles, objective) if answer.turn else None
+    found = disagreements(situation, answer, worth, (best.worth, best.kept) if best else None)
+    found += existence_disagreements(existence, exists=best is not None)
     choices = min(len(best.choices), 100) if best else 0
-    if count.is_exact and count.number != choices:
-        found.append(f"best turns: {count.number}, by force {choices}")
-    example = f"; for instance {format_table(best.play.table_after)}" if best else ""
-    return "\n  ".join([text_of(situation, objective), *found]) + example if found else ""
+    if (count.is_exact and count.number != choices) or count.number > choices:
+        found.append(f"best turns: {count.number}, but there are {choices}")
+    example = f"for instance {format_table(best.play.table_after)}" if best else "no turn"
+    return Comparison(told(situation, objective, found, example), answer, existence)
+
+
+def disagreements(situation: Situation, answer: BestTurn, worth: int | None, best: tuple[int, int] | None) -> list[str]:
+    """What is wrong with the answer of the solver, which is worth so much, if the best is worth and keeps so much."""
+    found = list(faults(situation, answer.turn)) if answer.turn else []
+    least = best[0] if best else None
+    if worth is not None and (least is None or worth > least):
+        found.append(f"worth {worth}, but the best is {least}")
+    if worth is None and best is None:
+        return found
+    if answer.is_proven and worth != least:
+        found.append(f"proven {worth}, but the best is {least}")
+    if answer.turn and best and worth == least:
+        untouched = len(answer.turn.untouched)
+        if untouched > best[1] or (answer.is_least_change and untouched < best[1]):
+            found.append(f"untouched {untouched}, but {best[1]} can be")
+    return found
+
+
+def existence_disagreements(existence: Existence, *, exists: bool) -> list[str]:
+    """What is wrong with the solver's answer as to whether there is a turn."""
+    is_wrong = existence is (Existence.NO if exists else Existence.YES)
+    return [f"says {existence.name} of whether a turn exists"] if is_wrong else []
+
+
+def told(situation: Situation, objective: Objective, found: Sequence[str], example: str) -> str:
+    """Disagreements with the situation and what there is; empty if there are none."""
+    return "\n  ".join([text_of(situation, objective), *found, example]) if found else ""
+
+
+def arrangement_fault(tiles: Tiles, ruleset: Ruleset, budget: Budget) -> str:
+    """What is wrong with the solver's answer as to how tiles can be arranged, if anything is."""
+    answer = arrange(tiles, ruleset, budget)
+    can_be = arranged_by_force(tiles, ruleset)
+    said = f"{format_rack(tiles)} {_options(ruleset)}: {answer.exists.name} {format_table(answer.melds, colors=6)}"
+    if answer.exists is (Existence.NO if can_be else Existence.YES):
+        return said
+    laid = sorted(t for meld in answer.melds for t in meld.tiles)
+    are_melds = all(read_meld(as_sent(meld), ruleset) == meld for meld in answer.melds)
+    is_right = answer.exists is not Existence.YES or (are_melds and laid == sorted(tiles))
+    return "" if is_right else said
 
 
 def text_of(situation: Situation, objective: Objective) -> str:
@@ -269,12 +331,18 @@ def text_of(situation: Situation, objective: Objective) -> str:
     colors = situation.ruleset.geometry_colors
     seat = f"1{'*' * situation.has_melded}{format_rack(situation.rack)}"
     river = f" river {format_rack(situation.river)}" if situation.river else ""
-    options = " ".join(
-        f"{option.name}={getattr(value, 'name', value)}"
-        for option in fields(situation.ruleset)
-        if (value := getattr(situation.ruleset, option.name)) != option.default
+    return (
+        f"{format_table(situation.table, colors=colors)} / {seat}{river} {objective.name} {_options(situation.ruleset)}"
     )
-    return f"{format_table(situation.table, colors=colors)} / {seat}{river} {objective.name} {options}"
+
+
+def _options(ruleset: Ruleset) -> str:
+    """The options that are not as in the default."""
+    return " ".join(
+        f"{option.name}={getattr(value, 'name', value)}"
+        for option in fields(ruleset)
+        if (value := getattr(ruleset, option.name)) != option.default
+    )
 
 
 # Small positions.

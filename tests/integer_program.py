@@ -23,7 +23,7 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-from brute_force import faults, text_of
+from brute_force import Comparison, disagreements, existence_disagreements, told
 from engine.analysis import Situation
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tiles
@@ -47,7 +47,7 @@ from engine.ruleset import (
     SetOrder,
     choose,
 )
-from engine.solver import Budget, Existence, Objective, best_turn, has_turn
+from engine.solver import Budget, Objective, best_turn, has_turn
 from engine.tiles import JOKER, Tile, tile_set
 
 Tiles: TypeAlias = tuple[Tile, ...]
@@ -521,24 +521,16 @@ def _solved(
 # What the solver says, compared with the program.
 
 
-def disagreement(program: IntegerProgram, situation: Situation, objective: Objective, budget: Budget) -> str:
-    """What the solver and the program say of a situation, if they do not agree."""
+def compare(program: IntegerProgram, situation: Situation, objective: Objective, budget: Budget) -> Comparison:
+    """Asks the solver and the program about a situation."""
     best, answer = program.best(situation, objective, keep=True), best_turn(situation, objective, budget)
-    found = list(faults(situation, answer.turn)) if answer.turn else []
-    weights = _weights(objective, situation.ruleset.score_joker_penalty)
-    worth = int(counts_of(answer.turn.tiles) @ weights) if answer.turn else -1
-    most = best.worth if best else -1
-    if worth > most or (answer.is_proven and worth < most):
-        found.append(f"best: {worth}, by the program {most}")
-    if best and answer.turn and worth == most:
-        untouched = len(answer.turn.untouched)
-        if untouched > (best.kept or 0) or (answer.is_least_change and untouched != best.kept):
-            found.append(f"untouched: {untouched}, by the program {best.kept}")
     existence = has_turn(situation, budget)
-    if existence is not Existence.UNKNOWN and (existence is Existence.YES) != (best is not None):
-        found.append(f"exists: {existence.name}, by the program {best is not None}")
-    example = f"; for instance {' | '.join(map(format_tiles, best.melds))}" if best else ""
-    return "\n  ".join([text_of(situation, objective), *found]) + example if found else ""
+    weights = _weights(objective, situation.ruleset.score_joker_penalty)
+    worth = int(counts_of(answer.turn.tiles) @ weights) if answer.turn else None
+    found = disagreements(situation, answer, worth, (best.worth, best.kept or 0) if best else None)
+    found += existence_disagreements(existence, exists=best is not None)
+    example = f"for instance {' | '.join(map(format_tiles, best.melds))}" if best else "no turn"
+    return Comparison(told(situation, objective, found, example), answer, existence)
 
 
 # Positions.
