@@ -6,10 +6,10 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo test soak goldens mutants speed check fmt proto docs lock image clean
+.PHONY: help setup run demo test soak solver-soak goldens mutants speed bench check fmt proto docs lock image clean
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with everything pinned (run, test and the others do it by themselves)
 
@@ -35,6 +35,9 @@ test: $(STAMP) ## Run all tests, or those of ARGS="tests/conformance -k RUN"
 soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n PRESET=name or all)
 	@$(BIN)/python tests/engine/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
 
+solver-soak: $(STAMP) ## Compare the solver with an integer program on 20,000 positions, and small ones with brute force (POSITIONS=n)
+	@$(BIN)/python tests/engine/solver_soak.py $(or $(POSITIONS),20000)
+
 goldens: $(STAMP) ## Write the golden games anew, after the engine was changed on purpose
 	@$(BIN)/python tests/engine/test_playthroughs.py --write
 
@@ -43,6 +46,9 @@ mutants: $(STAMP) ## Change the rules a little, place by place, and see whether 
 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
 	@$(BIN)/python tests/engine/compare_speed.py $(or $(BASE),main)
+
+bench: $(STAMP) ## Measure, all parts or PART=analysis (ARGS="--quick" or "--full"; figures also in build/bench)
+	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
 check: $(STAMP) ## Format, lint, types, imports, contract, generated code and pages, Dockerfile
 	$(BIN)/ruff format --check .
