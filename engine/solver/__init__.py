@@ -1,0 +1,66 @@
+"""Exact analysis: the best turn, whether any turn exists, how tiles can be arranged into melds.
+
+Pure like the rest of the engine: the same question gets the same answer, whatever was asked before. docs/solver.md
+tells how it works.
+"""
+
+from typing import Final
+
+from engine.analysis import Situation
+from engine.ruleset import Ruleset
+from engine.solver.answers import Arrangement, BestTurn, Budget, Count, Existence, Objective, Turn
+from engine.solver.arrangement import best_lay
+from engine.solver.counting import count_best
+from engine.solver.problem import problem
+from engine.solver.search import Meter, OutOfBudget
+from engine.solver.turns import best, exists
+from engine.tiles import Tile
+
+__all__ = [
+    "Arrangement",
+    "BestTurn",
+    "Budget",
+    "Count",
+    "Existence",
+    "Objective",
+    "Turn",
+    "arrange",
+    "best_turn",
+    "count_best_turns",
+    "has_turn",
+]
+
+AMPLE: Final = Budget()
+"""More than any position of a game needs."""
+
+
+def best_turn(situation: Situation, objective: Objective = Objective.MOST_TILES, budget: Budget = AMPLE) -> BestTurn:
+    """The best legal turn of a situation: by the objective, then with fewest melds changed, then by a fixed order."""
+    found = best(situation, objective, meter := Meter(budget))
+    if found.turn is None and objective is not Objective.MOST_TILES and found.is_proven:
+        return best(situation, Objective.MOST_TILES, meter)  # a joker may be worth nothing (score_joker_penalty 0)
+    return found
+
+
+def has_turn(situation: Situation, budget: Budget = AMPLE) -> Existence:
+    """Whether any legal turn exists; stops at the first."""
+    try:
+        return Existence.YES if exists(situation, Meter(budget)) else Existence.NO
+    except OutOfBudget:
+        return Existence.UNKNOWN
+
+
+def arrange(tiles: tuple[Tile, ...], ruleset: Ruleset, budget: Budget = AMPLE) -> Arrangement:
+    """Whether and how tiles can all be arranged into melds of a ruleset."""
+    try:
+        found = best_lay(problem(tiles, (), ruleset, Objective.MOST_TILES), Meter(budget))
+    except OutOfBudget:
+        return Arrangement(Existence.UNKNOWN)
+    return Arrangement(Existence.YES, found.melds) if found else Arrangement(Existence.NO)
+
+
+def count_best_turns(
+    situation: Situation, objective: Objective = Objective.MOST_TILES, limit: int = 100, budget: Budget = AMPLE
+) -> Count:
+    """How many best turns there are that differ in the tiles that leave the rack; counted up to a limit."""
+    return count_best(situation, objective, limit, Meter(budget))

@@ -1,0 +1,106 @@
+"""The best way to lay tiles in melds, whichever search it takes."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from engine.melds import Meld, MeldKind, ProposedMeld, declared_faces, read_meld
+from engine.ruleset import JokersDeclaration, Ruleset
+from engine.solver.joker_search import ANYTHING, Wanted, are_free, cheapest_with_jokers, melds_of
+from engine.solver.layout import lay
+from engine.solver.problem import Problem, layable
+from engine.solver.search import Meter, any_with_a_rack_tile, cheapest, levels_of
+from engine.tiles import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Lay:
+    """Melds of all that had to be laid, and what it costs to leave the rest."""
+
+    cost: int
+    melds: tuple[Meld, ...]
+
+
+def best_lay(problem: Problem, meter: Meter, below: int | None = None) -> Lay | None:
+    """The cheapest way to lay what must be laid; None if there is none, or none that costs less than asked.
+
+    Raises:
+        OutOfBudget: The meter's budget is spent.
+    """
+    reduced = layable(problem)
+    dropped = sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in reduced.may)
+    limit = None if below is None else below - dropped
+    if are_free(problem.ruleset):
+        found = cheapest(reduced, meter, limit)
+        if found is None:
+            return None
+        laid = lay(found, levels_of(reduced), problem.ruleset, problem.jokers)
+        if not laid.spare:
+            return Lay(found.cost + dropped, _melds(laid.melds, problem.ruleset))
+    return _with_jokers(reduced, meter, ANYTHING, limit, dropped)
+
+
+def lays_a_rack_tile(problem: Problem, meter: Meter) -> bool:
+    """Whether all that must be laid can be, together with some tile of the rack."""
+    reduced = layable(problem)
+    if are_free(problem.ruleset):
+        found = any_with_a_rack_tile(reduced, meter)
+        if found is None:
+            return False
+        if not lay(found, levels_of(reduced), problem.ruleset, problem.jokers).spare:
+            return True
+    return best_lay(problem, meter, problem.cost(Counter(problem.may).elements())) is not None
+
+
+def best_lay_of(problem: Problem, meter: Meter, wanted: Wanted, below: int | None = None) -> Lay | None:
+    """The same, of melds that are what is wanted."""
+    return _with_jokers(problem, meter, wanted, below, 0)
+
+
+def _with_jokers(problem: Problem, meter: Meter, wanted: Wanted, below: int | None, dropped: int) -> Lay | None:
+    found = cheapest_with_jokers(problem, meter, wanted, below)
+    return found and Lay(found.cost + dropped, _melds(melds_of(found, problem), problem.ruleset))
+
+
+Kinds = tuple[tuple[MeldKind, tuple[Tile, ...]], ...]
+
+
+def _melds(found: Kinds, ruleset: Ruleset) -> tuple[Meld, ...]:
+    return tuple(stated(kind, tiles, ruleset) for kind, tiles in found)
+
+
+def stated(kind: MeldKind, tiles: tuple[Tile, ...], ruleset: Ruleset) -> Meld:
+    """Tiles as a meld, with all said of its jokers that must be said (jokers_declaration).
+
+    Raises:
+        ValueError: They are none.
+    """
+    meld = _read(ProposedMeld(tiles, kind), replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL))
+    if not meld.joker_faces or not _asks(len(meld.joker_faces), ruleset):
+        return meld
+    return _read(ProposedMeld(meld.tiles, kind, _distinct(meld)), ruleset)
+
+
+def _asks(jokers: int, ruleset: Ruleset) -> bool:
+    least = {JokersDeclaration.EXPLICIT_WHEN_TWO: 2, JokersDeclaration.ALWAYS_EXPLICIT: 1}
+    return jokers >= least.get(ruleset.jokers_declaration, jokers + 1)
+
+
+def _distinct(meld: Meld) -> tuple[Tile, ...]:
+    """A face for each joker of a meld."""
+    if meld.kind is MeldKind.GROUP:
+        return meld.joker_faces[0][: len(meld.joker_faces)]
+    return tuple(faces[0] for faces in meld.joker_faces)
+
+
+def _read(proposed: ProposedMeld, ruleset: Ruleset) -> Meld:
+    meld = read_meld(proposed, ruleset)
+    if not isinstance(meld, Meld):
+        raise ValueError(f"the solver laid {proposed} as a meld, which has {meld.reasons}")  # noqa: TRY004 - a fault
+    return meld
+
+
+def proposed(meld: Meld, ruleset: Ruleset) -> ProposedMeld:
+    """A meld as a player would send it."""
+    if _asks(len(meld.joker_faces), ruleset):
+        return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces))
+    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, ruleset.geometry_colors))

@@ -1,0 +1,196 @@
+"""What the tiles of one color and value can do for the runs of that color: the steps of the search, a color at a time.
+
+The open runs of a color are told apart only by what they still need. So many must go on at the next value (`owed`), so
+many of these also at the one after (`young`), and so many are complete and may go on (`closable`). For a given number
+of tiles laid to runs the best successor is unique: owed runs first, then closable ones, then new runs, since a complete
+run that goes on can be cut into what a new run would have been.
+
+Jokers are spent only where they are needed: never at the end of a run of four or more, never at the start of a run
+that could have the joker at its end instead. What is left of them is laid to finished melds afterwards (layout.py).
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+BITS = 4
+MASK = (1 << BITS) - 1
+
+
+class Open(NamedTuple):
+    """The open runs of a color.
+
+    Attributes:
+        young: Runs of one tile: they need the next two values.
+        half: Runs of two tiles, or with a joker at their end that must not stay there: they need the next value.
+        closable: Complete runs that reach to this value.
+        blank: Those of the owed runs that have no numbered tile yet.
+        held: Ones that were set aside for after the 13 (run_wrap ONE_HIGH).
+    """
+
+    young: int = 0
+    half: int = 0
+    closable: int = 0
+    blank: int = 0
+    held: int = 0
+
+
+def pack(runs: Open) -> int:
+    """Open runs as a number, which is quicker to compare."""
+    number = 0
+    for count in reversed(runs):
+        number = number << BITS | count
+    return number
+
+
+def unpack(number: int) -> Open:
+    """The open runs that a number stands for."""
+    return Open(*((number >> BITS * place) & MASK for place in range(len(Open._fields))))
+
+
+class Step(NamedTuple):
+    """What is done with the tiles of a color and a value.
+
+    Attributes:
+        left: Tiles of the rack that stay there.
+        grouped: Tiles that go to groups.
+        jokers: Jokers that go to runs.
+        runs: The open runs afterwards, packed.
+    """
+
+    left: int
+    grouped: int
+    jokers: int
+    runs: int
+
+
+class Tiles(NamedTuple):
+    """The tiles of a color at a value, and what comes after.
+
+    Attributes:
+        must: Tiles that must be laid.
+        may: Tiles of the rack.
+        following: Tiles of the next value, of either kind.
+        later: Tiles of the value after that.
+    """
+
+    must: int
+    may: int
+    following: int
+    later: int
+
+
+class Place(NamedTuple):
+    """Where in the order of values a step is.
+
+    Attributes:
+        after: How many values come after this one, 3 for more than two.
+        groups: Whether there can be a group of this value.
+        holds: Whether tiles of this value may be set aside (the 1 with run_wrap ONE_HIGH).
+        is_held: Whether the tiles of this place are those set aside.
+    """
+
+    after: int
+    groups: bool
+    holds: bool = False
+    is_held: bool = False
+
+
+@lru_cache(maxsize=1 << 16)
+def steps(number: int, tiles: Tiles, place: Place, jokers: int) -> tuple[Step, ...]:
+    """All steps worth trying, those that leave fewest tiles on the rack first.
+
+    Args:
+        number: The open runs before, packed.
+        tiles: The tiles.
+        place: Where they are.
+        jokers: How many jokers may be spent at most.
+    """
+    runs = unpack(number)
+    must, may = (runs.held, 0) if place.is_held else (tiles.must, tiles.may)
+    runs = runs._replace(held=0) if place.is_held else runs
+    found = []
+    for left in range(may + 1):
+        used = must + may - left
+        for held in range(used + 1 if place.holds else 1):
+            for grouped in range(used - held + 1 if place.groups else 1):
+                for spent, after in _extended(runs, used - held - grouped, jokers, place.after):
+                    after = after._replace(held=held) if place.holds else after
+                    if _can_go_on(after, tiles, place.after, jokers - spent):
+                        capped = _capped(after, tiles, place.after, jokers - spent)
+                        found.append(Step(left, grouped, spent, pack(capped)))
+    return _undominated(found)
+
+
+def _extended(runs: Open, naturals: int, jokers: int, after: int) -> list[tuple[int, Open]]:
+    """The open runs when so many numbered tiles are laid to them, and the jokers that it takes."""
+    young, half, closable, blank, held = runs
+    owed = young + half
+    found = []
+    for spent in range(max(0, owed - naturals), min(jokers, owed + closable + (jokers if after == 2 else 0)) + 1):
+        to_owed = min(spent, owed)
+        free = naturals - (owed - to_owed)
+        longer = min(free, closable)
+        over = spent - to_owed
+        least = 0 if after == 2 else over
+        for bridges in range(least, min(over, closable - longer) + 1):
+            starts = over - bridges
+            found.append(
+                (
+                    spent,
+                    Open(
+                        free - longer + starts,
+                        young + bridges,
+                        half + longer,
+                        max(0, blank - (owed - to_owed)) + starts,
+                        held,
+                    ),
+                )
+            )
+    return found
+
+
+def _can_go_on(runs: Open, tiles: Tiles, after: int, jokers: int) -> bool:
+    """Whether there are tiles for what the open runs need."""
+    if after == 0:
+        return not (runs.young or runs.half or runs.blank)
+    if (after == 1 and runs.young) or runs.blank > tiles.following + tiles.later:
+        return False
+    owed = runs.young + runs.half
+    return max(0, owed - tiles.following) + max(0, runs.young - tiles.later) <= jokers
+
+
+def _capped(runs: Open, tiles: Tiles, after: int, jokers: int) -> Open:
+    """The same, without complete runs for which there is nothing to go on with."""
+    useful = tiles.following + jokers if after else 0
+    return runs._replace(closable=min(runs.closable, useful)) if runs.closable > useful else runs
+
+
+def _undominated(found: list[Step]) -> tuple[Step, ...]:
+    """Steps of which no other one leaves as few tiles, spends as few jokers and keeps runs as flexible."""
+    kept: list[Step] = []
+    for step in sorted(set(found)):
+        if not any(_is_as_good(other, step) for other in kept):
+            kept.append(step)
+    return tuple(step for step in kept if not any(other is not step and _is_as_good(other, step) for other in kept))
+
+
+def _is_as_good(one: Step, other: Step) -> bool:
+    return (
+        one.grouped == other.grouped
+        and one.left <= other.left
+        and one.jokers <= other.jokers
+        and is_as_flexible(one.runs, other.runs)
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def is_as_flexible(one: int, other: int) -> bool:
+    """Whether open runs can go on in every way in which others can: each of those has one that needs no more."""
+    mine, theirs = unpack(one), unpack(other)
+    return (
+        mine.held == theirs.held
+        and mine.young <= theirs.young
+        and mine.young + mine.half <= theirs.young + theirs.half
+        and sum(mine[:3]) >= sum(theirs[:3])
+        and mine.blank <= theirs.blank
+    )

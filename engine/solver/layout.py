@@ -1,0 +1,157 @@
+"""Melds from a way that the search found: open runs are followed value by value, groups dealt out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from engine.ruleset import Ruleset, RunWrap
+from engine.solver.color_steps import Open, Step, unpack
+from engine.solver.lines import Line, Melds, Run, halves, melds_in_order, whole_runs
+from engine.solver.problem import FACES
+from engine.solver.search import Found, Level, jokers_for
+from engine.tiles import JOKER, MAX_VALUE, Tile
+
+LEAST_TO_CUT = 6
+"""Tiles of a run that can be cut in two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Runs and groups, and jokers that found no place in them."""
+
+    runs: tuple[Run, ...]
+    groups: tuple[tuple[Tile, ...], ...]
+    spare: int
+
+    @property
+    def melds(self) -> Melds:
+        """Kind and tiles of each meld, in a fixed order."""
+        return melds_in_order((run.tiles for run in self.runs), self.groups)
+
+
+def lay(found: Found, levels: Sequence[Level], ruleset: Ruleset, jokers: int) -> Laid:
+    """The melds of a way, with so many jokers in them, if they find a place."""
+    runs = (_runs(found, levels, color, ruleset) for color in range(ruleset.geometry_colors))
+    groups = (groups_of(level.value, steps) for level, steps in zip(levels, found.steps, strict=True))
+    laid = Laid(tuple(chain.from_iterable(runs)), tuple(chain.from_iterable(groups)), jokers - found.spent)
+    return _with_spare_jokers(laid, ruleset)
+
+
+def groups_of(value: int, steps: tuple[Step, ...]) -> Iterator[tuple[Tile, ...]]:
+    """The groups of a value: each color's tiles go to the groups in turn, so that these are of like size."""
+    grouped = tuple(step.grouped for step in steps)
+    if not any(grouped):
+        return
+    number = max(*grouped, -(-sum(grouped) // len(grouped)))
+    dealt = [face for face, count in zip(FACES[(value - 1) % MAX_VALUE], grouped, strict=False) for _ in range(count)]
+    groups = [dealt[place::number] for place in range(number)]
+    for _ in range(jokers_for(grouped) or 0):
+        min(groups, key=len).append(JOKER)
+    yield from map(tuple, groups)
+
+
+# Runs
+
+
+Lines = tuple[list[Line], list[Line], list[Line]]
+"""The young, half and closable runs of a color (color_steps.Open)."""
+
+
+def _runs(found: Found, levels: Sequence[Level], color: int, ruleset: Ruleset) -> Iterator[Run]:
+    """The runs of a color."""
+    begun = unpack(found.start[color])
+    crossing: Lines = (_begun(levels, begun.young), _begun(levels, begun.half), _begun(levels, begun.closable))
+    young, half, closable = map(list, crossing)
+    done: list[Line] = []
+    before = begun
+    for level, steps in zip(levels, found.steps, strict=True):
+        closable, closed = closable[: before.closable], closable[before.closable :]
+        step, after = steps[color], unpack(steps[color].runs)
+        naturals = _naturals(level, color, step, before, after)
+        face = FACES[(level.value - 1) % MAX_VALUE][color]
+        (young, half, closable), ended = _extended((young, half, closable), (level.value, face), naturals, step, after)
+        done += closed + ended
+        before = after
+    done += _at_the_seam(crossing, (young, half, closable))
+    return whole_runs(done, [line for lines in crossing for line in lines], ruleset)
+
+
+def _begun(levels: Sequence[Level], count: int) -> list[Line]:
+    return [Line(levels[0].value) for _ in range(count)]
+
+
+def _naturals(level: Level, color: int, step: Step, before: Open, after: Open) -> int:
+    """The numbered tiles of a step that go to runs."""
+    if level.place.is_held:
+        return before.held
+    tiles = level.tiles[color]
+    return tiles.must + tiles.may - step.left - step.grouped - (after.held if level.place.holds else 0)
+
+
+def _extended(lines: Lines, here: tuple[int, Tile], naturals: int, step: Step, after: Open) -> tuple[Lines, list[Line]]:
+    """Open runs with the tiles of a value, and those that end: see color_steps.py for who goes first."""
+    young, half, closable = lines
+    value, face = here
+    owed = sorted((*young, *half), key=lambda line: not line.is_blank)
+    to_owed = min(step.jokers, len(owed))
+    free = naturals - (len(owed) - to_owed)
+    longer, others = closable[:free], closable[free:]
+    starts = free - len(longer)
+    joker_starts = after.young - starts
+    bridged = others[: step.jokers - to_owed - joker_starts]
+    for place, line in enumerate(owed):
+        line.tiles.append(face if place < len(owed) - to_owed else JOKER)
+    for line in longer:
+        line.tiles.append(face)
+    for line in bridged:
+        line.tiles.append(JOKER)
+    new = [Line(value, face) for _ in range(starts)] + [Line(value, JOKER) for _ in range(joker_starts)]
+    return (new, [*young, *bridged], [*half, *longer]), others[len(bridged) :]
+
+
+def _at_the_seam(crossing: Lines, ending: Lines) -> list[Line]:
+    """Lets the lines that cross the seam go on from those that end there; gives those that do not."""
+    for begun, ended in zip(crossing, ending, strict=True):
+        for line, before in zip(begun, ended, strict=False):
+            line.before = before
+    return [line for begun, ended in zip(crossing, ending, strict=True) for line in ended[len(begun) :]]
+
+
+# Jokers that were not needed
+
+
+def _with_spare_jokers(laid: Laid, ruleset: Ruleset) -> Laid:
+    """Lays jokers that are left over: at the ends of runs, then in groups that lack a color."""
+    while laid.spare:
+        more = _with_one_more(laid, ruleset)
+        if more is None:
+            return laid
+        laid = more
+    return laid
+
+
+def _with_one_more(laid: Laid, ruleset: Ruleset) -> Laid | None:
+    runs, groups = laid.runs, laid.groups
+    for place, run in enumerate(runs):
+        longer = _longer(run, ruleset.run_wrap)
+        if longer:
+            return Laid((*runs[:place], longer, *runs[place + 1 :]), groups, laid.spare - 1)
+    for place, group in enumerate(groups):
+        if len(group) < ruleset.geometry_colors:
+            return Laid(runs, (*groups[:place], (*group, JOKER), *groups[place + 1 :]), laid.spare - 1)
+    for place, run in enumerate(runs):
+        if len(run.tiles) >= LEAST_TO_CUT:
+            return _with_one_more(
+                replace(laid, runs=(*runs[:place], *halves(run, ruleset), *runs[place + 1 :])), ruleset
+            )
+    return None
+
+
+def _longer(run: Run, wrap: RunWrap) -> Run | None:
+    """A run with a joker at its high end, else at its low end; None if it fills all values."""
+    if len(run.tiles) == MAX_VALUE:
+        return None
+    last = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE}[wrap]
+    if run.first + len(run.tiles) <= last:
+        return Run(run.first, (*run.tiles, JOKER))
+    return Run(run.first - 1, (JOKER, *run.tiles)) if run.first > 1 else None

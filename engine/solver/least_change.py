@@ -1,0 +1,55 @@
+"""Which melds of the table must change: the fewest that are enough.
+
+What is enough stays enough when more may change. So every set of melds that cannot all stay (a core) must have one that
+changes, and the fewest that hit every core found so far are the next to try: they are enough, or yield another core.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+Melds = frozenset[int]
+
+
+def fewest(count: int, is_enough: Callable[[Melds], bool]) -> Melds:
+    """The smallest set of places below `count` that is enough; of equals the one that is first in order.
+
+    Args:
+        count: How many there are. All of them are enough.
+        is_enough: Whether it is enough that these may change.
+    """
+    everything = frozenset(range(count))
+    cores: list[Melds] = []
+    while True:
+        changing = _hitting(cores)
+        if is_enough(changing):
+            return changing
+        cores.append(_core(everything - changing, everything, is_enough))
+
+
+def _hitting(cores: Sequence[Melds]) -> Melds:
+    """The first smallest set that has a member of each core."""
+    members = sorted(frozenset().union(*cores))
+    for size in range(len(cores) + 1):
+        for chosen in map(frozenset, combinations(members, size)):
+            if all(chosen & core for core in cores):
+                return chosen
+    raise AssertionError("each core has a member")
+
+
+def _core(kept: Melds, everything: Melds, is_enough: Callable[[Melds], bool]) -> Melds:
+    """Some of the kept of which none can be left out without it being enough that all others change."""
+    needed: Melds = frozenset()
+    candidates = sorted(kept)
+    while candidates:
+        low, high = 0, len(candidates)  # keeping needed and candidates[:high] is too much
+        if needed and not is_enough(everything - needed):
+            return needed
+        while high - low > 1:
+            middle = (low + high) // 2
+            if is_enough(everything - needed - frozenset(candidates[:middle])):
+                low = middle
+            else:
+                high = middle
+        needed |= {candidates[high - 1]}
+        candidates = candidates[: high - 1]
+    return needed

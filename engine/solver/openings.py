@@ -1,0 +1,171 @@
+"""Initial melds: what a player can lay of the rack alone (R29 to R34, initial_meld options)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+from engine.initial_meld import initial_points, suffices
+from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.ruleset import (
+    InitialMeldComparison,
+    InitialMeldJoker,
+    InitialMeldRequiredKind,
+    InitialMeldSets,
+    Ruleset,
+    RunWrap,
+)
+from engine.solver.arrangement import Lay, best_lay, best_lay_of, stated
+from engine.solver.joker_search import Wanted
+from engine.solver.problem import FACES, Problem
+from engine.solver.search import Meter
+from engine.tiles import JOKER, MAX_VALUE, Tile, in_order
+
+Melds = tuple[Meld, ...]
+
+
+def best_opening(problem: Problem, meter: Meter, below: int) -> Lay | None:
+    """The cheapest initial meld that leaves the table alone; None if none costs less than asked.
+
+    Args:
+        problem: Nothing must be laid but perhaps a tile of the River; the rack may be.
+        meter: The budget.
+        below: What it must cost less than.
+    """
+    ruleset = problem.ruleset
+    if ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
+        return _without_jokers(problem, meter, below)
+    if ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
+        return _with_one_that_reaches(problem, meter, below)
+    return best_lay_of(problem, meter, _wanted(ruleset), below)
+
+
+def _without_jokers(problem: Problem, meter: Meter, below: int) -> Lay | None:
+    jokers = problem.may.get(JOKER, 0)
+    if problem.must.get(JOKER):
+        return None
+    kept = problem.cost((JOKER,)) * jokers
+    naturals = {t: count for t, count in problem.may.items() if t != JOKER}
+    ruleset = replace(problem.ruleset, initial_meld_joker=InitialMeldJoker.REPRESENTED_VALUE)
+    found = best_opening(replace(problem, may=naturals, ruleset=ruleset), meter, below - kept)
+    return found and Lay(found.cost + kept, found.melds)
+
+
+def least_points(ruleset: Ruleset) -> int:
+    """The points that are enough (initial_meld_comparison)."""
+    more = ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN
+    return ruleset.initial_meld_threshold + more
+
+
+def _wanted(ruleset: Ruleset) -> Wanted:
+    return Wanted(
+        points=least_points(ruleset),
+        joker_counts=ruleset.initial_meld_joker is not InitialMeldJoker.ZERO,
+        one_meld=ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET,
+        a_run=ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN,
+    )
+
+
+def _with_one_that_reaches(problem: Problem, meter: Meter, below: int) -> Lay | None:
+    """Tries every meld that reaches the threshold, with the best beside it (ONE_SET_REACHES_THRESHOLD)."""
+    best = None
+    wants_run = problem.ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN
+    own = Counter(problem.must) + Counter(problem.may)
+    for meld in own_melds(own, problem.ruleset):
+        meter.count()
+        if initial_points(meld, problem.ruleset) < least_points(problem.ruleset):
+            continue
+        beside = without(problem, meld)
+        wanted = Wanted(a_run=wants_run and meld.kind is not MeldKind.RUN)
+        found = best_lay_of(beside, meter, wanted, below) if wanted.a_run else best_lay(beside, meter, below)
+        if found:
+            best, below = Lay(found.cost, (meld, *found.melds)), found.cost
+    return best
+
+
+def without(problem: Problem, meld: Meld) -> Problem:
+    """The problem that is left when a meld of it lies."""
+    tiles = Counter(meld.tiles)
+    must = Counter(problem.must)
+    return replace(problem, must=must - tiles, may=Counter(problem.may) - (tiles - must))
+
+
+# The melds of a rack
+
+
+def own_melds(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[Meld]:
+    """Every meld that can be made of some tiles, but for the order of a group and faces of its jokers."""
+    for kind, faces in _shapes(ruleset):
+        least = sum(not tiles[face] for face in faces)
+        for jokers in range(least, min(tiles[JOKER], len(faces) - 1) + 1):
+            yield from _with_jokers(kind, faces, jokers, tiles, ruleset)
+
+
+def _shapes(ruleset: Ruleset) -> Iterator[tuple[MeldKind, tuple[Tile, ...]]]:
+    colors = ruleset.geometry_colors
+    last = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}
+    for color in range(colors):
+        for first in range(1, MAX_VALUE + 1):
+            for length in range(3, min(MAX_VALUE, last[ruleset.run_wrap] - first + 1) + 1):
+                yield MeldKind.RUN, tuple(FACES[(first + step - 1) % MAX_VALUE][color] for step in range(length))
+    for faces in FACES:
+        for size in range(3, colors + 1):
+            for chosen in combinations(faces[:colors], size):
+                yield MeldKind.GROUP, chosen
+
+
+def _with_jokers(
+    kind: MeldKind, faces: tuple[Tile, ...], jokers: int, tiles: Counter[Tile], ruleset: Ruleset
+) -> Iterator[Meld]:
+    seen = set()
+    missing = {place for place, face in enumerate(faces) if not tiles[face]}
+    others = [place for place in range(len(faces)) if place not in missing]
+    for extra in combinations(others, jokers - len(missing)):
+        wild = missing.union(extra)
+        laid = tuple(JOKER if place in wild else face for place, face in enumerate(faces))
+        if kind is MeldKind.GROUP:
+            laid = in_order(laid)
+        if laid not in seen:
+            seen.add(laid)
+            if isinstance(read_meld(ProposedMeld(laid, kind), _silent(ruleset)), Meld):
+                yield stated(kind, laid, ruleset)
+
+
+def _silent(ruleset: Ruleset) -> Ruleset:
+    from engine.ruleset import JokersDeclaration
+
+    return replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
+
+
+# Initial melds after which the table may be used (initial_meld_same_turn_table_play)
+
+
+def least_openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
+    """Initial melds of own tiles such that every other one has all tiles of one of them."""
+    melds = tuple(_enough_alone_first(own, ruleset))
+    known: list[Counter[Tile]] = []
+    for chosen in _openings(melds, own, (), ruleset, meter):
+        tiles = Counter(t for meld in chosen for t in meld.tiles)
+        if not any(other <= tiles for other in known):
+            known.append(tiles)
+            yield chosen
+
+
+def _enough_alone_first(own: Counter[Tile], ruleset: Ruleset) -> list[Meld]:
+    forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
+    tiles = Counter({t: count for t, count in own.items() if t != JOKER or not forbidden})
+    melds = own_melds(tiles, ruleset)
+    return sorted(melds, key=lambda meld: (not suffices((meld,), ruleset), len(meld.tiles), -meld.points, meld.tiles))
+
+
+def _openings(melds: Melds, own: Counter[Tile], chosen: Melds, ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
+    meter.count()
+    if chosen and suffices(chosen, ruleset):
+        yield chosen
+        return
+    if chosen and ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
+        return
+    for place, meld in enumerate(melds):
+        tiles = Counter(meld.tiles)
+        if tiles <= own:
+            yield from _openings(melds[place:], own - tiles, (*chosen, meld), ruleset, meter)

@@ -1,0 +1,261 @@
+"""The best turn of a situation: which search answers it, and what it may leave untouched.
+
+For nearly all rules a turn is a question of faces alone (problem.py). Where it matters which meld a tile or a joker
+came from, that question is asked first: its answer can only be too good. If the rules allow it, it is the best; if
+not, guarded.py looks further.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from engine.analysis import Situation
+from engine.melds import Meld
+from engine.play import Play
+from engine.rules import judge
+from engine.ruleset import InitialMeldSameTurnTablePlay
+from engine.solver.answers import BestTurn, Budget, Objective, Turn
+from engine.solver.arrangement import Lay, best_lay, lays_a_rack_tile, proposed
+from engine.solver.guarded import Guarded, is_guarded, rearrangements
+from engine.solver.least_change import fewest
+from engine.solver.openings import best_opening, least_openings
+from engine.solver.problem import Problem
+from engine.solver.search import Meter, OutOfBudget
+from engine.tiles import Tile, in_order
+
+Melds = tuple[Meld, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A turn that has been found: what it costs, the places of the melds that change, what there is instead of them.
+
+    Attributes:
+        is_least_change: Whether no turn that costs as much changes fewer melds.
+    """
+
+    cost: int
+    changed: frozenset[int]
+    melds: Melds
+    is_least_change: bool = True
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a player can do without the River, or with one tile of it.
+
+    Attributes:
+        situation: The situation.
+        objective: What is best.
+        meter: The budget.
+        river_index: Where the River is pulled from, if it is.
+    """
+
+    situation: Situation
+    objective: Objective
+    meter: Meter
+    river_index: int | None = None
+
+    @cached_property
+    def pulled(self) -> tuple[Tile, ...]:
+        """The tiles pulled: the first one must be played, the others go to the rack."""
+        return () if self.river_index is None else self.situation.river[self.river_index :]
+
+    @cached_property
+    def own(self) -> Problem:
+        """The tiles that the player can lay."""
+        must, may = Counter(self.pulled[:1]), Counter(self.situation.rack)
+        return Problem(must, may, self.situation.ruleset, self.objective)
+
+    def with_table(self, changed: frozenset[int]) -> Problem:
+        """The same with the tiles of melds of the table."""
+        tiles = [t for place in sorted(changed) for t in self.situation.table[place].tiles]
+        return replace(self.own, must=self.own.must + Counter(tiles))
+
+    @cached_property
+    def everything(self) -> frozenset[int]:
+        """The places of all melds of the table."""
+        return frozenset(range(len(self.situation.table)))
+
+    @cached_property
+    def price(self) -> int:
+        """What the tiles cost that go to the rack."""
+        return self.own.cost(self.pulled[1:])
+
+    def allows(self, melds: Melds, kept: frozenset[int]) -> bool:
+        """Whether the rules allow new melds beside those of the old ones that are kept."""
+        old = [meld for place, meld in enumerate(self.situation.table) if place in kept]
+        ruleset = self.situation.ruleset
+        play = Play(
+            self.situation.table,
+            tuple(proposed(meld, ruleset) for meld in (*old, *melds)),
+            self.situation.rack,
+            self.situation.has_melded,
+            ruleset,
+            river=self.situation.river,
+            river_index=self.river_index,
+            calls_rummikub=True,
+        )
+        return not judge(play).violations
+
+
+def best(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
+    """The best turn, by the River too."""
+    found: tuple[Question, Candidate] | None = None
+    is_proven, below = True, None
+    for question in _questions(situation, objective, meter):
+        try:
+            for candidate in _candidates(question, _limit(question, below)):
+                found, below = (question, candidate), candidate.cost + question.price
+        except OutOfBudget:
+            is_proven = False
+            for candidate in _quickly(question, _limit(question, below)):
+                found, below = (question, candidate), candidate.cost + question.price
+            break
+    if found is None:
+        return BestTurn(None, is_proven, is_proven)
+    return BestTurn(_turn(*found), is_proven, is_proven and found[1].is_least_change)
+
+
+def exists(situation: Situation, meter: Meter) -> bool:
+    """Whether there is any turn.
+
+    Raises:
+        OutOfBudget: Nobody knows.
+    """
+    for question in _questions(situation, Objective.MOST_TILES, meter):
+        if situation.has_melded and not is_guarded(situation.table, situation.ruleset):
+            problem = question.with_table(question.everything)
+            if best_lay(problem, meter) if question.pulled else lays_a_rack_tile(problem, meter):
+                return True
+        elif next(_candidates(question, _limit(question, None)), None):
+            return True
+    return False
+
+
+def _questions(situation: Situation, objective: Objective, meter: Meter) -> Iterator[Question]:
+    """Without the River first, then from its newest tile on: the fewer tiles are pulled, the better."""
+    yield Question(situation, objective, meter)
+    for river_index in reversed(range(len(situation.river))):
+        yield Question(situation, objective, meter, river_index)
+
+
+def _limit(question: Question, below: int | None) -> int:
+    """What a turn must cost less than, to be one at all and better than the best one known."""
+    nothing = question.own.cost(question.situation.rack)
+    any_turn = nothing if question.river_index is None else nothing + 1
+    return any_turn if below is None else min(any_turn, below - question.price)
+
+
+def _candidates(question: Question, limit: int) -> Iterator[Candidate]:
+    """Turns, each better than the one before; the last one is the best."""
+    situation = question.situation
+    if situation.has_melded:
+        yield from _on_the_table(question, (), limit)
+    elif situation.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.FORBIDDEN:
+        yield from _beside_the_table(question, limit)
+    else:
+        for opening in _openings(question, limit):
+            for candidate in _on_the_table(question, opening, limit):
+                yield candidate
+                limit = candidate.cost
+
+
+def _openings(question: Question, limit: int) -> Iterator[Melds]:
+    """Initial melds, as long as there can be a better turn than the last one."""
+    own = question.own
+    yield from least_openings(Counter(own.must) + Counter(own.may), own.ruleset, question.meter)
+
+
+def _beside_the_table(question: Question, limit: int) -> Iterator[Candidate]:
+    """The best initial meld where the table must be left alone."""
+    found = best_opening(question.own, question.meter, limit)
+    if found is None:
+        return
+    nothing: frozenset[int] = frozenset()
+    if question.allows(found.melds, question.everything):
+        yield Candidate(found.cost, nothing, found.melds)
+    else:
+        guarded = Guarded(
+            (), question.own, lambda melds, _: question.allows(melds, question.everything), question.meter
+        )
+        for other in rearrangements(guarded, limit):
+            yield Candidate(other.cost, nothing, other.melds)
+
+
+def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Candidate]:
+    """The best turn of a player who may use the table, having laid some melds that must stay."""
+    laid = Counter(t for meld in opening for t in meld.tiles)
+
+    def problem(changed: frozenset[int]) -> Problem:
+        whole = question.with_table(changed)
+        own = question.own
+        of_must = laid & Counter(own.must)
+        return replace(whole, must=Counter(whole.must) - of_must, may=Counter(whole.may) - (laid - of_must))
+
+    found = best_lay(problem(question.everything), question.meter, limit)
+    if found is None:
+        return
+    changed, least = _least_change(question, problem, found.cost)
+    if least is not None:
+        found = least
+    if question.allows((*opening, *found.melds), question.everything - changed):
+        yield Candidate(found.cost, changed, (*opening, *found.melds), is_least_change=least is not None)
+        return
+    if not is_guarded(question.situation.table, question.situation.ruleset):
+        raise ValueError(f"the solver found a turn that the rules forbid: {found.melds} in {question.situation}")
+    guarded = Guarded(
+        question.situation.table,
+        problem(frozenset()),
+        lambda melds, kept: question.allows((*opening, *melds), kept),
+        question.meter,
+    )
+    for other in rearrangements(guarded, limit):
+        yield Candidate(other.cost, other.changed, (*opening, *other.melds), is_least_change=False)
+
+
+def _least_change(
+    question: Question, problem: Callable[[frozenset[int]], Problem], cost: int
+) -> tuple[frozenset[int], Lay | None]:
+    """The fewest melds that must change for a turn that costs so much, and that turn; none if the budget ended."""
+    known: dict[frozenset[int], Lay | None] = {}
+
+    def is_enough(changed: frozenset[int]) -> bool:
+        if changed not in known:
+            known[changed] = best_lay(problem(changed), question.meter, cost + 1)
+        return known[changed] is not None
+
+    try:
+        changed = fewest(len(question.everything), is_enough)
+    except OutOfBudget:
+        return question.everything, None
+    return changed, known[changed]
+
+
+QUICKLY = Budget(nodes=1000)
+"""What may be spent on a turn when the budget ended without one."""
+
+
+def _quickly(question: Question, limit: int) -> Iterator[Candidate]:
+    """Turns that are easy to find: they change one meld at most."""
+    if not question.situation.has_melded:
+        return
+    meter = Meter(QUICKLY)
+    with suppress(OutOfBudget):
+        for changed in (frozenset(), *(frozenset({place}) for place in sorted(question.everything))):
+            found = best_lay(question.with_table(changed), meter, limit)
+            if found and question.allows(found.melds, question.everything - changed):
+                yield Candidate(found.cost, changed, found.melds, is_least_change=False)
+                limit = found.cost
+
+
+def _turn(question: Question, candidate: Candidate) -> Turn:
+    """A candidate as an answer."""
+    table = question.situation.table
+    untouched = tuple(sorted(question.everything - candidate.changed))
+    after = (*(table[place] for place in untouched), *candidate.melds)
+    came = Counter(t for meld in after for t in meld.tiles) - Counter(t for meld in table for t in meld.tiles)
+    tiles = in_order((came - Counter(question.pulled[:1])).elements())
+    return Turn(after, tiles, untouched, question.river_index)
