@@ -12,8 +12,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from service.analysis_pool import COMMAND, AnalysisPool
+from service.bots import Bots
 from service.faults import StoreUnavailable
-from service.games import Games
+from service.games import BOT_WAIT_MS, Games
 from service.identity import Chance, SystemChance
 from service.interceptors import Boundary
 from service.metrics import Metrics
@@ -78,11 +79,13 @@ class Server:
         self._stopping = asyncio.Event()
         self.metrics = Metrics()
         self._store = MeasuredStore(store, self.metrics.store)
-        games = Games(self._store, chance or SystemChance())
+        games = Games(self._store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms)
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
         self._validation = ValidationServicer(self._stopping)
         self.analysis = AnalysisPool(settings.analysis_workers, settings.analysis_queue, self.metrics, analysis_command)
+        thoughts = max(1, settings.analysis_workers - 1)  # one is left to callers
+        self._bots = Bots(games, self.analysis, thoughts, settings.bot_delay_ms / 1000, self._stopping)
         self._services = (
             GameServicer(games, watch).service(),
             TurnServicer(games).service(),
@@ -205,5 +208,6 @@ class Server:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._boundary.drained(), self._settings.drain_seconds)
         await self._server.stop(CLOSING_SECONDS)
+        await self._bots.close()
         await self.analysis.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)

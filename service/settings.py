@@ -89,6 +89,7 @@ class Settings(BaseSettings):
     max_calls: int = Field(10_000, ge=1, description="most calls under way at once, watchers included")
     analysis_workers: int = Field(2, ge=1, description="most processes that search for exact analysis at once")
     analysis_queue: int = Field(64, ge=0, description="most calls that wait for one of them")
+    bot_delay_ms: int = Field(0, ge=0, le=60_000, description="how long a bot waits before each action")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="debug, info, warning or error")
 
     @model_validator(mode="after")
