@@ -165,8 +165,9 @@ def explain(
     bench = _at_first(turn)
     for phase in _PHASES:
         for deed in tuple(phase(turn, bench)):
+            is_seen = _is_seen(turn, bench, deed)
             bench, step = _done(turn, bench, deed)
-            steps.append(step)
+            steps += [step] * is_seen
     return tuple(steps)
 
 
@@ -278,9 +279,7 @@ class _Told:
 
     def fits(self, way: _Way, target: int | None) -> bool:
         """Whether a tile that lies in a meld is to lie there; a joker of a run may have to lie elsewhere in it."""
-        if way.target.meld != target or not way.is_home or way.keeps_its_role:
-            return way.target.meld == target
-        return MeldKind.GROUP in {self.before[way.source.meld].kind, self.after[target].kind}
+        return way.target.meld == target and (not way.is_home or way.keeps_its_role)
 
     def finished(self, target: int) -> ProposedMeld:
         """A meld of the table after."""
@@ -288,7 +287,8 @@ class _Told:
 
     def begins_with(self, target: int) -> int:
         """The meld of the table that gives most tiles to a new one."""
-        given = Counter(way.source.meld for way in self.ways if way.target.meld == target and way.is_home)
+        home = (way for way in self.ways if way.target.meld == target and way.is_home and way.keeps_its_role)
+        given = Counter(way.source.meld for way in home)
         return min(given, key=lambda source: (-given[source], source))
 
     def lying(self, bench: "_Bench") -> Iterator[tuple[Label, int]]:
@@ -495,46 +495,84 @@ def _done(turn: _Told, bench: _Bench, deed: _Deed) -> tuple[_Bench, Step]:
             bench = {**bench, **dict(parts)}
             return bench, Split(meld, tuple(Part(label, _laid(turn, bench, label)) for label, _ in parts))
         case _Swap(meld, joker, way, origin):
-            bench = _moved(_moved(bench, meld, (joker,), _Pile.FREE), origin, (way,), meld)
+            place = replace(way, source=replace(joker.source, tile=way.source.tile), is_home=joker.is_home)
+            bench = _moved(_without(bench, origin, (way,)), meld, (joker,), _Pile.FREE)
+            bench = _with(bench, meld, (place,))
             source = FromRack() if isinstance(origin, _Pile) else FromMeld(origin, _laid(turn, bench, origin))
             return bench, Substitute(meld, way.source.tile, source, _laid(turn, bench, meld))
         case _Carry(meld, ways, origin):
-            is_first = meld not in bench
-            bench = _moved(bench, origin, ways, meld)
-            return bench, _carried(turn, bench, deed, is_first=is_first)
+            return _moved(bench, origin, ways, meld), _carried(turn, bench, deed)
+
+
+def _without(bench: _Bench, origin: _Where, ways: tuple[_Way, ...]) -> _Bench:
+    """The bench when some tiles have been taken from where they lay."""
+    left = {**bench, origin: tuple(way for way in bench[origin] if way not in ways)}
+    return {where: lying for where, lying in left.items() if lying}
+
+
+def _with(bench: _Bench, where: _Where, ways: tuple[_Way, ...]) -> _Bench:
+    """The bench when some tiles have been put somewhere."""
+    return {**bench, where: (*bench.get(where, ()), *ways)}
 
 
 def _moved(bench: _Bench, origin: _Where, ways: tuple[_Way, ...], where: _Where) -> _Bench:
     """The bench when some tiles have got from one place to another, where they have no home."""
-    left = {**bench, origin: tuple(way for way in bench[origin] if way not in ways)}
-    moved = {**left, where: (*left.get(where, ()), *(replace(way, is_home=False) for way in ways))}
-    return {place: lying for place, lying in moved.items() if lying}
+    return _with(_without(bench, origin, ways), where, tuple(replace(way, is_home=False) for way in ways))
 
 
-def _carried(turn: _Told, bench: _Bench, carry: _Carry, *, is_first: bool) -> Step:
-    """The step by which tiles came to a meld."""
+def _carried(turn: _Told, bench: _Bench, carry: _Carry) -> Step:
+    """The step by which tiles come to a meld."""
     meld, origin = carry.meld, carry.origin
+    moved = _moved(bench, origin, carry.ways, meld)
     tiles = tuple(way.source.tile for way in carry.ways)
-    laid = _laid(turn, bench, meld)
+    laid = _laid(turn, moved, meld)
     if origin == meld:
         return Arrange(meld, laid)
     if origin is _Pile.FREE:
         return LayJokers(len(tiles), meld, laid)
     if isinstance(origin, _Pile):
-        return Place(tiles, meld, laid) if is_first and isinstance(meld, Made) else Extend(tiles, meld, laid)
-    left = _laid(turn, bench, origin)
+        return Place(tiles, meld, laid) if isinstance(meld, Made) and meld not in bench else Extend(tiles, meld, laid)
+    left = _laid(turn, moved, origin)
     return Take(FromMeld(origin, left), tiles, meld, laid) if left.tiles else Join(origin, tiles, meld, laid)
 
 
+def _is_seen(turn: _Told, bench: _Bench, deed: _Deed) -> bool:
+    """Whether a deed is a step: not if a joker lies already where it is to stand for something else.
+
+    Then the other steps of its meld tell that it does, if there are any.
+    """
+    if not isinstance(deed, _Carry) or deed.origin != deed.meld:
+        return True
+    moved = _moved(bench, deed.meld, deed.ways, deed.meld)
+    return _is_untouched(turn, bench, deed.meld) or _laid(turn, moved, deed.meld) != _laid(turn, bench, deed.meld)
+
+
+def _is_untouched(turn: _Told, bench: _Bench, label: Label) -> bool:
+    """Whether nothing has gone from a meld of the table, and nothing comes to it."""
+    target = turn.target(label)
+    is_full = target is not None and len(turn.after[target].tiles) == len(bench[label])
+    return is_full and bench[label] == _at_first(turn).get(label)
+
+
 def _laid(turn: _Told, bench: _Bench, label: Label) -> ProposedMeld:
-    """How a meld lies: as it shall if nothing is missing or too much, else as far as it has come."""
+    """How a meld lies: as it shall if all that belongs to it has come, else the tiles that are there."""
     ways, target = bench.get(label, ()), turn.target(label)
-    fitting = sorted((way for way in ways if turn.fits(way, target)), key=lambda way: way.target.place)
-    if target is not None and len(fitting) == len(ways) == len(turn.after[target].tiles):
-        return turn.finished(target)
-    for way in sorted((way for way in ways if way not in fitting), key=lambda way: way.source.place):
-        fitting.insert(_place_of(way, fitting), way)
-    return ProposedMeld(tuple(way.source.tile for way in fitting))
+    tiles = tuple(way.source.tile for way in _in_line(turn, ways, target))
+    if target is None or any(way.target.meld != target for way in ways):
+        return ProposedMeld(tiles)
+    after = turn.after[target]
+    is_there = len(tiles) == len(after.tiles) and (after.kind is MeldKind.GROUP or tiles == after.tiles)
+    return turn.finished(target) if is_there else ProposedMeld(tiles)
+
+
+def _in_line(turn: _Told, ways: tuple[_Way, ...], target: int | None) -> list[_Way]:
+    """The tiles of a meld from left to right: what lay there as it did, what has come where it shall lie."""
+    if target is not None and turn.after[target].kind is MeldKind.GROUP:
+        return sorted(ways, key=lambda way: (0, way.source.place) if way.is_home else (1, way.target.place))
+    line = sorted((way for way in ways if turn.fits(way, target)), key=_slot)
+    for way in sorted((way for way in ways if way not in line), key=lambda way: way.source.place):
+        line.insert(_place_of(way, line), way)
+    return line
 
 
 def _place_of(way: _Way, others: Sequence[_Way]) -> int:
@@ -569,7 +607,7 @@ def _owners(turn: _Told, ways: tuple[_Way, ...], target: int) -> tuple[int, ...]
 
     A new one begins with its greatest part from the table, if that has two tiles at least, and if a run can be cut so.
     """
-    sizes = Counter(way.target.meld for way in ways)
+    sizes = Counter(way.target.meld for way in ways if way.keeps_its_role)
     owners: tuple[int, ...] = (target,)
     for new in sorted(sizes, key=lambda new: (-sizes[new], new)):
         begins = isinstance(turn.labels[new], Made) and sizes[new] > 1 and turn.begins_with(new) == ways[0].source.meld
@@ -579,9 +617,11 @@ def _owners(turn: _Told, ways: tuple[_Way, ...], target: int) -> tuple[int, ...]
 
 
 def _can_be_cut(turn: _Told, ways: tuple[_Way, ...], owners: tuple[int, ...]) -> bool:
-    """Whether the tiles of each owner lie together, as nothing has to in a group."""
+    """Whether all parts are of the meld's kind, and in a run the tiles of each part lie together."""
+    kind = turn.before[ways[0].source.meld].kind
     parts = [owner for owner, _ in groupby(way.target.meld for way in ways if way.target.meld in owners)]
-    return turn.before[ways[0].source.meld].kind is MeldKind.GROUP or len(parts) == len(owners)
+    lie_together = kind is MeldKind.GROUP or len(parts) == len(owners)
+    return lie_together and all(turn.after[owner].kind is kind for owner in owners)
 
 
 def _parts(turn: _Told, ways: tuple[_Way, ...], owners: tuple[int, ...]) -> tuple[tuple[Label, tuple[_Way, ...]], ...]:
@@ -614,7 +654,7 @@ def _swaps(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
 
 
 def _shifts(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
-    """The jokers that stay in their run, but at another place."""
+    """The jokers that stay in their meld and are to stand for something else in it."""
     for label, target in turn.lying(bench):
         shifted = tuple(way for way in bench[label] if way.target.meld == target and not turn.fits(way, target))
         if shifted:
@@ -630,12 +670,16 @@ def _carries(turn: _Told, bench: _Bench) -> Iterator[_Carry]:
     """The tiles that come to a meld, meld by meld: of the table, then of the rack, then the jokers set free."""
     for target, label in turn.labels.items():
         loads = {
-            origin: tuple(way for way in ways if way.target.meld == target)
+            origin: tuple(sorted((way for way in ways if way.target.meld == target), key=_slot))
             for origin, ways in bench.items()
             if origin != label
         }
         order = sorted((origin for origin in loads if loads[origin]), key=_order)
         yield from (_Carry(label, loads[origin], origin) for origin in order)
+
+
+def _slot(way: _Way) -> int:
+    return way.target.place
 
 
 def _order(origin: _Where) -> tuple[int, int]:
@@ -648,10 +692,7 @@ def _order(origin: _Where) -> tuple[int, int]:
 
 def _declarations(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
     """The melds to which nothing has come and from which nothing has gone."""
-    for label, _ in turn.lying(bench):
-        is_whole = isinstance(label, OfTable) and len(bench[label]) == len(turn.before[label.place - 1].tiles)
-        if is_whole and all(way.is_home for way in bench[label]):
-            yield _Carry(label, (), label)
+    return (_Carry(label, (), label) for label, _ in turn.lying(bench) if _is_untouched(turn, bench, label))
 
 
-_PHASES: Final = (_cuts, _swaps, _shifts, _takes, _carries, _declarations)
+_PHASES: Final = (_cuts, _swaps, _takes, _shifts, _carries, _declarations)
