@@ -4,15 +4,18 @@ import dataclasses
 import importlib
 import pkgutil
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, combinations
+from types import FrameType
 
 import pytest
 
 import engine
+from engine import retrieval
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tiles, parse_meld, parse_tiles
 from engine.play import Play
@@ -242,6 +245,122 @@ def test_the_plunder_is_named_in_ascending_order() -> None:
 def test_a_pull_beside_the_river_says_how_long_that_is() -> None:
     (violation,) = judge(pull(". + *{R7 B7 K7} -> [R7 B7 K7] ; {}", "O1 O2", 5)).violations
     assert violation.metadata == (("index", 5), ("count", 2))
+
+
+# Retrieval
+
+
+RETRIEVALS = [
+    # A play, the options of retrieval, the reasons
+    ("[B5 B6 J] + *{B7} -> [B5 B6 B7 J] ; {}", "NONE FORBIDDEN", "JOKER_RETRIEVAL_FORBIDDEN"),
+    ("[J O4 O5] + *{O3} -> [O3 O4 O5 J] ; {}", "NEW_SET FORBIDDEN", "JOKER_RETURNED_TO_SAME_SET JOKER_NOT_IN_NEW_SET"),
+    ("run[J J K6] + *{K5} -> [J K5 K6 J] ; {}", "NEW_SET_ALL_RACK", "JOKER_NOT_IN_NEW_SET"),
+    ("group[B9 J J] + *{K9} -> [B9 J J K9] ; {}", "NONE", ""),
+    ("[R6 R7 J J] + *{R8} -> [R6 R7 R8 J J] ; {}", "REPLACE RACK_ONLY FORBIDDEN", "JOKER_RETURNED_TO_SAME_SET"),
+    ("[J R4 R5 J] + *{K3 K5} -> [R4 R5 J] | [K3 J K5] ; {}", "LOCKED NEW_SET_TWO_RACK_TILES END_OF_RUN_FREE", ""),
+    ("[B8 B9 J J] + *{B7 O9} -> run[J J O9] | [B7 B8 B9] ; {}",
+     "NEW_SET_TWO_RACK_TILES FORBIDDEN", "JOKER_NOT_IN_NEW_SET"),
+    ("[R10 R11 J J] + *{R9 R9} -> [R9 R10 R11] | run[R9 J J] ; {}",
+     "REPLACE FORBIDDEN END_OF_RUN_FREE", "JOKER_NOT_REPLACED"),
+    ("[R4 R5 J] | [R4 R5 J] + *{R6} -> [R4 R5 R6 J] | [R4 R5 J] ; {}",
+     "LOCKED RACK_ONLY NEW_SET FORBIDDEN BOTH_COLORS", "JOKER_RETURNED_TO_SAME_SET"),
+    ("[K5 K6 J] | [R1 J O1] + *{K4} -> [R1 J O1] | [J K4 K5 K6] ; {}",
+     "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES FORBIDDEN", "JOKER_NOT_REPLACED JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
+    ("[K5 B5 J] | [K5 B5 J] + *{O5} -> [J K5 B5 J] | [K5 B5 O5] ; {}",
+     "LOCKED NEW_SET_TWO_RACK_TILES", "JOKER_NOT_IN_NEW_SET"),
+    ("run[K6 J J] + *{B10 K7 K9 J} -> [J K6 K7] | run[J J K9] ; {B10}",
+     "REPLACE RACK_ONLY NEW_SET FORBIDDEN END_OF_RUN_FREE", ""),
+    ("[J O7 R7] | [J O8 O9] + *{B9 O7} -> [J O7 R7] | [O7 O8 O9 J] ; {B9}",
+     "LOCKED RACK_ONLY NEW_SET BOTH_COLORS END_OF_RUN_FREE", "JOKER_NOT_IN_NEW_SET"),
+    ("[J O7 R7] | [J O8 O9] + *{B9 O7} -> [J O7 R7] | [O7 O8 O9 J] ; {B9}",
+     "REPLACE NEW_SET_ALL_RACK BOTH_COLORS", "JOKER_REUSE_NEEDS_RACK_ONLY"),
+    ("[K9 J B9] | group[J R9 J] + *{R7} -> [K9 R9 B9 J] | run[J R7 J] ; {}",
+     "LOCKED RACK_ONLY NEW_SET_ALL_RACK END_OF_RUN_FREE", "JOKER_SET_LOCKED JOKER_REUSE_NEEDS_RACK_ONLY"),
+    ("[J K6 B6 R6] | run[J O6 J] + *{O5} -> [K6 B6 R6] | [J O5 O6 J J] ; {}",
+     "REPLACE FORBIDDEN END_OF_RUN_FREE", "JOKER_RETURNED_TO_SAME_SET"),
+    ("[J K6 B6 R6] | run[J O6 J] + *{O5} -> [K6 B6 R6] | [J O5 O6 J J] ; {}",
+     "LOCKED RACK_ONLY NEW_SET_TWO_RACK_TILES END_OF_RUN_FREE", "JOKER_SET_LOCKED JOKER_NOT_IN_NEW_SET"),
+    ("[J O10 B10 J] + *{R9 R10 O10} -> group[J O10 J] | [B10 O10 R10] ; {R9}",
+     "REPLACE BOTH_COLORS", "JOKER_NOT_REPLACED"),
+    ("[J O10 B10 J] + *{R9 R10 O10} -> group[J O10 J] | [B10 O10 R10] ; {R9}",
+     "LOCKED FORBIDDEN BOTH_COLORS", "JOKER_SET_LOCKED"),
+    ("group[J O5 J] | [R5 R6 R7] + *{R5 K6} -> [R5 O5 J] | [R5 R6 R7 J] ; {K6}",
+     "LOCKED RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
+    ("[J R4 R5] | [R3 B3 J] + *{R3 R5 K3} -> [R3 B3 J] | [R3 R4 R5 J] ; {R5 K3}",
+     "LOCKED RACK_ONLY FORBIDDEN END_OF_RUN_FREE", "JOKER_RETURNED_TO_SAME_SET"),
+    ("group[J J O4] | [K4 B4 R4] + *{R5 B4} -> [K4 B4 R4 O4] | group[J J B4] ; {R5}",
+     "LOCKED RACK_ONLY NEW_SET END_OF_RUN_FREE", "JOKER_REPLACEMENT_NOT_FROM_RACK JOKER_NOT_IN_NEW_SET"),
+    ("group[J J K5] | [B6 B7 B8] + *{B4 K3 K4} -> [J K3 K4 K5] | [B6 B7 B8 J] ; {B4}",
+     "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES FORBIDDEN BOTH_COLORS", "JOKER_NOT_REPLACED JOKER_NOT_IN_NEW_SET"),
+    ("[B2 J K2 O2] | [B2 J K2 O2] + *{R2 R5} -> [B2 O2 R2] | [O2 B2 K2] | run[K2 J J] ; {R5}",
+     "LOCKED RACK_ONLY END_OF_RUN_FREE", "JOKER_SET_LOCKED"),
+    ("[J B7 B8] | group[J J K7] + *{R7 B6 B6 O7} -> run[J J B6] | [O7 B7 K7] | [B6 J B8] ; {R7}",
+     "REPLACE RACK_ONLY BOTH_COLORS", "JOKER_REPLACEMENT_NOT_FROM_RACK"),
+    ("[J B7 B8] | group[J J K7] + *{R7 B6 B6 O7} -> run[J J B6] | [O7 B7 K7] | [B6 J B8] ; {R7}",
+     "LOCKED RACK_ONLY FORBIDDEN BOTH_COLORS END_OF_RUN_FREE", "JOKER_REPLACEMENT_NOT_FROM_RACK"),
+    ("group[J B5 J] | [J O5 K5] + *{R5 R5 R5 B4 O5} -> [B5 O5 K5 R5] | [O5 J R5] | run[B4 J J] ; {R5}",
+     "LOCKED RACK_ONLY BOTH_COLORS", "JOKER_REPLACEMENT_NOT_FROM_RACK"),
+    ("group[J J R11 J] + *{R10 B11 B12 K11 K12 O11} -> [J R11 O11] | [B11 B12 J] | [K11 K12 J] ; {R10}",
+     "LOCKED FORBIDDEN BOTH_COLORS", ""),
+    ("[R11 J J B11] + *{R6 R11 B6 B11 K9 K11 O11} -> [R11 O11 K11 B11] | [R11 B11 J] | [J R6 B6] ; {K9}",
+     "LOCKED BOTH_COLORS END_OF_RUN_FREE", ""),
+    ("[R5 O5 B5] | [J R3 J R5] | run[J J R4] + *{R4 R6 O3} -> [J J R3 R4 R5 R6] | run[J R4 J] | [R5 O5 B5] ; {O3}",
+     "LOCKED RACK_ONLY BOTH_COLORS END_OF_RUN_FREE", "JOKER_REPLACEMENT_NOT_FROM_RACK"),
+    ("[B10 R10 J] | [B10 R10 J] | [K10 J O10] + *{B11 K9 K10 O10} -> [J B10 R10 O10] | [K10 J O10 J] | [B10 R10 K10]"
+     " ; {B11 K9}",
+     "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
+    ("[B11 O11 J R11] | [K10 J O10] + *{R10 R11 B10 K11 K11 K12 J} -> [B11 O11 K11 R11] | [O10 B10 R10 J] | group[J"
+     " R11 J] | [K10 K11 K12] ; {}",
+     "REPLACE NEW_SET_TWO_RACK_TILES BOTH_COLORS", ""),
+
+    ("group[B5 J J] + *{B6 B7 K5 K6 K7 R4} -> [B5 B6 B7] | [K5 K6 K7] | [R4 J J] ; {}", "REPLACE",
+     "JOKER_NOT_REPLACED"),
+    ("[R3 R4 J] | [R5 B5 K5 O5] + *{R2 J J} -> [R2 R3 R4] | [B5 K5 O5] | run[R5 J J J] ; {}",
+     "REPLACE NEW_SET_TWO_RACK_TILES", ""),
+    ("[R4 J R6] | group[K5 J J] + *{B1 B2 B3} -> group[K5 J J] | [R4 J R6] | [B1 B2 B3] ; {}", "LOCKED", ""),
+    ("[R4 J R6] | group[K5 J J] + *{B1 B2 R5} -> group[K5 J J] | [R4 R5 R6] | [B1 B2 J] ; {}", "", ""),
+]  # fmt: skip
+"""Found at random: each shows another change of the search for an assignment of tiles."""
+
+
+VALUES_OF_RETRIEVAL: dict[str, tuple[str, object]] = {
+    value.name: (f"joker_retrieval_{option}", value)
+    for option in ("mode", "source", "reuse", "same_set", "group_of_three")
+    for value in type(getattr(SABRA, f"joker_retrieval_{option}"))
+} | {"END_OF_RUN_FREE": ("joker_retrieval_end_of_run_free", True)}
+
+
+def retrieval_rules(values: str) -> Ruleset:
+    """A ruleset with four jokers and some values of the options of retrieval."""
+    options = dict(VALUES_OF_RETRIEVAL[value] for value in values.split())
+    return replace(FOUR_JOKERS, **options)  # type: ignore[arg-type] # each has its option's type
+
+
+@pytest.mark.parametrize(("text", "values", "reasons"), RETRIEVALS)
+def test_jokers_are_moved_by_the_rules(text: str, values: str, reasons: str) -> None:
+    assert [reason for reason, _ in told(play_of(text, retrieval_rules(values)))] == reasons.split()
+
+
+def work(play: Play) -> int:
+    """How many functions are called in a search of retrieval: the same on every machine."""
+    count = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        code = frame.f_code
+        count += event == "call" and code.co_filename == retrieval.__file__ and not code.co_name.startswith("<")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        retrieval.retrieval_reasons(play)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_a_search_of_retrieval_takes_no_more_work_than_it_did() -> None:
+    assert sum(work(play_of(text, retrieval_rules(values))) for text, values, _ in RETRIEVALS) <= 10538
 
 
 # The initial meld, where the table may be played on in the same turn: every choice of melds is tried.
