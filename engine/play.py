@@ -113,12 +113,12 @@ class Play:
     @cached_property
     def kept_and_new(self) -> tuple[tuple[Meld, ...], tuple[Meld, ...]]:
         """The melds of table_after: those of table_before, and the others."""
-        before = Counter(_identity(meld) for meld in self.table_before)
+        before = Counter(identity(meld) for meld in self.table_before)
         kept, new = [], []
         for meld in self.melds:
-            identity = _identity(meld)
-            if before[identity]:
-                before[identity] -= 1
+            lies_as = identity(meld)
+            if before[lies_as]:
+                before[lies_as] -= 1
                 kept.append(meld)
             else:
                 new.append(meld)
@@ -132,12 +132,12 @@ class Play:
     @cached_property
     def changed_melds(self) -> tuple[Meld, ...]:
         """The melds of table_before that are not on table_after."""
-        kept = Counter(_identity(meld) for meld in self.kept_and_new[0])
+        kept = Counter(identity(meld) for meld in self.kept_and_new[0])
         changed = []
         for meld in self.table_before:
-            identity = _identity(meld)
-            if kept[identity]:
-                kept[identity] -= 1
+            lies_as = identity(meld)
+            if kept[lies_as]:
+                kept[lies_as] -= 1
             else:
                 changed.append(meld)
         return tuple(changed)
@@ -191,7 +191,7 @@ def _stands_for_one_face_each(meld: Meld) -> bool:
     return all(len(faces) == 1 for faces in meld.joker_faces)
 
 
-def _identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:
+def identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:
     """What makes two melds the same: the order of a group has no meaning, that of a run has."""
     if meld.kind is MeldKind.RUN:
         return meld.kind, meld.tiles, ()

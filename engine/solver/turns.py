@@ -13,7 +13,7 @@ from functools import cached_property
 
 from engine.analysis import Situation
 from engine.melds import Meld
-from engine.play import Play
+from engine.play import Play, identity
 from engine.rules import judge
 from engine.ruleset import InitialMeldSameTurnTablePlay
 from engine.solver.answers import BestTurn, Budget, Objective, Turn
@@ -21,9 +21,9 @@ from engine.solver.arrangement import Lay, best_lay, lays_a_rack_tile, proposed
 from engine.solver.guarded import Guarded, is_guarded, rearrangements
 from engine.solver.least_change import fewest
 from engine.solver.openings import best_opening, least_openings
-from engine.solver.problem import Problem
+from engine.solver.problem import Problem, problem
 from engine.solver.search import Meter, OutOfBudget
-from engine.tiles import Tile, in_order
+from engine.tiles import Tile, in_order, without
 
 Melds = tuple[Meld, ...]
 
@@ -51,12 +51,18 @@ class Question:
         objective: What is best.
         meter: The budget.
         river_index: Where the River is pulled from, if it is.
+        played: Tiles of the rack that must be played.
+        left: Tiles of the rack that must not.
+        asks_least_change: Whether the fewest melds shall change.
     """
 
     situation: Situation
     objective: Objective
     meter: Meter
     river_index: int | None = None
+    played: tuple[Tile, ...] = ()
+    left: tuple[Tile, ...] = ()
+    asks_least_change: bool = True
 
     @cached_property
     def pulled(self) -> tuple[Tile, ...]:
@@ -66,13 +72,13 @@ class Question:
     @cached_property
     def own(self) -> Problem:
         """The tiles that the player can lay."""
-        must, may = Counter(self.pulled[:1]), Counter(self.situation.rack)
-        return Problem(must, may, self.situation.ruleset, self.objective)
+        may = without(self.situation.rack, (*self.played, *self.left))
+        return problem((*self.pulled[:1], *self.played), may, self.situation.ruleset, self.objective)
 
     def with_table(self, changed: frozenset[int]) -> Problem:
         """The same with the tiles of melds of the table."""
-        tiles = [t for place in sorted(changed) for t in self.situation.table[place].tiles]
-        return replace(self.own, must=self.own.must + Counter(tiles))
+        tiles = Counter(t for place in sorted(changed) for t in self.situation.table[place].tiles)
+        return replace(self.own, must=Counter(self.own.must) + tiles)
 
     @cached_property
     def everything(self) -> frozenset[int]:
@@ -105,9 +111,9 @@ def best(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
     """The best turn, by the River too."""
     found: tuple[Question, Candidate] | None = None
     is_proven, below = True, None
-    for question in _questions(situation, objective, meter):
+    for question in questions(situation, objective, meter):
         try:
-            for candidate in _candidates(question, _limit(question, below)):
+            for candidate in candidates(question, _limit(question, below)):
                 found, below = (question, candidate), candidate.cost + question.price
         except OutOfBudget:
             is_proven = False
@@ -119,23 +125,37 @@ def best(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
     return BestTurn(_turn(*found), is_proven, is_proven and found[1].is_least_change)
 
 
+def best_cost(situation: Situation, objective: Objective, meter: Meter) -> int | None:
+    """What the tiles cost that are on the rack after the best turn; None if there is no turn.
+
+    Raises:
+        OutOfBudget: Nobody knows.
+    """
+    below = None
+    for question in questions(situation, objective, meter):
+        asked = replace(question, asks_least_change=False)
+        for candidate in candidates(asked, _limit(question, below)):
+            below = candidate.cost + question.price
+    return below
+
+
 def exists(situation: Situation, meter: Meter) -> bool:
     """Whether there is any turn.
 
     Raises:
         OutOfBudget: Nobody knows.
     """
-    for question in _questions(situation, Objective.MOST_TILES, meter):
+    for question in questions(situation, Objective.MOST_TILES, meter):
         if situation.has_melded and not is_guarded(situation.table, situation.ruleset):
-            problem = question.with_table(question.everything)
-            if best_lay(problem, meter) if question.pulled else lays_a_rack_tile(problem, meter):
+            whole = question.with_table(question.everything)
+            if best_lay(whole, meter) if question.pulled else lays_a_rack_tile(whole, meter):
                 return True
-        elif next(_candidates(question, _limit(question, None)), None):
+        elif next(candidates(question, _limit(question, None)), None):
             return True
     return False
 
 
-def _questions(situation: Situation, objective: Objective, meter: Meter) -> Iterator[Question]:
+def questions(situation: Situation, objective: Objective, meter: Meter) -> Iterator[Question]:
     """Without the River first, then from its newest tile on: the fewer tiles are pulled, the better."""
     yield Question(situation, objective, meter)
     for river_index in reversed(range(len(situation.river))):
@@ -145,11 +165,12 @@ def _questions(situation: Situation, objective: Objective, meter: Meter) -> Iter
 def _limit(question: Question, below: int | None) -> int:
     """What a turn must cost less than, to be one at all and better than the best one known."""
     nothing = question.own.cost(question.situation.rack)
-    any_turn = nothing if question.river_index is None else nothing + 1
+    must_lay = question.river_index is not None or question.played
+    any_turn = nothing + 1 if must_lay else nothing
     return any_turn if below is None else min(any_turn, below - question.price)
 
 
-def _candidates(question: Question, limit: int) -> Iterator[Candidate]:
+def candidates(question: Question, limit: int) -> Iterator[Candidate]:
     """Turns, each better than the one before; the last one is the best."""
     situation = question.situation
     if situation.has_melded:
@@ -157,22 +178,17 @@ def _candidates(question: Question, limit: int) -> Iterator[Candidate]:
     elif situation.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.FORBIDDEN:
         yield from _beside_the_table(question, limit)
     else:
-        for opening in _openings(question, limit):
+        own = question.own
+        for opening in least_openings(Counter(own.must) + Counter(own.may), own.ruleset, question.meter):
             for candidate in _on_the_table(question, opening, limit):
                 yield candidate
                 limit = candidate.cost
 
 
-def _openings(question: Question, limit: int) -> Iterator[Melds]:
-    """Initial melds, as long as there can be a better turn than the last one."""
-    own = question.own
-    yield from least_openings(Counter(own.must) + Counter(own.may), own.ruleset, question.meter)
-
-
 def _beside_the_table(question: Question, limit: int) -> Iterator[Candidate]:
     """The best initial meld where the table must be left alone."""
     found = best_opening(question.own, question.meter, limit)
-    if found is None:
+    if found is None or not found.melds:
         return
     nothing: frozenset[int] = frozenset()
     if question.allows(found.melds, question.everything):
@@ -189,16 +205,16 @@ def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Ca
     """The best turn of a player who may use the table, having laid some melds that must stay."""
     laid = Counter(t for meld in opening for t in meld.tiles)
 
-    def problem(changed: frozenset[int]) -> Problem:
+    def rest(changed: frozenset[int]) -> Problem:
         whole = question.with_table(changed)
         own = question.own
         of_must = laid & Counter(own.must)
         return replace(whole, must=Counter(whole.must) - of_must, may=Counter(whole.may) - (laid - of_must))
 
-    found = best_lay(problem(question.everything), question.meter, limit)
+    found = best_lay(rest(question.everything), question.meter, limit)
     if found is None:
         return
-    changed, least = _least_change(question, problem, found.cost)
+    changed, least = _least_change(question, rest, found.cost)
     if least is not None:
         found = least
     if question.allows((*opening, *found.melds), question.everything - changed):
@@ -208,7 +224,7 @@ def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Ca
         raise ValueError(f"the solver found a turn that the rules forbid: {found.melds} in {question.situation}")
     guarded = Guarded(
         question.situation.table,
-        problem(frozenset()),
+        rest(frozenset()),
         lambda melds, kept: question.allows((*opening, *melds), kept),
         question.meter,
     )
@@ -217,16 +233,18 @@ def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Ca
 
 
 def _least_change(
-    question: Question, problem: Callable[[frozenset[int]], Problem], cost: int
+    question: Question, rest: Callable[[frozenset[int]], Problem], cost: int
 ) -> tuple[frozenset[int], Lay | None]:
     """The fewest melds that must change for a turn that costs so much, and that turn; none if the budget ended."""
     known: dict[frozenset[int], Lay | None] = {}
 
     def is_enough(changed: frozenset[int]) -> bool:
         if changed not in known:
-            known[changed] = best_lay(problem(changed), question.meter, cost + 1)
+            known[changed] = best_lay(rest(changed), question.meter, cost + 1)
         return known[changed] is not None
 
+    if not question.asks_least_change:
+        return question.everything, None
     try:
         changed = fewest(len(question.everything), is_enough)
     except OutOfBudget:
@@ -254,8 +272,21 @@ def _quickly(question: Question, limit: int) -> Iterator[Candidate]:
 def _turn(question: Question, candidate: Candidate) -> Turn:
     """A candidate as an answer."""
     table = question.situation.table
-    untouched = tuple(sorted(question.everything - candidate.changed))
-    after = (*(table[place] for place in untouched), *candidate.melds)
+    untouched, melds = _untouched(table, candidate)
+    after = (*(table[place] for place in untouched), *melds)
     came = Counter(t for meld in after for t in meld.tiles) - Counter(t for meld in table for t in meld.tiles)
     tiles = in_order((came - Counter(question.pulled[:1])).elements())
     return Turn(after, tiles, untouched, question.river_index)
+
+
+def _untouched(table: Melds, candidate: Candidate) -> tuple[tuple[int, ...], Melds]:
+    """The places of the melds that stay, and the others; some that might change may happen to lie as before."""
+    untouched = []
+    melds = list(candidate.melds)
+    for place, old in enumerate(table):
+        if place not in candidate.changed:
+            untouched.append(place)
+        elif same := next((meld for meld in melds if identity(meld) == identity(old)), None):
+            melds.remove(same)
+            untouched.append(place)
+    return tuple(untouched), tuple(melds)
