@@ -6,7 +6,7 @@ takes, can depend on what the seat may not see.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from engine.analysis import Situation
 from engine.game import Choosing, Drawn, Finished, Lobby, RoundOver
@@ -17,7 +17,7 @@ from engine.ruleset import Hints, JokersDeclaration, Ruleset, TurnPlayAfterDraw
 from engine.scoring import rack_value
 from engine.solver import Arrangement, Budget, Existence, Objective, Turn, arrange, best_turn, has_turn
 from engine.solver.steps import Step, explain
-from engine.tiles import Tile, without
+from engine.tiles import Tile, in_order, without
 from engine.views import GameView
 from engine.violations import Reason, refused
 from service.faults import ActionRefused, HintNotAllowed
@@ -118,6 +118,21 @@ class HowArranged:
         return arrange(self.tiles, self.ruleset, budget)
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A question, and how many seconds its answer is worth."""
+
+    question: Question[Any]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The search itself has failed: a fault of ours, told for the log."""
+
+    trace: str
+
+
 def about_turn(situation: Situation, tier: Tier, objective: Objective) -> WhichTurn | WhetherTurn:
     """The question that a tier needs: whether a turn exists is often known long before the best one."""
     return WhetherTurn(situation) if tier is Tier.PLAY_EXISTS else WhichTurn(situation, objective)
@@ -173,7 +188,7 @@ def _played(situation: Situation, turn: Turn) -> PlayedTurn:
         calls_rummikub=True,
     )
     judgement = judge(play)
-    if judgement.violations or judgement.tiles_played != turn.tiles:
+    if judgement.violations or judgement.tiles_played != in_order(turn.tiles + play.pulled[:1]):
         reasons = ", ".join(violation.reason.name for violation in judgement.violations)  # a log is to have no rack
         raise RuntimeError(f"the solver's turn is not legal: {reasons or 'other tiles are played'}")
     return PlayedTurn(

@@ -16,8 +16,8 @@ from typing import Final, TypeVar, cast
 
 import structlog
 
-from service.analysis import Question
-from service.analysis_worker import LENGTH, STOP, Failed, Job, frame
+from service.analysis import Failed, Job, Question
+from service.analysis_worker import LENGTH, STOP, frame
 from service.faults import AnalysisBusy, AnalysisUnavailable
 from service.metrics import Metrics
 

@@ -13,11 +13,10 @@ import struct
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from engine.solver import Budget
-from service.analysis import Question
+from service.analysis import Failed, Job
 
 NICENESS: Final = 10
 """A search is not to slow down what else the machine does."""
@@ -25,21 +24,6 @@ NODES_A_SECOND: Final = 200_000
 """How much of the budget's other measure a second is: more than is expected, so that time is what ends a search."""
 LENGTH: Final = struct.Struct("!I")
 """What a frame begins with: the number of bytes that follow."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A question, and how many seconds its answer is worth."""
-
-    question: Question[Any]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The search itself has failed: a fault of ours, told for the log."""
-
-    trace: str
 
 
 def frame(data: bytes) -> bytes:
