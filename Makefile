@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo test soak solver-soak goldens mutants speed bench check fmt proto docs lock image clean
+.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
 
 demo: $(STAMP) ## Play a four-player round over gRPC, against the running service or one it starts
 	@$(BIN)/python clients/python/examples/demo.py
+
+puzzle: $(STAMP) ## Show the best turn of a hard position, step by step, or that of POSITION="[R3 R4 R5] + {R6}" (ARGS="--unmelded")
+	@$(BIN)/python -m service.analyze $(if $(POSITION),'$(POSITION)') $(ARGS)
 
 test: $(STAMP) ## Run all tests, or those of ARGS="tests/conformance -k RUN"
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(or $(ARGS),--cov --cov-report=term)

@@ -1,0 +1,300 @@
+"""The command `rummikub-analyze`: the best turn of a position, and how to play it, step by step. It needs no server."""
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from difflib import get_close_matches
+from enum import Enum
+from importlib.metadata import version
+from typing import Final, TypeAlias
+
+from engine.analysis import Situation
+from engine.game import Rack
+from engine.melds import Meld, ProposedMeld, read_meld
+from engine.notation import (
+    DESCRIPTIONS,
+    Naming,
+    NotationError,
+    format_meld,
+    format_tiles,
+    parse_position,
+    parse_rack,
+    parse_table,
+    parse_tile,
+    parse_tiles,
+)
+from engine.presets import PRESETS
+from engine.ruleset import Preset, Ruleset, TurnDraw, choose, problems
+from engine.solver import BestTurn, Budget, Objective, Turn, best_turn
+from engine.solver.steps import describe, explain
+from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
+
+NAME: Final = "rummikub-analyze"
+
+PUZZLE: Final = "[R1 R2 R3] + {R4}"
+"""Analyzed when no position is given."""
+
+MAX_BUDGET_MS: Final = 600_000
+
+_HELP: Final = f"""\
+a position is the table, +, and the rack of who is to play; or a whole one, as in engine/notation.py:
+  [R3 R4 R5] | [B6 K6 O6] | [R8 J R10] + {{R2 R9}}
+  [R3 R4 R5] | [B6 K6 O6] / 1*{{R2 B5}} 2{{K1 J}} / {{R7 O8}} / 1
+tiles are a color, R(ed), B(lue), K (black), O(range), G(reen), P(urple), with a value; J is a joker
+
+example:
+  {NAME} "[R3 R4 R5 R6] | [B6 K6 O6] + {{R6 B3 K3}}"
+"""
+
+
+class PositionError(ValueError):
+    """What is wrong with a position or an option, and where."""
+
+
+def main() -> None:
+    """Reads a position from the command line and prints its best turn."""
+    parser = _parser()
+    arguments = parser.parse_args()
+    naming = Naming.CARDS if arguments.cards else Naming.TILES
+    try:
+        ruleset = read_ruleset(arguments.preset, arguments.option)
+        situation = read_situation(arguments.position, ruleset, naming, arguments.river, unmelded=arguments.unmelded)
+        objective = Objective[arguments.objective.upper().replace("-", "_")]
+        found = best_turn(situation, objective, _budget(arguments.budget_ms))
+        text = "\n".join(_report(situation, objective, found, naming))
+    except (PositionError, NotationError) as error:
+        parser.exit(2, f"{NAME}: {error}\n")
+    sys.stdout.write(f"{_painted(text, naming) if _is_colored() else text}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=NAME,
+        description="The best turn of a Rummikub position, and how to play it, step by step.",
+        epilog=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('rummikub-service')}")
+    parser.add_argument("position", nargs="?", default=PUZZLE, help="the position in quotes; without one, a puzzle")
+    parser.add_argument("--preset", default="SABRA", metavar="NAME", help="the rules; default SABRA (docs/options.md)")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option unlike the preset's; repeatable"
+    )
+    parser.add_argument(
+        "--objective",
+        default="most-tiles",
+        choices=[objective.name.lower().replace("_", "-") for objective in Objective],
+        help="what makes one turn better than another; default most-tiles",
+    )
+    parser.add_argument(
+        "--budget-ms", type=_milliseconds, default=10_000, metavar="MS", help="time to search for; default 10000"
+    )
+    parser.add_argument(
+        "--unmelded", action="store_true", help="the player has not made the initial meld (in a whole position: no *)"
+    )
+    parser.add_argument(
+        "--river", default="", metavar="TILES", help="the River, oldest tile first (turn_draw TWO_RIVER)"
+    )
+    parser.add_argument("--cards", action="store_true", help="names of playing cards: 7H, *; see engine/notation.py")
+    return parser
+
+
+def _milliseconds(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,6}", text) or not 1 <= int(text) <= MAX_BUDGET_MS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds from 1 to {MAX_BUDGET_MS}")
+    return int(text)
+
+
+def _budget(milliseconds: int) -> Budget:
+    deadline = time.monotonic() + milliseconds / 1000
+    return Budget(nodes=sys.maxsize, is_over=lambda: time.monotonic() > deadline)
+
+
+# The rules.
+
+
+def read_ruleset(preset: str, options: Sequence[str]) -> Ruleset:
+    """The rules of a preset's name and options as `name=value`. Raises PositionError."""
+    presets = [known.name for known in Preset]
+    if preset.upper() not in presets:
+        raise PositionError(f"--preset {preset}: there is no such preset{_meant(preset.upper(), presets)}")
+    ruleset = choose(PRESETS[Preset[preset.upper()]], dict(map(_option, options)))
+    for problem in problems(ruleset):
+        names = " and ".join(problem.options)
+        raise PositionError(f"--option {names}: {DESCRIPTIONS[problem.reason]} ({problem.value})")
+    return ruleset
+
+
+def _option(text: str) -> tuple[str, object]:
+    name, _, value = text.partition("=")
+    known = {field.name: field.default for field in fields(Ruleset) if field.name != "preset"}
+    if name not in known:
+        raise PositionError(f"--option {text}: there is no option {name!r}{_meant(name, list(known))}")
+    values = _values(known[name])
+    if value.upper() in values:
+        return name, values[value.upper()]
+    if values or not re.fullmatch("[0-9]{1,6}", value):
+        expected = " or ".join(values) or "a number"
+        raise PositionError(f"--option {text}: {value!r} is no value of {name}: expected {expected}")
+    return name, int(value)
+
+
+def _values(default: object) -> dict[str, object]:
+    """The values of an option by their names; none of a number."""
+    if isinstance(default, bool):
+        return {"FALSE": False, "TRUE": True}
+    return {value.name: value for value in type(default)} if isinstance(default, Enum) else {}
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    return f"; is {close[0]} meant?" if close else f": expected one of {', '.join(known)}" if len(known) < 20 else ""
+
+
+# The position.
+
+
+def read_situation(
+    text: str, ruleset: Ruleset, naming: Naming = Naming.TILES, river: str = "", *, unmelded: bool = False
+) -> Situation:
+    """What a player could play from, of a position's text. Raises PositionError or NotationError."""
+    proposed, rack, others = _whole(text, naming) if "/" in text else _short(text, naming)
+    pulled = parse_tiles(river, naming)
+    if pulled and ruleset.turn_draw is not TurnDraw.TWO_RIVER:
+        raise PositionError("--river: these rules have no River; --option turn_draw=TWO_RIVER has")
+    table = tuple(_meld(place, meld, ruleset, naming) for place, meld in enumerate(proposed, 1))
+    _count((*(t for meld in table for t in meld.tiles), *rack.tiles, *pulled, *others), ruleset, naming)
+    return Situation(table, rack.tiles, rack.has_melded and not unmelded, ruleset, pulled)
+
+
+_Read: TypeAlias = tuple[tuple[ProposedMeld, ...], Rack, tuple[Tile, ...]]
+"""The table, the rack of the player to move, all tiles that lie elsewhere."""
+
+
+def _whole(text: str, naming: Naming) -> _Read:
+    position = parse_position(text, naming)
+    racks = {rack.seat: rack for rack in position.racks}
+    if len(racks) < len(position.racks):
+        raise PositionError("the position has two racks of one seat")
+    if position.turn_seat not in racks:
+        raise PositionError(f"it is the turn of seat {position.turn_seat}, which has no rack")
+    rack = racks.pop(position.turn_seat)
+    return position.table, rack, (*(t for other in racks.values() for t in other.tiles), *position.pool)
+
+
+def _short(text: str, naming: Naming) -> _Read:
+    table, plus, rack = text.partition("+")
+    if not plus:
+        raise PositionError(f"{text!r} is not a position: expected table + {{rack}}, or table / racks / pool / seat")
+    return parse_table(table, naming), Rack(1, parse_rack(rack, naming), has_melded=True), ()
+
+
+def _meld(place: int, proposed: ProposedMeld, ruleset: Ruleset, naming: Naming) -> Meld:
+    reading = read_meld(proposed, ruleset)
+    if isinstance(reading, Meld):
+        return reading
+    why = ", ".join(DESCRIPTIONS[reason] for reason in reading.reasons)
+    order = f"; as a meld: {format_tiles(reading.suggested_order, naming)}" if reading.suggested_order else ""
+    raise PositionError(f"meld {place} of the table, {format_meld(proposed, naming)}, is none: {why}{order}")
+
+
+def _count(tiles: tuple[Tile, ...], ruleset: Ruleset, naming: Naming) -> None:
+    """Raises PositionError if a tile is there more often than in the tile set."""
+    for t, count in sorted(Counter(tiles).items()):
+        if count > ruleset.copies_of(t):
+            raise PositionError(
+                f"{format_tiles((t,), naming)} is there {count} times; the tile set has it {ruleset.copies_of(t)} times"
+            )
+
+
+# What is printed.
+
+
+def _report(situation: Situation, objective: Objective, found: BestTurn, naming: Naming) -> Iterator[str]:
+    yield "Table"
+    yield from _table(situation.table, situation, naming)
+    yield f"Rack: {format_tiles(situation.rack, naming) or 'empty'}"
+    if situation.river:
+        yield f"River: {format_tiles(situation.river, naming)}"
+    yield ""
+    yield from _not_found(found) if found.turn is None else _told(situation, objective, found, found.turn, naming)
+
+
+def _not_found(found: BestTurn) -> Iterator[str]:
+    if found.is_proven:
+        yield "There is no legal turn: nothing can be played."
+    else:
+        yield "No turn was found in time, and there may be one: give --budget-ms more."
+
+
+def _told(situation: Situation, objective: Objective, found: BestTurn, turn: Turn, naming: Naming) -> Iterator[str]:
+    pulled = () if turn.river_index is None else situation.river[turn.river_index :]
+    left = without((*situation.rack, *pulled[1:]), turn.tiles)
+    yield f"Best turn: play {format_tiles(in_order((*turn.tiles, *pulled[:1])), naming)}"
+    yield f"Rack then: {format_tiles(left, naming) or 'empty, the round is won'}"
+    yield _proof(objective, found)
+    yield ""
+    yield "Steps"
+    steps = explain(situation.table, turn.table, situation.ruleset.geometry_colors, pulled)
+    yield from (f"{number:3}. {describe(step, naming)}" for number, step in enumerate(steps, 1))
+    yield ""
+    yield "Table then"
+    yield from (f"     {format_meld(meld, naming, situation.ruleset.geometry_colors)}" for meld in turn.table)
+
+
+def _proof(objective: Objective, found: BestTurn) -> str:
+    better = {
+        Objective.MOST_TILES: "plays more tiles",
+        Objective.HIGHEST_VALUE: "plays a higher value",
+    }[objective]
+    if not found.is_proven:
+        return f"The time was up: another turn may be one that {better}."
+    if not found.is_least_change:
+        return f"No turn {better}; an equally good one may leave more melds as they are."
+    return f"No turn {better}, and none that is as good leaves more melds as they are."
+
+
+def _table(table: tuple[Meld, ...], situation: Situation, naming: Naming) -> Iterator[str]:
+    colors = situation.ruleset.geometry_colors
+    melds = (f"{place:3}. {format_meld(meld, naming, colors)}" for place, meld in enumerate(table, 1))
+    yield from melds if table else ("     empty",)
+
+
+# Colors of a terminal.
+
+_STYLES: Final = {
+    Color.RED: "31",
+    Color.BLUE: "34",
+    Color.BLACK: "1",  # not black, which many terminals have as their background
+    Color.ORANGE: "33",
+    Color.GREEN: "32",
+    Color.PURPLE: "35",
+}
+_JOKER_STYLE: Final = "1;36"
+_PIECES: Final = {
+    Naming.TILES: re.compile(r"\b([RBKOGP](1[0-3]|[1-9])|J)\b"),
+    Naming.CARDS: re.compile(r"\b(10|[2-9AJQK])[HDCS]\b|\*"),
+}
+
+
+def _is_colored() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _painted(text: str, naming: Naming) -> str:
+    """The text with each tile in its color."""
+
+    def paint(piece: re.Match[str]) -> str:
+        t = parse_tile(piece[0], naming)
+        return f"\x1b[{_JOKER_STYLE if t == JOKER else _STYLES[color_of(t)]}m{piece[0]}\x1b[0m"
+
+    return _PIECES[naming].sub(paint, text)
+
+
+if __name__ == "__main__":
+    main()
