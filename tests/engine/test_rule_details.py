@@ -333,6 +333,8 @@ RETRIEVALS = [
     ("[R4 J R6] | [R4 J R6] | [B4 J B6] | [K4 J K6] + *{R5 B5 K5 R2 R3 R7 R8 O1 O2 O11 O12 B9 O9} -> [R4 R5 R6]"
      " | [B4 B5 B6] | [K4 K5 K6] | [R2 R3 R4] | [R6 R7 R8] | [O1 O2 J] | [O11 O12 J] | group[B9 O9 J J] ; {}",
      "LOCKED", "JOKER_SET_LOCKED"),
+    ("run[B9 J J] | [O9 B9 K9] + *{R9 B11} -> [R9 O9 B9 K9] | [B9 J B11 J] ; {}",
+     "LOCKED FORBIDDEN BOTH_COLORS END_OF_RUN_FREE", "JOKER_RETURNED_TO_SAME_SET"),
     ("[R4 J R6] | group[K5 J J] + *{B1 B2 B3} -> group[K5 J J] | [R4 J R6] | [B1 B2 B3] ; {}", "LOCKED", ""),
     ("[R4 J R6] | group[K5 J J] + *{B1 B2 R5} -> group[K5 J J] | [R4 R5 R6] | [B1 B2 J] ; {}", "", ""),
 ]  # fmt: skip
@@ -376,7 +378,7 @@ def work(play: Play) -> int:
 
 
 def test_a_search_of_retrieval_takes_no_more_work_than_it_did() -> None:
-    assert sum(work(play_of(text, retrieval_rules(values))) for text, values, _ in RETRIEVALS) <= 12647
+    assert sum(work(play_of(text, retrieval_rules(values))) for text, values, _ in RETRIEVALS) <= 12926
 
 
 # The initial meld, where the table may be played on in the same turn: every choice of melds is tried.
