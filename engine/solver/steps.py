@@ -372,7 +372,7 @@ def _ways(sources: tuple[_Spot, ...], targets: tuple[_Spot, ...], heirs: Mapping
     for tile in came.keys() | went.keys():
         from_rack = len(went[tile]) - len(came[tile])
         if from_rack < 0:
-            raise ValueError(f"tile {tile} has left the table")
+            raise ValueError(f"{format_tile(tile)} has left the table")
         came[tile] += [_Spot(_RACK, place, tile, frozenset((tile,))) for place in range(from_rack)]
     told: dict[Tile, tuple[_Way, ...]] = {}
     for _ in range(2):  # the first time the first ones do not know yet where the others go
@@ -537,7 +537,7 @@ def _carried(turn: _Told, bench: _Bench, carry: _Carry) -> Step:
 
 
 def _is_seen(turn: _Told, bench: _Bench, deed: _Deed) -> bool:
-    """Whether a deed is a step: not if a joker lies already where it is to stand for something else.
+    """Whether a deed is a step: not if a tile lies already where it is to stand for something else.
 
     Then the other steps of its meld tell that it does, if there are any.
     """
@@ -565,28 +565,32 @@ def _laid(turn: _Told, bench: _Bench, label: Label) -> ProposedMeld:
     return turn.finished(target) if is_there else ProposedMeld(tiles)
 
 
+def _slot(way: _Way) -> int:
+    return way.target.place
+
+
 def _in_line(turn: _Told, ways: tuple[_Way, ...], target: int | None) -> list[_Way]:
     """The tiles of a meld from left to right: what lay there as it did, what has come where it shall lie."""
     if target is not None and turn.after[target].kind is MeldKind.GROUP:
         return sorted(ways, key=lambda way: (0, way.source.place) if way.is_home else (1, way.target.place))
-    line = sorted((way for way in ways if turn.fits(way, target)), key=_slot)
-    for way in sorted((way for way in ways if way not in line), key=lambda way: way.source.place):
-        line.insert(_place_of(way, line), way)
+    line = sorted((way for way in ways if way.is_home), key=lambda way: way.source.place)
+    for way in sorted((way for way in ways if not way.is_home), key=_slot):
+        line.insert(
+            _place_of(way, {_slot(other): at for at, other in enumerate(line) if turn.fits(other, target)}), way
+        )
     return line
 
 
-def _place_of(way: _Way, others: Sequence[_Way]) -> int:
-    """Where a tile lies that will leave or be moved: behind its old neighbor to the left, else before the other one."""
-    home = {
-        other.source.place: place
-        for place, other in enumerate(others)
-        if other.is_home and other.source.meld == way.source.meld
-    }
-    left = [place for place in home if place < way.source.place]
-    right = [place for place in home if place > way.source.place]
+def _place_of(way: _Way, places: Mapping[int, int]) -> int:
+    """Where a tile comes to lie in a line: behind its neighbor to the left, else before the other, else first.
+
+    Known are the places in the line of the tiles that lie right, by the place in the meld.
+    """
+    left = [slot for slot in places if slot < _slot(way)]
+    right = [slot for slot in places if slot > _slot(way)]
     if left:
-        return home[max(left)] + 1
-    return home[min(right)] if right else 0
+        return places[max(left)] + 1
+    return places[min(right)] if right else 0
 
 
 # What is done, in this order: first all that makes room.
@@ -654,9 +658,15 @@ def _swaps(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
 
 
 def _shifts(turn: _Told, bench: _Bench) -> Iterator[_Deed]:
-    """The jokers that stay in their meld and are to stand for something else in it."""
+    """The tiles that stay in their meld and have to lie elsewhere in it.
+
+    They are jokers that are to stand for something else; or all of a run that begins elsewhere (run_wrap CYCLIC).
+    """
     for label, target in turn.lying(bench):
-        shifted = tuple(way for way in bench[label] if way.target.meld == target and not turn.fits(way, target))
+        staying = [way for way in bench[label] if way.target.meld == target and way.is_home]
+        lying = sorted((way for way in staying if way.keeps_its_role), key=lambda way: way.source.place)
+        is_turned = turn.after[target].kind is MeldKind.RUN and lying != sorted(lying, key=_slot)
+        shifted = tuple(way for way in staying if is_turned or not way.keeps_its_role)
         if shifted:
             yield _Carry(label, shifted, label)
 
@@ -676,10 +686,6 @@ def _carries(turn: _Told, bench: _Bench) -> Iterator[_Carry]:
         }
         order = sorted((origin for origin in loads if loads[origin]), key=_order)
         yield from (_Carry(label, loads[origin], origin) for origin in order)
-
-
-def _slot(way: _Way) -> int:
-    return way.target.place
 
 
 def _order(origin: _Where) -> tuple[int, int]:
