@@ -9,7 +9,7 @@ from engine.solver.joker_search import ANYTHING, Wanted, are_free, cheapest_with
 from engine.solver.layout import lay
 from engine.solver.problem import Problem, layable
 from engine.solver.search import Meter, any_with_a_rack_tile, cheapest, levels_of
-from engine.tiles import Tile
+from engine.tiles import JOKER, Tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def best_lay_of(problem: Problem, meter: Meter, wanted: Wanted, below: int | Non
 
 def _with_jokers(problem: Problem, meter: Meter, wanted: Wanted, below: int | None, dropped: int) -> Lay | None:
     found = cheapest_with_jokers(problem, meter, wanted, below)
-    return found and Lay(found.cost + dropped, _melds(melds_of(found, problem), problem.ruleset))
+    return Lay(found.cost + dropped, _melds(melds_of(found, problem), problem.ruleset)) if found else None
 
 
 Kinds = tuple[tuple[MeldKind, tuple[Tile, ...]], ...]
@@ -74,9 +74,9 @@ def stated(kind: MeldKind, tiles: tuple[Tile, ...], ruleset: Ruleset) -> Meld:
     Raises:
         ValueError: They are none.
     """
+    if JOKER not in tiles or not _asks(tiles.count(JOKER), ruleset):
+        return _read(ProposedMeld(tiles, kind), ruleset)
     meld = _read(ProposedMeld(tiles, kind), replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL))
-    if not meld.joker_faces or not _asks(len(meld.joker_faces), ruleset):
-        return meld
     return _read(ProposedMeld(meld.tiles, kind, _distinct(meld)), ruleset)
 
 

@@ -55,28 +55,18 @@ class Step(NamedTuple):
         grouped: Tiles that go to groups.
         jokers: Jokers that go to runs.
         runs: The open runs afterwards, packed.
+        needs: What those need, packed to be compared (needs_of).
     """
 
     left: int
     grouped: int
     jokers: int
     runs: int
+    needs: int
 
 
-class Tiles(NamedTuple):
-    """The tiles of a color at a value, and what comes after.
-
-    Attributes:
-        must: Tiles that must be laid.
-        may: Tiles of the rack.
-        following: Tiles of the next value, of either kind.
-        later: Tiles of the value after that.
-    """
-
-    must: int
-    may: int
-    following: int
-    later: int
+Tiles = tuple[int, int, int, int]
+"""The tiles of a color at a value that must be laid, and those of the rack; all of the next value, of the one after."""
 
 
 class Place(NamedTuple):
@@ -106,7 +96,7 @@ def steps(number: int, tiles: Tiles, place: Place, jokers: int) -> tuple[Step, .
         jokers: How many jokers may be spent at most.
     """
     runs = unpack(number)
-    must, may = (runs.held, 0) if place.is_held else (tiles.must, tiles.may)
+    must, may = (runs.held, 0) if place.is_held else tiles[:2]
     runs = runs._replace(held=0) if place.is_held else runs
     found = []
     for left in range(may + 1):
@@ -117,7 +107,7 @@ def steps(number: int, tiles: Tiles, place: Place, jokers: int) -> tuple[Step, .
                     after = after._replace(held=held) if place.holds else after
                     if _can_go_on(after, tiles, place.after, jokers - spent):
                         capped = _capped(after, tiles, place.after, jokers - spent)
-                        found.append(Step(left, grouped, spent, pack(capped)))
+                        found.append(Step(left, grouped, spent, pack(capped), needs_of(capped)))
     return _undominated(found)
 
 
@@ -153,15 +143,16 @@ def _can_go_on(runs: Open, tiles: Tiles, after: int, jokers: int) -> bool:
     """Whether there are tiles for what the open runs need."""
     if after == 0:
         return not (runs.young or runs.half or runs.blank)
-    if (after == 1 and runs.young) or runs.blank > tiles.following + tiles.later:
+    following, later = tiles[2:]
+    if (after == 1 and runs.young) or runs.blank > following + later:
         return False
     owed = runs.young + runs.half
-    return max(0, owed - tiles.following) + max(0, runs.young - tiles.later) <= jokers
+    return max(0, owed - following) + max(0, runs.young - later) <= jokers
 
 
 def _capped(runs: Open, tiles: Tiles, after: int, jokers: int) -> Open:
     """The same, without complete runs for which there is nothing to go on with."""
-    useful = tiles.following + jokers if after else 0
+    useful = tiles[2] + jokers if after else 0
     return runs._replace(closable=min(runs.closable, useful)) if runs.closable > useful else runs
 
 
@@ -179,18 +170,40 @@ def _is_as_good(one: Step, other: Step) -> bool:
         one.grouped == other.grouped
         and one.left <= other.left
         and one.jokers <= other.jokers
-        and is_as_flexible(one.runs, other.runs)
+        and need_no_more(one.needs, other.needs)
     )
 
 
-@lru_cache(maxsize=1 << 14)
+# Open runs compared
+#
+# Open runs are as flexible as others if each of those has one that needs no more: no more are young, no more are owed,
+# no fewer there are in all, no more are blank, and as many ones are set aside. Each number has a field of its own with
+# a bit above it that stays clear, so that all are compared by one subtraction.
+
+FIELD = 5
+FIELDS = 6
+WIDTH = FIELD * FIELDS
+HIGHEST = (1 << FIELD - 1) - 1
+MAX_COLORS = 6
+GUARDS = sum(1 << FIELD * place + FIELD - 1 for place in range(FIELDS * MAX_COLORS + 1))
+"""The clear bits of the needs of all colors, and of jokers spent."""
+
+
+def needs_of(runs: Open) -> int:
+    """What open runs need, packed: less is better in every field."""
+    owed = runs.young + runs.half
+    fields = (runs.young, owed, HIGHEST - owed - runs.closable, runs.blank, runs.held, HIGHEST - runs.held)
+    number = 0
+    for field in fields:
+        number = number << FIELD | field
+    return number
+
+
+def need_no_more(one: int, other: int) -> bool:
+    """Whether something needs no more than something else, in no field."""
+    return ((other | GUARDS) - one) & GUARDS == GUARDS
+
+
 def is_as_flexible(one: int, other: int) -> bool:
-    """Whether open runs can go on in every way in which others can: each of those has one that needs no more."""
-    mine, theirs = unpack(one), unpack(other)
-    return (
-        mine.held == theirs.held
-        and mine.young <= theirs.young
-        and mine.young + mine.half <= theirs.young + theirs.half
-        and sum(mine[:3]) >= sum(theirs[:3])
-        and mine.blank <= theirs.blank
-    )
+    """Whether packed open runs can go on in every way in which others can."""
+    return need_no_more(needs_of(unpack(one)), needs_of(unpack(other)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from engine.melds import Meld
+from engine.melds import Meld, ProposedMeld, read_meld
 from engine.ruleset import (
     Contract,
     JokerRetrievalMode,
@@ -108,13 +108,24 @@ def _of_changed(guarded: Guarded, changed: frozenset[int], below: int) -> Iterat
 def _by_lowest(guarded: Guarded, problem: Problem) -> Mapping[Tile, Melds]:
     """The melds that can be laid, by their lowest numbered tile."""
     table = Counter(t for meld in guarded.table for t in meld.tiles)
-    keeps = CONTRACTS.get(problem.ruleset.contract, lambda _: True)
-    found = defaultdict(list)
+    keeps = CONTRACTS.get(problem.ruleset.contract)
+    found: defaultdict[Tile, list[Meld]] = defaultdict(list)
     for meld in own_melds(Counter(problem.must) + Counter(problem.may), problem.ruleset):
         guarded.meter.count()
-        if keeps(meld) or Counter(meld.tiles) <= table:
-            found[_lowest(meld)].append(meld)
+        if keeps is None or keeps(meld) or Counter(meld.tiles) <= table:
+            found[_lowest(meld)] += [meld, *_declared(meld, guarded, problem.ruleset)]
     return {t: tuple(melds) for t, melds in found.items()}
+
+
+def _declared(meld: Meld, guarded: Guarded, ruleset: Ruleset) -> Iterator[Meld]:
+    """A group with faces declared for its jokers, if a joker of the table stands for one of them by declaration."""
+    declared = {faces[0] for old in guarded.table for faces in old.joker_faces if len(faces) == 1}
+    open_faces = next((faces for faces in meld.joker_faces if len(faces) > 1), ())
+    for faces in combinations(open_faces, len(meld.joker_faces)):
+        if declared.intersection(faces):
+            read = read_meld(ProposedMeld(meld.tiles, meld.kind, faces), ruleset)
+            if isinstance(read, Meld):
+                yield read
 
 
 def _lowest(meld: Meld) -> Tile:

@@ -143,8 +143,8 @@ class ColorStep(NamedTuple):
 
 @lru_cache(maxsize=1 << 15)
 def _steps(runs: Runs, held: int, tiles: Tiles, place: Place, jokers: int, rules: JokerRules) -> tuple[ColorStep, ...]:
-    must, may = (held, 0) if place.is_held else (tiles.must, tiles.may)
-    found = {}
+    must, may = (held, 0) if place.is_held else tiles[:2]
+    found: dict[tuple[int, int, int, Runs, int], ColorStep] = {}
     for left in range(may + 1):
         used = must + may - left
         for aside in range(used + 1 if place.holds else 1):
@@ -167,10 +167,11 @@ def _kept(runs: Runs, tiles: Tiles, place: Place, jokers: int, rules: JokerRules
     owed = [run for run in runs if not _is_complete(run, rules)]
     if place.after == 0:
         return None if owed else ()
+    following, later = tiles[2:]
     young = sum(run.length == 1 for run in owed)
-    if (place.after == 1 and young) or len(owed) > tiles.following + jokers or young > tiles.later + jokers:
+    if (place.after == 1 and young) or len(owed) > following + jokers or young > later + jokers:
         return None
-    return runs if tiles.following + jokers else ()
+    return runs if following + jokers else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +243,8 @@ def _starts(problem: Problem, levels: Sequence[Level]) -> list[State]:
     rules = joker_rules(problem.ruleset)
     kinds = _run_kinds(rules, problem.jokers)
     choices = []
-    for here, there in zip(levels[-1].tiles, levels[0].tiles, strict=True):
-        most = min(here.must + here.may, there.must + there.may) + problem.jokers
+    for must, may, following, _ in levels[-1].tiles:
+        most = min(must + may, following) + problem.jokers
         found: list[Runs] = [()]
         layer: set[Runs] = {()}
         for _ in range(most):

@@ -84,8 +84,8 @@ def _naturals(level: Level, color: int, step: Step, before: Open, after: Open) -
     """The numbered tiles of a step that go to runs."""
     if level.place.is_held:
         return before.held
-    tiles = level.tiles[color]
-    return tiles.must + tiles.may - step.left - step.grouped - (after.held if level.place.holds else 0)
+    must, may, *_ = level.tiles[color]
+    return must + may - step.left - step.grouped - (after.held if level.place.holds else 0)
 
 
 def _extended(lines: Lines, here: tuple[int, Tile], naturals: int, step: Step, after: Open) -> tuple[Lines, list[Line]]:
@@ -110,11 +110,15 @@ def _extended(lines: Lines, here: tuple[int, Tile], naturals: int, step: Step, a
 
 
 def _at_the_seam(crossing: Lines, ending: Lines) -> list[Line]:
-    """Lets the lines that cross the seam go on from those that end there; gives those that do not."""
-    for begun, ended in zip(crossing, ending, strict=True):
-        for line, before in zip(begun, ended, strict=False):
-            line.before = before
-    return [line for begun, ended in zip(crossing, ending, strict=True) for line in ended[len(begun) :]]
+    """Lets the lines that cross the seam go on from those that end there; gives those that do not.
+
+    Both are in the order of what they need, so that each goes on from one that needs no more (color_steps.needs_of).
+    """
+    ended = [line for lines in ending for line in lines]
+    begun = [line for lines in crossing for line in lines]
+    for line, before in zip(begun, ended, strict=False):
+        line.before = before
+    return ended[len(begun) :]
 
 
 # Jokers that were not needed

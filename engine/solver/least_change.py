@@ -53,3 +53,16 @@ def _core(kept: Melds, everything: Melds, is_enough: Callable[[Melds], bool]) ->
         needed |= {candidates[high - 1]}
         candidates = candidates[: high - 1]
     return needed
+
+
+def few(count: int, is_enough: Callable[[Melds], bool]) -> Melds:
+    """A set of places that is enough, of which none can be left out as far as `is_enough` tells."""
+    changing = frozenset(range(count))
+    size = count
+    while size:
+        for first in range(0, count, size):
+            smaller = changing - frozenset(range(first, first + size))
+            if smaller != changing and is_enough(smaller):
+                changing = smaller
+        size //= 2
+    return changing

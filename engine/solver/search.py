@@ -6,8 +6,8 @@ runs were reached with no more jokers spent: it can lead to nothing better. This
 van Rijn, Takes and Vis with the jokers folded in, read from the cheap end.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import product
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from engine.ruleset import RunWrap
 from engine.solver.answers import Budget
-from engine.solver.color_steps import Open, Place, Step, Tiles, pack, steps, unpack
+from engine.solver.color_steps import GUARDS, WIDTH, Open, Place, Step, Tiles, is_as_flexible, pack, steps, unpack
 from engine.solver.problem import FACES, Problem, weight
 from engine.tiles import JOKER, MAX_VALUE
 
@@ -33,6 +33,10 @@ class Meter:
 
     budget: Budget
     spent: int = 0
+
+    def of(self, nodes: int) -> "Meter":
+        """A meter for a part of what is left."""
+        return Meter(replace(self.budget, nodes=min(nodes, self.budget.nodes - self.spent)))
 
     def count(self, nodes: int = 1) -> None:
         """Some more states were looked at."""
@@ -129,7 +133,10 @@ def levels_of(problem: Problem) -> tuple[Level, ...]:
         levels.append(
             Level(
                 value,
-                tuple(map(Tiles._make, zip(*zip(*counts[number]), following, later))),
+                tuple(
+                    (*here, *there)
+                    for here, there in zip(counts[number], zip(following, later, strict=True), strict=True)
+                ),
                 _place(problem, value, 3 if wrap is RunWrap.CYCLIC else min(3, last - index), sizes),
                 weight(FACES[number][0], problem.objective, problem.ruleset),
             )
@@ -150,8 +157,8 @@ def starts_of(problem: Problem, levels: Sequence[Level]) -> list[Runs]:
     if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
         return [(nothing,) * problem.ruleset.geometry_colors]
     choices = []
-    for here, (must, may, following, _) in zip(levels[-1].tiles, levels[0].tiles, strict=True):
-        most = min(here.must + here.may, must + may) + problem.jokers
+    for must, may, following, _ in levels[-1].tiles:
+        most = min(must + may, following) + problem.jokers
         choices.append(
             [
                 pack(Open(young, half, closable))
@@ -161,7 +168,6 @@ def starts_of(problem: Problem, levels: Sequence[Level]) -> list[Runs]:
                 if (closable := crossing - young - half) >= 0
             ]
         )
-        del following
     return sorted(product(*choices), key=lambda runs: sum(sum(unpack(number)) for number in runs))
 
 
@@ -174,11 +180,12 @@ class _Start(NamedTuple):
 
 def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Meter, below: int | None) -> Found | None:
     """The cheapest way from given open runs at the seam back to them."""
-    queue: dict[int, list[tuple[int, Runs, bool, int, Way | None]]] = {0: [(0, *start, 0, None)]}
+    queue: dict[int, list[tuple[int, Runs, bool, int, int, Way | None]]] = {0: [(0, *start, 0, 0, None)]}
     costs = [0]
-    seen: dict[tuple[int, Runs, bool], int] = {}
+    seen: dict[tuple[int, bool], dict[int, None]] = {}
     last = len(levels)
-    optional = [sum(there.may for there in level.tiles) for level in levels]
+    optional = [0 if level.place.is_held else sum(may for _, may, _, _ in level.tiles) for level in levels]
+    colors = WIDTH * len(start.runs)
     while costs:
         cost = costs[0]
         if below is not None and cost >= below:
@@ -188,32 +195,39 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
             heappop(costs)
             del queue[cost]
             continue
-        index, runs, lays_one, spent, way = stack.pop()
+        index, runs, lays_one, needs, spent, way = stack.pop()
         if index == last:
             if lays_one and _closes(runs, start.runs):
                 return Found(cost, spent, start.runs, _steps_of(way))
             continue
-        key = (index, runs, lays_one)
-        if seen.get(key, jokers + 1) <= spent:
+        known = seen.setdefault((index, lays_one), {})
+        if needs in known or _is_outdone(needs, known):
             continue
-        seen[key] = spent
+        known[needs] = None
         meter.count()
         level = levels[index]
-        for left, more, after, chosen in successors(runs, level.tiles, level.place, jokers - spent):
+        for left, more, needed, after, chosen in successors(runs, level.tiles, level.place, jokers - spent):
             dearer = cost + left * level.weight
             if dearer not in queue:
                 queue[dearer] = []
                 heappush(costs, dearer)
-            queue[dearer].append((index + 1, after, lays_one or left < optional[index], spent + more, Way(chosen, way)))
+            laid, total = lays_one or left < optional[index], spent + more
+            queue[dearer].append((index + 1, after, laid, total << colors | needed, total, Way(chosen, way)))
     return None
 
 
+def _is_outdone(needs: int, known: Iterable[int]) -> bool:
+    """Whether one of some states that cost no more needs no more (color_steps.need_no_more, written out)."""
+    guarded = needs | GUARDS
+    for other in known:
+        if (guarded - other) & GUARDS == GUARDS:
+            return True
+    return False
+
+
 def _closes(runs: Runs, start: Runs) -> bool:
-    """Whether the open runs at the end are those that crossed the seam at the start."""
-    return runs == start or all(
-        end.young == begin.young and end.half == begin.half and end.closable >= begin.closable
-        for end, begin in zip(map(unpack, runs), map(unpack, start), strict=True)
-    )
+    """Whether the open runs at the end can be those that crossed the seam at the start."""
+    return runs == start or all(is_as_flexible(end, begun) for end, begun in zip(runs, start, strict=True))
 
 
 def _steps_of(way: Way | None) -> tuple[tuple[Step, ...], ...]:
@@ -224,30 +238,48 @@ def _steps_of(way: Way | None) -> tuple[tuple[Step, ...], ...]:
     return tuple(reversed(found))
 
 
+Successor = tuple[int, int, int, Runs, tuple[Step, ...]]
+"""Tiles left, jokers spent, what is needed in all colors (color_steps.needs_of), open runs, steps."""
+
+
 @lru_cache(maxsize=1 << 13)
-def successors(
-    runs: Runs, tiles: tuple[Tiles, ...], place: Place, jokers: int
-) -> tuple[tuple[int, int, Runs, tuple[Step, ...]], ...]:
-    """What can follow: tiles left, jokers spent, open runs, steps; the best last, since it is looked at first."""
-    partial: list[tuple[int, int, tuple[int, ...], Runs, tuple[Step, ...]]] = [(0, 0, (), (), ())]
-    for number, there in zip(runs, tiles, strict=True):
-        choices = steps(number, there, place, jokers)
-        partial = [
-            (left + step.left, spent + step.jokers, (*groups, step.grouped), (*after, step.runs), (*chosen, step))
-            for left, spent, groups, after, chosen in partial
-            for step in choices
-            if spent + step.jokers <= jokers
-        ]
+def successors(runs: Runs, tiles: tuple[Tiles, ...], place: Place, jokers: int) -> tuple[Successor, ...]:
+    """What can follow; the best last, since it is looked at first."""
+    choices = [_by_group(number, there, place, jokers) for number, there in zip(runs, tiles, strict=True)]
     best: dict[tuple[int, Runs], tuple[int, tuple[Step, ...]]] = {}
-    for left, spent, groups, after, chosen in partial:
-        needed = jokers_for(groups)
-        if needed is None or spent + needed > jokers:
-            continue
-        key = (spent + needed, after)
-        if key not in best or left < best[key][0]:
-            best[key] = (left, chosen)
-    found = [(left, spent, after, chosen) for (spent, after), (left, chosen) in best.items()]
+    for groups, needed in _groupings(tuple(map(tuple, choices)), jokers):
+        for chosen in product(*[choice[grouped] for choice, grouped in zip(choices, groups, strict=True)]):
+            lefts, _, spents, after, _ = zip(*chosen, strict=True)
+            spent = needed + sum(spents)
+            if spent <= jokers:
+                left, key = sum(lefts), (spent, after)
+                if key not in best or left < best[key][0]:
+                    best[key] = (left, chosen)
+    found = [(left, spent, _needs(chosen), after, chosen) for (spent, after), (left, chosen) in best.items()]
     return tuple(sorted(found, reverse=True))
+
+
+def _needs(chosen: tuple[Step, ...]) -> int:
+    number = 0
+    for step in chosen:
+        number = number << WIDTH | step.needs
+    return number
+
+
+@lru_cache(maxsize=1 << 14)
+def _by_group(number: int, tiles: Tiles, place: Place, jokers: int) -> dict[int, list[Step]]:
+    """The steps of a color by the tiles that go to groups."""
+    found: dict[int, list[Step]] = {}
+    for step in steps(number, tiles, place, jokers):
+        found.setdefault(step.grouped, []).append(step)
+    return found
+
+
+@lru_cache(maxsize=1 << 12)
+def _groupings(choices: tuple[tuple[int, ...], ...], jokers: int) -> tuple[tuple[tuple[int, ...], int], ...]:
+    """The ways to give tiles of each color to groups, with the jokers that it takes."""
+    found = ((groups, jokers_for(groups)) for groups in product(*choices))
+    return tuple((groups, needed) for groups, needed in found if needed is not None and needed <= jokers)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -19,7 +19,7 @@ from engine.ruleset import InitialMeldSameTurnTablePlay
 from engine.solver.answers import BestTurn, Budget, Objective, Turn
 from engine.solver.arrangement import Lay, best_lay, lays_a_rack_tile, proposed
 from engine.solver.guarded import Guarded, is_guarded, rearrangements
-from engine.solver.least_change import fewest
+from engine.solver.least_change import few, fewest
 from engine.solver.openings import best_opening, least_openings
 from engine.solver.problem import Problem, problem
 from engine.solver.search import Meter, OutOfBudget
@@ -109,20 +109,21 @@ class Question:
 
 def best(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
     """The best turn, by the River too."""
-    found: tuple[Question, Candidate] | None = None
+    found: list[tuple[Question, Candidate]] = []
     is_proven, below = True, None
     for question in questions(situation, objective, meter):
         try:
             for candidate in candidates(question, _limit(question, below)):
-                found, below = (question, candidate), candidate.cost + question.price
+                found.append((question, candidate))
+                below = candidate.cost + question.price + 1
         except OutOfBudget:
             is_proven = False
-            for candidate in _quickly(question, _limit(question, below)):
-                found, below = (question, candidate), candidate.cost + question.price
+            found += [(question, candidate) for candidate in _quickly(question, _limit(question, below))]
             break
-    if found is None:
+    if not found:
         return BestTurn(None, is_proven, is_proven)
-    return BestTurn(_turn(*found), is_proven, is_proven and found[1].is_least_change)
+    question, candidate = min(found, key=lambda turn: (turn[1].cost + turn[0].price, len(turn[1].changed)))
+    return BestTurn(_turn(question, candidate), is_proven, is_proven and candidate.is_least_change)
 
 
 def best_cost(situation: Situation, objective: Objective, meter: Meter) -> int | None:
@@ -214,14 +215,12 @@ def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Ca
     found = best_lay(rest(question.everything), question.meter, limit)
     if found is None:
         return
-    changed, least = _least_change(question, rest, found.cost)
-    if least is not None:
-        found = least
-    if question.allows((*opening, *found.melds), question.everything - changed):
-        yield Candidate(found.cost, changed, (*opening, *found.melds), is_least_change=least is not None)
+    change = _change(question, rest, found)
+    kept = question.everything - change.places
+    melds = (*opening, *change.lay.melds)
+    if not is_guarded(question.situation.table, question.situation.ruleset) or question.allows(melds, kept):
+        yield Candidate(found.cost, change.places, melds, change.is_least)
         return
-    if not is_guarded(question.situation.table, question.situation.ruleset):
-        raise ValueError(f"the solver found a turn that the rules forbid: {found.melds} in {question.situation}")
     guarded = Guarded(
         question.situation.table,
         rest(frozenset()),
@@ -232,24 +231,40 @@ def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Ca
         yield Candidate(other.cost, other.changed, (*opening, *other.melds), is_least_change=False)
 
 
-def _least_change(
-    question: Question, rest: Callable[[frozenset[int]], Problem], cost: int
-) -> tuple[frozenset[int], Lay | None]:
-    """The fewest melds that must change for a turn that costs so much, and that turn; none if the budget ended."""
-    known: dict[frozenset[int], Lay | None] = {}
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The melds that change, what there is instead, whether there are no fewer."""
+
+    places: frozenset[int]
+    lay: Lay
+    is_least: bool
+
+
+def _change(question: Question, rest: Callable[[frozenset[int]], Problem], found: Lay) -> _Change:
+    """Another way to lay as much as was found, with the fewest melds of the table changed; few, if that takes long."""
+    if not question.asks_least_change:
+        return _Change(question.everything, found, is_least=False)
+    known: dict[frozenset[int], Lay | None] = {question.everything: found}
+    allowed = question.meter.budget.change_nodes
+    meter = question.meter.of(allowed)
 
     def is_enough(changed: frozenset[int]) -> bool:
         if changed not in known:
-            known[changed] = best_lay(rest(changed), question.meter, cost + 1)
+            known[changed] = best_lay(rest(changed), meter, found.cost + 1)
         return known[changed] is not None
 
-    if not question.asks_least_change:
-        return question.everything, None
-    try:
+    def is_soon_enough(changed: frozenset[int]) -> bool:
+        nonlocal meter
+        meter = question.meter.of(allowed // 16)
+        with suppress(OutOfBudget):
+            return is_enough(changed)
+        return False
+
+    with suppress(OutOfBudget):
         changed = fewest(len(question.everything), is_enough)
-    except OutOfBudget:
-        return question.everything, None
-    return changed, known[changed]
+        return _Change(changed, known[changed] or found, is_least=True)
+    changed = few(len(question.everything), is_soon_enough)
+    return _Change(changed, known[changed] or found, is_least=False)
 
 
 QUICKLY = Budget(nodes=1000)
