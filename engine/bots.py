@@ -33,7 +33,7 @@ from engine.views import GameView, TurnView
 
 BotAction = PlayTiles | DrawTile | LayOnRiver | Pass | ClaimError
 
-BUDGET: Final = Budget(nodes=200_000)
+BUDGET: Final = Budget(nodes=20_000)
 """What a bot spends on a turn, if not told otherwise: about two seconds."""
 JOKERS: Final = 2
 """Most jokers that a bot lays in one meld of its rack."""

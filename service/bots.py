@@ -28,6 +28,8 @@ from service.storage.base import Loaded, Record
 
 SEARCH_SECONDS: Final = 2.0
 """How long a bot searches for a turn at most."""
+LONG_SECONDS: Final = 20.0
+"""How long at most when what it did was refused, as where a play must be made that it has not found."""
 SHARE: Final = 0.5
 """How much of what is left of its time a bot spends on one thing."""
 FINGERPRINT: Final = hashlib.sha256(b"bot").digest()
@@ -119,12 +121,12 @@ class Bots:
         view, level = see(record.game, seat), record.game.player(seat).bot
         if level is None:
             raise RuntimeError("a seat that is no bot's is not asked")
-        action = await self._decide(loaded, WhatToDo(view, level))
+        action = await self._decide(loaded, WhatToDo(view, level), SEARCH_SECONDS)
         try:
             await self._do(record, seat, action)
         except ActionRefused as fault:
             _log.warning("bot", game_id=game_id, result=fault.refused.violations[0].reason.name)
-            await self._do(record, seat, wait(view))
+            await self._do(record, seat, await self._decide(loaded, WhatToDo(view, level), LONG_SECONDS))
 
     async def _pause(self, loaded: Loaded) -> None:
         seconds = min(self._delay_seconds, self._left(loaded) * SHARE)
@@ -139,8 +141,8 @@ class Bots:
             return float("inf")
         return max(0.0, (round_.turn.deadline_ms - loaded.now_ms) / 1000)
 
-    async def _decide(self, loaded: Loaded, question: WhatToDo) -> BotAction:
-        seconds = min(SEARCH_SECONDS, self._left(loaded) * SHARE * SHARE)  # the other share may be spent on waiting
+    async def _decide(self, loaded: Loaded, question: WhatToDo, most_seconds: float) -> BotAction:
+        seconds = min(most_seconds, self._left(loaded) * SHARE * SHARE)  # the other share may be spent on waiting
         try:
             async with self._room:
                 return await self._thinker.ask(question, seconds)
