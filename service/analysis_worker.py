@@ -53,7 +53,8 @@ def _read(channel: socket.socket, count: int) -> bytes:
 
 def _answer(job: Job, channel: socket.socket) -> object:
     try:
-        return job.question.answer(Budget(round(job.seconds * NODES_A_SECOND), _is_over(job.seconds, channel)))
+        nodes = round(job.seconds * NODES_A_SECOND)
+        return job.question.answer(Budget(nodes=nodes, is_over=_is_over(job.seconds, channel)))
     except Exception:  # noqa: BLE001 - told to the parent, which logs it
         return Failed(traceback.format_exc())
 
