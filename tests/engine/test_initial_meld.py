@@ -68,8 +68,8 @@ def work(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> int
 
     def note(frame: FrameType, event: str, _: object) -> None:
         nonlocal count
-        code = frame.f_code
-        count += event == "call" and code.co_filename == initial_meld.__file__ and not code.co_name.startswith("<")
+        written = not frame.f_code.co_name.startswith(("<", "__"))
+        count += event == "call" and written and frame.f_globals is vars(initial_meld)
 
     before = sys.getprofile()
     sys.setprofile(note)

@@ -365,8 +365,8 @@ def work(play: Play) -> int:
 
     def note(frame: FrameType, event: str, _: object) -> None:
         nonlocal count
-        code = frame.f_code
-        count += event == "call" and code.co_filename == retrieval.__file__ and not code.co_name.startswith("<")
+        written = not frame.f_code.co_name.startswith(("<", "__"))
+        count += event == "call" and written and frame.f_globals is vars(retrieval)
 
     before = sys.getprofile()
     sys.setprofile(note)
