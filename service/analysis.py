@@ -10,12 +10,12 @@ from typing import Any, Final, Protocol, TypeVar
 
 from engine.analysis import Situation
 from engine.game import Choosing, Drawn, Finished, Lobby, RoundOver
-from engine.melds import Meld, ProposedMeld
 from engine.play import Play
 from engine.rules import judge
-from engine.ruleset import Hints, JokersDeclaration, Ruleset, TurnPlayAfterDraw
+from engine.ruleset import Hints, Ruleset, TurnPlayAfterDraw
 from engine.scoring import rack_value
 from engine.solver import Arrangement, Budget, Existence, Objective, Turn, arrange, best_turn, has_turn
+from engine.solver.arrangement import proposed
 from engine.solver.steps import Step, explain
 from engine.tiles import Tile, in_order, without
 from engine.views import GameView
@@ -179,7 +179,7 @@ def _played(situation: Situation, turn: Turn) -> PlayedTurn:
     """A turn with what the rules say of it, who have the last word."""
     play = Play(
         table_before=situation.table,
-        table_after=proposals(turn, situation),
+        table_after=tuple(proposed(meld, situation.ruleset) for meld in turn.table),
         rack=situation.rack,
         has_melded=situation.has_melded,
         ruleset=situation.ruleset,
@@ -198,19 +198,3 @@ def _played(situation: Situation, turn: Turn) -> PlayedTurn:
         goes_out=not judgement.rack_left,
         steps=explain(situation.table, turn.table, situation.ruleset.geometry_colors, play.pulled),
     )
-
-
-def proposals(turn: Turn, situation: Situation) -> tuple[ProposedMeld, ...]:
-    """The table of a turn as its player would submit it, with whatever is to be declared."""
-    untouched = len(turn.untouched)
-    return tuple(
-        ProposedMeld(meld.tiles, meld.kind, () if place < untouched else _declared(meld, situation.ruleset))
-        for place, meld in enumerate(turn.table)
-    )
-
-
-def _declared(meld: Meld, ruleset: Ruleset) -> tuple[Tile, ...]:
-    """A face for each joker of a new meld, all different, where the ruleset may ask for them."""
-    if ruleset.jokers_declaration in {JokersDeclaration.POSITIONAL, JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS}:
-        return ()
-    return tuple(faces[min(place, len(faces) - 1)] for place, faces in enumerate(meld.joker_faces))

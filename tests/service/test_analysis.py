@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +37,7 @@ from harness import (
 )
 from positions import game_at
 from rummikub.v1 import analysis_service_pb2 as pb
-from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from scripted_worker import Script
@@ -82,20 +82,14 @@ def text(numbers: object) -> str:
     return format_tiles(tuple(map(Tile, numbers)))  # type: ignore[call-overload]
 
 
-def sent_back(melds: object) -> list[meld_pb2.Meld]:
-    """A table suggested, as PlayTurn takes it: with the kinds, and a face for each joker of a run."""
-    return [
-        meld_pb2.Meld(
-            tiles=one.tiles,
-            kind=one.kind,
-            declared_faces=[joker.faces[0] for joker in one.jokers] if len(one.jokers) < 2 or is_run(one) else (),
-        )
-        for one in melds  # type: ignore[attr-defined]
-    ]
+def sent_back(melds: Iterable[meld_pb2.TableMeld]) -> list[meld_pb2.Meld]:
+    """A table suggested, as PlayTurn takes it."""
+    return [meld_pb2.Meld(tiles=one.tiles, kind=one.kind, declared_faces=single_faces(one)) for one in melds]
 
 
-def is_run(one: meld_pb2.TableMeld) -> bool:
-    return one.kind == meld_pb2.MELD_KIND_RUN
+def single_faces(one: meld_pb2.TableMeld) -> list[tile_pb2.Tile.ValueType]:
+    """The faces of jokers of which each has one."""
+    return [] if any(len(joker.faces) > 1 for joker in one.jokers) else [joker.faces[0] for joker in one.jokers]
 
 
 # Positions

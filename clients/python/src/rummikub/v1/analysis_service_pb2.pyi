@@ -308,7 +308,7 @@ class Suggestion(_message.Message):
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
         """The table after the turn: first the melds that stay as they are, in their order, then the others. To play it, send
-        each meld's tiles and kind, and where jokers_declaration demands it a face that each joker stands for.
+        each meld's tiles and kind, and where each of its jokers has a single face, these as declared_faces.
         """
 
     @_builtins.property
