@@ -1,0 +1,349 @@
+"""Bots: what each level plays in a position, that each always has a legal answer, and whole games of bots."""
+
+import copy
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from engine.bots import choose, wait
+from engine.events import ErrorClaimed, TilesPlayed, TurnPenalised
+from engine.game import BotLevel, Choosing, Drawn, Finished, Game, Playing, RoundOver, ShownPlay, Step, bots_to_act
+from engine.melds import ProposedMeld
+from engine.notation import format_rack, format_tile, parse_tile, parse_tiles
+from engine.presets import PRESETS
+from engine.ruleset import (
+    SABRA,
+    InitialMeldSameTurnTablePlay,
+    JokersDeclaration,
+    PoolEmptyPass,
+    PoolEmptyStuckTest,
+    Preset,
+    Ruleset,
+    TurnDraw,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+    TurnVoluntaryDraw,
+    WinCall,
+)
+from engine.solver import Budget
+from engine.turns import (
+    Action,
+    Applied,
+    ClaimError,
+    Join,
+    LayOnRiver,
+    PlayTiles,
+    Resign,
+    StartGame,
+    StartNextRound,
+    apply,
+    create,
+)
+from engine.views import see
+from engine.violations import Reason, Refused
+from invariants import Invariants
+from positions import NOW, do, game_at, is_a, lobby
+from random_play import random_ruleset, random_shuffle
+from search_for_tests import SearchedAnalysis
+
+LITTLE = Budget(nodes=800, change_nodes=50)
+"""Enough for most positions of a game."""
+ENOUGH = Budget(nodes=100_000)
+"""Enough where a play must be made that little does not find."""
+MOST_CHANGES = 5_000
+RANDOM_SEEDS = (*range(9), *range(10, 14))
+"""Of random rulesets. Not 9: with its three copies and four jokers a search takes seconds, whatever its budget."""
+LEVELS = tuple(BotLevel)
+EASY, MEDIUM, HARD = LEVELS
+
+PLAYS_FIRST = replace(SABRA, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY)
+RIVER = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
+CLAIMS = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
+
+
+def of_bots(game: Game, level: BotLevel) -> Game:
+    """A game in which all players are bots of a level."""
+    return replace(game, players=tuple(replace(player, bot=level) for player in game.players))
+
+
+def in_step(game: Game, step: Step) -> Game:
+    """A game in another step of its turn."""
+    return replace(game, phase=Playing(replace(is_a(game.phase, Playing).round, step=step)))
+
+
+def what(game: Game, level: BotLevel, seat: int = 1) -> str:
+    """The tiles that a bot plays, or what else it does: nothing that the rules refuse."""
+    action = choose(see(game, seat), level, LITTLE)
+    events = do(game, action, analysis=SearchedAnalysis()).events
+    plays = [event for event in events if isinstance(event, TilesPlayed)]
+    return format_rack(plays[0].tiles) if plays else type(action).__name__
+
+
+# What each level plays
+
+TAKEN_APART = "[R5 R6 R7 R8] / 1*{B8 K8 O1} 2{B1} / {%s} / 1"
+"""A position in which one tile of the table makes a group with two of the rack."""
+
+POSITIONS: Mapping[str, tuple[str, ...]] = {
+    "melds of the rack": (". / 1*{R9 B9 K9 O1} 2{B1} / {R1} / 1", *["{R9 B9 K9}"] * 3),
+    "a tile at an end": (
+        "[R3 R4 R5] / 1*{R6 R9 B9 K9 O1} 2{B1} / {R1} / 1",
+        "{R9 B9 K9}",
+        "{R6 R9 B9 K9}",
+        "{R6 R9 B9 K9}",
+    ),
+    "tiles one after the other": (
+        "[R3 R4 R5] [B7 K7 O7] / 1*{R1 R2 R6 R7 O1} 2{B1} / {R1} / 1".replace("] [", "] | ["),
+        "DrawTile",
+        "{R1 R2 R6 R7}",
+        "{R1 R2 R6 R7}",
+    ),
+    "the missing color": ("[R9 B9 K9] / 1*{O9 O1} 2{B1} / {R1} / 1", "DrawTile", "{O9}", "{O9}"),
+    "a meld taken apart": (TAKEN_APART % "R1", "DrawTile", "DrawTile", "{B8 K8}"),
+    "a joker that is worth more later": ("[R3 R4 R5] / 1*{O9 J} 2{B1} / {R1} / 1", "DrawTile", "DrawTile", "{J}"),
+    "a joker as the last tile": ("[R3 R4 R5] / 1*{J} 2{B1} / {R1} / 1", "DrawTile", "{J}", "{J}"),
+    "a joker in a meld": (". / 1*{R9 B9 O1 J} 2{B1} / {R1} / 1", *["{R9 B9 J}"] * 3),
+    "no play": (". / 1*{R9 B8 O1} 2{B1} / {R1} / 1", *["DrawTile"] * 3),
+    "no play and no pool": (". / 1*{R9 B8 O1} 2{B1} / {} / 1", *["Pass"] * 3),
+    "too little for the initial meld": (". / 1{R9 B9 K9 O1} 2{B1} / {R1} / 1", *["DrawTile"] * 3),
+    "two melds for the initial meld": (
+        ". / 1{R2 R3 R4 R9 B9 K9 O1} 2{B1} / {R1} / 1",
+        *["{R2 R3 R4 R9 B9 K9}"] * 3,
+    ),
+    "a table not to be touched yet": (
+        "[R3 R4 R5] / 1{R6 R10 B10 K10} 2{B1} / {R1} / 1",
+        *["{R10 B10 K10}"] * 3,
+    ),
+}
+"""A position of a bot with the turn, and what it plays at each level."""
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_a_level_plays_what_it_sees(name: str) -> None:
+    position, *expected = POSITIONS[name]
+    assert [what(game_at(position), level) for level in LEVELS] == expected
+
+
+def test_the_table_is_used_in_the_turn_of_the_initial_meld_where_that_is_allowed() -> None:
+    rules = replace(SABRA, initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED)
+    game = game_at("[R3 R4 R5] / 1{R6 R10 B10 K10 O1} 2{B1} / {R1} / 1", rules)
+    assert [what(game, level) for level in LEVELS] == ["{R10 B10 K10}", "{R6 R10 B10 K10}", "{R6 R10 B10 K10}"]
+
+
+@pytest.mark.parametrize("declaration", JokersDeclaration)
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_joker_is_declared_where_it_has_to_be(level: BotLevel, declaration: JokersDeclaration) -> None:
+    rules = replace(SABRA, jokers_declaration=declaration)
+    assert what(game_at(". / 1*{R9 B9 O1 J} 2{B1} / {R1} / 1", rules), level) == "{R9 B9 J}"
+    assert what(game_at(". / 1*{R9 J J} 2{B1} / {R1} / 1", rules), level) == "{R9 J J}"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_same_view_gets_the_same_answer_whatever_is_hidden(level: BotLevel) -> None:
+    game = game_at("[R5 R6 R7 R8] / 1*{B8 K8 R9 J O1} 2{B1 B2} / {R1 R2} / 1")
+    other = game_at("[R5 R6 R7 R8] / 1*{B8 K8 R9 J O1} 2{R2 B2} / {B1 R1} / 1")
+    first = choose(see(game, 1), level, LITTLE)
+    assert choose(see(copy.deepcopy(game), 1), level, LITTLE) == first
+    assert choose(see(other, 1), level, LITTLE) == first
+
+
+# Where a play must be made
+
+
+MUST_PLAY = {
+    "no draw while a play exists": ("R1", {"turn_voluntary_draw": TurnVoluntaryDraw.ONLY_IF_NO_PLAY}),
+    "no pass while a play exists": ("", {"pool_empty_pass": PoolEmptyPass.ONLY_IF_NO_PLAY}),
+    "passes do not end the round": ("", {"pool_empty_stuck_test": PoolEmptyStuckTest.EXACT}),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", MUST_PLAY)
+def test_every_level_finds_the_play_that_must_be_made(name: str, level: BotLevel) -> None:
+    pool, options = MUST_PLAY[name]
+    rules = replace(SABRA, **options)  # type: ignore[arg-type]  # options by their names
+    assert what(game_at(TAKEN_APART % pool, rules), level) == "{B8 K8}"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_initial_meld_is_made_where_it_may_not_be_delayed(level: BotLevel) -> None:
+    rules = replace(SABRA, initial_meld_voluntary_delay=False)
+    assert what(game_at(". / 1{R10 B10 K10 O1} 2{B1} / {R1} / 1", rules), level) == "{R10 B10 K10}"
+    assert what(game_at(". / 1{R9 B9 K9 O1} 2{B1} / {R1} / 1", rules), level) == "DrawTile"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_who_has_drawn_need_not_play(level: BotLevel) -> None:
+    rules = replace(PLAYS_FIRST, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
+    game = in_step(game_at("[R3 R4 R5] / 1*{R6 O1} 2{B1} / {R1} / 1", rules), Drawn(parse_tile("R6")))
+    assert what(game, level) == "Pass"
+
+
+def test_a_search_without_budget_leads_to_what_is_found_without_one() -> None:
+    nothing = Budget(nodes=0)
+    game = game_at("[R3 R4 R5] / 1*{R6 R9 B9 K9 O1} 2{B1} / {R1} / 1")
+    action = is_a(choose(see(game, 1), HARD, nothing), PlayTiles)
+    assert is_a(do(game, action).events[0], TilesPlayed).tiles == parse_tiles("R6 R9 B9 K9")
+
+
+# Turns of several steps, calls, votes
+
+
+def test_a_tile_just_drawn_is_played_only_where_it_may_be() -> None:
+    position = "[R3 R4 R5] / 1*{R6 O1} 2{B1} / {R1} / 1"
+    for option, expected in ((TurnPlayAfterDraw.OTHER_TILES, "Pass"), (TurnPlayAfterDraw.ALLOWED, "{R6}")):
+        game = game_at(position, replace(SABRA, turn_play_after_draw=option))
+        assert what(in_step(game, Drawn(parse_tile("R6"))), MEDIUM) == expected
+        assert what(in_step(game, Drawn(parse_tile("R6"))), HARD) == expected
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_another_copy_of_a_tile_just_drawn_is_played(level: BotLevel) -> None:
+    rules = replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
+    game = game_at(". / 1*{R9 R9 B9 K9 O1} 2{B1} / {R1} / 1", rules)
+    assert what(in_step(game, Drawn(parse_tile("R9"))), level) == "{R9 B9 K9}"
+
+
+@pytest.mark.parametrize(
+    ("offered", "laid"),
+    [("R7 O2", "O2"), ("O2 R7", "O2"), ("J R7", "R7"), ("R6 R7", "R6"), ("O2 O11", "O11"), ("J J", "J")],
+)
+def test_of_two_tiles_that_which_fits_less_goes_to_the_river(offered: str, laid: str) -> None:
+    first, second = parse_tiles(offered)
+    game = in_step(game_at(". / 1{R6 B7 K13} 2{B1} / {R1} / 1", RIVER), Choosing((first, second)))
+    action = is_a(choose(see(game, 1), EASY, LITTLE), LayOnRiver)
+    assert format_tile(action.tile) == laid
+    assert what(game, HARD) == "LayOnRiver"
+
+
+def test_hard_pulls_from_the_river() -> None:
+    game = game_at(". / 1*{R9 B9 O1} 2{B1} / {R1} / 1", RIVER, river="K2 K9 K5")
+    assert what(game, HARD) == "{R9 B9 K9}"
+    assert is_a(choose(see(game, 1), HARD, LITTLE), PlayTiles).river_index == 1
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_win_is_called_and_nothing_else(level: BotLevel) -> None:
+    rules = replace(SABRA, win_call=WinCall.REQUIRED)
+    last = game_at(". / 1*{R9 B9 K9} 2{B1} / {R1} / 1", rules)
+    assert what(last, level) == "{R9 B9 K9}"
+    assert is_a(choose(see(last, 1), level, LITTLE), PlayTiles).calls_rummikub
+    not_last = game_at(". / 1*{R9 B9 K9 O1} 2{B1} / {R1} / 1", rules)
+    assert not is_a(choose(see(not_last, 1), level, LITTLE), PlayTiles).calls_rummikub
+
+
+def test_bots_agree_that_an_illegal_play_is_one() -> None:
+    game = of_bots(game_at(". / 1{R9 B9} 2{B1} 3{K1} / {R1 R2 R3} / 1", CLAIMS), MEDIUM)
+    person, *bots = game.players
+    game = replace(game, players=(replace(person, bot=None), *bots))
+    shown = do(game, PlayTiles(1, (ProposedMeld(parse_tiles("R9 B9")),))).game
+    assert bots_to_act(shown) == (2, 3)
+    vote = choose(see(shown, 2), MEDIUM, LITTLE)
+    assert vote == ClaimError(2, shown.revision, agrees=True)
+    voted = do(shown, vote)
+    assert voted.events == (ErrorClaimed(2, agrees=True),)
+    assert bots_to_act(voted.game) == (3,)
+    penalised = do(voted.game, choose(see(voted.game, 3), MEDIUM, LITTLE))
+    assert is_a(penalised.events[1], TurnPenalised).seat == 1
+    assert bots_to_act(penalised.game) == (2,)
+
+
+def test_a_claim_that_has_failed_asks_no_bot() -> None:
+    game = of_bots(game_at(". / 1{R9 B9} 2{B1} 3{K1} / {R1} / 1", CLAIMS), EASY)
+    round_ = is_a(game.phase, Playing).round
+    shown = ShownPlay(7, (), (Reason.SET_EMPTY,), against=2)
+    assert bots_to_act(replace(game, phase=Playing(replace(round_, shown_play=shown)))) == (1,)
+
+
+def test_nobody_else_is_asked() -> None:
+    assert bots_to_act(of_bots(lobby("Ada", "Ben"), EASY)) == ()
+    game = game_at(". / 1{R9 B9} 2{B1} 3{K1} / {R1} / 1")
+    assert bots_to_act(game) == ()
+    assert bots_to_act(of_bots(game, EASY)) == (1,)
+    assert bots_to_act(of_bots(do(game, Resign(1)).game, EASY)) == (2,)
+    for seat in (2, None):
+        with pytest.raises(ValueError, match="seat"):
+            choose(see(game, seat), EASY, LITTLE)
+    with pytest.raises(ValueError, match="no turn"):
+        choose(see(lobby("Ada"), 1), EASY, LITTLE)
+
+
+# Whole games
+
+
+def bot_game(ruleset: Ruleset, players: int, seed: int, persons: int = 0) -> Game:
+    """A game of bots of all levels, with all invariants checked; persons resign in the first round."""
+    rng, analysis, check = random.Random(seed), SearchedAnalysis(), Invariants()
+    applied = create(ruleset)
+    check(applied.game, applied.events)
+
+    def done(action: Action) -> Game:
+        nonlocal applied
+        outcome = apply(applied.game, action, NOW, analysis)
+        assert isinstance(outcome, Applied), (action, outcome)
+        assert not outcome.violations
+        applied = outcome
+        check(outcome.game, outcome.events)
+        return outcome.game
+
+    for number in range(players):
+        done(Join(f"player {number}", None if number < persons else LEVELS[(number + seed) % 3]))
+    game = done(StartGame(1, random_shuffle(ruleset, rng, players)))
+    for seat in range(1, persons + 1):
+        game = done(Resign(seat))
+    for _ in range(MOST_CHANGES):
+        match game.phase:
+            case Finished():
+                return game
+            case RoundOver():
+                starter = game.active_seats[0]
+                game = done(StartNextRound(starter, random_shuffle(ruleset, rng, len(game.active_seats))))
+            case _:
+                game = done(bots_answer(game, analysis))
+    raise AssertionError("the game does not end")
+
+
+def bots_answer(game: Game, analysis: SearchedAnalysis) -> Action:
+    """What the bot does that is asked; with a longer search where the rules know of a play that it has not found."""
+    seat = bots_to_act(game)[0]
+    view, level = see(game, seat), game.player(seat).bot
+    assert level is not None
+    action = choose(view, level, LITTLE)
+    if isinstance(apply(game, action, NOW, analysis), Refused):
+        assert action == wait(view), "a play of a bot is illegal"
+        return choose(view, level, ENOUGH)
+    return action
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_bots_play_every_preset_to_its_end(preset: Preset) -> None:
+    rules = PRESETS[preset]
+    game = bot_game(rules, max(rules.players_min, min(3, rules.players_max)), seed=preset.value)
+    assert is_a(game.phase, Finished).winners
+
+
+@pytest.mark.parametrize("seed", RANDOM_SEEDS)
+def test_bots_play_random_rulesets_to_their_ends(seed: int) -> None:
+    rules = random_ruleset(random.Random(seed), with_analysis=True)
+    game = bot_game(rules, rules.players_min, seed)
+    assert is_a(game.phase, Finished).winners
+
+
+def test_bots_play_on_when_the_person_among_them_resigns() -> None:
+    game = bot_game(SABRA, 4, seed=5, persons=1)
+    assert game.player(1).resigned
+    assert 1 not in is_a(game.phase, Finished).winners
+
+
+def test_a_better_level_wins_more_often() -> None:
+    wins = dict.fromkeys(LEVELS, 0)
+    for seed in range(12):
+        game = bot_game(SABRA, 3, seed)
+        for seat in is_a(game.phase, Finished).winners:
+            level = game.player(seat).bot
+            assert level is not None
+            wins[level] += 1
+    assert wins[HARD] > wins[EASY]
+    assert wins[HARD] > wins[MEDIUM]
