@@ -17,6 +17,7 @@ class Script(IntEnum):
     DIES = 3
     FAILS = 4
     TELLS_ITS_PROCESS = 5
+    GETS_STUCK = 6
 
 
 def act(situation: Situation, budget: Budget) -> Existence:
@@ -35,6 +36,9 @@ def act(situation: Situation, budget: Budget) -> Existence:
             raise ValueError("what nobody outside may read")
         case Script.TELLS_ITS_PROCESS:
             return Existence.YES if os.nice(0) == 10 else Existence.NO
+        case Script.GETS_STUCK:
+            while True:
+                pass
 
 
 def best(situation: Situation, _objective: Objective, budget: Budget) -> BestTurn:

@@ -41,7 +41,7 @@ from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from scripted_worker import Script
-from service import codec
+from service import analysis_pool, codec
 from service.server import Server
 from service.settings import Settings
 from service.storage.memory import MemoryStore
@@ -553,6 +553,43 @@ async def test_a_worker_that_dies_costs_one_call_and_is_replaced() -> None:
         assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO
         assert (await searching).exists == pb.EXISTENCE_UNKNOWN
         assert len(server.analysis.processes) == 2
+
+
+async def test_a_worker_that_gets_stuck_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scripted() as (server, client), soon():
+        assert await reason(ask(client, Script.ANSWERS)) == ""
+        [process] = server.analysis.processes
+        with monkeypatch.context() as patch:
+            patch.setattr(analysis_pool, "GRACE_SECONDS", 0.1)
+            assert await reason(ask(client, Script.GETS_STUCK, 10)) == "ANALYSIS_UNAVAILABLE"
+        assert await reason(ask(client, Script.ANSWERS)) == ""
+        assert process not in server.analysis.processes
+        assert server.metrics.registry.get_sample_value("rummikub_analysis_workers_lost_total") == 1
+
+
+async def test_metrics_tell_how_many_calls_have_a_place() -> None:
+    async with scripted() as (server, client):
+        searching = ask(client, Script.SEARCHES_TO_THE_END)
+        while (places := calls_with_a_place(server)) == 0:
+            await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+        assert places == 1
+        searching.cancel()
+        while calls_with_a_place(server):
+            await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+
+
+def calls_with_a_place(server: Server) -> float | None:
+    return server.metrics.registry.get_sample_value("rummikub_analysis_calls")
+
+
+async def test_a_server_that_stops_ends_its_searches() -> None:
+    async with soon():
+        async with scripted() as (server, client):
+            searching = ask(client, Script.SEARCHES_TO_THE_END)
+            while not calls_with_a_place(server):
+                await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+        assert await searching.code() is not grpc.StatusCode.OK
+    assert not server.analysis.processes
 
 
 async def test_a_worker_that_is_killed_is_replaced() -> None:

@@ -60,6 +60,8 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("RUMMIKUB_MAX_METADATA_BYTES", "1", "greater than or equal to 1024"),
         ("RUMMIKUB_MAX_STREAMS", "0", "greater than or equal to 1"),
         ("RUMMIKUB_MAX_CALLS", "1.5", "valid integer"),
+        ("RUMMIKUB_ANALYSIS_WORKERS", "0", "greater than or equal to 1"),
+        ("RUMMIKUB_ANALYSIS_QUEUE", "-1", "greater than or equal to 0"),
         ("RUMMIKUB_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
 )
