@@ -59,9 +59,7 @@ def choose(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotActio
     Raises:
         ValueError: A caller's fault: nothing is asked of the seat (game.bots_to_act).
     """
-    turn, seat = view.turn, view.seat
-    if turn is None or seat is None:
-        raise ValueError("no turn is being taken that the seat can see")
+    turn, seat = _asked(view)
     if turn.turn.seat != seat or turn.step is Choosing:
         return wait(view)
     found = _found(_Position.of(view, turn, seat), level, budget)
@@ -74,14 +72,19 @@ def wait(view: GameView) -> BotAction:
     Raises:
         ValueError: As `choose`.
     """
-    turn, seat = view.turn, view.seat
-    if turn is None or seat is None:
-        raise ValueError("no turn is being taken that the seat can see")
+    turn, seat = _asked(view)
     if turn.turn.seat != seat:
         return _vote(turn, seat)
     if turn.step is Choosing:
         return LayOnRiver(seat, _less_useful(turn.tiles_drawn, view.rack))
     return DrawTile(seat) if turn.step is not Drawn and view.pool_count else Pass(seat)
+
+
+def _asked(view: GameView) -> tuple[TurnView, int]:
+    """The turn in progress, and the seat that sees it."""
+    if view.turn is None or view.seat is None:
+        raise ValueError("no turn is being taken that the seat can see")
+    return view.turn, view.seat
 
 
 def _vote(turn: TurnView, seat: int) -> ClaimError:

@@ -15,6 +15,7 @@ from engine.notation import format_rack, format_tile, parse_tile, parse_tiles
 from engine.presets import PRESETS
 from engine.ruleset import (
     SABRA,
+    Contract,
     InitialMeldSameTurnTablePlay,
     JokersDeclaration,
     PoolEmptyPass,
@@ -147,6 +148,19 @@ def test_the_same_view_gets_the_same_answer_whatever_is_hidden(level: BotLevel) 
     first = choose(see(game, 1), level, LITTLE)
     assert choose(see(copy.deepcopy(game), 1), level, LITTLE) == first
     assert choose(see(other, 1), level, LITTLE) == first
+
+
+def test_a_tile_is_added_only_where_the_rules_allow_it() -> None:
+    rules = replace(SABRA, contract=Contract.VALUES_BELOW_10)
+    game = game_at("[R7 R8 R9] / 1*{R6 R10 O1} 2{B1} / {R1} / 1", rules)
+    assert [what(game, level) for level in LEVELS] == ["DrawTile", "{R6}", "{R6}"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_melds_that_may_be_laid_are_laid(level: BotLevel) -> None:
+    rules = replace(SABRA, contract=Contract.VALUES_BELOW_10)
+    game = game_at(". / 1*{R9 B9 K9 R11 B11 K11} 2{B1} / {R1} / 1", rules)
+    assert what(game, level) == "{R9 B9 K9}"
 
 
 # Where a play must be made
