@@ -1,25 +1,33 @@
-"""Plays a complete four-player round of Rummikub through the Python client, printing each turn as a spectator sees it.
+"""Plays a four-player round of Rummikub, a person against three bots, and prints each turn as a spectator sees it.
 
 Plays against the service at RUMMIKUB_LISTEN (default 127.0.0.1:50051) if one serves there, else against one that it
-starts for itself. The players are simple: they lay the melds of their rack that are worth most, then add single tiles
-to melds of the table, and draw when they find nothing.
+starts for itself. The bots are played by the service; the person is played here and takes the turns that SuggestTurn
+suggests.
 """
 
 import argparse
 import contextlib
-import itertools
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import grpc
 
 from rummikub.client import Rummikub, error_info, new_request_id
-from rummikub.v1.game_pb2 import GAME_STATE_FINISHED, ROUND_END_BLOCKED, Game, GameChange, GameEvent
+from rummikub.v1.analysis_service_pb2 import Suggestion, SuggestTurnRequest
+from rummikub.v1.game_pb2 import (
+    BOT_LEVEL_EASY,
+    BOT_LEVEL_HARD,
+    BOT_LEVEL_MEDIUM,
+    ROUND_END_BLOCKED,
+    Game,
+    GameChange,
+    GameEvent,
+)
 from rummikub.v1.game_service_pb2 import (
+    AddBotRequest,
     CreateGameRequest,
     GetGameRequest,
     JoinGameRequest,
@@ -29,23 +37,21 @@ from rummikub.v1.game_service_pb2 import (
 from rummikub.v1.meld_pb2 import Meld, TableMeld
 from rummikub.v1.tile_pb2 import TILE_JOKER, Tile
 from rummikub.v1.turn_service_pb2 import DrawTile, Pass, PlayTiles, PlayTurnRequest
-from rummikub.v1.validation_service_pb2 import ValidateMeldsRequest
 
-NAMES = ("Ann", "Bob", "Cid", "Dot")
+NAME = "Ann"
+BOTS = {"Easy": BOT_LEVEL_EASY, "Medium": BOT_LEVEL_MEDIUM, "Hard": BOT_LEVEL_HARD}
 LETTERS = {"RED": "R", "BLUE": "B", "BLACK": "K", "ORANGE": "O"}
-MELDS_A_REQUEST = 128
-
-Tiles = tuple[Tile.ValueType, ...]
-
-ALL_FACES: Tiles = tuple(tile for tile in Tile.values() if 0 < tile < TILE_JOKER)
+PAINTS = {"R": "31", "B": "34", "K": "1", "O": "33", "J": "35"}
+"""How a terminal paints a color."""
 
 
 def tile_text(tile: Tile.ValueType) -> str:
-    """`R7` for TILE_RED_7, `J` for the joker."""
-    if tile == TILE_JOKER:
-        return "J"
-    _, color, value = Tile.Name(tile).split("_")
-    return LETTERS[color] + value
+    """`R7` for TILE_RED_7, `J` for the joker; painted on a terminal."""
+    text = "J"
+    if tile != TILE_JOKER:
+        _, color, value = Tile.Name(tile).split("_")
+        text = LETTERS[color] + value
+    return f"\033[{PAINTS[text[0]]}m{text}\033[0m" if sys.stdout.isatty() else text
 
 
 def tiles_text(tiles: Sequence[Tile.ValueType]) -> str:
@@ -58,122 +64,34 @@ def table_text(table: Sequence[TableMeld]) -> str:
     return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table) or "."
 
 
-@dataclass
-class Seat:
-    """A player at the table, with a connection of their own."""
+def take_turn(person: Rummikub, game_id: str) -> None:
+    """Plays what is suggested, else draws, else passes."""
+    game = person.games.GetGame(GetGameRequest(game_id=game_id)).game
+    request = PlayTurnRequest(
+        game_id=game_id, expected_revision=game.revision, etag=game.etag, request_id=new_request_id()
+    )
+    found = person.analysis.SuggestTurn(SuggestTurnRequest(game_id=game_id)).suggestion
+    if found.tiles_played:
+        request.play.CopyFrom(PlayTiles(table=suggested_table(found)))
+    elif game.pool_count:
+        request.draw.CopyFrom(DrawTile())
+    else:
+        getattr(request, "pass").CopyFrom(Pass())  # a keyword in Python
+    person.turns.PlayTurn(request)
 
-    name: str
-    number: int
-    service: Rummikub
 
-    def take_turn(self, game: Game, threshold: int) -> Game:
-        """Plays what it finds, else draws, else passes; returns the game afterwards."""
-        request = PlayTurnRequest(
-            game_id=game.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_request_id()
+def suggested_table(found: Suggestion) -> list[Meld]:
+    """The table of a suggestion as it is played: what a joker stands for is declared where it is one face."""
+    return [
+        Meld(
+            tiles=meld.tiles,
+            kind=meld.kind,
+            declared_faces=[joker.faces[0] for joker in meld.jokers]
+            if all(len(joker.faces) == 1 for joker in meld.jokers)
+            else [],
         )
-        table = self.find_play(game, threshold)
-        if table:
-            request.play.CopyFrom(PlayTiles(table=table))
-        elif game.pool_count:
-            request.draw.CopyFrom(DrawTile())
-        else:
-            getattr(request, "pass").CopyFrom(Pass())  # a keyword in Python
-        return self.service.turns.PlayTurn(request).game
-
-    def find_play(self, game: Game, threshold: int) -> list[Meld]:
-        """The table after this player's play; empty if they find none."""
-        has_melded = next(player.has_melded for player in game.players if player.seat == self.number)
-        on_table = [Meld(tiles=meld.tiles, kind=meld.kind) for meld in game.table]
-        melds, left = best_melds(tuple(game.rack))
-        if not has_melded:
-            points = sum(meld_points(meld) for meld in melds)
-            return [*on_table, *(Meld(tiles=meld) for meld in melds)] if points >= threshold else []
-        table = [*on_table, *(Meld(tiles=meld) for meld in melds)]
-        table, left = self.add_single_tiles(table, left)
-        return table if len(left) < len(game.rack) else []
-
-    def add_single_tiles(self, table: list[Meld], rack: Tiles) -> tuple[list[Meld], Tiles]:
-        """Adds tiles to either end of melds, as long as the service says that the result is a meld."""
-        while rack:
-            places = [(place, tile) for place in range(len(table)) for tile in sorted(set(rack))]
-            tries = [
-                (place, tile, Meld(tiles=tiles))
-                for place, tile in places
-                for tiles in ((tile, *table[place].tiles), (*table[place].tiles, tile))
-            ]
-            fit = next(self.fitting(tries), None)
-            if fit is None:
-                break
-            place, tile, meld = fit
-            table[place] = meld
-            rack = without(rack, (tile,))
-        return table, rack
-
-    def fitting(self, tries: list[tuple[int, Tile.ValueType, Meld]]) -> Iterator[tuple[int, Tile.ValueType, Meld]]:
-        """Those of the tries that are melds."""
-        for start in range(0, len(tries), MELDS_A_REQUEST):
-            part = tries[start : start + MELDS_A_REQUEST]
-            answer = self.service.validation.ValidateMelds(ValidateMeldsRequest(melds=[meld for _, _, meld in part]))
-            yield from (attempt for attempt, reading in zip(part, answer.melds, strict=True) if not reading.violations)
-
-
-def without(rack: Tiles, tiles: Sequence[Tile.ValueType]) -> Tiles:
-    """A rack without some of its tiles."""
-    left = list(rack)
-    for tile in tiles:
-        left.remove(tile)
-    return tuple(left)
-
-
-def value(tile: Tile.ValueType) -> int:
-    """The value of a numbered tile."""
-    return (tile - 1) % 13 + 1
-
-
-def meld_points(meld: Tiles) -> int:
-    """What a meld without joker, or a group, or a run with its jokers counts."""
-    naturals = [(place, value(tile)) for place, tile in enumerate(meld) if tile != TILE_JOKER]
-    if len({number for _, number in naturals}) == 1:
-        return naturals[0][1] * len(meld)
-    place, number = naturals[0]
-    return sum(range(number - place, number - place + len(meld)))
-
-
-def candidate_melds(rack: Tiles) -> list[Tiles]:
-    """Melds that a rack holds: groups and runs, with a joker in place of one tile where the rack has one."""
-    has_joker = TILE_JOKER in rack
-    faces = set(rack) - {TILE_JOKER}
-    found: list[Tiles] = []
-    for number in range(1, 14):
-        group = sorted(tile for tile in faces if value(tile) == number)
-        found += [combination for size in (3, 4) for combination in itertools.combinations(group, size)]
-        if has_joker:
-            found += [(*pair, TILE_JOKER) for pair in itertools.combinations(group, 2)]
-    for first in ALL_FACES:
-        for length in range(3, 14 - value(first) + 1):
-            run = ALL_FACES[first - 1 : first - 1 + length]
-            missing = [tile for tile in run if tile not in faces]
-            if not missing:
-                found.append(run)
-            elif has_joker and len(missing) == 1:
-                found.append(tuple(TILE_JOKER if tile in missing else tile for tile in run))
-    return found
-
-
-def best_melds(rack: Tiles) -> tuple[list[Tiles], Tiles]:
-    """Melds of a rack that are worth much together, and what is left: the best of a greedy choice after each first."""
-    best: tuple[list[Tiles], Tiles] = ([], rack)
-    best_points = 0
-    for first in candidate_melds(rack):
-        chosen, left = [first], without(rack, first)
-        while more := candidate_melds(left):
-            following = max(more, key=meld_points)
-            chosen.append(following)
-            left = without(left, following)
-        points = sum(map(meld_points, chosen))
-        if points > best_points:
-            best, best_points = (chosen, left), points
-    return best
+        for meld in found.table
+    ]
 
 
 def event_text(event: GameEvent, names: dict[int, str]) -> str:
@@ -191,6 +109,8 @@ def event_text(event: GameEvent, names: dict[int, str]) -> str:
             return f"{names[event.tiles_drawn.seat]} draws"
         case "turn_passed":
             return f"{names[event.turn_passed.seat]} passes"
+        case "turn_timed_out":
+            return f"{names[event.turn_timed_out.seat]} has run out of time"
         case "round_ended":
             blocked = event.round_ended.result.end == ROUND_END_BLOCKED
             return "the round is blocked" if blocked else "the round is over"
@@ -203,41 +123,44 @@ def print_change(change: GameChange, names: dict[int, str]) -> None:
     for event in change.events:
         text = event_text(event, names)
         if text:
-            print(f"{change.revision:4}  {text}")
+            print(f"{change.revision:4}  {text}", flush=True)
 
 
 def print_score(game: Game, names: dict[int, str]) -> None:
     """The final score."""
-    result = game.rounds[-1]
     print("\nFinal score")
-    for seat in result.seats:
+    for seat in game.rounds[-1].seats:
         mark = "*" if seat.seat in game.winner_seats else " "
-        print(
-            f"  {mark} {names[seat.seat]:<4}{seat.points:+5}   {seat.tile_count:2} tiles left, value {seat.rack_value}"
-        )
+        left = f"{seat.tile_count:2} tiles left, value {seat.rack_value}"
+        print(f"  {mark} {names[seat.seat]:<7}{seat.points:+5}   {left}")
+
+
+def seated(service: Rummikub, game_id: str) -> tuple[Rummikub, int]:
+    """A person in the lobby, with three bots: the person's client and seat."""
+    joining = JoinGameRequest(game_id=game_id, name=NAME, request_id=new_request_id())
+    joined = service.games.JoinGame(joining)
+    person = service.seated(joined.seat_token)
+    for name, level in BOTS.items():
+        person.games.AddBot(AddBotRequest(game_id=game_id, level=level, name=name, request_id=new_request_id()))
+    return person, joined.seat
 
 
 def play(service: Rummikub) -> Game:
     """Plays a round and returns the finished game."""
-    created = service.games.CreateGame(CreateGameRequest(request_id=new_request_id())).game
-    seats: dict[int, Seat] = {}
-    for name in NAMES:
-        request = JoinGameRequest(game_id=created.game_id, name=name, request_id=new_request_id())
-        joined = service.games.JoinGame(request)
-        seats[joined.seat] = Seat(name, joined.seat, service.seated(joined.seat_token))
-    names = {seat.number: seat.name for seat in seats.values()}
-    print(f"Game {created.game_id}: {', '.join(names.values())}")
-    watching = service.games.WatchGame(WatchGameRequest(game_id=created.game_id))
-    game = seats[1].service.games.StartGame(StartGameRequest(game_id=created.game_id, request_id=new_request_id())).game
-    threshold = game.ruleset.initial_meld_threshold
+    game_id = service.games.CreateGame(CreateGameRequest(request_id=new_request_id())).game.game_id
+    person, seat = seated(service, game_id)
+    watching = service.games.WatchGame(WatchGameRequest(game_id=game_id))
+    game = person.games.StartGame(StartGameRequest(game_id=game_id, request_id=new_request_id())).game
+    names = {player.seat: player.name for player in game.players}
+    print(f"Game {game_id}: {NAME} against the bots {', '.join(BOTS)}")
     for update in watching:
         if update.WhichOneof("update") != "change":
             continue
         print_change(update.change, names)
-        if update.change.revision < game.revision or game.state == GAME_STATE_FINISHED:
-            continue
-        seat = seats[game.turn.seat]
-        game = seat.take_turn(seat.service.games.GetGame(GetGameRequest(game_id=game.game_id)).game, threshold)
+        started = [event.turn_started.turn.seat for event in update.change.events if event.HasField("turn_started")]
+        if started == [seat]:
+            take_turn(person, game_id)
+    game = service.games.GetGame(GetGameRequest(game_id=game_id)).game
     print_score(game, names)
     return game
 
