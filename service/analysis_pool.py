@@ -91,7 +91,8 @@ class AnalysisPool:
         try:
             answer = await asyncio.shield(exchange)
         except asyncio.CancelledError:
-            worker.hurry()
+            if not exchange.done():  # else the worker may search for somebody else by now
+                worker.hurry()
             raise
         if isinstance(answer, Failed):
             raise SearchFailedError(answer.trace)

@@ -14,8 +14,8 @@ from service.games import Games
 from service.identity import SPECTATOR
 from service.servicers.rpc import Context, Service, caller, unary
 
-ANSWER_SECONDS: Final = 0.1
-"""What is kept of a call's deadline for the answer's way back."""
+SEARCH_SHARE: Final = 0.9
+"""How much of the time to a call's deadline a search may have; the rest is for the answer's way back."""
 
 
 class AnalysisServicer:
@@ -116,4 +116,4 @@ def _now() -> float:
 def _until(context: Context) -> float | None:
     """When a search for a call is to end by the call's deadline, if it has one, by the event loop's clock."""
     left = context.time_remaining()
-    return None if left is None else _now() + left - ANSWER_SECONDS
+    return None if left is None else _now() + left * SEARCH_SHARE
