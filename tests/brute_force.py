@@ -49,7 +49,7 @@ class Best:
     """The best turns.
 
     Attributes:
-        worth: What leaves the rack by the objective.
+        worth: What leaves the rack by the objective, less what comes to it from the River.
         kept: The most melds of the table that such a turn leaves as they lie.
         choices: The tiles that leave the rack, ascending, of each best turn that differs in them.
         play: One of the best that keeps most.
@@ -64,7 +64,7 @@ class Best:
 def best_by_force(situation: Situation, objective: Objective = Objective.MOST_TILES) -> Best | None:
     """The best turns, None if there is no legal one. Raises TooManyPlaysError."""
     search = _Search(situation)
-    by_worth = [(search.worth(attempt.left, objective), attempt) for attempt in search.attempts()]
+    by_worth = [(search.worth(attempt.left, attempt.river_index, objective), attempt) for attempt in search.attempts()]
     for worth, equal in groupby(sorted(by_worth, key=lambda pair: -pair[0]), key=lambda pair: pair[0]):
         legal = [(attempt, play) for _, attempt in equal for play in search.legal_plays(attempt)]
         if legal:
@@ -82,7 +82,7 @@ def exists_by_force(situation: Situation) -> bool:
 def arranged_by_force(tiles: Tiles, ruleset: Ruleset) -> bool:
     """Whether all of some tiles can be parted into melds."""
     search = _Search(Situation((), tiles, has_melded=True, ruleset=ruleset))
-    partings = search.partings(Counter(tiles)) if tiles else ()
+    partings = search.partings(Counter(tiles)) if tiles else [()]
     return any(
         all(any(isinstance(read_meld(reading, ruleset), Meld) for reading in readings) for readings in melds)
         for melds in partings
@@ -116,7 +116,12 @@ class _Search:
     def lying(self) -> Counter[Tile]:
         return Counter(t for meld in self.situation.table for t in meld.tiles)
 
-    def worth(self, tiles: Tiles, objective: Objective) -> int:
+    def worth(self, tiles: Tiles, river_index: int | None, objective: Objective) -> int:
+        """What leaves the rack, less what comes to it from the River."""
+        plunder = () if river_index is None else self.situation.river[river_index + 1 :]
+        return self._worth(tiles, objective) - self._worth(plunder, objective)
+
+    def _worth(self, tiles: Tiles, objective: Objective) -> int:
         if objective is Objective.MOST_TILES:
             return len(tiles)
         penalty = self.situation.ruleset.score_joker_penalty
@@ -275,7 +280,8 @@ def compare(situation: Situation, objective: Objective, budget: Budget) -> Compa
     best, answer = best_by_force(situation, objective), best_turn(situation, objective, budget)
     existence = has_turn(situation, budget)
     count = count_best_turns(situation, objective, budget=budget)
-    worth = _Search(situation).worth(answer.turn.tiles, objective) if answer.turn else None
+    turn = answer.turn
+    worth = _Search(situation).worth(turn.tiles, turn.river_index, objective) if turn else None
     found = disagreements(situation, answer, worth, (best.worth, best.kept) if best else None)
     found += existence_disagreements(existence, exists=best is not None)
     choices = min(len(best.choices), 100) if best else 0

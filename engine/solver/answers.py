@@ -9,7 +9,10 @@ from engine.tiles import Tile
 
 
 class Objective(Enum):
-    """What makes one turn better than another. Ties go to the turn that changes fewest melds of the table."""
+    """What makes one turn better than another. Ties go to the turn that changes fewest melds of the table.
+
+    What comes to the rack from the River is taken off.
+    """
 
     MOST_TILES = auto()
     """The most tiles leave the rack."""

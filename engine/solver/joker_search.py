@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
-from itertools import product
+from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
 from engine.ruleset import JokersAdjacent, JokersMaxPerSet, Ruleset, RunWrap
 from engine.solver.color_steps import Place, Tiles
 from engine.solver.lines import Line, Melds, Run, melds_in_order, whole_runs
 from engine.solver.problem import FACES, Problem, weight
-from engine.solver.search import Level, Meter, levels_of
+from engine.solver.search import Level, Meter, crossings, levels_of
 from engine.tiles import JOKER, MAX_VALUE, Tile
 
 MANY = 99
@@ -234,24 +234,17 @@ def cheapest_with_jokers(
     return best
 
 
-def _starts(problem: Problem, levels: Sequence[Level]) -> list[State]:
-    """The open runs that may cross the seam."""
+def _starts(problem: Problem, levels: Sequence[Level]) -> Iterator[State]:
+    """The open runs that may cross the seam; the fewest first."""
     colors = problem.ruleset.geometry_colors
     nothing = State(((),) * colors, (0,) * colors, has_run=False, melds=0)
     if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
-        return [nothing]
-    rules = joker_rules(problem.ruleset)
-    kinds = _run_kinds(rules, problem.jokers)
-    choices = []
-    for must, may, following, _ in levels[-1].tiles:
-        most = min(must + may, following) + problem.jokers
-        found: list[Runs] = [()]
-        layer: set[Runs] = {()}
-        for _ in range(most):
-            layer = {tuple(sorted((*runs, run))) for runs in layer for run in kinds}
-            found += sorted(layer)
-        choices.append(found)
-    return [nothing._replace(runs=runs) for runs in sorted(product(*choices), key=lambda runs: sum(map(len, runs)))]
+        yield nothing
+        return
+    kinds = _run_kinds(joker_rules(problem.ruleset), problem.jokers)
+    for crossing, _ in crossings(problem, levels):
+        choices = [combinations_with_replacement(kinds, count) for count in crossing]
+        yield from (nothing._replace(runs=runs) for runs in product(*choices))
 
 
 def _run_kinds(rules: JokerRules, jokers: int) -> list[OpenRun]:

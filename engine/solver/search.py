@@ -6,11 +6,12 @@ runs were reached with no more jokers spent: it can lead to nothing better. This
 van Rijn, Takes and Vis with the jokers folded in, read from the cheap end.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from engine.ruleset import RunWrap
@@ -116,7 +117,7 @@ def levels_of(problem: Problem) -> tuple[Level, ...]:
     counts = [[(problem.must.get(face, 0), problem.may.get(face, 0)) for face in faces[:colors]] for faces in FACES]
     values = list(range(1, MAX_VALUE + 1))
     if wrap is RunWrap.CYCLIC:
-        first = min(values, key=lambda value: sum(map(sum, counts[value - 2])) + sum(map(sum, counts[value - 1])))
+        first = min(values, key=lambda value: _ways_to_cross(counts[value - 2], counts[value - 1]))
         values = values[first - 1 :] + values[: first - 1]
     if wrap is RunWrap.ONE_HIGH:
         values.append(MAX_VALUE + 1)
@@ -144,6 +145,12 @@ def levels_of(problem: Problem) -> tuple[Level, ...]:
     return tuple(levels)
 
 
+def _ways_to_cross(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> int:
+    """About how many sets of open runs can cross from a value to the next, without jokers."""
+    most = [min(sum(here), sum(there)) for here, there in zip(before, after, strict=True)]
+    return prod(sum(len(_open_runs(fewer)) for fewer in range(count + 1)) for count in most)
+
+
 def _place(problem: Problem, value: int, after: int, sizes: dict[int, tuple[int, ...]]) -> Place:
     here = sum(map(bool, sizes[value]))
     groups = value <= MAX_VALUE and here > 0 and here + problem.jokers >= 3
@@ -151,24 +158,35 @@ def _place(problem: Problem, value: int, after: int, sizes: dict[int, tuple[int,
     return Place(after, groups, one_high and value == 1, value > MAX_VALUE)
 
 
-def starts_of(problem: Problem, levels: Sequence[Level]) -> list[Runs]:
-    """The open runs that may cross the seam: none, unless runs go on from 13 to 1 and further."""
-    nothing = pack(Open())
+def starts_of(problem: Problem, levels: Sequence[Level]) -> Iterator[Runs]:
+    """The open runs that may cross the seam: none, unless runs go on from 13 to 1 and further; the fewest first."""
+    colors = problem.ruleset.geometry_colors
     if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
-        return [(nothing,) * problem.ruleset.geometry_colors]
-    choices = []
+        yield (pack(Open()),) * colors
+        return
+    for crossing, _ in crossings(problem, levels):
+        yield from product(*[_open_runs(count) for count in crossing])
+
+
+@lru_cache
+def _open_runs(count: int) -> tuple[int, ...]:
+    """All that so many open runs can be."""
+    kinds = ((young, half, count - young - half) for young in range(count + 1) for half in range(count - young + 1))
+    return tuple(pack(Open(*kind)) for kind in kinds)
+
+
+def crossings(problem: Problem, levels: Sequence[Level]) -> list[tuple[tuple[int, ...], int]]:
+    """How many runs may cross the seam in each color, with the jokers that it takes at least; the fewest first."""
+    found: list[tuple[tuple[int, ...], int]] = [((), 0)]
     for must, may, following, _ in levels[-1].tiles:
-        most = min(must + may, following) + problem.jokers
-        choices.append(
-            [
-                pack(Open(young, half, closable))
-                for crossing in range(most + 1)
-                for young in range(crossing + 1)
-                for half in range(crossing - young + 1)
-                if (closable := crossing - young - half) >= 0
-            ]
-        )
-    return sorted(product(*choices), key=lambda runs: sum(sum(unpack(number)) for number in runs))
+        here = must + may
+        found = [
+            ((*counts, count), needed)
+            for counts, jokers in found
+            for count in range(max(here, following) + problem.jokers + 1)
+            if (needed := jokers + max(0, count - here) + max(0, count - following)) <= problem.jokers
+        ]
+    return sorted(found, key=lambda crossing: (sum(crossing[0]), crossing))
 
 
 class _Start(NamedTuple):
