@@ -36,8 +36,8 @@ from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
 
 NAME: Final = "rummikub-analyze"
 
-PUZZLE: Final = "[R1 R2 R3] + {R4}"
-"""Analyzed when no position is given."""
+PUZZLE: Final = "[B6 O6 R6] | [K3 B3 O3] | [K1 O1 B1 R1] | [R5 O5 K5 B5] | [K1 B1 J O1] | [O7 B7 R7 K7] + {R4 K8}"
+"""Analyzed when no position is given: both tiles can be played, and the round be won."""
 
 MAX_BUDGET_MS: Final = 600_000
 
