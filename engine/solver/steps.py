@@ -319,11 +319,14 @@ def _sent(meld: Meld, colors: int) -> ProposedMeld:
 
 
 def _changed(table: tuple[Meld, ...], other: tuple[Meld, ...]) -> Iterator[int]:
-    """The places of the melds of a table that another table does not have."""
-    kept = Counter(map(_identity, other))
+    """The places of the melds of a table that another table does not have; of groups, laid alike is kept first."""
+    same, alike = Counter(other), Counter(map(_identity, (Counter(other) - Counter(table)).elements()))
     for place, meld in enumerate(table):
-        kept[_identity(meld)] -= 1
-        if kept[_identity(meld)] < 0:
+        if same[meld]:
+            same[meld] -= 1
+        elif alike[_identity(meld)]:
+            alike[_identity(meld)] -= 1
+        else:
             yield place
 
 

@@ -295,6 +295,10 @@ TURNS = {
         "[R5 B5 K5] + {O5 R6 R7 R8} -> [K5 R5 B5] | [R6 R7 R8] ; {O5}",
         ["Lay R6 R7 R8 from the rack for the new meld [R6 R7 R8]"],
     ),
+    "of groups of the same tiles the one that lies otherwise changes": (
+        "[R5 B5 K5] | [B5 R5 K5] + {O5} -> [B5 R5 K5] | [R5 B5 K5 O5] ; {}",
+        ["Put O5 from the rack to meld 1: [R5 B5 K5 O5]"],
+    ),
     "of two copies the one is moved that others go with": (
         "[R5 B5 K5 O5] | [R5 R6 R7 R8] + {R3 R4 O6 O7} -> [B5 K5 R5] | [O5 O6 O7] | [R3 R4 R5 R6 R7 R8] ; {}",
         [
