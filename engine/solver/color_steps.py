@@ -103,8 +103,8 @@ def steps(number: int, tiles: Tiles, place: Place, jokers: int) -> tuple[Step, .
         used = must + may - left
         for held in range(used + 1 if place.holds else 1):
             for grouped in range(used - held + 1 if place.groups else 1):
-                for spent, after in _extended(runs, used - held - grouped, jokers, place.after):
-                    after = after._replace(held=held) if place.holds else after
+                before = runs._replace(held=held) if place.holds else runs
+                for spent, after in _extended(before, used - held - grouped, jokers, place.after):
                     if _can_go_on(after, tiles, place.after, jokers - spent):
                         capped = _capped(after, tiles, place.after, jokers - spent)
                         found.append(Step(left, grouped, spent, pack(capped), needs_of(capped)))

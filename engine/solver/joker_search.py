@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import combinations_with_replacement, product
+from math import prod
 from typing import NamedTuple
 
 from engine.ruleset import JokersAdjacent, JokersMaxPerSet, Ruleset, RunWrap
 from engine.solver.color_steps import Place, Tiles
 from engine.solver.lines import Line, Melds, Run, melds_in_order, whole_runs
 from engine.solver.problem import FACES, Problem, weight
-from engine.solver.search import Level, Meter, crossings, levels_of
+from engine.solver.search import STEPS_A_NODE, Level, Meter, crossings, levels_of
 from engine.tiles import JOKER, MAX_VALUE, Tile
 
 MANY = 99
@@ -142,7 +143,11 @@ class ColorStep(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 15)
-def _steps(runs: Runs, held: int, tiles: Tiles, place: Place, jokers: int, rules: JokerRules) -> tuple[ColorStep, ...]:
+def _steps(
+    open_runs: tuple[Runs, int], tiles: Tiles, place: Place, jokers: int, rules: JokerRules
+) -> tuple[ColorStep, ...]:
+    """All steps of a color, given its open runs and the ones set aside."""
+    runs, held = open_runs
     must, may = (held, 0) if place.is_held else tiles[:2]
     found: dict[tuple[int, int, int, Runs, int], ColorStep] = {}
     for left in range(may + 1):
@@ -221,28 +226,38 @@ class FoundWithJokers:
     ways: tuple[Way, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is searched for: tiles to lay, place by place, how jokers may lie, what is wanted beside."""
+
+    problem: Problem
+    levels: Sequence[Level]
+    rules: JokerRules
+    wanted: Wanted
+
+
 def cheapest_with_jokers(
     problem: Problem, meter: Meter, wanted: Wanted = ANYTHING, below: int | None = None
 ) -> FoundWithJokers | None:
-    """The cheapest way to lay all that must be laid so that it is what is wanted; None if none costs less than asked."""
-    levels = levels_of(problem)
+    """The cheapest way to lay all that must be laid as it is wanted; None if there is none, or none below a cost."""
+    asked = Asked(problem, levels_of(problem), joker_rules(problem.ruleset), wanted)
     best = None
-    for start in _starts(problem, levels):
-        found = _from_start(problem, levels, start, meter, wanted, below)
+    for start in _starts(asked, meter):
+        found = _from_start(asked, start, meter, below)
         if found:
             best, below = found, found.cost
     return best
 
 
-def _starts(problem: Problem, levels: Sequence[Level]) -> Iterator[State]:
+def _starts(asked: Asked, meter: Meter) -> Iterator[State]:
     """The open runs that may cross the seam; the fewest first."""
-    colors = problem.ruleset.geometry_colors
+    problem, colors = asked.problem, asked.problem.ruleset.geometry_colors
     nothing = State(((),) * colors, (0,) * colors, has_run=False, melds=0)
     if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
         yield nothing
         return
-    kinds = _run_kinds(joker_rules(problem.ruleset), problem.jokers)
-    for crossing, _ in crossings(problem, levels):
+    kinds = _run_kinds(asked.rules, problem.jokers)
+    for crossing, _ in crossings(problem, asked.levels, meter):
         choices = [combinations_with_replacement(kinds, count) for count in crossing]
         yield from (nothing._replace(runs=runs) for runs in product(*choices))
 
@@ -264,43 +279,57 @@ def _run_kinds(rules: JokerRules, jokers: int) -> list[OpenRun]:
     return sorted(found)
 
 
-def _from_start(
-    problem: Problem, levels: Sequence[Level], start: State, meter: Meter, wanted: Wanted, below: int | None
-) -> FoundWithJokers | None:
-    rules, jokers = joker_rules(problem.ruleset), problem.jokers
-    optional = problem.may.get(JOKER, 0)
-    joker_weight = weight(JOKER, problem.objective, problem.ruleset)
-    queue: list[tuple[int, int, int, int, State, int, int, Way | None]] = [(0, 0, 0, 0, start, 0, 0, None)]
+class _Node(NamedTuple):
+    """A state of the search, in the order in which states are looked at: the cheapest first, of equals the deepest."""
+
+    cost: int
+    above: int
+    order: int
+    state: State
+    spent: int
+    points: int
+    way: Way | None
+
+    @property
+    def place(self) -> int:
+        """The place that comes next."""
+        return -self.above
+
+
+def _from_start(asked: Asked, start: State, meter: Meter, below: int | None) -> FoundWithJokers | None:
+    queue = [_Node(0, 0, 0, start, 0, 0, None)]
     order = 0
-    seen: dict[tuple[int, State], list[tuple[int, int]]] = {}
-    last = len(levels)
+    seen: dict[tuple[int, State, int], int] = {}
     while queue:
-        cost, _, _, index, state, spent, points, way = heappop(queue)
-        if below is not None and cost >= below:
+        node = heappop(queue)
+        if below is not None and node.cost >= below:
             return None
-        if index > last:
-            return FoundWithJokers(cost, start, _ways(way))
-        if index == last:
-            left = jokers - spent
-            if left <= optional and points >= wanted.points and _closes(state, start, wanted):
-                order -= 1
-                heappush(queue, (cost + left * joker_weight, -index, order, index + 1, state, spent, points, way))
+        if node.place > len(asked.levels):
+            return FoundWithJokers(node.cost, start, _ways(node.way))
+        if node.place == len(asked.levels):
+            ended = _ended(asked, node, start)
+            if ended:
+                heappush(queue, ended)
             continue
-        key = (index, state)
-        if any(s == spent and p >= points for s, p in seen.get(key, ())):
+        key = (node.place, node.state, node.spent)
+        if seen.get(key, -1) >= node.points:
             continue
-        seen.setdefault(key, []).append((spent, points))
+        seen[key] = node.points
         meter.count()
-        for left, more, counted, after, way_on in _successors(levels[index], state, jokers - spent, rules, wanted, way):
+        for after in _successors(asked, node, meter):
             order -= 1
-            dearer = cost + left * levels[index].weight
-            total = min(points + counted, wanted.points)
-            heappush(queue, (dearer, -index, order, index + 1, after, spent + more, total, way_on))
+            heappush(queue, after._replace(order=order))
     return None
 
 
-def _closes(state: State, start: State, wanted: Wanted) -> bool:
-    return state.runs == start.runs and (state.has_run or not wanted.a_run)
+def _ended(asked: Asked, node: _Node, start: State) -> _Node | None:
+    """A state behind the last place, with what the jokers cost that are left; None if it is not what is wanted."""
+    problem, left = asked.problem, asked.problem.jokers - node.spent
+    is_wanted = node.points >= asked.wanted.points and (node.state.has_run or not asked.wanted.a_run)
+    if left > problem.may.get(JOKER, 0) or not is_wanted or node.state.runs != start.runs:
+        return None
+    dearer = node.cost + left * weight(JOKER, problem.objective, problem.ruleset)
+    return node._replace(cost=dearer, above=node.above - 1)
 
 
 def _ways(way: Way | None) -> tuple[Way, ...]:
@@ -311,39 +340,44 @@ def _ways(way: Way | None) -> tuple[Way, ...]:
     return tuple(reversed(found))
 
 
-def _successors(
-    level: Level, state: State, jokers: int, rules: JokerRules, wanted: Wanted, before: Way | None
-) -> Iterator[tuple[int, int, int, State, Way]]:
-    value = (level.value - 1) % MAX_VALUE + 1
+def _successors(asked: Asked, node: _Node, meter: Meter) -> Iterator[_Node]:
+    level, state, jokers = asked.levels[node.place], node.state, asked.problem.jokers - node.spent
     choices = [
-        _steps(runs, held, tiles, level.place, jokers, rules)
-        for runs, held, tiles in zip(state.runs, state.held, level.tiles, strict=True)
+        _steps(open_runs, tiles, level.place, jokers, asked.rules)
+        for open_runs, tiles in zip(zip(state.runs, state.held, strict=True), level.tiles, strict=True)
     ]
+    meter.count(prod(map(len, choices)) // STEPS_A_NODE)
     seen = set()
     for steps in product(*choices):
         in_runs = sum(step.jokers for step in steps)
-        if in_runs > jokers:
-            continue
         grouped = tuple(step.grouped for step in steps)
-        begun = sum(step.begun for step in steps)
-        for in_groups in range(jokers - in_runs + 1 if any(grouped) else 1):
-            number = groups_for(grouped, in_groups, rules)
-            melds = state.melds + begun + (number or 0) if wanted.one_meld else 0
-            if number is None or melds > 1:
-                continue
-            left = sum(step.left for step in steps)
-            after = State(
-                tuple(step.runs for step in steps),
-                tuple(step.held for step in steps),
-                has_run=wanted.a_run and (state.has_run or begun > 0),
-                melds=melds,
-            )
-            naturals = sum(step.naturals + step.grouped for step in steps)
-            counted = value * (naturals + (in_runs + in_groups if wanted.joker_counts else 0)) if wanted.points else 0
-            spent = in_runs + in_groups
-            if (left, spent, counted, after) not in seen:
-                seen.add((left, spent, counted, after))
-                yield left, spent, counted, after, Way(steps, in_groups, number, before)
+        for in_groups in range(jokers - in_runs + 1 if any(grouped) else int(in_runs <= jokers)):
+            number = groups_for(grouped, in_groups, asked.rules)
+            after = None if number is None else _after(asked, node, Way(steps, in_groups, number, node.way))
+            if after and after[:-1] not in seen:
+                seen.add(after[:-1])
+                yield after
+
+
+def _after(asked: Asked, node: _Node, way: Way) -> _Node | None:
+    """The state that a step leads to; None if it begins more melds than are wanted."""
+    level, wanted, steps = asked.levels[node.place], asked.wanted, way.steps
+    begun = sum(step.begun for step in steps)
+    melds = node.state.melds + begun + way.groups if wanted.one_meld else 0
+    if melds > 1:
+        return None
+    spent = way.group_jokers + sum(step.jokers for step in steps)
+    naturals = sum(step.naturals + step.grouped for step in steps)
+    value = (level.value - 1) % MAX_VALUE + 1
+    points = node.points + value * (naturals + (spent if wanted.joker_counts else 0))
+    state = State(
+        tuple(step.runs for step in steps),
+        tuple(step.held for step in steps),
+        has_run=wanted.a_run and (node.state.has_run or begun > 0),
+        melds=melds,
+    )
+    cost = node.cost + sum(step.left for step in steps) * level.weight
+    return _Node(cost, node.above - 1, 0, state, node.spent + spent, min(points, wanted.points), way)
 
 
 @lru_cache(maxsize=1 << 14)

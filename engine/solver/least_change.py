@@ -6,30 +6,35 @@ changes, and the fewest that hit every core found so far are the next to try: th
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from math import comb
+
+from engine.solver.search import STEPS_A_NODE, Meter
 
 Melds = frozenset[int]
 
 
-def fewest(count: int, is_enough: Callable[[Melds], bool]) -> Melds:
+def fewest(count: int, is_enough: Callable[[Melds], bool], meter: Meter) -> Melds:
     """The smallest set of places below `count` that is enough; of equals the one that is first in order.
 
     Args:
         count: How many there are. All of them are enough.
         is_enough: Whether it is enough that these may change.
+        meter: The budget.
     """
     everything = frozenset(range(count))
     cores: list[Melds] = []
     while True:
-        changing = _hitting(cores)
+        changing = _hitting(cores, meter)
         if is_enough(changing):
             return changing
         cores.append(_core(everything - changing, everything, is_enough))
 
 
-def _hitting(cores: Sequence[Melds]) -> Melds:
+def _hitting(cores: Sequence[Melds], meter: Meter) -> Melds:
     """The first smallest set that has a member of each core."""
     members = sorted(frozenset().union(*cores))
     for size in range(len(cores) + 1):
+        meter.count(comb(len(members), size) // STEPS_A_NODE)
         for chosen in map(frozenset, combinations(members, size)):
             if all(chosen & core for core in cores):
                 return chosen

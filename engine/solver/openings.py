@@ -12,13 +12,14 @@ from engine.ruleset import (
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSets,
+    JokersDeclaration,
     Ruleset,
     RunWrap,
 )
 from engine.solver.arrangement import Lay, best_lay, best_lay_of, stated
 from engine.solver.joker_search import Wanted
 from engine.solver.problem import FACES, Problem
-from engine.solver.search import Meter
+from engine.solver.search import STEPS_A_NODE, Meter
 from engine.tiles import JOKER, MAX_VALUE, Tile, in_order
 
 Melds = tuple[Meld, ...]
@@ -132,8 +133,7 @@ def _with_jokers(
 
 
 def _silent(ruleset: Ruleset) -> Ruleset:
-    from engine.ruleset import JokersDeclaration
-
+    """A ruleset by which nothing must be declared."""
     return replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
 
 
@@ -142,19 +142,23 @@ def _silent(ruleset: Ruleset) -> Ruleset:
 
 def least_openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
     """Initial melds of own tiles such that every other one has all tiles of one of them."""
-    melds = tuple(_enough_alone_first(own, ruleset))
+    melds = tuple(_enough_alone_first(own, ruleset, meter))
     known: list[Counter[Tile]] = []
     for chosen in _openings(melds, own, (), ruleset, meter):
         tiles = Counter(t for meld in chosen for t in meld.tiles)
+        meter.count(len(known) // STEPS_A_NODE)
         if not any(other <= tiles for other in known):
             known.append(tiles)
             yield chosen
 
 
-def _enough_alone_first(own: Counter[Tile], ruleset: Ruleset) -> list[Meld]:
+def _enough_alone_first(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> list[Meld]:
     forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
     tiles = Counter({t: count for t, count in own.items() if t != JOKER or not forbidden})
-    melds = own_melds(tiles, ruleset)
+    melds = []
+    for meld in own_melds(tiles, ruleset):
+        meter.count()
+        melds.append(meld)
     return sorted(melds, key=lambda meld: (not suffices((meld,), ruleset), len(meld.tiles), -meld.points, meld.tiles))
 
 

@@ -16,12 +16,15 @@ from typing import NamedTuple
 
 from engine.ruleset import RunWrap
 from engine.solver.answers import Budget
-from engine.solver.color_steps import GUARDS, WIDTH, Open, Place, Step, Tiles, is_as_flexible, pack, steps, unpack
+from engine.solver.color_steps import GUARDS, WIDTH, Open, Place, Step, Tiles, is_as_flexible, pack, steps
 from engine.solver.problem import FACES, Problem, weight
 from engine.tiles import JOKER, MAX_VALUE
 
 ASKED_EVERY = 256
 """How many states are looked at between two questions whether the time is up."""
+
+STEPS_A_NODE = 16
+"""How many combinations of steps are as much work as looking at a state."""
 
 
 class OutOfBudget(Exception):  # noqa: N818 - it is no error: the caller has an answer for it
@@ -90,7 +93,7 @@ def cheapest(problem: Problem, meter: Meter, below: int | None = None) -> Found 
     """The cheapest way to lay all that must be laid; None if there is none, or none that costs less than asked."""
     best: Found | None = None
     levels = levels_of(problem)
-    for start in starts_of(problem, levels):
+    for start in starts_of(problem, levels, meter):
         found = _from_start(levels, _Start(start), problem.jokers, meter, below)
         if found:
             best, below = found, found.cost
@@ -104,7 +107,7 @@ def any_with_a_rack_tile(problem: Problem, meter: Meter) -> Found | None:
     """
     levels = [level._replace(weight=0) for level in levels_of(problem)]
     has_joker = problem.jokers > problem.must.get(JOKER, 0)
-    for start in starts_of(problem, levels):
+    for start in starts_of(problem, levels, meter):
         found = _from_start(levels, _Start(start, lays_one=has_joker), problem.jokers, meter, None)
         if found:
             return found
@@ -158,13 +161,13 @@ def _place(problem: Problem, value: int, after: int, sizes: dict[int, tuple[int,
     return Place(after, groups, one_high and value == 1, value > MAX_VALUE)
 
 
-def starts_of(problem: Problem, levels: Sequence[Level]) -> Iterator[Runs]:
+def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterator[Runs]:
     """The open runs that may cross the seam: none, unless runs go on from 13 to 1 and further; the fewest first."""
     colors = problem.ruleset.geometry_colors
     if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
         yield (pack(Open()),) * colors
         return
-    for crossing, _ in crossings(problem, levels):
+    for crossing, _ in crossings(problem, levels, meter):
         yield from product(*[_open_runs(count) for count in crossing])
 
 
@@ -175,7 +178,7 @@ def _open_runs(count: int) -> tuple[int, ...]:
     return tuple(pack(Open(*kind)) for kind in kinds)
 
 
-def crossings(problem: Problem, levels: Sequence[Level]) -> list[tuple[tuple[int, ...], int]]:
+def crossings(problem: Problem, levels: Sequence[Level], meter: Meter) -> list[tuple[tuple[int, ...], int]]:
     """How many runs may cross the seam in each color, with the jokers that it takes at least; the fewest first."""
     found: list[tuple[tuple[int, ...], int]] = [((), 0)]
     for must, may, following, _ in levels[-1].tiles:
@@ -186,11 +189,12 @@ def crossings(problem: Problem, levels: Sequence[Level]) -> list[tuple[tuple[int
             for count in range(max(here, following) + problem.jokers + 1)
             if (needed := jokers + max(0, count - here) + max(0, count - following)) <= problem.jokers
         ]
+        meter.count(len(found) // STEPS_A_NODE)
     return sorted(found, key=lambda crossing: (sum(crossing[0]), crossing))
 
 
 class _Start(NamedTuple):
-    """Where a search begins: the open runs at the seam, and whether a tile of the rack is laid already, or none must."""
+    """Where a search begins: the open runs at the seam; whether a tile of the rack is laid already, or none must be."""
 
     runs: Runs
     lays_one: bool = True
@@ -222,8 +226,8 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
         if needs in known or _is_outdone(needs, known):
             continue
         known[needs] = None
-        meter.count()
         level = levels[index]
+        meter.count(1 + _combinations(runs, level.tiles, level.place, jokers - spent) // STEPS_A_NODE)
         for left, more, needed, after, chosen in successors(runs, level.tiles, level.place, jokers - spent):
             dearer = cost + left * level.weight
             if dearer not in queue:
@@ -237,7 +241,7 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
 def _is_outdone(needs: int, known: Iterable[int]) -> bool:
     """Whether one of some states that cost no more needs no more (color_steps.need_no_more, written out)."""
     guarded = needs | GUARDS
-    for other in known:
+    for other in known:  # noqa: SIM110 - as a generator it takes a quarter longer, and it is the innermost loop
         if (guarded - other) & GUARDS == GUARDS:
             return True
     return False
@@ -284,6 +288,16 @@ def _needs(chosen: tuple[Step, ...]) -> int:
     return number
 
 
+@lru_cache(maxsize=1 << 13)
+def _combinations(runs: Runs, tiles: tuple[Tiles, ...], place: Place, jokers: int) -> int:
+    """How many combinations of steps `successors` goes through; known before, since they may be very many."""
+    choices = [_by_group(number, there, place, jokers) for number, there in zip(runs, tiles, strict=True)]
+    groupings = _groupings(tuple(map(tuple, choices)), jokers)
+    return sum(
+        prod(len(choice[grouped]) for choice, grouped in zip(choices, groups, strict=True)) for groups, _ in groupings
+    )
+
+
 @lru_cache(maxsize=1 << 14)
 def _by_group(number: int, tiles: Tiles, place: Place, jokers: int) -> dict[int, list[Step]]:
     """The steps of a color by the tiles that go to groups."""
@@ -302,7 +316,7 @@ def _groupings(choices: tuple[tuple[int, ...], ...], jokers: int) -> tuple[tuple
 
 @lru_cache(maxsize=1 << 12)
 def jokers_for(groups: tuple[int, ...]) -> int | None:
-    """Jokers that it takes to make groups of so many tiles a color, each group with a color once; None if impossible."""
+    """Jokers that it takes to make groups of so many tiles a color; None if there can be no such groups."""
     total = sum(groups)
     if not total:
         return 0

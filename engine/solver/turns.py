@@ -261,7 +261,7 @@ def _change(question: Question, rest: Callable[[frozenset[int]], Problem], found
         return False
 
     with suppress(OutOfBudget):
-        changed = fewest(len(question.everything), is_enough)
+        changed = fewest(len(question.everything), is_enough, meter)
         return _Change(changed, known[changed] or found, is_least=True)
     changed = few(len(question.everything), is_soon_enough)
     return _Change(changed, known[changed] or found, is_least=False)
