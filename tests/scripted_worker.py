@@ -9,6 +9,10 @@ from service import analysis
 from service.analysis_worker import main
 
 
+LOWEST = 19
+"""The lowest priority that there is."""
+
+
 class Script(IntEnum):
     """What the worker does when the rack begins with this tile."""
 
@@ -35,7 +39,8 @@ def act(situation: Situation, budget: Budget) -> Existence:
         case Script.FAILS:
             raise ValueError("what nobody outside may read")
         case Script.TELLS_ITS_PROCESS:
-            return Existence.YES if os.nice(0) == 10 else Existence.NO
+            of_the_server = os.getpriority(os.PRIO_PROCESS, os.getppid())
+            return Existence.YES if os.nice(0) == min(of_the_server + 10, LOWEST) else Existence.NO
         case Script.GETS_STUCK:
             while True:
                 pass
