@@ -8,7 +8,6 @@ from engine.solver import BestTurn, Budget, Existence, Objective
 from service import analysis
 from service.analysis_worker import main
 
-
 LOWEST = 19
 """The lowest priority that there is."""
 
