@@ -32,7 +32,7 @@ from random_play import random_ruleset  # noqa: E402 - as above
 
 PROCESSES = 2
 MOST_FAULTS = 10
-BUDGET = Budget(nodes=200_000)
+BUDGET = Budget(nodes=50_000, change_nodes=5_000)
 
 GAMES = "of games"
 CHANCE = "by chance"

@@ -1,0 +1,151 @@
+"""The solver against an integer program and against brute force, and these against each other."""
+
+import random
+from collections import Counter
+from itertools import islice
+
+import pytest
+
+import brute_force
+import integer_program
+from brute_force import TooManyPlaysError, arrangement_fault, best_by_force, small_situation, text_of
+from engine.analysis import Situation
+from engine.ruleset import SABRA, TurnDraw, choose
+from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn
+from integer_program import IntegerProgram, meld_rules, random_rules, random_situation, short_kinds
+from load.corpus import positions, read
+from random_play import random_ruleset
+
+OBJECTIVES = tuple(Objective)
+BUDGET = Budget(nodes=200_000, change_nodes=10_000)
+BRIEF = Budget(nodes=10_000, change_nodes=1_000)
+
+
+@pytest.fixture(scope="module")
+def program() -> IntegerProgram:
+    return IntegerProgram()
+
+
+# The oracles.
+
+
+@pytest.mark.parametrize(("jokers", "count"), [(0, 185), (1, 679), (2, 1173), (4, 1445)])
+def test_there_are_as_many_kinds_of_melds_as_published(jokers: int, count: int) -> None:
+    assert len(short_kinds(meld_rules(SABRA, jokers))) == count
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_oracles_agree(program: IntegerProgram, seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(150):
+        situation, objective = small_situation(rng, random_rules(rng)), rng.choice(OBJECTIVES)
+        if integer_program.supports(situation):
+            best, forced = program.best(situation, objective, keep=True), best_by_force(situation, objective)
+            one = (best.worth, best.kept) if best else None
+            assert one == ((forced.worth, forced.kept) if forced else None), text_of(situation, objective)
+
+
+def test_the_positions_are_of_all_sorts() -> None:
+    rng, sorts = random.Random(0), Counter[tuple[str, bool, bool]]()
+    for _ in range(400):
+        situation = small_situation(rng, random_ruleset(rng, with_analysis=True))
+        best = best_by_force(situation)
+        sorts["melded" if situation.has_melded else "not", best is not None, bool(best and best.kept)] += 1
+        sorts["River", best is not None, False] += bool(situation.river)
+    assert min(sorts[melded, True, kept] for melded in ("melded", "not") for kept in (False, True)) > 1
+    assert min(sorts[melded, False, False] for melded in ("melded", "not")) > 30
+
+
+# The solver.
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_solver_agrees_with_the_program_on_random_positions(program: IntegerProgram, seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(30):
+        situation, objective = random_situation(rng, random_rules(rng)), rng.choice(OBJECTIVES)
+        compared = integer_program.compare(program, situation, objective, BRIEF)
+        assert not compared.fault, compared.fault
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_solver_agrees_with_the_program_on_positions_of_games(
+    program: IntegerProgram, objective: Objective
+) -> None:
+    for recorded in random.Random(0).sample(read(), 100):
+        compared = integer_program.compare(program, recorded.situation, objective, BUDGET)
+        assert not compared.fault, compared.fault
+        assert compared.best.is_proven, text_of(recorded.situation, objective)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_solver_agrees_with_brute_force_under_every_ruleset(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(100):
+        situation = small_situation(rng, random_ruleset(rng, with_analysis=True))
+        _assert_agreement(situation, rng.choice(OBJECTIVES))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_solver_agrees_with_brute_force_on_pulls_from_the_river(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(50):
+        ruleset = choose(random_rules(rng), {"turn_draw": TurnDraw.TWO_RIVER})
+        _assert_agreement(small_situation(rng, ruleset), rng.choice(OBJECTIVES))
+
+
+def _assert_agreement(situation: Situation, objective: Objective) -> None:
+    try:
+        compared = brute_force.compare(situation, objective, BUDGET)
+    except TooManyPlaysError:
+        return
+    assert not compared.fault, compared.fault
+    assert compared.best.is_proven, text_of(situation, objective)
+    assert compared.existence is not Existence.UNKNOWN, text_of(situation, objective)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_solver_arranges_tiles_whenever_they_can_be_arranged(seed: int) -> None:
+    rng, arranged = random.Random(seed), 0
+    for _ in range(150):
+        ruleset = random_rules(rng)
+        situation = small_situation(rng, ruleset)
+        tiles = tuple(sorted(t for meld in situation.table for t in meld.tiles))
+        for choice in (tiles, tuple(sorted((*tiles, *situation.rack[:1]))), situation.rack):
+            fault = arrangement_fault(choice, ruleset, BUDGET)
+            assert not fault, fault
+        arranged += bool(tiles)
+    assert arranged > 50
+
+
+# What a wrong solver would be told.
+
+
+def _lays_one_meld_less(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:
+    answer = best_turn(situation, objective, budget)
+    if answer.turn is None:
+        return answer
+    *table, _ = answer.turn.table
+    return BestTurn(Turn(tuple(table), answer.turn.tiles, answer.turn.untouched), is_proven=True, is_least_change=True)
+
+
+def _finds_nothing(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:  # noqa: ARG001 - as asked
+    return BestTurn(None, is_proven=True, is_least_change=True)
+
+
+@pytest.mark.parametrize("wrong", [_lays_one_meld_less, _finds_nothing])
+def test_a_wrong_answer_is_noticed(program: IntegerProgram, monkeypatch: pytest.MonkeyPatch, wrong: object) -> None:
+    situation = next(
+        recorded.situation for recorded in positions(range(1)) if best_turn(recorded.situation).turn is not None
+    )
+    monkeypatch.setattr(integer_program, "best_turn", wrong)
+    assert integer_program.compare(program, situation, Objective.MOST_TILES, BUDGET).fault
+    small = next(
+        small for small in (small_situation(random.Random(seed), SABRA) for seed in range(100)) if best_by_force(small)
+    )
+    monkeypatch.setattr(brute_force, "best_turn", wrong)
+    assert brute_force.compare(small, Objective.MOST_TILES, BUDGET).fault
+
+
+def test_the_same_seed_gives_the_same_positions() -> None:
+    assert list(islice(positions(range(2)), 30)) == list(islice(positions(range(2)), 30))
