@@ -15,7 +15,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations, pairwise
 from typing import Final, TypeAlias
 
@@ -157,7 +157,6 @@ def meld_rules(ruleset: Ruleset, jokers: int) -> MeldRules:
     )
 
 
-@cache
 def kinds(rules: MeldRules) -> tuple[Kind, ...]:
     """Every kind of meld, of each the one of most points."""
     best: dict[tuple[MeldKind, Tiles], Kind] = {}
@@ -168,7 +167,6 @@ def kinds(rules: MeldRules) -> tuple[Kind, ...]:
     return tuple(best.values())
 
 
-@cache
 def short_kinds(rules: MeldRules) -> tuple[Kind, ...]:
     """Kinds of melds of which all others can be put together, each multiset of tiles once."""
     longest = max(5, rules.jokers + 1) if rules.is_unrestricted else 13
@@ -253,11 +251,11 @@ def counts_of(tiles: Sequence[Tile]) -> Integers:
     return np.bincount(np.asarray(tiles, dtype=np.int64), minlength=80)[1:]
 
 
-@cache
-def _matrix(rules: MeldRules, *, short: bool) -> tuple[tuple[Kind, ...], Integers]:
-    """Kinds, and how often each has each face."""
+@lru_cache(maxsize=24)
+def _matrix(rules: MeldRules, *, short: bool) -> tuple[tuple[Kind, ...], npt.NDArray[np.int8]]:
+    """Kinds, and how often each has each face. There are a hundred thousand of some rules, so few are remembered."""
     found = short_kinds(rules) if short else kinds(rules)
-    return found, np.stack([counts_of(kind.tiles) for kind in found])
+    return found, np.stack([counts_of(kind.tiles).astype(np.int8) for kind in found])
 
 
 @dataclass
@@ -356,21 +354,23 @@ class _Question:
             available = available.copy()
             available[JOKER - 1] = 0
         found, counts = _matrix(meld_rules(self.situation.ruleset, int(available[JOKER - 1])), short=short)
+        chosen = np.flatnonzero(np.all(counts <= available.astype(np.int8), axis=1))
         zero = self.situation.ruleset.initial_meld_joker is InitialMeldJoker.ZERO
-        points = np.array([kind.natural_points if zero else kind.points for kind in found])
-        is_run = np.array([kind.kind is MeldKind.RUN for kind in found])
-        fits = np.all(counts <= available, axis=1)
+        points = np.array(
+            [found[place].natural_points if zero else found[place].points for place in chosen], dtype=np.int64
+        )
+        is_run = np.array([found[place].kind is MeldKind.RUN for place in chosen], dtype=np.bool_)
         if is_the_one:
-            fits &= self._may_be_the_one(points, is_run)
-        chosen = np.flatnonzero(fits)
+            may_be = self._may_be_the_one(points, is_run)
+            chosen, points, is_run = chosen[may_be], points[may_be], is_run[may_be]
         return Columns(
             [found[place].tiles for place in chosen],
-            counts[chosen],
+            counts[chosen].astype(np.int64),
             np.full(len(chosen), self.situation.ruleset.geometry_copies),
             is_own,
             is_the_one,
-            points[chosen],
-            is_run[chosen],
+            points,
+            is_run,
             np.full(len(chosen), -1),
         )
 
@@ -540,6 +540,7 @@ WRITTEN: Final[dict[str, tuple[object, ...]]] = {
     "geometry_copies": (2, 2, 3),
     "geometry_jokers": (0, 2, 4),
     "geometry_jokers_per_player": (0, 0, 0, 1),
+    "players_max": (4, 4, 6),
     "run_wrap": tuple(RunWrap),
     "jokers_max_per_set": tuple(JokersMaxPerSet),
     "jokers_adjacent": tuple(JokersAdjacent),
