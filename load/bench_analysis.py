@@ -219,7 +219,7 @@ def _requirements(
             yield {
                 "what": f"{least:.0f} times as fast as {name}, {key}",
                 "met": ratio >= least,
-                "measured": f"{ratio:.0f}",
+                "measured": f"{ratio:.1f}",
             }
     yield {
         "what": f"no position over {LONGEST_MS:.0f} ms",
