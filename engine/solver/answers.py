@@ -4,8 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from engine.analysis import Existence
 from engine.melds import Meld
 from engine.tiles import Tile
+
+__all__ = ["Arrangement", "BestTurn", "Budget", "Count", "Existence", "Objective", "Turn"]
 
 
 class Objective(Enum):
@@ -67,15 +70,6 @@ class BestTurn:
     turn: Turn | None
     is_proven: bool
     is_least_change: bool
-
-
-class Existence(Enum):
-    """Whether something exists."""
-
-    YES = auto()
-    NO = auto()
-    UNKNOWN = auto()
-    """The budget ended the search."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import combinations_with_replacement, product
-from math import prod
 from typing import NamedTuple
 
 from engine.ruleset import JokersAdjacent, JokersMaxPerSet, Ruleset, RunWrap
@@ -243,6 +242,8 @@ def cheapest_with_jokers(
     asked = Asked(problem, levels_of(problem), joker_rules(problem.ruleset), wanted)
     best = None
     for start in _starts(asked, meter):
+        if below is not None and below <= 0:
+            return best
         found = _from_start(asked, start, meter, below)
         if found:
             best, below = found, found.cost
@@ -259,7 +260,9 @@ def _starts(asked: Asked, meter: Meter) -> Iterator[State]:
     kinds = _run_kinds(asked.rules, problem.jokers)
     for crossing, _ in crossings(problem, asked.levels, meter):
         choices = [combinations_with_replacement(kinds, count) for count in crossing]
-        yield from (nothing._replace(runs=runs) for runs in product(*choices))
+        for runs in product(*choices):
+            meter.count()
+            yield nothing._replace(runs=runs)
 
 
 def _run_kinds(rules: JokerRules, jokers: int) -> list[OpenRun]:
@@ -346,9 +349,10 @@ def _successors(asked: Asked, node: _Node, meter: Meter) -> Iterator[_Node]:
         _steps(open_runs, tiles, level.place, jokers, asked.rules)
         for open_runs, tiles in zip(zip(state.runs, state.held, strict=True), level.tiles, strict=True)
     ]
-    meter.count(prod(map(len, choices)) // STEPS_A_NODE)
     seen = set()
-    for steps in product(*choices):
+    for number_of_steps, steps in enumerate(product(*choices)):
+        if number_of_steps % STEPS_A_NODE == STEPS_A_NODE - 1:
+            meter.count()
         in_runs = sum(step.jokers for step in steps)
         grouped = tuple(step.grouped for step in steps)
         for in_groups in range(jokers - in_runs + 1 if any(grouped) else int(in_runs <= jokers)):

@@ -141,35 +141,39 @@ def _silent(ruleset: Ruleset) -> Ruleset:
 
 
 def least_openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
-    """Initial melds of own tiles such that every other one has all tiles of one of them."""
-    melds = tuple(_enough_alone_first(own, ruleset, meter))
+    """Initial melds of own tiles such that every other one has all tiles of one of them; single melds first."""
+    forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
+    tiles = Counter({t: count for t, count in own.items() if t != JOKER or not forbidden})
     known: list[Counter[Tile]] = []
-    for chosen in _openings(melds, own, (), ruleset, meter):
-        tiles = Counter(t for meld in chosen for t in meld.tiles)
+    for chosen in _openings(tiles, ruleset, meter):
+        laid = Counter(t for meld in chosen for t in meld.tiles)
         meter.count(len(known) // STEPS_A_NODE)
-        if not any(other <= tiles for other in known):
-            known.append(tiles)
+        if not any(other <= laid for other in known):
+            known.append(laid)
             yield chosen
 
 
-def _enough_alone_first(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> list[Meld]:
-    forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
-    tiles = Counter({t: count for t, count in own.items() if t != JOKER or not forbidden})
-    melds = []
-    for meld in own_melds(tiles, ruleset):
+def _openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
+    too_little = []
+    for meld in own_melds(own, ruleset):
         meter.count()
-        melds.append(meld)
-    return sorted(melds, key=lambda meld: (not suffices((meld,), ruleset), len(meld.tiles), -meld.points, meld.tiles))
+        if suffices((meld,), ruleset):
+            yield (meld,)
+        else:
+            too_little.append(meld)
+    if ruleset.initial_meld_sets is not InitialMeldSets.SINGLE_SET:
+        worth_most = sorted(too_little, key=lambda meld: -initial_points(meld, ruleset))
+        yield from _together(tuple(worth_most), own, (), ruleset, meter)
 
 
-def _openings(melds: Melds, own: Counter[Tile], chosen: Melds, ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
-    meter.count()
-    if chosen and suffices(chosen, ruleset):
-        yield chosen
-        return
-    if chosen and ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
-        return
+def _together(melds: Melds, own: Counter[Tile], chosen: Melds, ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
+    """Some melds with others that together are enough."""
     for place, meld in enumerate(melds):
+        meter.count()
         tiles = Counter(meld.tiles)
         if tiles <= own:
-            yield from _openings(melds[place:], own - tiles, (*chosen, meld), ruleset, meter)
+            more = (*chosen, meld)
+            if suffices(more, ruleset):
+                yield more
+            else:
+                yield from _together(melds[place:], own - tiles, more, ruleset, meter)

@@ -20,8 +20,11 @@ from engine.solver.color_steps import GUARDS, WIDTH, Open, Place, Step, Tiles, i
 from engine.solver.problem import FACES, Problem, weight
 from engine.tiles import JOKER, MAX_VALUE
 
-ASKED_EVERY = 256
+ASKED_EVERY = 64
 """How many states are looked at between two questions whether the time is up."""
+
+MOST_AT_ONCE = 512
+"""Work that cannot be interrupted and is as much as looking at more states than that is not begun."""
 
 STEPS_A_NODE = 16
 """How many combinations of steps are as much work as looking at a state."""
@@ -33,22 +36,37 @@ class OutOfBudget(Exception):  # noqa: N818 - it is no error: the caller has an 
 
 @dataclass
 class Meter:
-    """Counts what a search spends of its budget."""
+    """Counts what a search spends of its budget.
+
+    Attributes:
+        budget: The budget.
+        whole: The meter that this one is a part of.
+        spent: The work so far.
+        is_over: Whether the caller's time is up.
+    """
 
     budget: Budget
+    whole: "Meter | None" = None
     spent: int = 0
+    is_over: bool = False
 
     def of(self, nodes: int) -> "Meter":
         """A meter for a part of what is left."""
-        return Meter(replace(self.budget, nodes=min(nodes, self.budget.nodes - self.spent)))
+        return Meter(replace(self.budget, nodes=min(nodes, self.budget.nodes - self.spent)), self)
 
     def count(self, nodes: int = 1) -> None:
-        """Some more states were looked at."""
-        before = self.spent
+        """Some more states are looked at, or so much work is to be done at once.
+
+        Raises:
+            OutOfBudget: The budget does not allow it.
+        """
         self.spent += nodes
-        if self.spent > self.budget.nodes:
-            raise OutOfBudget
-        if self.budget.is_over and before // ASKED_EVERY != self.spent // ASKED_EVERY and self.budget.is_over():
+        if self.whole:
+            self.whole.count(nodes)
+        elif self.budget.is_over and not self.is_over:
+            before = (self.spent - nodes) // ASKED_EVERY
+            self.is_over = before != self.spent // ASKED_EVERY and self.budget.is_over()
+        if self.is_over or nodes > MOST_AT_ONCE or self.spent > self.budget.nodes:
             raise OutOfBudget
 
 
@@ -94,6 +112,8 @@ def cheapest(problem: Problem, meter: Meter, below: int | None = None) -> Found 
     best: Found | None = None
     levels = levels_of(problem)
     for start in starts_of(problem, levels, meter):
+        if below is not None and below <= 0:
+            return best
         found = _from_start(levels, _Start(start), problem.jokers, meter, below)
         if found:
             best, below = found, found.cost
@@ -168,7 +188,9 @@ def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterat
         yield (pack(Open()),) * colors
         return
     for crossing, _ in crossings(problem, levels, meter):
-        yield from product(*[_open_runs(count) for count in crossing])
+        for runs in product(*[_open_runs(count) for count in crossing]):
+            meter.count()
+            yield runs
 
 
 @lru_cache

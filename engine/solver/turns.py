@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
+from typing import Final
 
 from engine.analysis import Situation
 from engine.melds import Meld
@@ -74,6 +76,11 @@ class Question:
         """The tiles that the player can lay."""
         may = without(self.situation.rack, (*self.played, *self.left))
         return problem((*self.pulled[:1], *self.played), may, self.situation.ruleset, self.objective)
+
+    @property
+    def tiles(self) -> Counter[Tile]:
+        """All tiles that the player can lay."""
+        return Counter(self.own.must) + Counter(self.own.may)
 
     def with_table(self, changed: frozenset[int]) -> Problem:
         """The same with the tiles of melds of the table."""
@@ -147,11 +154,12 @@ def exists(situation: Situation, meter: Meter) -> bool:
         OutOfBudget: Nobody knows.
     """
     for question in questions(situation, Objective.MOST_TILES, meter):
+        limit = _limit(question, None)
         if situation.has_melded and not is_guarded(situation.table, situation.ruleset):
             whole = question.with_table(question.everything)
             if best_lay(whole, meter) if question.pulled else lays_a_rack_tile(whole, meter):
                 return True
-        elif next(candidates(question, _limit(question, None)), None):
+        elif any(True for _ in chain(_quickly(question, limit), candidates(question, limit))):
             return True
     return False
 
@@ -179,11 +187,20 @@ def candidates(question: Question, limit: int) -> Iterator[Candidate]:
     elif situation.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.FORBIDDEN:
         yield from _beside_the_table(question, limit)
     else:
-        own = question.own
-        for opening in least_openings(Counter(own.must) + Counter(own.may), own.ruleset, question.meter):
-            for candidate in _on_the_table(question, opening, limit):
-                yield candidate
-                limit = candidate.cost
+        yield from _after_an_opening(question, limit)
+
+
+def _after_an_opening(question: Question, limit: int) -> Iterator[Candidate]:
+    """Turns that begin with an initial meld and go on with the table; no better than if it need not be."""
+    free = best_lay(question.with_table(question.everything), question.meter, limit)
+    if free is None:
+        return
+    for opening in least_openings(question.tiles, question.own.ruleset, question.meter):
+        for candidate in _on_the_table(question, opening, limit):
+            yield replace(candidate, is_least_change=not candidate.changed)  # another one may change fewer
+            limit = candidate.cost
+        if limit <= free.cost:
+            return
 
 
 def _beside_the_table(question: Question, limit: int) -> Iterator[Candidate]:
@@ -267,21 +284,33 @@ def _change(question: Question, rest: Callable[[frozenset[int]], Problem], found
     return _Change(changed, known[changed] or found, is_least=False)
 
 
-QUICKLY = Budget(nodes=1000)
-"""What may be spent on a turn when the budget ended without one."""
+QUICKLY: Final = Budget(nodes=150)
+"""What may be spent on a turn that is easy to find."""
 
 
 def _quickly(question: Question, limit: int) -> Iterator[Candidate]:
-    """Turns that are easy to find: they change one meld at most."""
-    if not question.situation.has_melded:
-        return
-    meter = Meter(QUICKLY)
+    """Turns that are easy to find, each better than the one before."""
     with suppress(OutOfBudget):
-        for changed in (frozenset(), *(frozenset({place}) for place in sorted(question.everything))):
+        for candidate in _easy(question, Meter(QUICKLY), limit):
+            if candidate.cost < limit and question.allows(candidate.melds, question.everything - candidate.changed):
+                yield candidate
+                limit = candidate.cost
+
+
+def _easy(question: Question, meter: Meter, limit: int) -> Iterator[Candidate]:
+    """Turns that change one meld at most, or lay an initial meld and no more."""
+    nothing: frozenset[int] = frozenset()
+    if question.situation.has_melded:
+        for changed in (nothing, *(frozenset({place}) for place in sorted(question.everything))):
             found = best_lay(question.with_table(changed), meter, limit)
-            if found and question.allows(found.melds, question.everything - changed):
+            if found:
                 yield Candidate(found.cost, changed, found.melds, is_least_change=False)
-                limit = found.cost
+    else:
+        for melds in least_openings(question.tiles, question.own.ruleset, meter):
+            laid = Counter(t for meld in melds for t in meld.tiles)
+            if Counter(question.own.must) <= laid:
+                left = (question.tiles - laid).elements()
+                yield Candidate(question.own.cost(left), nothing, melds, is_least_change=False)
 
 
 def _turn(question: Question, candidate: Candidate) -> Turn:
