@@ -8,7 +8,7 @@ from engine.ruleset import JokersDeclaration, Ruleset
 from engine.solver.joker_search import ANYTHING, Wanted, are_free, cheapest_with_jokers, melds_of
 from engine.solver.layout import lay
 from engine.solver.problem import Problem, layable
-from engine.solver.search import Meter, any_with_a_rack_tile, cheapest, levels_of
+from engine.solver.search import Meter, any_with_a_rack_tile, cheapest
 from engine.tiles import JOKER, Tile
 
 
@@ -33,10 +33,21 @@ def best_lay(problem: Problem, meter: Meter, below: int | None = None) -> Lay | 
         found = cheapest(reduced, meter, limit)
         if found is None:
             return None
-        laid = lay(found, levels_of(reduced), problem.ruleset, problem.jokers)
+        laid = lay(found, problem.ruleset, problem.jokers)
         if not laid.spare:
             return Lay(found.cost + dropped, _melds(laid.melds, problem.ruleset))
     return _with_jokers(reduced, meter, ANYTHING, limit, dropped)
+
+
+def costs_less(problem: Problem, meter: Meter, limit: int) -> bool:
+    """Whether there is a way to lay what must be laid that costs less than a limit."""
+    if are_free(problem.ruleset):
+        reduced = layable(problem)
+        dropped = sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in reduced.may)
+        found = cheapest(reduced, meter, limit - dropped)
+        if found is None or found.spent == problem.jokers or not lay(found, problem.ruleset, problem.jokers).spare:
+            return found is not None
+    return best_lay(problem, meter, limit) is not None
 
 
 def lays_a_rack_tile(problem: Problem, meter: Meter) -> bool:
@@ -46,7 +57,7 @@ def lays_a_rack_tile(problem: Problem, meter: Meter) -> bool:
         found = any_with_a_rack_tile(reduced, meter)
         if found is None:
             return False
-        if not lay(found, levels_of(reduced), problem.ruleset, problem.jokers).spare:
+        if not lay(found, problem.ruleset, problem.jokers).spare:
             return True
     return best_lay(problem, meter, problem.cost(Counter(problem.may).elements())) is not None
 

@@ -42,6 +42,7 @@ def pack(runs: Open) -> int:
     return number
 
 
+@lru_cache(maxsize=1 << 12)
 def unpack(number: int) -> Open:
     """The open runs that a number stands for."""
     return Open(*((number >> BITS * place) & MASK for place in range(len(Open._fields))))

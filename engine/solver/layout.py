@@ -1,6 +1,6 @@
 """Melds from a way that the search found: open runs are followed value by value, groups dealt out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -29,10 +29,10 @@ class Laid:
         return melds_in_order((run.tiles for run in self.runs), self.groups)
 
 
-def lay(found: Found, levels: Sequence[Level], ruleset: Ruleset, jokers: int) -> Laid:
+def lay(found: Found, ruleset: Ruleset, jokers: int) -> Laid:
     """The melds of a way, with so many jokers in them, if they find a place."""
-    runs = (_runs(found, levels, color, ruleset) for color in range(ruleset.geometry_colors))
-    groups = (groups_of(level.value, steps) for level, steps in zip(levels, found.steps, strict=True))
+    runs = (_runs(found, color, ruleset) for color in range(ruleset.geometry_colors))
+    groups = (groups_of(level.value, steps) for level, steps in zip(found.levels, found.steps, strict=True))
     laid = Laid(tuple(chain.from_iterable(runs)), tuple(chain.from_iterable(groups)), jokers - found.spent)
     return _with_spare_jokers(laid, ruleset)
 
@@ -57,17 +57,20 @@ Lines = tuple[list[Line], list[Line], list[Line]]
 """The young, half and closable runs of a color (color_steps.Open)."""
 
 
-def _runs(found: Found, levels: Sequence[Level], color: int, ruleset: Ruleset) -> Iterator[Run]:
+def _runs(found: Found, color: int, ruleset: Ruleset) -> Iterator[Run]:
     """The runs of a color."""
     begun = unpack(found.start[color])
-    crossing: Lines = (_begun(levels, begun.young), _begun(levels, begun.half), _begun(levels, begun.closable))
+    crossing: Lines = (_begun(found, begun.young), _begun(found, begun.half), _begun(found, begun.closable))
     young, half, closable = map(list, crossing)
     done: list[Line] = []
     before = begun
-    for level, steps in zip(levels, found.steps, strict=True):
+    for level, steps in zip(found.levels, found.steps, strict=True):
         closable, closed = closable[: before.closable], closable[before.closable :]
         step, after = steps[color], unpack(steps[color].runs)
         naturals = _naturals(level, color, step, before, after)
+        if not (naturals or step.jokers or closable or closed):  # no runs are open, and none begins
+            before = after
+            continue
         face = FACES[(level.value - 1) % MAX_VALUE][color]
         (young, half, closable), ended = _extended((young, half, closable), (level.value, face), naturals, step, after)
         done += closed + ended
@@ -76,8 +79,8 @@ def _runs(found: Found, levels: Sequence[Level], color: int, ruleset: Ruleset) -
     return whole_runs(done, [line for lines in crossing for line in lines], ruleset)
 
 
-def _begun(levels: Sequence[Level], count: int) -> list[Line]:
-    return [Line(levels[0].value) for _ in range(count)]
+def _begun(found: Found, count: int) -> list[Line]:
+    return [Line(found.levels[0].value) for _ in range(count)]
 
 
 def _naturals(level: Level, color: int, step: Step, before: Open, after: Open) -> int:

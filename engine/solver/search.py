@@ -90,12 +90,14 @@ class Found:
         spent: Jokers that it takes.
         start: The open runs at the seam (run_wrap CYCLIC), of each color.
         steps: What is done at each place, of each color.
+        levels: The places.
     """
 
     cost: int
     spent: int
     start: Runs
     steps: tuple[tuple[Step, ...], ...]
+    levels: Sequence["Level"]
 
 
 class Level(NamedTuple):
@@ -136,49 +138,48 @@ def any_with_a_rack_tile(problem: Problem, meter: Meter) -> Found | None:
 
 def levels_of(problem: Problem) -> tuple[Level, ...]:
     """The places in order. With run_wrap CYCLIC the order begins where fewest runs can cross its seam."""
-    wrap, colors = problem.ruleset.run_wrap, problem.ruleset.geometry_colors
-    counts = [[(problem.must.get(face, 0), problem.may.get(face, 0)) for face in faces[:colors]] for faces in FACES]
-    values = list(range(1, MAX_VALUE + 1))
-    if wrap is RunWrap.CYCLIC:
-        first = min(values, key=lambda value: _ways_to_cross(counts[value - 2], counts[value - 1]))
-        values = values[first - 1 :] + values[: first - 1]
-    if wrap is RunWrap.ONE_HIGH:
-        values.append(MAX_VALUE + 1)
+    must, may, ruleset, jokers = problem.must, problem.may, problem.ruleset, problem.jokers
+    colors, wrap = ruleset.geometry_colors, ruleset.run_wrap
+    counts = [[(must.get(face, 0), may.get(face, 0)) for face in faces[:colors]] for faces in FACES]
+    sizes = [[lying + own for lying, own in row] for row in counts]
+    values = _order(wrap, sizes)
+    none = [0] * colors
+    following = [sizes[(value - 1) % MAX_VALUE] for value in values]
+    following += following[:2] if wrap is RunWrap.CYCLIC else [none, none]
     last = len(values) - 1
-    sizes = {value: tuple(map(sum, counts[(value - 1) % MAX_VALUE])) for value in values}
-    none = (0,) * colors
     levels = []
     for index, value in enumerate(values):
-        following, later = (
-            sizes[values[there % len(values)]] if there <= last or wrap is RunWrap.CYCLIC else none
-            for there in (index + 1, index + 2)
-        )
         number = (value - 1) % MAX_VALUE
-        levels.append(
-            Level(
-                value,
-                tuple(
-                    (*here, *there)
-                    for here, there in zip(counts[number], zip(following, later, strict=True), strict=True)
-                ),
-                _place(problem, value, 3 if wrap is RunWrap.CYCLIC else min(3, last - index), sizes),
-                weight(FACES[number][0], problem.objective, problem.ruleset),
-            )
+        here = colors - following[index].count(0)
+        place = Place(
+            after=3 if wrap is RunWrap.CYCLIC else min(3, last - index),
+            groups=value <= MAX_VALUE and here > 0 and here + jokers >= 3,
+            holds=wrap is RunWrap.ONE_HIGH and value == 1,
+            is_held=value > MAX_VALUE,
         )
+        next_two = zip(counts[number], following[index + 1], following[index + 2], strict=True)
+        tiles = tuple([(lying, own, soon, later) for (lying, own), soon, later in next_two])
+        levels.append(Level(value, tiles, place, weight(FACES[number][0], problem.objective, ruleset)))
     return tuple(levels)
 
 
-def _ways_to_cross(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> int:
+def _order(wrap: RunWrap, sizes: list[list[int]]) -> list[int]:
+    """The values in the order of the search; 14 is the 1 after the 13."""
+    values = list(range(1, MAX_VALUE + 1))
+    match wrap:
+        case RunWrap.NONE:
+            return values
+        case RunWrap.ONE_HIGH:
+            return [*values, MAX_VALUE + 1]
+        case RunWrap.CYCLIC:
+            first = min(values, key=lambda value: _ways_to_cross(sizes[value - 2], sizes[value - 1]))
+            return values[first - 1 :] + values[: first - 1]
+
+
+def _ways_to_cross(before: list[int], after: list[int]) -> int:
     """About how many sets of open runs can cross from a value to the next, without jokers."""
-    most = [min(sum(here), sum(there)) for here, there in zip(before, after, strict=True)]
+    most = map(min, before, after)
     return prod(sum(len(_open_runs(fewer)) for fewer in range(count + 1)) for count in most)
-
-
-def _place(problem: Problem, value: int, after: int, sizes: dict[int, tuple[int, ...]]) -> Place:
-    here = sum(map(bool, sizes[value]))
-    groups = value <= MAX_VALUE and here > 0 and here + problem.jokers >= 3
-    one_high = problem.ruleset.run_wrap is RunWrap.ONE_HIGH
-    return Place(after, groups, one_high and value == 1, value > MAX_VALUE)
 
 
 def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterator[Runs]:
@@ -242,7 +243,7 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
         index, runs, lays_one, needs, spent, way = stack.pop()
         if index == last:
             if lays_one and _closes(runs, start.runs):
-                return Found(cost, spent, start.runs, _steps_of(way))
+                return Found(cost, spent, start.runs, _steps_of(way), levels)
             continue
         known = seen.setdefault((index, lays_one), {})
         if needs in known or _is_outdone(needs, known):

@@ -19,7 +19,7 @@ from engine.play import Play, identity
 from engine.rules import judge
 from engine.ruleset import InitialMeldSameTurnTablePlay
 from engine.solver.answers import BestTurn, Budget, Objective, Turn
-from engine.solver.arrangement import Lay, best_lay, lays_a_rack_tile, proposed
+from engine.solver.arrangement import Lay, best_lay, costs_less, lays_a_rack_tile, proposed
 from engine.solver.guarded import Guarded, is_guarded, rearrangements
 from engine.solver.least_change import few, fewest
 from engine.solver.openings import best_opening, least_openings
@@ -261,14 +261,14 @@ def _change(question: Question, rest: Callable[[frozenset[int]], Problem], found
     """Another way to lay as much as was found, with the fewest melds of the table changed; few, if that takes long."""
     if not question.asks_least_change:
         return _Change(question.everything, found, is_least=False)
-    known: dict[frozenset[int], Lay | None] = {question.everything: found}
+    known = {question.everything: True}
     allowed = question.meter.budget.change_nodes
     meter = question.meter.of(allowed)
 
     def is_enough(changed: frozenset[int]) -> bool:
         if changed not in known:
-            known[changed] = best_lay(rest(changed), meter, found.cost + 1)
-        return known[changed] is not None
+            known[changed] = costs_less(rest(changed), meter, found.cost + 1)
+        return known[changed]
 
     def is_soon_enough(changed: frozenset[int]) -> bool:
         nonlocal meter
@@ -277,11 +277,14 @@ def _change(question: Question, rest: Callable[[frozenset[int]], Problem], found
             return is_enough(changed)
         return False
 
-    with suppress(OutOfBudget):
-        changed = fewest(len(question.everything), is_enough, meter)
-        return _Change(changed, known[changed] or found, is_least=True)
-    changed = few(len(question.everything), is_soon_enough)
-    return _Change(changed, known[changed] or found, is_least=False)
+    try:
+        changed, is_least = fewest(len(question.everything), is_enough, meter), True
+    except OutOfBudget:
+        changed, is_least = few(len(question.everything), is_soon_enough), False
+    if changed == question.everything:
+        return _Change(changed, found, is_least)
+    lay = best_lay(rest(changed), Meter(Budget()), found.cost + 1)
+    return _Change(changed, lay or found, is_least)
 
 
 QUICKLY: Final = Budget(nodes=150)
