@@ -1,9 +1,10 @@
 """The one question that some rules ask and only an exact search can answer: could the player play?
 
-The engine has no answer of its own yet: whoever plays by such rules (ruleset.NEEDS_ANALYSIS) brings one along.
+Games by such rules (ruleset.NEEDS_ANALYSIS) ask the solver, unless whoever plays them brings another answer along.
 """
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Protocol
 
 from engine.melds import Meld
@@ -22,8 +23,17 @@ class Situation:
     river: tuple[Tile, ...] = ()
 
 
+class Existence(Enum):
+    """Whether something exists."""
+
+    YES = auto()
+    NO = auto()
+    UNKNOWN = auto()
+    """The budget ended the search."""
+
+
 class Analysis(Protocol):
     """Exact analysis of situations. It must never guess: a round can hang on the answer."""
 
-    def can_play(self, situation: Situation) -> bool:
+    def can_play(self, situation: Situation) -> Existence:
         """Whether any legal play exists (pool_empty_stuck_test and others)."""

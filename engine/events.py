@@ -95,10 +95,15 @@ class TilesPlayed:
 
 @dataclass(frozen=True, slots=True)
 class TileDrawn:
-    """A player drew the pool's next tile (R22)."""
+    """A player drew the pool's next tile (R22).
+
+    Here as in the other events of who plays nothing, `declined` says that they could have made the initial meld
+    (score_never_melded FLAT_100_OR_200); nobody sees it.
+    """
 
     seat: int
     tile: Tile
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,7 @@ class TilesDrawn:
 
     seat: int
     tiles: tuple[Tile, ...]
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,7 @@ class TilesOffered:
 
     seat: int
     tiles: tuple[Tile, Tile]
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +137,7 @@ class TurnEnded:
     """A player ended a turn in which they had drawn and not played (turn_play_after_draw)."""
 
     seat: int
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +192,7 @@ class TurnPassed:
     """A player passed."""
 
     seat: int
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +299,22 @@ def evolve(game: Game, event: Event) -> Game:
         case RedealDemanded():
             return game
         case _:
-            return _in_round(game, _in_turn(game, round_of(game), event))
+            return _in_round(game, _in_turn(game, _declined(round_of(game), event), event))
+
+
+def _declined(round_: Round, event: TurnEvent) -> Round:
+    """The round with who has just declined the initial meld."""
+    match event:
+        case (
+            TileDrawn(seat, declined=True)
+            | TilesDrawn(seat, declined=True)
+            | TilesOffered(seat, declined=True)
+            | TurnEnded(seat, declined=True)
+            | TurnPassed(seat, declined=True)
+        ):
+            return replace(round_, declined=_with_seat(round_.declined, seat))
+        case _:
+            return round_
 
 
 def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C901 - one case an event, each a line

@@ -107,6 +107,8 @@ class Round:
         shown_play: The illegal play shown last in the turn.
         last_chance: Whose last turns are still to come, the turn in progress first; None before the pool is empty
             (pool_empty_mode ONE_LAST_CHANCE).
+        declined: The seats that could have made the initial meld and drew or passed instead, ascending
+            (score_never_melded FLAT_100_OR_200). Nobody may see it before the score.
     """
 
     number: int
@@ -121,6 +123,7 @@ class Round:
     draft: tuple[ProposedMeld, ...] | None = None
     shown_play: ShownPlay | None = None
     last_chance: tuple[int, ...] | None = None
+    declined: tuple[int, ...] = ()
 
     @property
     def starter(self) -> int:

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Final
 
-from engine.analysis import Analysis, Situation
+from engine.analysis import Analysis, Existence, Situation
 from engine.deal import Shuffle, deal_round, may_demand_redeal
 from engine.events import (
     DraftSaved,
@@ -64,6 +65,7 @@ from engine.ruleset import (
     PoolEmptyPass,
     PoolEmptyStuckTest,
     Ruleset,
+    ScoreNeverMelded,
     TurnDraw,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
@@ -72,6 +74,7 @@ from engine.ruleset import (
     TurnVoluntaryDraw,
 )
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
+from engine.solver import Budget, has_turn
 from engine.tiles import Tile, in_order
 from engine.violations import Reason, Refused, Violation, refused
 
@@ -196,17 +199,32 @@ class Applied:
     violations: tuple[Violation, ...] = ()
 
 
+RULES_BUDGET: Final = Budget(nodes=20_000)
+"""What the rules spend on an answer. It counts work, not time, so that a game comes out the same on any machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The solver's answers to what could be played; UNKNOWN where they take more than RULES_BUDGET."""
+
+    def can_play(self, situation: Situation) -> Existence:
+        """Whether any legal play exists."""
+        return has_turn(situation, RULES_BUDGET)
+
+
+EXACT: Final = Exact()
+"""Whom the rules ask, unless told otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Moment:
     """When something is decided, and who knows what could be played, if the ruleset asks."""
 
     now_ms: int
-    analysis: Analysis | None
+    analysis: Analysis
 
-    def can_play(self, round_: Round, seat: int, ruleset: Ruleset) -> bool:
+    def can_play(self, round_: Round, seat: int, ruleset: Ruleset) -> Existence:
         """Whether a player has any legal play."""
-        if self.analysis is None:
-            raise ValueError("the ruleset asks what could be played (ruleset.unanswerable), and nobody can tell")
         rack = round_.rack(seat)
         return self.analysis.can_play(Situation(round_.table, rack.tiles, rack.has_melded, ruleset, round_.river))
 
@@ -217,20 +235,20 @@ def create(ruleset: Ruleset) -> Applied:
     return Applied(advance(None, events), events)
 
 
-def apply(game: Game, action: Action, now_ms: int, analysis: Analysis | None = None) -> Applied | Refused:
+def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -> Applied | Refused:
     """What an action leads to.
 
     Args:
         game: The game before it; never changed.
         action: What is done. Its seat is taken.
         now_ms: The time, milliseconds since 1970.
-        analysis: Who knows what could be played; needed by rulesets of ruleset.NEEDS_ANALYSIS.
+        analysis: Who knows what could be played, where the ruleset asks (ruleset.NEEDS_ANALYSIS).
 
     Returns:
         The new game and its events, or the reasons for a refusal.
 
     Raises:
-        ValueError: A caller's fault, not a player's: a shuffle of other tiles, a time-out that is not due, no analysis.
+        ValueError: A caller's fault, not a player's: a shuffle of other tiles, a time-out that is not due.
     """
     decided = _decide(game, action, _Moment(now_ms, analysis))
     match decided:
@@ -465,21 +483,24 @@ def _if_unanimous(game: Game, moment: _Moment) -> tuple[Event, ...]:
 
 
 def _draw(game: Game, round_: Round, seat: int, moment: _Moment) -> Decision:
-    """R21 to R24, turn_draw, turn_voluntary_draw, initial_meld_voluntary_delay."""
+    """R21 to R24, turn_draw, turn_voluntary_draw, initial_meld_voluntary_delay, score_never_melded."""
     ruleset = game.ruleset
     if isinstance(round_.step, Drawn):
         return refused(Reason.TURN_PHASE_WRONG)
     if not round_.pool:
         return refused(Reason.POOL_EMPTY)
-    if _must_play(round_, seat, ruleset) and moment.can_play(round_, seat, ruleset):
+    must_play = _must_play(round_, seat, ruleset)
+    if must_play and moment.can_play(round_, seat, ruleset) is Existence.YES:
         return refused(Reason.DRAW_NOT_ALLOWED_PLAY_EXISTS)
+    declined = not must_play and _declines(round_, seat, ruleset, moment)
     match ruleset.turn_draw:
         case TurnDraw.TWO_RIVER if len(round_.pool) > 1:
-            return (TilesOffered(seat, (round_.pool[0], round_.pool[1])),)
+            return (TilesOffered(seat, (round_.pool[0], round_.pool[1]), declined),)
         case TurnDraw.UNTIL_PLAYABLE:
-            return _and_so(game, (TilesDrawn(seat, _until_playable(game, round_, seat, moment)),), moment)
+            tiles = _until_playable(game, round_, seat, moment)
+            return _and_so(game, (TilesDrawn(seat, tiles, declined),), moment)
         case _:
-            drawn = TileDrawn(seat, round_.pool[0])
+            drawn = TileDrawn(seat, round_.pool[0], declined)
             goes_on = ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN
             return (drawn,) if goes_on else _and_so(game, (drawn,), moment)
 
@@ -491,11 +512,17 @@ def _must_play(round_: Round, seat: int, ruleset: Ruleset) -> bool:
     return not (ruleset.initial_meld_voluntary_delay or round_.rack(seat).has_melded)
 
 
+def _declines(round_: Round, seat: int, ruleset: Ruleset, moment: _Moment) -> bool:
+    """Whether a player who plays nothing could make the initial meld (score_never_melded FLAT_100_OR_200)."""
+    asks = ruleset.score_never_melded is ScoreNeverMelded.FLAT_100_OR_200 and not round_.rack(seat).has_melded
+    return asks and moment.can_play(round_, seat, ruleset) is Existence.YES
+
+
 def _until_playable(game: Game, round_: Round, seat: int, moment: _Moment) -> tuple[Tile, ...]:
-    """The pool's next tiles, up to the first with which a legal play exists."""
+    """The pool's next tiles, up to the first with which it is not certain that no legal play exists."""
     for count in range(1, len(round_.pool)):
         drawn = evolve(game, TilesDrawn(seat, round_.pool[:count]))
-        if moment.can_play(round_of(drawn), seat, game.ruleset):
+        if moment.can_play(round_of(drawn), seat, game.ruleset) is not Existence.NO:
             return round_.pool[:count]
     return round_.pool
 
@@ -510,14 +537,17 @@ def _lay_on_river(game: Game, round_: Round, action: LayOnRiver, moment: _Moment
 
 def _pass(game: Game, round_: Round, seat: int, moment: _Moment) -> Decision:
     """R24, R59, pool_empty_pass; or the end of a turn in which a tile was drawn."""
+    ruleset = game.ruleset
     if isinstance(round_.step, Drawn):
-        return _and_so(game, (TurnEnded(seat),), moment)
+        with_any = ruleset.turn_play_after_draw is TurnPlayAfterDraw.ALLOWED  # else the draw was the same decision
+        return _and_so(game, (TurnEnded(seat, with_any and _declines(round_, seat, ruleset, moment)),), moment)
     if round_.pool:
         return refused(Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY)
-    must_play = game.ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY
-    if must_play and moment.can_play(round_, seat, game.ruleset):
+    must_play = ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY
+    if must_play and moment.can_play(round_, seat, ruleset) is Existence.YES:
         return refused(Reason.PASS_NOT_ALLOWED_PLAY_EXISTS)
-    return _and_so(game, (TurnPassed(seat),), moment)
+    declined = not must_play and _declines(round_, seat, ruleset, moment)
+    return _and_so(game, (TurnPassed(seat, declined),), moment)
 
 
 def _time_out(game: Game, moment: _Moment) -> Decision:
@@ -622,13 +652,17 @@ def _is_blocked(game: Game, round_: Round, moment: _Moment) -> bool:
 
 
 def _is_stuck(game: Game, round_: Round, moment: _Moment) -> bool:
-    """pool_empty_stuck_test: all have passed in a row, or nobody could play."""
+    """pool_empty_stuck_test: all have passed in a row, or nobody could play. Passes decide where nobody can tell."""
     test = game.ruleset.pool_empty_stuck_test
-    if test is not PoolEmptyStuckTest.EXACT and set(game.active_seats) <= set(round_.passed):
-        return True
-    if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES:
-        return False
-    return not any(moment.can_play(round_, seat, game.ruleset) for seat in game.active_seats)
+    all_passed = set(game.active_seats) <= set(round_.passed)
+    if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or (test is PoolEmptyStuckTest.BOTH and all_passed):
+        return all_passed
+    answers = set()
+    for seat in game.active_seats:
+        answers.add(moment.can_play(round_, seat, game.ruleset))
+        if Existence.YES in answers:
+            return False
+    return all_passed or Existence.UNKNOWN not in answers
 
 
 def _last_turns(game: Game, seats: tuple[int, ...]) -> tuple[int, ...]:
@@ -653,7 +687,7 @@ def _next_turn(game: Game, round_: Round, moment: _Moment) -> tuple[Event, ...]:
 
 def _end_round(game: Game, round_: Round, end: RoundEnd) -> tuple[Event, ...]:
     standings = tuple(
-        Standing(seat, rack.tiles, game.player(seat).resigned, rack.has_melded)
+        Standing(seat, rack.tiles, game.player(seat).resigned, rack.has_melded, seat in round_.declined)
         for seat, rack in ((seat, round_.rack(seat)) for seat in round_.order)
     )
     result = score_round(round_.number, end, standings, game.ruleset)

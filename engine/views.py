@@ -163,6 +163,20 @@ class TurnPenalisedView:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnPassedView:
+    """A pass, whatever the player could have done."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEndedView:
+    """The end of a turn after a draw, whatever the player could have done."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
 class DraftSavedView:
     """A draft was saved. What it shows is no part of the history, for whomever."""
 
@@ -176,8 +190,6 @@ OpenEvent = (
     | TurnStarted
     | TilesPlayed
     | RiverTileLaid
-    | TurnEnded
-    | TurnPassed
     | IllegalPlayShown
     | ErrorClaimed
     | RedealDemanded
@@ -188,7 +200,16 @@ OpenEvent = (
 )
 """Events that hide nothing."""
 
-EventView = OpenEvent | RoundStartedView | TilesDrawnView | TurnTimedOutView | TurnPenalisedView | DraftSavedView
+EventView = (
+    OpenEvent
+    | RoundStartedView
+    | TilesDrawnView
+    | TurnEndedView
+    | TurnPassedView
+    | TurnTimedOutView
+    | TurnPenalisedView
+    | DraftSavedView
+)
 
 
 def see(game: Game, seat: int | None) -> GameView:
@@ -262,6 +283,10 @@ def see_event(event: Event, seat: int | None) -> EventView:
             return TilesDrawnView(drawer, 1, (tile,) if drawer == seat else ())
         case TilesDrawn(drawer, tiles) | TilesOffered(drawer, tiles):
             return TilesDrawnView(drawer, len(tiles), tiles if drawer == seat else ())
+        case TurnEnded(ender):
+            return TurnEndedView(ender)
+        case TurnPassed(passer):
+            return TurnPassedView(passer)
         case TurnTimedOut(drawer, tiles):
             return TurnTimedOutView(drawer, len(tiles), tiles if drawer == seat else ())
         case TurnPenalised(drawer, tiles):

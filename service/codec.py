@@ -67,6 +67,8 @@ from engine.views import (
     PlayerView,
     RoundStartedView,
     TilesDrawnView,
+    TurnEndedView,
+    TurnPassedView,
     TurnPenalisedView,
     TurnTimedOutView,
     TurnView,
@@ -629,6 +631,10 @@ def _event(event: EventView) -> game_pb2.GameEvent:
         case TurnPenalisedView(seat, count, tiles):
             penalised = game_pb2.TurnPenalised(seat=seat, tile_count=count, tiles=_numbers(tiles))
             return game_pb2.GameEvent(turn_penalised=penalised)
+        case TurnEndedView(seat):
+            return game_pb2.GameEvent(turn_ended=game_pb2.TurnEnded(seat=seat))
+        case TurnPassedView(seat):
+            return game_pb2.GameEvent(turn_passed=game_pb2.TurnPassed(seat=seat))
         case DraftSavedView(seat):
             return game_pb2.GameEvent(draft_saved=game_pb2.DraftSaved(seat=seat))
         case _:
@@ -651,10 +657,6 @@ def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901 - one cas
         case ev.RiverTileLaid(seat, tile):
             laid = game_pb2.RiverTileLaid(seat=seat, tile=_number(tile))
             return game_pb2.GameEvent(river_tile_laid=laid)
-        case ev.TurnEnded(seat):
-            return game_pb2.GameEvent(turn_ended=game_pb2.TurnEnded(seat=seat))
-        case ev.TurnPassed(seat):
-            return game_pb2.GameEvent(turn_passed=game_pb2.TurnPassed(seat=seat))
         case ev.IllegalPlayShown():
             return game_pb2.GameEvent(illegal_play_shown=_illegal_play_shown(event))
         case ev.ErrorClaimed(seat, agrees):

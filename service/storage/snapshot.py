@@ -8,8 +8,9 @@ that, of a game whose options it believes to know: any game may have a draft. So
 more, and servers of both kinds on one store, as in a deployment, refuse what the newer ones have stored until they are
 replaced. Every field of a format is always written, so that a missing one is noticed.
 
-A bot is the one exception: its level is written of bots alone. So a game without bots can be read by a server that
-knows none, and one with bots cannot, since its players have a value too many.
+Two things are written only where they are: a bot's level, and who declined the initial meld. So a game without bots can
+be read by a server that knows none, and one with bots cannot, since its players have a value too many. Who declined is
+asked only in games that a server without a solver refuses to read.
 """
 
 import contextlib
@@ -315,6 +316,7 @@ def _round(round_: Round) -> Json:
         "draft": None if round_.draft is None else _proposed(round_.draft),
         "shown_play": None if round_.shown_play is None else _shown_play(round_.shown_play),
         "last_chance": None if round_.last_chance is None else list(round_.last_chance),
+        **_declined(list(round_.declined)),
     }
 
 
@@ -333,6 +335,7 @@ def _read_round(stored: Json) -> Round:
         draft=None if draft is None else _read_proposed(draft),
         shown_play=None if shown_play is None else _read_shown_play(shown_play),
         last_chance=None if last_chance is None else tuple(last_chance),
+        declined=tuple(stored.get("declined", ())),
     )
 
 
@@ -426,14 +429,11 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case an event
             return {"turn": _turn(turn)}
         case ev.TilesPlayed():
             return _tiles_played(event)
-        case ev.TileDrawn(seat, tile) | ev.RiverTileLaid(seat, tile):
+        case ev.TileDrawn() | ev.TilesDrawn() | ev.TilesOffered() | ev.TurnEnded() | ev.TurnPassed():
+            return {**_without_a_play(event), **_declined(event.declined)}
+        case ev.RiverTileLaid(seat, tile):
             return {"seat": seat, "tile": tile}
-        case (
-            ev.TilesDrawn(seat, tiles)
-            | ev.TilesOffered(seat, tiles)
-            | ev.TurnTimedOut(seat, tiles)
-            | ev.TurnPenalised(seat, tiles)
-        ):
+        case ev.TurnTimedOut(seat, tiles) | ev.TurnPenalised(seat, tiles):
             return {"seat": seat, "tiles": _tiles(tiles)}
         case ev.DraftSaved(seat, table):
             return {"seat": seat, "table": _proposed(table)}
@@ -441,13 +441,7 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case an event
             return {"seat": seat, "table": _proposed(table), "reasons": [reason.name for reason in reasons]}
         case ev.ErrorClaimed(seat, agrees):
             return {"seat": seat, "agrees": agrees}
-        case (
-            ev.PlayerLeft(seat)
-            | ev.TurnEnded(seat)
-            | ev.TurnPassed(seat)
-            | ev.RedealDemanded(seat)
-            | ev.PlayerResigned(seat)
-        ):
+        case ev.PlayerLeft(seat) | ev.RedealDemanded(seat) | ev.PlayerResigned(seat):
             return {"seat": seat}
         case ev.LastChanceStarted(seats):
             return {"seats": list(seats)}
@@ -455,6 +449,21 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case an event
             return {"result": _result(result)}
         case ev.GameEnded(winners):
             return {"winners": list(winners)}
+
+
+def _without_a_play(event: ev.TileDrawn | ev.TilesDrawn | ev.TilesOffered | ev.TurnEnded | ev.TurnPassed) -> Json:
+    match event:
+        case ev.TileDrawn(seat, tile):
+            return {"seat": seat, "tile": tile}
+        case ev.TilesDrawn(seat, tiles) | ev.TilesOffered(seat, tiles):
+            return {"seat": seat, "tiles": _tiles(tiles)}
+        case ev.TurnEnded(seat) | ev.TurnPassed(seat):
+            return {"seat": seat}
+
+
+def _declined(declined: object) -> Json:
+    """Who declined the initial meld, or that somebody did: nothing where nobody did."""
+    return {"declined": declined} if declined else {}
 
 
 def _round_started(event: ev.RoundStarted) -> Json:
@@ -497,9 +506,13 @@ def _read_tiles_played(stored: Json) -> ev.TilesPlayed:
     )
 
 
+def _has_declined(stored: Json) -> bool:
+    return bool(stored.get("declined", False))
+
+
 def _read_tiles_offered(stored: Json) -> ev.TilesOffered:
     first, second = _read_tiles(stored["tiles"])
-    return ev.TilesOffered(stored["seat"], (first, second))
+    return ev.TilesOffered(stored["seat"], (first, second), _has_declined(stored))
 
 
 def _read_illegal_play_shown(stored: Json) -> ev.IllegalPlayShown:
@@ -514,12 +527,12 @@ _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "RoundStarted": _read_round_started,
     "TurnStarted": lambda stored: ev.TurnStarted(Turn(*stored["turn"])),
     "TilesPlayed": _read_tiles_played,
-    "TileDrawn": lambda stored: ev.TileDrawn(stored["seat"], Tile(stored["tile"])),
-    "TilesDrawn": lambda stored: ev.TilesDrawn(stored["seat"], _read_tiles(stored["tiles"])),
+    "TileDrawn": lambda stored: ev.TileDrawn(stored["seat"], Tile(stored["tile"]), _has_declined(stored)),
+    "TilesDrawn": lambda stored: ev.TilesDrawn(stored["seat"], _read_tiles(stored["tiles"]), _has_declined(stored)),
     "TilesOffered": _read_tiles_offered,
     "RiverTileLaid": lambda stored: ev.RiverTileLaid(stored["seat"], Tile(stored["tile"])),
-    "TurnEnded": lambda stored: ev.TurnEnded(stored["seat"]),
-    "TurnPassed": lambda stored: ev.TurnPassed(stored["seat"]),
+    "TurnEnded": lambda stored: ev.TurnEnded(stored["seat"], _has_declined(stored)),
+    "TurnPassed": lambda stored: ev.TurnPassed(stored["seat"], _has_declined(stored)),
     "TurnTimedOut": lambda stored: ev.TurnTimedOut(stored["seat"], _read_tiles(stored["tiles"])),
     "TurnPenalised": lambda stored: ev.TurnPenalised(stored["seat"], _read_tiles(stored["tiles"])),
     "DraftSaved": lambda stored: ev.DraftSaved(stored["seat"], _read_proposed(stored["table"])),
