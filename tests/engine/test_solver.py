@@ -1,0 +1,569 @@
+"""What the solver answers to positions of which people know the best turn, and what it never says."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import combinations, count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brute_force import faults
+from conformance.engine_answers import play_of, ruleset_of
+from conformance_cases import TurnQuestion, load
+from engine.analysis import Situation
+from engine.melds import Meld, declared_faces, read_meld
+from engine.melds import ProposedMeld as Proposed
+from engine.notation import format_table, format_tiles, parse_table, parse_tiles
+from engine.rules import judge
+from engine.ruleset import (
+    SABRA,
+    InitialMeldComparison,
+    InitialMeldJoker,
+    InitialMeldRequiredKind,
+    InitialMeldSameTurnTablePlay,
+    InitialMeldSets,
+    JokersAdjacent,
+    JokersDeclaration,
+    JokersMaxPerSet,
+    Ruleset,
+    RunWrap,
+    TurnDraw,
+    choose,
+)
+from engine.solver import (
+    Arrangement,
+    BestTurn,
+    Budget,
+    Count,
+    Existence,
+    Objective,
+    arrange,
+    best_turn,
+    count_best_turns,
+    has_turn,
+)
+from engine.tiles import COLORS, JOKER, Tile, color_of, in_order, tile, value_of
+from load.corpus import read
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MOST, HIGHEST = Objective.MOST_TILES, Objective.HIGHEST_VALUE
+YES, NO, UNKNOWN = Existence.YES, Existence.NO, Existence.UNKNOWN
+
+
+def at(
+    table: str, rack: str, options: Mapping[str, Any] | None = None, river: str = "", *, melded: bool = True
+) -> Situation:
+    """A situation from text, under the default rules but for some options."""
+    ruleset = choose(SABRA, options or {})
+    melds = tuple(read_meld(proposed, ruleset) for proposed in parse_table(table))
+    known = tuple(meld for meld in melds if isinstance(meld, Meld))
+    assert len(known) == len(melds), "the table is not valid"
+    return Situation(known, in_order(parse_tiles(rack)), melded, ruleset, parse_tiles(river))
+
+
+def played(answer: BestTurn) -> str | None:
+    """The tiles that leave the rack; None if there is no turn."""
+    return format_tiles(answer.turn.tiles) if answer.turn else None
+
+
+def worth(situation: Situation, answer: BestTurn, objective: Objective) -> int | None:
+    """What the turn is worth, less what the River brings."""
+    if answer.turn is None:
+        return None
+    index = answer.turn.river_index
+    brought = () if index is None else situation.river[index + 1 :]
+    if objective is MOST:
+        return len(answer.turn.tiles) - len(brought)
+    penalty = situation.ruleset.score_joker_penalty
+    values = [sum(penalty if t == JOKER else value_of(t) for t in tiles) for tiles in (answer.turn.tiles, brought)]
+    return values[0] - values[1]
+
+
+# Positions that have one best turn.
+
+THREE_AT_ONCE = [
+    ("[R1 R2 J]", "B2 K2 O1"),
+    ("[B10 K10 J]", "B12 K8 K9"),
+    ("[B3 B4 J]", "R4 K3 O3"),
+    ("[B2 K2 O2] | [R1 R2 R3] | [R1 B1 K1 O1]", "B1 B3 O3"),
+]
+
+
+@pytest.mark.parametrize(("table", "rack"), THREE_AT_ONCE)
+def test_three_tiles_are_played_that_can_only_be_played_together(table: str, rack: str) -> None:
+    situation = at(table, rack)
+    assert best_turn(situation).turn is not None
+    assert played(best_turn(situation)) == rack
+    assert has_turn(situation) is YES
+    for pair in combinations(situation.rack, 2):
+        assert has_turn(replace(situation, rack=pair)) is NO
+
+
+@pytest.mark.parametrize(
+    ("table", "rack", "tiles", "untouched"),
+    [
+        pytest.param("[R3 R4 R5]", "R6 B1", "R6", 0, id="a tile at the end of a run"),
+        pytest.param("[R3 B3 K3]", "O3", "O3", 0, id="the fourth color of a group"),
+        pytest.param("[R3 R4 R5] | [B9 K9 O9]", "K1 K2 K3", "K1 K2 K3", 2, id="a meld of the rack"),
+        pytest.param(
+            "[O2 O3 O4] | [R5 B5 O5] | [B1 B2 B3 B4] | [R2 R3 R4]", "K2", "K2", 0, id="four melds dissolved for a tile"
+        ),
+        pytest.param(
+            "[B2 K2 O2] | [B3 K3 O3] | [R1 R2 R3 R4] | [B1 K1 O1] | [K4 K5 K6 K7 K8 K9]", "O1", "O1", 0, id="five melds"
+        ),
+        pytest.param(
+            "[J R10 R11] | [R5 B5 O5] | [R7 B7 K7] | [O2 O3 O4] | [R6 B6 K6] | [K1 K2 K3]",
+            "R9 K9",
+            "R9 K9",
+            1,
+            id="five melds with a joker, one left alone",
+        ),
+        pytest.param(
+            "[O2 O3 O4] | [R5 B5 O5] | [B1 B2 B3 B4] | [R2 R3 R4] | [K11 K12 K13] | [R13 B13 O13]",
+            "K2 O9",
+            "K2",
+            2,
+            id="four melds dissolved beside others",
+        ),
+        pytest.param("[R5 O5 J] | [K5 K6 K7 K8]", "B9 B10", "B9 B10", 0, id="a joker moved from a group to a run"),
+        pytest.param("[R3 J R5] | [R4 B4 K4 O4]", "B9 K9", "B9 K9", 0, id="a joker moved from a run to a group"),
+        pytest.param("[R3 R4 R5 R6 R7]", "R5", "R5", 0, id="a run of five split by its middle tile"),
+        pytest.param("[R2 R3 R4 R5 R6 R7]", "R4", "R4", 0, id="a run of six split"),
+        pytest.param("[R3 R4 R5 R6 R7 R8 R9]", "B6 K6", "B6 K6", 0, id="a run of seven split around a tile"),
+        pytest.param(
+            "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13]",
+            "B4 K4 B10 O10 R7",
+            "R7 B4 B10 K4 O10",
+            0,
+            id="a run of thirteen split in four",
+        ),
+    ],
+)
+def test_the_one_best_turn_is_found(table: str, rack: str, tiles: str, untouched: int) -> None:
+    situation = at(table, rack)
+    for objective in Objective:
+        answer = best_turn(situation, objective)
+        assert played(answer) == tiles
+        assert answer.is_proven
+        assert answer.is_least_change
+        assert answer.turn is not None
+        assert len(answer.turn.untouched) == untouched
+        assert not list(faults(situation, answer.turn))
+        assert count_best_turns(situation, objective) == Count(1, is_exact=True)
+    assert has_turn(situation) is YES
+
+
+def test_a_joker_may_be_a_third_copy_of_a_face() -> None:
+    table = "[R11 B11 K11] | [R11 O11 K11]"
+    found = best_turn(at(table, "R10 R12 J", melded=False))
+    assert played(found) == "R10 R12 J"
+    assert found.turn is not None
+    assert format_table(found.turn.table) == f"{table} | [R10 J R12]"
+    assert has_turn(at(table, "R10 R12 J", {"jokers_beyond_physical": False}, melded=False)) is NO
+
+
+# Positions without a turn.
+
+
+@pytest.mark.parametrize(
+    ("table", "rack"),
+    [
+        (".", ""),
+        (".", "R1"),
+        (".", "R1 R2 B13 K13"),
+        (".", "J J"),
+        ("[R3 R4 R5]", ""),
+        ("[R3 R4 R5] | [B6 K6 O6]", "R1 B13"),
+        ("[R5 R6 R7] | [B5 B6 B7] | [K5 O5 R5] | [B8 K8 O8]", "R1 B13"),
+        ("[R4 R5 R6 R7 R8] | [B4 B5 B6 B7 B8] | [K4 K5 K6 K7 K8] | [O4 O5 O6 O7 O8] | [R9 B9 K9 O9]", "R1 B13 K1 O13"),
+        ("[R4 R5 R6 R7 R8] | [R5 B5 K5 O5] | [R7 B7 K7 O7] | [B9 B10 B11]", "R1 R2 B1 B2 K13 O13"),
+    ],
+)
+def test_where_nothing_fits_there_is_no_turn(table: str, rack: str) -> None:
+    situation = at(table, rack)
+    for objective in Objective:
+        assert best_turn(situation, objective) == BestTurn(None, is_proven=True, is_least_change=True)
+        assert count_best_turns(situation, objective) == Count(0, is_exact=True)
+    assert has_turn(situation) is NO
+
+
+# Objectives.
+
+
+@pytest.mark.parametrize(
+    ("table", "rack", "options", "objective", "expected"),
+    [
+        ("[R7 B7 K7 J]", "R1 R3 R4 B13 K13", {}, MOST, "R1 R3 R4"),
+        ("[R7 B7 K7 J]", "R1 R3 R4 B13 K13", {}, HIGHEST, "B13 K13"),
+        ("[K7 K8 K9 K10]", "R7 B7 R10 B10", {}, HIGHEST, "R10 B10"),
+        ("[K7 K8 J]", "R6 B6 J R9 B9", {}, HIGHEST, "R9 B9 J"),
+        ("[R3 R4 R5]", "J", {}, MOST, "J"),
+        ("[R3 R4 R5]", "J", {}, HIGHEST, "J"),
+        ("[R3 R4 R5]", "J", {"score_joker_penalty": 0}, MOST, "J"),
+        ("[R3 R4 R5]", "J", {"score_joker_penalty": 0}, HIGHEST, "J"),
+        ("[R3 R4 R5]", "R6 J", {"score_joker_penalty": 0}, MOST, "R6 J"),
+        ("[R3 R4 R5]", "B1", {"score_joker_penalty": 0}, HIGHEST, None),
+    ],
+)
+def test_each_objective_has_its_best_turn(
+    table: str, rack: str, options: Mapping[str, Any], objective: Objective, expected: str | None
+) -> None:
+    answer = best_turn(at(table, rack, options), objective)
+    assert played(answer) == expected
+    assert answer.is_proven
+
+
+def test_no_turn_is_better_by_an_objective_than_the_best_by_it() -> None:
+    for situation in _positions(40, seed=6):
+        found = {objective: best_turn(situation, objective) for objective in Objective}
+        for one, other in ((MOST, HIGHEST), (HIGHEST, MOST)):
+            by_one, by_other = worth(situation, found[one], one), worth(situation, found[other], one)
+            assert (by_one is None) == (by_other is None)
+            assert by_one is None or by_other is None or by_one >= by_other
+
+
+# Initial melds.
+
+SAME_TURN = {"initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED}
+SINGLE = {"initial_meld_sets": InitialMeldSets.SINGLE_SET}
+ONE_REACHES = {"initial_meld_sets": InitialMeldSets.ONE_SET_REACHES_THRESHOLD}
+ZERO = {"initial_meld_joker": InitialMeldJoker.ZERO}
+NO_JOKER = {"initial_meld_joker": InitialMeldJoker.FORBIDDEN}
+A_RUN = {"initial_meld_required_kind": InitialMeldRequiredKind.RUN}
+MORE = {"initial_meld_comparison": InitialMeldComparison.GREATER_THAN}
+
+
+@pytest.mark.parametrize("table", [".", "[R3 R4 R5] | [B6 K6 O6]"])
+@pytest.mark.parametrize(
+    ("options", "rack", "expected"),
+    [
+        ({}, "R9 R10 R11", "R9 R10 R11"),
+        ({}, "R8 R9 R10", None),
+        ({}, "R1 R2 R3 B4 K4 O4", None),
+        ({}, "R4 R5 R6 B7 K7 O7", "R4 R5 R6 B7 K7 O7"),
+        ({}, "R10 J R12", "R10 R12 J"),
+        ({}, "R1 R2 R3 B1 K1", None),
+        ({"initial_meld_threshold": 0}, "R1 R2 R3", "R1 R2 R3"),
+        ({"initial_meld_threshold": 0}, "R1 R2 B3", None),
+        ({"initial_meld_threshold": 200}, "R9 R10 R11 R12 R13 B9 B10 B11 B12 B13", None),
+        (
+            {"initial_meld_threshold": 200},
+            "R9 R10 R11 R12 R13 B9 B10 B11 B12 B13 K9 K10 K11 K12 K13 O9 O10 O11 O12 O13 K1",
+            "R9 R10 R11 R12 R13 B9 B10 B11 B12 B13 K9 K10 K11 K12 K13 O9 O10 O11 O12 O13",
+        ),
+        (MORE, "R9 R10 R11", None),
+        (MORE, "R9 R10 R11 B1 K1 O1", "R9 R10 R11 B1 K1 O1"),
+        (SINGLE, "R4 R5 R6 B7 K7 O7", None),
+        (SINGLE, "R9 R10 R11 B1 K1 O1", "R9 R10 R11"),
+        (SINGLE, "R9 R10 R11 R12 R13 B9 K9 O9", "R9 R10 R11 R12 R13"),
+        (SINGLE | MORE, "B10 K10 O10", None),
+        (ONE_REACHES, "R4 R5 R6 B7 K7 O7", None),
+        (ONE_REACHES, "R9 R10 R11 B1 K1 O1", "R9 R10 R11 B1 K1 O1"),
+        (ONE_REACHES | A_RUN, "B10 K10 O10", None),
+        (ONE_REACHES | A_RUN, "B10 K10 O10 R1 R2 R3", "R1 R2 R3 B10 K10 O10"),
+        (ONE_REACHES | A_RUN, "R9 R10 R11 B1 K1 O1", "R9 R10 R11 B1 K1 O1"),
+        (ONE_REACHES | A_RUN, "B10 K10 O10 R1 R2 B3", None),
+        (ZERO, "R10 R12 J", None),
+        (ZERO, "R10 R11 R12 J", "R10 R11 R12 J"),
+        (ZERO, "R9 R10 R11 J", "R9 R10 R11 J"),
+        (ZERO | ONE_REACHES, "R9 R10 R11 B1 K1 J", "R9 R10 R11 B1 K1 J"),
+        (NO_JOKER, "R10 R12 J", None),
+        (NO_JOKER, "R10 R11 R12 J", "R10 R11 R12"),
+        (NO_JOKER | ONE_REACHES, "R10 R11 R12 B1 K1 J", "R10 R11 R12"),
+        (A_RUN, "B10 K10 O10", None),
+        (A_RUN, "B10 K10 O10 R1 R2 R3", "R1 R2 R3 B10 K10 O10"),
+        (A_RUN | SINGLE, "B10 K10 O10 R1 R2 R3", None),
+        (A_RUN | SINGLE, "B10 K10 O10 R10 R11 R12", "R10 R11 R12"),
+    ],
+)
+def test_an_initial_meld_is_made_of_the_rack_as_the_options_say(
+    table: str, options: Mapping[str, Any], rack: str, expected: str | None
+) -> None:
+    situation = at(table, rack, options, melded=False)
+    answer = best_turn(situation)
+    assert played(answer) == expected
+    assert answer.is_proven
+    assert has_turn(situation) is (NO if expected is None else YES)
+    if answer.turn:
+        assert not list(faults(situation, answer.turn))
+
+
+@pytest.mark.parametrize(
+    ("options", "rack", "expected"),
+    [
+        ({}, "R6 B10 B11 B12", "B10 B11 B12"),
+        (SAME_TURN, "R6 B10 B11 B12", "R6 B10 B11 B12"),
+        (SAME_TURN, "R6 B1 B2 B3", None),
+        (SAME_TURN, "R6 B9 B10 J", "R6 B9 B10 J"),
+        (SAME_TURN | NO_JOKER, "R6 B9 B10 J", None),
+        (SAME_TURN | NO_JOKER, "R7 B10 B11 B12 J", "R7 B10 B11 B12 J"),
+        (SAME_TURN | ZERO, "R6 B9 B10 J", None),
+        (SAME_TURN | SINGLE, "R6 R2 B10 B11 B12", "R2 R6 B10 B11 B12"),
+        (SAME_TURN | SINGLE, "R6 B7 K7 O7 R8 R9 R10", None),
+        (SAME_TURN | A_RUN, "R6 B10 K10 O10", None),
+        (SAME_TURN | MORE, "R6 B10 K10 O10", None),
+        (SAME_TURN | ONE_REACHES, "R6 B10 K10 O10", "R6 B10 K10 O10"),
+    ],
+)
+def test_the_table_is_used_beside_the_initial_meld_where_it_may(
+    options: Mapping[str, Any], rack: str, expected: str | None
+) -> None:
+    situation = at("[R3 R4 R5]", rack, options, melded=False)
+    assert played(best_turn(situation)) == (expected and format_tiles(in_order(parse_tiles(expected))))
+    assert has_turn(situation) is (NO if expected is None else YES)
+
+
+# The River.
+
+RIVER = {"turn_draw": TurnDraw.TWO_RIVER}
+
+
+@pytest.mark.parametrize(
+    ("table", "rack", "river", "expected", "index"),
+    [
+        ("[R3 R4 R5]", "R6", "B1 B2", "R6", None),
+        (".", "K4 O4", "R4", "K4 O4", 0),
+        (".", "K4 O4", "R4 R9", "K4 O4", 0),
+        ("[R4 B4 O4]", "R1", "R9 K4", "", 1),
+        (".", "K4 O4 B9 K9", "R4 R9", "B9 K9", 1),
+        (".", "K4 O4", "R4 B1 B3 B5 B7 B9", "K4 O4", 0),
+        (".", "K4 O4", "R1 R9", None, None),
+        ("[R3 R4 R5]", "", "R6", "", 0),
+    ],
+)
+def test_the_river_is_pulled_from_where_that_is_best(
+    table: str, rack: str, river: str, expected: str | None, index: int | None
+) -> None:
+    situation = at(table, rack, RIVER, river)
+    answer = best_turn(situation)
+    assert played(answer) == expected
+    assert answer.is_proven
+    assert has_turn(situation) is (NO if expected is None else YES)
+    if answer.turn:
+        assert answer.turn.river_index == index
+        assert not list(faults(situation, answer.turn))
+
+
+# Arrangements.
+
+
+@pytest.mark.parametrize(
+    ("options", "tiles", "table"),
+    [
+        ({}, "", "."),
+        ({}, "R3 R4 R5", "[R3 R4 R5]"),
+        ({}, "R3 R4 R5 R3 R4 R5", "[R3 R4 R5] | [R3 R4 R5]"),
+        ({}, "R3 R4 R5 J", "[R3 R4 R5 J]"),
+        ({}, "R3 R4", None),
+        ({}, "J", None),
+        ({}, "R3 R4 B5", None),
+        ({}, "R13 R12 R1", None),
+        ({"run_wrap": RunWrap.ONE_HIGH}, "R13 R12 R1", "[R12 R13 R1]"),
+        ({"run_wrap": RunWrap.ONE_HIGH}, "R13 R2 R1", None),
+        ({"run_wrap": RunWrap.CYCLIC}, "R13 R2 R1", "[R13 R1 R2]"),
+        ({"jokers_max_per_set": JokersMaxPerSet.ONE}, "R3 R4 R5 J J", None),
+        ({"jokers_max_per_set": JokersMaxPerSet.TWO}, "R3 R4 R5 J J", "[J J R3 R4 R5]"),
+        ({"jokers_max_per_set": JokersMaxPerSet.NOT_MORE_THAN_NATURALS}, "R3 J J", None),
+        ({}, "R3 J J", "run[R3 J J]"),
+        ({"jokers_adjacent": JokersAdjacent.FORBIDDEN}, "R3 R6 J J", None),
+        ({"jokers_may_lead": False}, "R12 R13 J", None),
+        ({}, "R12 R13 J", "[J R12 R13]"),
+    ],
+)
+def test_tiles_are_arranged_as_the_options_allow(options: Mapping[str, Any], tiles: str, table: str | None) -> None:
+    ruleset = choose(SABRA, options)
+    found = arrange(in_order(parse_tiles(tiles)), ruleset)
+    assert found.exists is (NO if table is None else YES)
+    assert format_table(found.melds) == (table or ".")
+
+
+@pytest.mark.parametrize("declaration", JokersDeclaration)
+def test_what_jokers_stand_for_is_said_where_it_must_be(declaration: JokersDeclaration) -> None:
+    situation = (
+        at("[R3 J R5]", "B9 K9 J B4", {"jokers_declaration": declaration})
+        if (declaration is not JokersDeclaration.ALWAYS_EXPLICIT)
+        else at("run[R3 J=R4 R5]", "B9 K9 J B4", {"jokers_declaration": declaration})
+    )
+    answer = best_turn(situation)
+    assert played(answer) == "B9 K9 J"
+    assert answer.turn is not None
+    assert not list(faults(situation, answer.turn))
+
+
+# Legal plays of the conformance suite.
+
+
+def _legal_plays() -> list[Any]:
+    suite = load()
+    cases = [
+        pytest.param(case, ruleset_of(case.ruleset), id=case.id) for case in suite.turns if not case.expect.violations
+    ]
+    return cases + [
+        pytest.param(contrast.question, ruleset_of(contrast.options(value)), id=f"{contrast.id}-{value}")
+        for contrast in suite.contrasts
+        if isinstance(contrast.question, TurnQuestion)
+        for value in contrast.answers
+        if contrast.is_legal(value)
+    ]
+
+
+@pytest.mark.parametrize(("question", "ruleset"), _legal_plays())
+def test_where_a_play_is_legal_one_as_good_is_found(question: TurnQuestion, ruleset: Ruleset) -> None:
+    play = play_of(question, ruleset)
+    situation = Situation(play.table_before, play.rack, play.has_melded, ruleset, play.river)
+    answer = best_turn(situation)
+    assert answer.is_proven
+    assert answer.turn is not None
+    assert not list(faults(situation, answer.turn))
+    assert (worth(situation, answer, MOST) or 0) >= len(play.rack) - len(judge(play).rack_left)
+    assert has_turn(situation) is YES
+
+
+# What makes no difference.
+
+
+def _recolored(colors: Mapping[int, int]) -> Callable[[Tile], Tile]:
+    order = {color: COLORS[place] for color, place in zip(COLORS, colors.values(), strict=False)}
+    return lambda t: t if t == JOKER else tile(order[color_of(t)], value_of(t))
+
+
+def _mapped(situation: Situation, change: Callable[[Tile], Tile]) -> Situation:
+    table = []
+    for meld in situation.table:
+        faces = declared_faces(meld, situation.ruleset.geometry_colors)
+        proposed = Proposed(tuple(map(change, meld.tiles)), meld.kind, tuple(map(change, faces)))
+        read_again = read_meld(proposed, situation.ruleset)
+        assert isinstance(read_again, Meld)
+        table.append(read_again)
+    return replace(situation, table=tuple(table), rack=in_order(map(change, situation.rack)))
+
+
+def _positions(size: int, seed: int) -> list[Situation]:
+    """Positions of games that are answered soon."""
+    rng = random.Random(seed)
+    rows = rng.sample(read(), 3 * size)
+    quick = [row.situation for row in rows if row.phase != "late" or not row.jokers]
+    return quick[:size]
+
+
+def _told(situation: Situation, answer: BestTurn, objective: Objective) -> tuple[object, ...]:
+    kept = len(answer.turn.untouched) if answer.turn and answer.is_least_change else None
+    return worth(situation, answer, objective), answer.is_proven, kept
+
+
+@pytest.mark.parametrize("objective", Objective)
+def test_colors_and_order_make_no_difference(objective: Objective) -> None:
+    rng = random.Random(3)
+    for situation in _positions(25, seed=1):
+        answer = best_turn(situation, objective)
+        told, exists = _told(situation, answer, objective), has_turn(situation)
+        number = count_best_turns(situation, objective, limit=20)
+        places = dict(enumerate(rng.sample(range(4), 4)))
+        table = tuple(rng.sample(situation.table, len(situation.table)))
+        rack = tuple(rng.sample(situation.rack, len(situation.rack)))
+        recolored = _mapped(situation, _recolored(places))
+        others = [recolored, replace(situation, table=table), replace(situation, rack=rack)]
+        for other in others:
+            again = best_turn(other, objective)
+            assert _told(other, again, objective)[:2] == told[:2]
+            if answer.is_least_change and again.is_least_change:
+                assert _told(other, again, objective) == told
+            assert has_turn(other) is exists
+            assert count_best_turns(other, objective, limit=20) == number
+        assert best_turn(others[-1], objective) == answer
+
+
+ASKED = """
+import sys
+sys.path.insert(0, "tests")
+from load.corpus import read
+from load.hostile import read as read_hostile
+from engine.solver import Budget, Objective, best_turn, has_turn
+rows = read()[::211]
+for situation in [row.situation for row in rows] + [row.situation for row in read_hostile()[::9]]:
+    for nodes in (30, 700):
+        for objective in Objective:
+            print(best_turn(situation, objective, Budget(nodes=nodes)), has_turn(situation, Budget(nodes=nodes)))
+"""
+
+
+def test_answers_are_the_same_whatever_was_asked_before(capsys: pytest.CaptureFixture[str]) -> None:
+    def asked_elsewhere(hash_seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        run = [sys.executable, "-c", ASKED]
+        return subprocess.run(run, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+
+    for situation in _positions(10, seed=2):
+        best_turn(situation, HIGHEST)
+    exec(ASKED, {})  # noqa: S102 - the same text as in the other processes
+    here = capsys.readouterr().out
+    assert here.count("BestTurn") > 40
+    assert asked_elsewhere("1") == here
+    assert asked_elsewhere("2") == here
+
+
+# Budgets.
+
+NODES = (0, 1, 2, 5, 10, 30, 60, 100, 300, 1_000, 3_000)
+
+
+@pytest.mark.parametrize("nodes", NODES)
+def test_what_the_budget_did_not_let_it_prove_is_not_said(nodes: int) -> None:
+    for situation in _positions(12, seed=4):
+        full, exists = best_turn(situation), has_turn(situation)
+        assert full.is_proven
+        _check_bounded(situation, full, exists, Budget(nodes=nodes))
+        _check_bounded(situation, full, exists, Budget(nodes=nodes, change_nodes=nodes))
+
+
+@pytest.mark.parametrize("asks", [0, 1, 2, 5])
+def test_a_search_may_be_stopped_at_any_question(asks: int) -> None:
+    for situation in _positions(12, seed=5):
+        full, exists = best_turn(situation), has_turn(situation)
+        asked = count()
+        _check_bounded(situation, full, exists, Budget(is_over=lambda asked=asked: next(asked) >= asks))  # type: ignore[misc]
+
+
+def _check_bounded(situation: Situation, full: BestTurn, exists: Existence, budget: Budget) -> None:
+    answer = best_turn(situation, MOST, budget)
+    if answer.turn:
+        assert not list(faults(situation, answer.turn))
+        assert full.turn is not None
+        assert (worth(situation, answer, MOST) or 0) <= (worth(situation, full, MOST) or 0)
+    if answer.is_proven:
+        assert worth(situation, answer, MOST) == worth(situation, full, MOST)
+    else:
+        assert not answer.is_least_change
+    if answer.is_least_change and full.is_least_change and full.turn and answer.turn:
+        assert len(answer.turn.untouched) == len(full.turn.untouched)
+    assert has_turn(situation, budget) in {exists, UNKNOWN}
+    counted, number = count_best_turns(situation, MOST, 30, budget), count_best_turns(situation, MOST, 30)
+    assert counted.number <= number.number
+    assert not counted.is_exact or counted == number
+    tiles = tuple(sorted(t for meld in situation.table for t in meld.tiles))
+    assert arrange(tiles, situation.ruleset, budget).exists in {YES, UNKNOWN}
+
+
+def test_without_a_budget_nothing_is_proven() -> None:
+    rack = "R1 R2 R4 R5 R7 R8 R10 R11 R13 B1 B2 B4 B5 B7 B8 B10 B11 B13 K3 K6 K9 K12 J J"
+    situation, budget = at(".", rack), Budget(nodes=0)
+    assert not best_turn(situation, MOST, budget).is_proven
+    assert has_turn(situation, budget) is UNKNOWN
+    assert arrange(situation.rack, SABRA, budget) == Arrangement(UNKNOWN)
+    assert count_best_turns(situation, MOST, 10, budget) == Count(0, is_exact=False)
+
+
+def test_best_turns_are_counted_up_to_a_limit() -> None:
+    situation = at("[R7 B7 K7 J]", "R1 R2 B5 B6 K9 K10 O12 O13")
+    assert [count_best_turns(situation, MOST, limit) for limit in (1, 3, 4, 5)] == [
+        Count(1, is_exact=False),
+        Count(3, is_exact=False),
+        Count(4, is_exact=True),
+        Count(4, is_exact=True),
+    ]
