@@ -64,7 +64,7 @@ def main() -> int:
     started = time.monotonic()
     totals, faults = compared(wanted, chosen.seed, console)
     for fault in faults:
-        console.print(fault, markup=False, highlight=False)
+        console.print(fault, markup=False, highlight=False, soft_wrap=True)
     console.print(f"{summary(totals, wanted)}\n{time.monotonic() - started:,.0f} seconds", highlight=False)
     return 1 if faults else 0
 
