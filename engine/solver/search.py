@@ -23,8 +23,8 @@ from engine.tiles import JOKER, MAX_VALUE
 ASKED_EVERY = 64
 """How many states are looked at between two questions whether the time is up."""
 
-MOST_AT_ONCE = 512
-"""Work that cannot be interrupted and is as much as looking at more states than that is not begun."""
+MOST_COMBINATIONS = 1 << 14
+"""Steps of all colors are not combined where that would take a tenth of a second, since it cannot be interrupted."""
 
 STEPS_A_NODE = 16
 """How many combinations of steps are as much work as looking at a state."""
@@ -55,7 +55,7 @@ class Meter:
         return Meter(replace(self.budget, nodes=min(nodes, self.budget.nodes - self.spent)), self)
 
     def count(self, nodes: int = 1) -> None:
-        """Some more states are looked at, or so much work is to be done at once.
+        """Some more states are looked at, or as much other work is done.
 
         Raises:
             OutOfBudget: The budget does not allow it.
@@ -66,7 +66,7 @@ class Meter:
         elif self.budget.is_over and not self.is_over:
             before = (self.spent - nodes) // ASKED_EVERY
             self.is_over = before != self.spent // ASKED_EVERY and self.budget.is_over()
-        if self.is_over or nodes > MOST_AT_ONCE or self.spent > self.budget.nodes:
+        if self.is_over or self.spent > self.budget.nodes:
             raise OutOfBudget
 
 
@@ -250,8 +250,9 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
             continue
         known[needs] = None
         level = levels[index]
-        meter.count(1 + _combinations(runs, level.tiles, level.place, jokers - spent) // STEPS_A_NODE)
-        for left, more, needed, after, chosen in successors(runs, level.tiles, level.place, jokers - spent):
+        following = successors(runs, level.tiles, level.place, jokers - spent)
+        meter.count(1 + len(following) // STEPS_A_NODE)
+        for left, more, needed, after, chosen in following:
             dearer = cost + left * level.weight
             if dearer not in queue:
                 queue[dearer] = []
@@ -283,16 +284,26 @@ def _steps_of(way: Way | None) -> tuple[tuple[Step, ...], ...]:
     return tuple(reversed(found))
 
 
+Groupings = tuple[tuple[tuple[int, ...], int], ...]
+"""Ways to give tiles of each color to groups, each with the jokers that it takes."""
+
 Successor = tuple[int, int, int, Runs, tuple[Step, ...]]
 """Tiles left, jokers spent, what is needed in all colors (color_steps.needs_of), open runs, steps."""
 
 
 @lru_cache(maxsize=1 << 13)
 def successors(runs: Runs, tiles: tuple[Tiles, ...], place: Place, jokers: int) -> tuple[Successor, ...]:
-    """What can follow; the best last, since it is looked at first."""
+    """What can follow; the best last, since it is looked at first.
+
+    Raises:
+        OutOfBudget: There are far more combinations than in any game with four colors.
+    """
     choices = [_by_group(number, there, place, jokers) for number, there in zip(runs, tiles, strict=True)]
+    groupings = _groupings(tuple(map(tuple, choices)), jokers)
+    if prod(sum(map(len, choice.values())) for choice in choices) > MOST_COMBINATIONS:
+        _refuse_too_many(choices, groupings)
     best: dict[tuple[int, Runs], tuple[int, tuple[Step, ...]]] = {}
-    for groups, needed in _groupings(tuple(map(tuple, choices)), jokers):
+    for groups, needed in groupings:
         for chosen in product(*[choice[grouped] for choice, grouped in zip(choices, groups, strict=True)]):
             lefts, _, spents, after, _ = zip(*chosen, strict=True)
             spent = needed + sum(spents)
@@ -304,21 +315,19 @@ def successors(runs: Runs, tiles: tuple[Tiles, ...], place: Place, jokers: int) 
     return tuple(sorted(found, reverse=True))
 
 
+def _refuse_too_many(choices: Sequence[dict[int, list[Step]]], groupings: Groupings) -> None:
+    ways = (
+        prod(len(choice[grouped]) for choice, grouped in zip(choices, groups, strict=True)) for groups, _ in groupings
+    )
+    if sum(ways) > MOST_COMBINATIONS:
+        raise OutOfBudget
+
+
 def _needs(chosen: tuple[Step, ...]) -> int:
     number = 0
     for step in chosen:
         number = number << WIDTH | step.needs
     return number
-
-
-@lru_cache(maxsize=1 << 13)
-def _combinations(runs: Runs, tiles: tuple[Tiles, ...], place: Place, jokers: int) -> int:
-    """How many combinations of steps `successors` goes through; known before, since they may be very many."""
-    choices = [_by_group(number, there, place, jokers) for number, there in zip(runs, tiles, strict=True)]
-    groupings = _groupings(tuple(map(tuple, choices)), jokers)
-    return sum(
-        prod(len(choice[grouped]) for choice, grouped in zip(choices, groups, strict=True)) for groups, _ in groupings
-    )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -331,7 +340,7 @@ def _by_group(number: int, tiles: Tiles, place: Place, jokers: int) -> dict[int,
 
 
 @lru_cache(maxsize=1 << 12)
-def _groupings(choices: tuple[tuple[int, ...], ...], jokers: int) -> tuple[tuple[tuple[int, ...], int], ...]:
+def _groupings(choices: tuple[tuple[int, ...], ...], jokers: int) -> Groupings:
     """The ways to give tiles of each color to groups, with the jokers that it takes."""
     found = ((groups, jokers_for(groups)) for groups in product(*choices))
     return tuple((groups, needed) for groups, needed in found if needed is not None and needed <= jokers)
