@@ -26,6 +26,9 @@ ASKED_EVERY = 64
 MOST_COMBINATIONS = 1 << 14
 """Steps of all colors are not combined where that would take a tenth of a second, since it cannot be interrupted."""
 
+SETTLED = 99
+"""Tiles behind the seam, for all that is asked before it: what can go on over it was settled at the start."""
+
 STEPS_A_NODE = 16
 """How many combinations of steps are as much work as looking at a state."""
 
@@ -143,9 +146,9 @@ def levels_of(problem: Problem) -> tuple[Level, ...]:
     counts = [[(must.get(face, 0), may.get(face, 0)) for face in faces[:colors]] for faces in FACES]
     sizes = [[lying + own for lying, own in row] for row in counts]
     values = _order(wrap, sizes)
-    none = [0] * colors
     following = [sizes[(value - 1) % MAX_VALUE] for value in values]
-    following += following[:2] if wrap is RunWrap.CYCLIC else [none, none]
+    beyond = [SETTLED if wrap is RunWrap.CYCLIC else 0] * colors
+    following += [beyond, beyond]
     last = len(values) - 1
     levels = []
     for index, value in enumerate(values):
@@ -204,8 +207,8 @@ def _open_runs(count: int) -> tuple[int, ...]:
 def crossings(problem: Problem, levels: Sequence[Level], meter: Meter) -> list[tuple[tuple[int, ...], int]]:
     """How many runs may cross the seam in each color, with the jokers that it takes at least; the fewest first."""
     found: list[tuple[tuple[int, ...], int]] = [((), 0)]
-    for must, may, following, _ in levels[-1].tiles:
-        here = must + may
+    for last, first in zip(levels[-1].tiles, levels[0].tiles, strict=True):
+        here, following = sum(last[:2]), sum(first[:2])
         found = [
             ((*counts, count), needed)
             for counts, jokers in found
