@@ -50,7 +50,7 @@ mutants: $(STAMP) ## Change the rules a little, place by place, and see whether 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
 	@$(BIN)/python tests/engine/compare_speed.py $(or $(BASE),main)
 
-bench: $(STAMP) ## Measure, all parts or PART=analysis (ARGS="--quick" or "--full"; figures also in build/bench)
+bench: $(STAMP) ## Measure, all parts or PART=analysis, hostile or latency (ARGS="--quick" or "--full"; figures also in build/bench)
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
 check: $(STAMP) ## Format, lint, types, imports, contract, generated code and pages, Dockerfile

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from load import bench_analysis
+from load import bench_analysis, bench_hostile, bench_latency
 
 RESULTS: Final = Path("build") / "bench"
 
@@ -18,6 +18,8 @@ Part = Callable[[Sequence[str], Path], int]
 
 PARTS: Final[dict[str, Part]] = {
     "analysis": bench_analysis.run,
+    "hostile": bench_hostile.run,
+    "latency": bench_latency.run,
 }
 
 

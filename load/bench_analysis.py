@@ -27,6 +27,7 @@ from rich.table import Table
 
 from engine.analysis import Situation
 from engine.solver import best_turn
+from load.bench_figures import QUANTILES, are_met, print_requirements, quantiles
 from load.corpus import MIDGAME, Phase, Recorded, read
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -39,7 +40,6 @@ AS_IT_COMES: Final = "HiGHS"
 WITHOUT_PRESOLVE: Final = "HiGHS without presolve"
 WHOLE_QUESTION: Final = "HiGHS, least change too"
 OTHERS: Final = (AS_IT_COMES, WITHOUT_PRESOLVE, WHOLE_QUESTION)
-QUANTILES: Final = {"median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 LONGEST_MS: Final = 50.0
 START_MS: Final = 200.0
@@ -103,7 +103,7 @@ def run(arguments: Sequence[str], results: Path) -> int:
     results.write_text(json.dumps(report, indent=2) + "\n")
     _print(report, console)
     console.print(f"All figures: {results}", highlight=False)
-    return 0 if all(requirement["met"] for requirement in report["requirements"]) else 1
+    return 0 if are_met(report) else 1
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
@@ -169,7 +169,7 @@ def _in_a_process(size: int) -> dict[str, float]:
 def _report(measured: Sequence[Measured], compared: int, start: Mapping[str, float]) -> dict[str, Any]:
     beside = measured[:compared]
     agree = sum(len(set(one.tiles.values())) == 1 for one in beside)
-    everything = _quantiles([one.milliseconds[SOLVER] for one in measured])
+    everything = quantiles([one.milliseconds[SOLVER] for one in measured])
     sorts = {name: _compared([one for one in beside if keeps(one)]) for name, keeps in _sorts().items()}
     return {
         "versions": _versions(),
@@ -198,15 +198,9 @@ def _compared(measured: Sequence[Measured]) -> dict[str, Any]:
     """Quantiles of each, and how many times as fast as each HiGHS the solver is."""
     if not measured:
         return {"positions": 0}
-    times = {name: _quantiles([one.milliseconds[name] for one in measured]) for name in (SOLVER, *OTHERS)}
+    times = {name: quantiles([one.milliseconds[name] for one in measured]) for name in (SOLVER, *OTHERS)}
     ratios = {name: {key: times[name][key] / times[SOLVER][key] for key in QUANTILES} for name in OTHERS}
     return {"positions": len(measured), "milliseconds": times, "ratios": ratios}
-
-
-def _quantiles(values: Sequence[float]) -> dict[str, float]:
-    in_order = sorted(values)
-    last = len(in_order) - 1
-    return {name: in_order[round(last * share)] for name, share in QUANTILES.items()}
 
 
 def _requirements(
@@ -264,6 +258,4 @@ def _print(report: Mapping[str, Any], console: Console) -> None:
         highlight=False,
     )
     console.print(", ".join(f"{key} {value:.1f}" for key, value in report["start"].items()), highlight=False)
-    for requirement in report["requirements"]:
-        mark, style = ("met   ", "green") if requirement["met"] else ("MISSED", "red")
-        console.print(f"{mark} {requirement['what']}: {requirement['measured']}", style=style, highlight=False)
+    print_requirements(report, console)

@@ -1,0 +1,32 @@
+"""What all benchmarks make of their figures: quantiles, and requirements that are met or missed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+
+QUANTILES: Final = {"median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+
+
+def quantiles(values: Sequence[float]) -> dict[str, float]:
+    """The quantiles of some values, one at least."""
+    in_order = sorted(values)
+    last = len(in_order) - 1
+    return {name: in_order[round(last * share)] for name, share in QUANTILES.items()}
+
+
+def requirement(what: str, *, met: bool, measured: str) -> dict[str, Any]:
+    """A requirement as a report has it."""
+    return {"what": what, "met": met, "measured": measured}
+
+
+def are_met(report: Mapping[str, Any]) -> bool:
+    """Whether all requirements of a report are met."""
+    return all(one["met"] for one in report["requirements"])
+
+
+def print_requirements(report: Mapping[str, Any], console: Console) -> None:
+    """Prints which requirements are met."""
+    for one in report["requirements"]:
+        mark, style = ("met   ", "green") if one["met"] else ("MISSED", "red")
+        console.print(f"{mark} {one['what']}: {one['measured']}", style=style, highlight=False)

@@ -1,0 +1,102 @@
+"""How soon the solver stops when its time is up, on positions that were searched for being slow (hostile.py).
+
+Times are of the processor, so that what else the machine does is not counted; the solver knows nothing of a position
+before it is asked, as in a process that has just begun.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from load.bench_figures import are_met, print_requirements, quantiles, requirement
+from load.hostile import HOSTILE, Hostile, Watch, read, watched
+
+BUDGET_MS: Final = 100.0
+GRACE_MS: Final = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One position, and how long the solver took."""
+
+    hostile: Hostile
+    watch: Watch
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it answered before its time was up."""
+        return self.watch.seconds * 1e3 < BUDGET_MS
+
+
+def run(arguments: Sequence[str], results: Path) -> int:
+    """Measures, prints and writes; 1 when a requirement is missed."""
+    parser = argparse.ArgumentParser(prog="load.bench hostile", description="Measure how soon the solver stops.")
+    parser.add_argument("--corpus", type=Path, default=HOSTILE, help=f"the positions ({HOSTILE.name})")
+    parser.add_argument("--quick", action="store_true", help="every third position")
+    parser.add_argument("--full", action="store_true", help="all of them, as without it")
+    chosen = parser.parse_args(arguments)
+    console = Console()
+    corpus = read(chosen.corpus)[:: 3 if chosen.quick else 1]
+    measured = [_measured(hostile) for hostile in track(corpus, "Measuring", console=console)]
+    report = _report(measured)
+    results.write_text(json.dumps(report, indent=2) + "\n")
+    _print(report, console)
+    console.print(f"All figures: {results}", highlight=False)
+    return 0 if are_met(report) else 1
+
+
+def _measured(hostile: Hostile) -> Measured:
+    return Measured(hostile, watched(hostile, BUDGET_MS / 1e3))
+
+
+def _report(measured: Sequence[Measured]) -> dict[str, Any]:
+    sorts: dict[str, list[Measured]] = {"all": list(measured)}
+    for one in measured:
+        sorts.setdefault(one.hostile.sort, []).append(one)
+    longest = max(one.watch.seconds for one in measured) * 1e3
+    limit = BUDGET_MS + GRACE_MS
+    in_time = requirement(f"every answer in {limit:.0f} ms", met=longest <= limit, measured=f"{longest:.0f} ms")
+    return {
+        "budget_ms": BUDGET_MS,
+        "sorts": {sort: _figures(some) for sort, some in sorts.items()},
+        "positions": [
+            {
+                "sort": one.hostile.sort,
+                "question": one.hostile.question,
+                "position": one.hostile.position,
+                "milliseconds": one.watch.seconds * 1e3,
+                "silence_ms": one.watch.silence * 1e3,
+                "finished": one.is_finished,
+            }
+            for one in measured
+        ],
+        "requirements": [in_time],
+    }
+
+
+def _figures(measured: Sequence[Measured]) -> dict[str, Any]:
+    return {
+        "positions": len(measured),
+        "finished": sum(one.is_finished for one in measured),
+        "milliseconds": quantiles([one.watch.seconds * 1e3 for one in measured]),
+        "silence_ms": max(one.watch.silence for one in measured) * 1e3,
+    }
+
+
+def _print(report: Mapping[str, Any], console: Console) -> None:
+    table = Table(title=f"Milliseconds for an answer that has {report['budget_ms']:.0f}")
+    for name in ("rules", "positions", "finished", "median", "max", "longest silence"):
+        table.add_column(name, justify="left" if name == "rules" else "right")
+    for sort, figures in report["sorts"].items():
+        counts = (str(figures["positions"]), str(figures["finished"]))
+        times = (figures["milliseconds"]["median"], figures["milliseconds"]["max"], figures["silence_ms"])
+        table.add_row(sort, *counts, *(f"{value:.0f}" for value in times))
+    console.print(table)
+    print_requirements(report, console)
