@@ -23,8 +23,8 @@ from engine.tiles import JOKER, MAX_VALUE
 ASKED_EVERY = 64
 """How many states are looked at between two questions whether the time is up."""
 
-MOST_COMBINATIONS = 1 << 14
-"""Steps of all colors are not combined where that would take a tenth of a second, since it cannot be interrupted."""
+MOST_COMBINATIONS = 1 << 13
+"""Steps of all colors are not combined where that would take a twentieth of a second, since it cannot be interrupted."""
 
 SETTLED = 99
 """Tiles behind the seam, for all that is asked before it: what can go on over it was settled at the start."""

@@ -259,10 +259,10 @@ class _Change:
 
 def _change(question: Question, rest: Callable[[frozenset[int]], Problem], found: Lay) -> _Change:
     """Another way to lay as much as was found, with the fewest melds of the table changed; few, if that takes long."""
-    if not question.asks_least_change:
+    allowed = question.meter.budget.change_nodes if question.asks_least_change else 0
+    if not allowed:
         return _Change(question.everything, found, is_least=False)
     known = {question.everything: True}
-    allowed = question.meter.budget.change_nodes
     meter = question.meter.of(allowed)
 
     def is_enough(changed: frozenset[int]) -> bool:
