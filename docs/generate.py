@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
 from engine.presets import PRESET_SOURCES, PRESETS
-from engine.ruleset import CONFLICTS, NEEDS_ANALYSIS, RANGES, SABRA, Preset, Ruleset, choose, unanswerable
+from engine.ruleset import CONFLICTS, NEEDS_ANALYSIS, RANGES, SABRA, Preset, Ruleset, asking_options, choose
 
 PAGE: Final = Path(__file__).parent / "options.md"
 PROTO: Final = Path(__file__).parent.parent / "proto"
@@ -46,7 +46,7 @@ GROUPS: Final = (
 TITLES: Final = tuple(title for title, _ in GROUPS)
 MORE: Final = (
     "Conflicts",
-    "Values that need the exact solver",
+    "Values that ask the exact solver",
     "Options with one value",
     "Presets",
     "All presets side by side",
@@ -111,10 +111,11 @@ Beyond that, `deal_hand_size` tiles for `players_max` players must leave one til
 (INSUFFICIENT_TILES).
 """
 
-NEEDING_ANALYSIS: Final = """\
-## Values that need the exact solver
+ASKING: Final = """\
+## Values that ask the exact solver
 
-Games with them ask whether a player could play, which only an exact search can answer. Judging a turn never asks.
+Games with them ask whether a player could play, which only an exact search can answer. Judging a turn never asks. What
+follows when the search is not done in time is in [rules.md](rules.md#what-could-be-played).
 """
 
 ONE_VALUE: Final = """\
@@ -227,7 +228,7 @@ def _code(value: object) -> str:
     return f"`{text(value)}`"
 
 
-def _needs_analysis(option: str, value: object) -> bool:
+def _asks(option: str, value: object) -> bool:
     return value in NEEDS_ANALYSIS.get(option, ())
 
 
@@ -251,10 +252,10 @@ def _option(option: str, said: dict[str, Comment]) -> Iterator[str]:
     if isinstance(default, Enum):
         yield from _table(("value", "meaning", "evidence"), (_value_row(option, v, said) for v in type(default)))
         return
-    analysis = [value for value in values(option) if _needs_analysis(option, value)]
+    analysis = [value for value in values(option) if _asks(option, value)]
     yield f"* Values: {span(values(option))}. Default: **{text(default)}**."
     if analysis:
-        yield f"* {span(analysis)} needs the [exact solver](#values-that-need-the-exact-solver)."
+        yield f"* {span(analysis)} asks the [exact solver](#values-that-ask-the-exact-solver)."
     yield f"* Evidence: {evidence(option, None, said)}"
     yield ""
 
@@ -284,9 +285,9 @@ def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:
     yield said[contract_name(preset)].meaning
     yield ""
     yield f"* Source: {PRESET_SOURCES[preset]}."
-    missing = ", ".join(f"`{problem.options[0]}`" for problem in unanswerable(ruleset))
-    if missing:
-        yield f"* Needs the [exact solver](#values-that-need-the-exact-solver): {missing}."
+    asking = ", ".join(map(_code, asking_options(ruleset)))
+    if asking:
+        yield f"* Asks the [exact solver](#values-that-ask-the-exact-solver): {asking}."
     different = [option for option in options() if getattr(ruleset, option) != getattr(SABRA, option)]
     if not different:
         same = "It is what the others are compared with" if preset is Preset.SABRA else "No option differs from SABRA"
@@ -333,8 +334,8 @@ def _lines(said: dict[str, Comment]) -> Iterator[str]:
     yield CONFLICTING
     yield from _table(("with", "only these values", "of"), _conflict_rows())
     yield TILES_ENOUGH
-    yield NEEDING_ANALYSIS
-    yield from _table(("option", "values"), ((_code(o), span(needing)) for o, needing in NEEDS_ANALYSIS.items()))
+    yield ASKING
+    yield from _table(("option", "values"), ((_code(o), span(asking)) for o, asking in NEEDS_ANALYSIS.items()))
     yield ONE_VALUE
     yield from _table(("option", "value", "why"), ((_code(name), value, why) for name, value, why in FIXED))
     yield "## Presets\n"

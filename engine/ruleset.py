@@ -1,7 +1,7 @@
 """Rule options as frozen values, and the named presets.
 
 An option is a field of `Ruleset`, named as in docs/options.md and in the contract. `problems` names what makes a
-ruleset meaningless, `unanswerable` what cannot be played without exact analysis, so that nothing is ignored.
+ruleset meaningless, so that nothing is ignored.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -521,7 +521,7 @@ NEEDS_ANALYSIS: Final[dict[str, tuple[object, ...]]] = {
     "pool_empty_stuck_test": (PoolEmptyStuckTest.EXACT, PoolEmptyStuckTest.BOTH),
     "score_never_melded": (ScoreNeverMelded.FLAT_100_OR_200,),
 }
-"""The values whose games ask what could be played (analysis.py). They have no part in judging a turn."""
+"""The values whose games ask the solver what could be played (analysis.py). They have no part in judging a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,7 +529,7 @@ class OptionProblem:
     """Why a ruleset cannot be played.
 
     Attributes:
-        reason: OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES or VARIANT_NOT_SUPPORTED.
+        reason: OPTION_VALUE_INVALID, OPTIONS_CONFLICT or INSUFFICIENT_TILES.
         options: The fields concerned: one, or the two that conflict.
         value: The first field's value as text.
     """
@@ -672,13 +672,9 @@ def problems(ruleset: Ruleset) -> tuple[OptionProblem, ...]:
     return tuple(found)
 
 
-def unanswerable(ruleset: Ruleset) -> tuple[OptionProblem, ...]:
-    """The options that no game can be played with where nobody knows what could be played (analysis.py)."""
-    return tuple(
-        OptionProblem(Reason.VARIANT_NOT_SUPPORTED, (option,), _text(getattr(ruleset, option)))
-        for option, values in NEEDS_ANALYSIS.items()
-        if getattr(ruleset, option) in values
-    )
+def asking_options(ruleset: Ruleset) -> tuple[str, ...]:
+    """The options with values whose games ask what could be played (NEEDS_ANALYSIS)."""
+    return tuple(option for option, values in NEEDS_ANALYSIS.items() if getattr(ruleset, option) in values)
 
 
 def tile_count(ruleset: Ruleset, players: int) -> int:

@@ -53,7 +53,6 @@ from engine.ruleset import (
     TurnDraw,
     choose,
     problems,
-    unanswerable,
 )
 from engine.scoring import Standing
 from engine.solver import Arrangement, Existence, Objective
@@ -86,7 +85,7 @@ from rummikub.v1 import (
     validation_service_pb2,
 )
 from service.analysis import PlayedTurn, Suggestion, Tier
-from service.faults import FieldFault, InvalidRequest, MalformedRequest, UnsupportedVariant
+from service.faults import FieldFault, InvalidRequest, MalformedRequest
 from service.requests import Claim, DraftRequest, TurnRequest
 from service.sight import ChangeSight, GameSight, TurnSight
 from service.storage.base import State
@@ -360,11 +359,8 @@ def ruleset(message: ruleset_pb2.Ruleset, prefix: str = "") -> Ruleset:
 
 
 def playable_ruleset(message: ruleset_pb2.Ruleset) -> Ruleset:
-    """The rules of a game to create. Raises InvalidRequest, UnsupportedVariant."""
-    rules = ruleset(message)
-    for problem in unanswerable(rules):
-        raise UnsupportedVariant(f"ruleset.{problem.options[0]}", problem.value)
-    return rules
+    """The rules of a game to create: any that can be judged. Raises InvalidRequest."""
+    return ruleset(message)
 
 
 @lru_cache(maxsize=256)

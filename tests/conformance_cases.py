@@ -248,8 +248,7 @@ class LittleGame:
     """A little game: from a position, or from the lobby with so many players; what is done in it, one after the other.
 
     `shuffles` begin with the tiles given, the others of the tile set following in ascending order; each deal takes two,
-    for the start draw and for the deal. `playable`: who asks whether a player could play is told that they could with
-    any of these tiles on their rack; None where nobody can tell.
+    for the start draw and for the deal.
     """
 
     actions: tuple[Act, ...]
@@ -257,7 +256,6 @@ class LittleGame:
     position: PositionText | None = None
     river: Faces = ()
     shuffles: tuple[Faces, ...] = ()
-    playable: Faces | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -480,13 +478,13 @@ def _game_case(row: Mapping[str, Any]) -> GameCase:
     )
 
 
-GAME_KEYS: Final = {"players", "position", "river", "shuffles", "playable", "actions"}
+GAME_KEYS: Final = {"players", "position", "river", "shuffles", "actions"}
 
 
 def _little_game(row: Mapping[str, Any]) -> LittleGame:
     texts: dict[str, Any] = dict(row)
-    for key in {"river", "playable"} & texts.keys():
-        texts[key] = parse_faces(texts[key])
+    if "river" in texts:
+        texts["river"] = parse_faces(texts["river"])
     if "position" in texts:
         texts["position"] = parse_position(texts["position"])
     texts["shuffles"] = tuple(map(parse_faces, texts.get("shuffles", ())))

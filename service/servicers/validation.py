@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from engine.presets import PRESET_SOURCES, PRESETS
 from engine.rules import judge
-from engine.ruleset import Ruleset, unanswerable
+from engine.ruleset import Ruleset
 from engine.scoring import score_round
 from rummikub.v1 import validation_service_pb2 as pb
 from service import codec
@@ -115,7 +115,6 @@ class ValidationServicer:
                 ruleset=codec.encode_ruleset(rules),
                 name=preset.name,
                 source=PRESET_SOURCES[preset],
-                unsupported_options=(problem.options[0] for problem in unanswerable(rules)),
             )
             for preset, rules in presets[first : first + size]
         )

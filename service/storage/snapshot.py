@@ -45,7 +45,7 @@ from engine.game import (
     turn_order,
 )
 from engine.melds import Meld, MeldKind, ProposedMeld
-from engine.ruleset import Ruleset, TurnDirection, unanswerable
+from engine.ruleset import Ruleset, TurnDirection
 from engine.tiles import Tile
 from engine.violations import Reason
 from service.faults import StoredFormatUnknown
@@ -206,16 +206,13 @@ def _ruleset(ruleset: Ruleset) -> str:
 
 @lru_cache(maxsize=1024)
 def _read_ruleset(text: str) -> Ruleset:
-    """The options. Those that this server could only guess at are of a newer one, as are those that it lacks."""
+    """The options. Those that this server lacks are of a newer one."""
     stored: Json = json.loads(text)
     values: Json = {}
     for name, value in stored.items():
         default = getattr(DEFAULTS, name)
         values[name] = type(default)[value] if isinstance(default, Enum) else value
-    ruleset = Ruleset(**values)
-    if unanswerable(ruleset):
-        raise StoredFormatUnknown
-    return ruleset
+    return Ruleset(**values)
 
 
 def _meld(meld: Meld) -> list[Any]:

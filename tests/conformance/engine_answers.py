@@ -6,7 +6,6 @@ from enum import Enum
 
 from conformance_cases import Act, Creation, Faces, LittleGame, MeldText, Options, Question, RoundQuestion, TurnQuestion
 from conformance_cases import table_text as text_of
-from engine.analysis import Situation
 from engine.deal import Shuffle
 from engine.events import Event, RoundStarted
 from engine.game import (
@@ -30,7 +29,7 @@ from engine.notation import format_tile, parse_tile
 from engine.play import Play
 from engine.presets import PRESETS
 from engine.rules import judge
-from engine.ruleset import Preset, Ruleset, choose, problems, unanswerable
+from engine.ruleset import Preset, Ruleset, choose, problems
 from engine.scoring import Standing, score_round
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
 from engine.turns import (
@@ -139,21 +138,10 @@ def _score(question: RoundQuestion, ruleset: Ruleset) -> dict[str, object]:
 
 def creation_problems(ruleset: Ruleset) -> Faces:
     """Why no game can be created, one text a problem."""
-    found = problems(ruleset) or unanswerable(ruleset)
-    return tuple(" ".join((problem.reason.name, *problem.options)) for problem in found)
+    return tuple(" ".join((problem.reason.name, *problem.options)) for problem in problems(ruleset))
 
 
 # Games
-
-
-@dataclass(frozen=True)
-class Playable:
-    """An analysis for tests: who has one of these tiles could play."""
-
-    tiles: tuple[Tile, ...]
-
-    def can_play(self, situation: Situation) -> bool:
-        return not set(self.tiles).isdisjoint(situation.rack)
 
 
 @dataclass(frozen=True)
@@ -233,7 +221,6 @@ def _dealt(seen: GameSeen) -> RoundStarted:
 def play(question: LittleGame, ruleset: Ruleset) -> GameSeen:
     """Plays a little game."""
     seen = GameSeen(_first(question, ruleset), START_MS, None)
-    analysis = None if question.playable is None else Playable(tiles_of(question.playable))
     shuffles = iter(question.shuffles)
     for act in question.actions:
         assert not seen.refused, f"before {act}: refused for {seen.refused}"
@@ -241,7 +228,7 @@ def play(question: LittleGame, ruleset: Ruleset) -> GameSeen:
             seen = GameSeen(seen.game, seen.now_ms + act.seconds * 1000, seen.dealt)
             continue
         now_ms = _deadline(seen.game) + 1 if act.do == "time_out" else seen.now_ms
-        result = apply(seen.game, _action(act, seen.game, shuffles), now_ms, analysis)
+        result = apply(seen.game, _action(act, seen.game, shuffles), now_ms)
         if isinstance(result, Applied):
             violations = tuple(violation.reason.name for violation in result.violations)
             seen = GameSeen(result.game, now_ms, _last_dealt(result.events) or seen.dealt, (), violations)

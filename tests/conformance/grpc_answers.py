@@ -41,7 +41,6 @@ from service.storage.base import NO_ETAG, Commit, GameStore, Record, SeatToken, 
 from service.storage.snapshot import encode_change
 
 FACE_OF = {tile_pb2.Tile.Value(tile_name(face)): face for face in FACES}
-UNSUPPORTED = "VARIANT_NOT_SUPPORTED"
 
 
 class FixedChance(SeededChance):
@@ -99,7 +98,7 @@ async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
 
 
 async def answer(service: Service, question: Question, options: Options) -> "Faces | GameSeen | dict[str, object]":
-    """The answer to a contrast's question; of a game with a variant that is not supported: that."""
+    """The answer to a contrast's question."""
     match question:
         case MeldText():
             request = vs.ValidateMeldsRequest(ruleset=ruleset_of(options), melds=table_of([question]))
@@ -155,9 +154,6 @@ async def creation_problems(service: Service, options: Options) -> Faces:
 
 def _problems(error: grpc.aio.AioRpcError) -> Faces:
     info = error_info(error)
-    if info.reason == UNSUPPORTED:
-        assert error.code() is grpc.StatusCode.UNIMPLEMENTED
-        return (f"{UNSUPPORTED} {info.metadata['field'].removeprefix('ruleset.')}",)
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     fields = _bad_request(error).field_violations
     assert fields[0].reason == info.reason
@@ -325,11 +321,9 @@ class Table:
         return " ".join(f"{draw.seat}:{FACE_OF[draw.tile]}" for draw in dealt[-1].draws) if dealt else ""
 
 
-async def play(service: Service, question: LittleGame, options: Options) -> Faces | GameSeen:
-    """Plays a little game; where no game can be created, the reasons why."""
-    problems = await creation_problems(service, options)
-    if problems:
-        return problems
+async def play(service: Service, question: LittleGame, options: Options) -> GameSeen:
+    """Plays a little game, by rules by which one can be created."""
+    assert not await creation_problems(service, options)
     service.chance.coming = deque(question.shuffles)
     game = await _first(service, question, options)
     table = Table(service, game, await game.see())

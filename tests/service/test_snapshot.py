@@ -76,12 +76,11 @@ from engine.ruleset import (
     MatchEnd,
     PoolEmptyMode,
     Ruleset,
+    ScoreNeverMelded,
     TurnDirection,
     TurnDraw,
     TurnInvalidSubmission,
     TurnPlayAfterDraw,
-    TurnVoluntaryDraw,
-    unanswerable,
 )
 from engine.tiles import JOKER, Tile, in_order, tile_set
 from engine.turns import (
@@ -155,15 +154,9 @@ def stored_changes(changes: Iterator[Change], rng: random.Random, players: int =
 def random_game(seed: int) -> tuple[Stored, ...]:
     """A whole random game as it is stored."""
     rng = random.Random(seed)
-    rules = answerable(random_ruleset(rng))
+    rules = random_ruleset(rng, with_analysis=True)
     players = min(max(rules.players_min, 2 + seed % 3), rules.players_max)
     return tuple(stored_changes(random_changes(seed, players, rules), rng, 6))
-
-
-def answerable(rules: Ruleset) -> Ruleset:
-    """Rules with which a server can play: those of other rules are not read."""
-    usual = {problem.options[0]: getattr(Ruleset(), problem.options[0]) for problem in unanswerable(rules)}
-    return replace(rules, **usual)
 
 
 # A game that the engine plays, of what format 1 has
@@ -408,6 +401,38 @@ def test_every_state_and_every_change_of_a_random_game_comes_back_equal(seed: in
     assert replay(entry.events for entry in entries) == game[-1].record.game
 
 
+def declining_changes() -> Iterator[Change]:
+    """A game in which the initial meld is declined in every way that there is."""
+    made = MadeGame()
+    made.happens(GameCreated(Ruleset(score_never_melded=ScoreNeverMelded.FLAT_100_OR_200)))
+    for seat, name in enumerate(("Ada", "Ben", "Cleo"), 1):
+        made.happens(PlayerJoined(seat, name))
+    made.happens(*made.deal(1, (3, 2, 1)))
+    made.happens(TilesOffered(3, (made.pool[0], made.pool[1]), declined=True))
+    made.happens(RiverTileLaid(3, made.offered[0]), made.turn(2))
+    made.happens(TurnEnded(2, declined=True), made.turn(1))
+    made.happens(TilesDrawn(1, made.pool[:4], declined=True), made.turn(3))
+    made.happens(*made.deal(2, (3, 2, 1)))
+    made.happens(TileDrawn(3, made.pool[0], declined=True), made.turn(2))
+    made.happens(TurnTimedOut(2, made.pool), made.turn(1))
+    made.happens(TurnPassed(1, declined=True), made.turn(3))
+    made.happens(TurnPassed(3), made.turn(2))
+    yield from made.changes
+
+
+def test_who_declined_the_initial_meld_comes_back_and_is_written_of_them_alone() -> None:
+    game = tuple(stored_changes(declining_changes(), random.Random(11), 3))
+    rounds = [stored.record.game.round for stored in game]
+    first, second = [(), (3,), (3,), (2, 3), (1, 2, 3)], [(), (3,), (3,), (1, 3), (1, 3)]
+    assert [round_.declined for round_ in rounds if round_] == [*first, *second]
+    for stored in game:
+        assert decode_record(encode_record(stored.record)) == stored.record
+        assert decode_entry(stored.change, stored.record.etag).events == stored.events
+        round_ = stored.record.game.round
+        assert (b"declined" in encode_record(stored.record)) == bool(round_ and round_.declined)
+        assert (b"declined" in stored.change) == any(getattr(event, "declined", False) for event in stored.events)
+
+
 @pytest.mark.parametrize("level", BotLevel)
 def test_a_bot_comes_back_with_its_level_and_a_player_without_one(level: BotLevel) -> None:
     joined = (GameCreated(Ruleset()), PlayerJoined(1, "Ada"), PlayerJoined(2, "Bot 1", level))
@@ -440,7 +465,7 @@ def test_every_type_of_event_every_phase_and_every_step_comes_back_equal() -> No
         assert decode_entry(stored.change, stored.record.etag).events == stored.events
 
 
-def test_every_value_of_every_option_comes_back_equal_or_is_left_to_who_can_play_it() -> None:
+def test_every_value_of_every_option_comes_back_equal() -> None:
     seen = 0
     for option in fields(Ruleset):
         default = getattr(Ruleset(), option.name)
@@ -449,9 +474,6 @@ def test_every_value_of_every_option_comes_back_equal_or_is_left_to_who_can_play
             rules = Ruleset(**chosen)
             record = Record(GAME_ID, Game(rules, 1), "", (), 1, 2)
             change = encode_change(1, 2, b"", (GameCreated(rules),))
-            if unanswerable(rules):
-                refused(encode_record(record), change)
-                continue
             assert decode_record(encode_record(record)).game.ruleset == rules
             assert decode_entry(change, "").events == (GameCreated(rules),)
             seen += 1
@@ -552,10 +574,9 @@ def test_a_missing_format_number_is_refused() -> None:
         {"match_end": 1},
         {"turn_direction": "clockwise"},
         {"geometry_jokers": 2, "run_wrap": "MOEBIUS"},
-        {"turn_voluntary_draw": TurnVoluntaryDraw.ONLY_IF_NO_PLAY.name},
     ],
 )
-def test_an_option_or_a_value_that_is_unknown_or_needs_a_newer_server_is_refused(chosen: dict[str, object]) -> None:
+def test_an_option_or_a_value_that_is_unknown_is_refused(chosen: dict[str, object]) -> None:
     snapshot = a_snapshot()
     snapshot["game"]["ruleset"] = json.dumps(chosen)
     with pytest.raises(StoredFormatUnknown):

@@ -52,8 +52,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_OPTIONS_CONFLICT: _ErrorReason.ValueType  # 103
     """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
     ERROR_REASON_VARIANT_NOT_SUPPORTED: _ErrorReason.ValueType  # 104
-    """UNIMPLEMENTED. An option value of the contract with which this server cannot create games yet. Metadata: `field`,
-    `value`.
+    """UNIMPLEMENTED. An option value of the contract with which a server cannot create games. Servers from before exact
+    analysis answer so; this one never does. Metadata: `field`, `value`.
     """
     ERROR_REASON_INSUFFICIENT_TILES: _ErrorReason.ValueType  # 105
     """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
@@ -320,8 +320,8 @@ ERROR_REASON_OPTION_VALUE_INVALID: ErrorReason.ValueType  # 102
 ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 103
 """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
 ERROR_REASON_VARIANT_NOT_SUPPORTED: ErrorReason.ValueType  # 104
-"""UNIMPLEMENTED. An option value of the contract with which this server cannot create games yet. Metadata: `field`,
-`value`.
+"""UNIMPLEMENTED. An option value of the contract with which a server cannot create games. Servers from before exact
+analysis answer so; this one never does. Metadata: `field`, `value`.
 """
 ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 105
 """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""

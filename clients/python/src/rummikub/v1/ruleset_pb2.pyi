@@ -396,9 +396,7 @@ class _TurnVoluntaryDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tur
     TURN_VOLUNTARY_DRAW_ALLOWED: _TurnVoluntaryDraw.ValueType  # 1
     """Yes. Evidence: four sources."""
     TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: _TurnVoluntaryDraw.ValueType  # 2
-    """No (DRAW_NOT_ALLOWED_PLAY_EXISTS). Games cannot be created with it yet: it needs the exact solver. Evidence: a
-    house rule.
-    """
+    """No (DRAW_NOT_ALLOWED_PLAY_EXISTS), so a refused draw tells the player that a play exists. Evidence: a house rule."""
 
 class TurnVoluntaryDraw(_TurnVoluntaryDraw, metaclass=_TurnVoluntaryDrawEnumTypeWrapper):
     """Whether a player who could play may draw instead (option turn_voluntary_draw, R23)."""
@@ -408,9 +406,7 @@ TURN_VOLUNTARY_DRAW_UNSPECIFIED: TurnVoluntaryDraw.ValueType  # 0
 TURN_VOLUNTARY_DRAW_ALLOWED: TurnVoluntaryDraw.ValueType  # 1
 """Yes. Evidence: four sources."""
 TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: TurnVoluntaryDraw.ValueType  # 2
-"""No (DRAW_NOT_ALLOWED_PLAY_EXISTS). Games cannot be created with it yet: it needs the exact solver. Evidence: a
-house rule.
-"""
+"""No (DRAW_NOT_ALLOWED_PLAY_EXISTS), so a refused draw tells the player that a play exists. Evidence: a house rule."""
 Global___TurnVoluntaryDraw: _TypeAlias = TurnVoluntaryDraw  # noqa: Y015
 
 class _TurnDraw:
@@ -428,8 +424,8 @@ class _TurnDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDraw.Val
     at once. Evidence: the English article.
     """
     TURN_DRAW_UNTIL_PLAYABLE: _TurnDraw.ValueType  # 3
-    """Until a legal play exists or the pool is empty; then the turn ends. Games cannot be created with it yet: it needs
-    the exact solver. Evidence: one sentence of a guide.
+    """Until a legal play exists or the pool is empty; then the turn ends. All see how many tiles were drawn. Evidence: one
+    sentence of a guide.
     """
 
 class TurnDraw(_TurnDraw, metaclass=_TurnDrawEnumTypeWrapper):
@@ -444,8 +440,8 @@ TURN_DRAW_TWO_RIVER: TurnDraw.ValueType  # 2
 at once. Evidence: the English article.
 """
 TURN_DRAW_UNTIL_PLAYABLE: TurnDraw.ValueType  # 3
-"""Until a legal play exists or the pool is empty; then the turn ends. Games cannot be created with it yet: it needs
-the exact solver. Evidence: one sentence of a guide.
+"""Until a legal play exists or the pool is empty; then the turn ends. All see how many tiles were drawn. Evidence: one
+sentence of a guide.
 """
 Global___TurnDraw: _TypeAlias = TurnDraw  # noqa: Y015
 
@@ -720,8 +716,8 @@ class _PoolEmptyPassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmp
     POOL_EMPTY_PASS_ALLOWED: _PoolEmptyPass.ValueType  # 1
     """Always. Evidence: the guides ("unable or unwilling")."""
     POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: _PoolEmptyPass.ValueType  # 2
-    """Only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). Games cannot be created with it yet: it needs the exact
-    solver. Evidence: a publisher's manual, a tournament.
+    """Only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS), so a refused pass tells the player that a play exists.
+    Evidence: a publisher's manual, a tournament.
     """
 
 class PoolEmptyPass(_PoolEmptyPass, metaclass=_PoolEmptyPassEnumTypeWrapper):
@@ -732,8 +728,8 @@ POOL_EMPTY_PASS_UNSPECIFIED: PoolEmptyPass.ValueType  # 0
 POOL_EMPTY_PASS_ALLOWED: PoolEmptyPass.ValueType  # 1
 """Always. Evidence: the guides ("unable or unwilling")."""
 POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: PoolEmptyPass.ValueType  # 2
-"""Only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). Games cannot be created with it yet: it needs the exact
-solver. Evidence: a publisher's manual, a tournament.
+"""Only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS), so a refused pass tells the player that a play exists.
+Evidence: a publisher's manual, a tournament.
 """
 Global___PoolEmptyPass: _TypeAlias = PoolEmptyPass  # noqa: Y015
 
@@ -748,13 +744,11 @@ class _PoolEmptyStuckTestEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Po
     POOL_EMPTY_STUCK_TEST_CONSECUTIVE_PASSES: _PoolEmptyStuckTest.ValueType  # 1
     """When all players have passed in a row. Evidence: one guide."""
     POOL_EMPTY_STUCK_TEST_EXACT: _PoolEmptyStuckTest.ValueType  # 2
-    """When nobody has a legal play. Games cannot be created with it yet: it needs the exact solver. Evidence: three
+    """When nobody has a legal play, at the end of the turn after which that is so, which tells all of it. Evidence: three
     sources.
     """
     POOL_EMPTY_STUCK_TEST_BOTH: _PoolEmptyStuckTest.ValueType  # 3
-    """Whichever comes first. Games cannot be created with it yet: it needs the exact solver. Evidence: none; the two others
-    together.
-    """
+    """Whichever comes first. Evidence: none; the two others together."""
 
 class PoolEmptyStuckTest(_PoolEmptyStuckTest, metaclass=_PoolEmptyStuckTestEnumTypeWrapper):
     """When a round with an empty pool is blocked (option pool_empty_stuck_test)."""
@@ -764,13 +758,11 @@ POOL_EMPTY_STUCK_TEST_UNSPECIFIED: PoolEmptyStuckTest.ValueType  # 0
 POOL_EMPTY_STUCK_TEST_CONSECUTIVE_PASSES: PoolEmptyStuckTest.ValueType  # 1
 """When all players have passed in a row. Evidence: one guide."""
 POOL_EMPTY_STUCK_TEST_EXACT: PoolEmptyStuckTest.ValueType  # 2
-"""When nobody has a legal play. Games cannot be created with it yet: it needs the exact solver. Evidence: three
+"""When nobody has a legal play, at the end of the turn after which that is so, which tells all of it. Evidence: three
 sources.
 """
 POOL_EMPTY_STUCK_TEST_BOTH: PoolEmptyStuckTest.ValueType  # 3
-"""Whichever comes first. Games cannot be created with it yet: it needs the exact solver. Evidence: none; the two others
-together.
-"""
+"""Whichever comes first. Evidence: none; the two others together."""
 Global___PoolEmptyStuckTest: _TypeAlias = PoolEmptyStuckTest  # noqa: Y015
 
 class _ScoreBlockedWinner:
@@ -846,8 +838,8 @@ class _ScoreNeverMeldedEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Scor
     SCORE_NEVER_MELDED_FLAT_100: _ScoreNeverMelded.ValueType  # 3
     """The loser loses 100 points in place of the rack's. The winner wins them. Evidence: a tournament."""
     SCORE_NEVER_MELDED_FLAT_100_OR_200: _ScoreNeverMelded.ValueType  # 4
-    """100 points, or 200 for who could have melded and did not. Games cannot be created with it yet: it needs the exact
-    solver. Evidence: the Mind Sports Olympiad of 2019.
+    """100 points, or 200 for who drew or passed while they could have melded. Nobody is told before the score. Evidence:
+    the Mind Sports Olympiad of 2019.
     """
     SCORE_NEVER_MELDED_DOUBLE: _ScoreNeverMelded.ValueType  # 5
     """The loser loses twice the points. Evidence: general rummy practice."""
@@ -866,8 +858,8 @@ the English article.
 SCORE_NEVER_MELDED_FLAT_100: ScoreNeverMelded.ValueType  # 3
 """The loser loses 100 points in place of the rack's. The winner wins them. Evidence: a tournament."""
 SCORE_NEVER_MELDED_FLAT_100_OR_200: ScoreNeverMelded.ValueType  # 4
-"""100 points, or 200 for who could have melded and did not. Games cannot be created with it yet: it needs the exact
-solver. Evidence: the Mind Sports Olympiad of 2019.
+"""100 points, or 200 for who drew or passed while they could have melded. Nobody is told before the score. Evidence:
+the Mind Sports Olympiad of 2019.
 """
 SCORE_NEVER_MELDED_DOUBLE: ScoreNeverMelded.ValueType  # 5
 """The loser loses twice the points. Evidence: general rummy practice."""
@@ -1476,9 +1468,8 @@ class Ruleset(_message.Message):
     """The rules of a game. A field left unset has the preset's value; values in answers are all set.
 
     A number out of its range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID; options that contradict each other,
-    or of which one would mean nothing beside the other, with INVALID_ARGUMENT and OPTIONS_CONFLICT, naming both fields. A value
-    that needs the exact solver does not keep a turn from being judged, but no game can be created with it yet
-    (UNIMPLEMENTED, VARIANT_NOT_SUPPORTED, naming the field). No value is replaced by another.
+    or of which one would mean nothing beside the other, with INVALID_ARGUMENT and OPTIONS_CONFLICT, naming both fields. No value
+    is replaced by another.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1678,9 +1669,8 @@ class Ruleset(_message.Message):
     initial_meld_required_kind: Global___InitialMeldRequiredKind.ValueType
     """What the initial meld must have. Default ANY."""
     initial_meld_voluntary_delay: _builtins.bool
-    """Whether a player who could make the initial meld may draw instead (R36). Default true. Games cannot be created with
-    false yet: it needs the exact solver. Evidence:
-    true in the manuals, the English article and a tournament.
+    """Whether a player who could make the initial meld may draw instead (R36); if not, a refused draw tells the player that
+    they could. Default true. Evidence: true in the manuals, the English article and a tournament.
     """
     turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType
     """Playing after drawing (R22, R25). Default FORBIDDEN."""

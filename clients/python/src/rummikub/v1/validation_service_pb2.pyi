@@ -449,7 +449,9 @@ class NamedRuleset(_message.Message):
 
     @_builtins.property
     def unsupported_options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The options for which no game can be created with it yet (VARIANT_NOT_SUPPORTED); turns and rounds can be judged."""
+        """Empty: games can be created with every preset. Servers from before exact analysis named options here that kept them
+        from creating a game (VARIANT_NOT_SUPPORTED).
+        """
 
     def __init__(
         self,
