@@ -9,7 +9,7 @@ from engine.game import Game, Player, Playing, Round, Turn, turn_order
 from engine.melds import Meld, read_meld
 from engine.notation import format_position, parse_position, parse_table, parse_tiles, position_of
 from engine.ruleset import SABRA, Ruleset
-from engine.turns import Action, Applied, Join, PlayTiles, apply, create
+from engine.turns import EXACT, Action, Applied, Join, PlayTiles, apply, create
 from engine.violations import Reason, Refused
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def lobby(*names: str, ruleset: Ruleset = SABRA) -> Game:
     return game
 
 
-def do(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis | None = None) -> Applied:
+def do(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis = EXACT) -> Applied:
     """An action that must be accepted: a revision more, and the same game from its events."""
     before = copy.deepcopy(game)
     answer = apply(game, action, now_ms, analysis)
@@ -56,7 +56,7 @@ def do(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis | None 
     return answer
 
 
-def refusal(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis | None = None) -> Refused:
+def refusal(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis = EXACT) -> Refused:
     """The answer to an action that must be refused: the game stays as it was."""
     before = copy.deepcopy(game)
     answer = apply(game, action, now_ms, analysis)
@@ -65,7 +65,7 @@ def refusal(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis | 
     return answer
 
 
-def only_reason(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis | None = None) -> Reason:
+def only_reason(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis = EXACT) -> Reason:
     """The one reason of a refusal."""
     (violation,) = refusal(game, action, now_ms, analysis).violations
     return violation.reason

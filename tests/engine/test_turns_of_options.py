@@ -1,13 +1,15 @@
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
-from engine.analysis import Situation
+from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.events import (
     DraftSaved,
     ErrorClaimed,
+    Event,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
@@ -28,11 +30,12 @@ from engine.events import (
     advance,
 )
 from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, RoundOver, ShownPlay, Turn
-from engine.notation import parse_table, parse_tile, parse_tiles
+from engine.notation import format_tiles, parse_table, parse_tile, parse_tiles
 from engine.ruleset import (
     SABRA,
     Contract,
     DealThreePairsReshuffle,
+    MatchEnd,
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
     PoolEmptyPass,
@@ -49,7 +52,7 @@ from engine.ruleset import (
     TurnVoluntaryDraw,
     WinCall,
 )
-from engine.tiles import Tile, tile_set
+from engine.tiles import tile_set
 from engine.turns import (
     Action,
     Applied,
@@ -62,8 +65,8 @@ from engine.turns import (
     Resign,
     SaveDraft,
     StartGame,
+    StartNextRound,
     TimeOut,
-    apply,
 )
 from engine.violations import Reason
 from positions import NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
@@ -533,13 +536,23 @@ def test_a_round_may_end_with_the_last_tile_drawn() -> None:
 class Knows:
     """An analysis that answers by a function, and remembers nothing."""
 
-    answer: Callable[[Situation], bool]
+    answer: Callable[[Situation], Existence]
 
-    def can_play(self, situation: Situation) -> bool:
+    def can_play(self, situation: Situation) -> Existence:
         return self.answer(situation)
 
 
-YES, NO = Knows(lambda _: True), Knows(lambda _: False)
+def by_rack(answers: Mapping[str, Existence]) -> Knows:
+    """Who answers by what lies on the rack."""
+    return Knows(lambda situation: answers[format_tiles(situation.rack)])
+
+
+def always(answer: Existence) -> Knows:
+    """Who answers the same to everything."""
+    return Knows(lambda _: answer)
+
+
+YES, NO, UNKNOWN = map(always, Existence)
 MUST_PLAY = replace(SABRA, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY)
 MUST_MELD = replace(SABRA, initial_meld_voluntary_delay=False)
 MUST_NOT_PASS = replace(SABRA, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY)
@@ -556,52 +569,168 @@ def test_who_could_play_may_not_draw(ruleset: Ruleset, melded: str, refused: boo
     else:
         do(game, DrawTile(1))
     do(game, DrawTile(1), analysis=NO)
+    do(game, DrawTile(1), analysis=UNKNOWN)
 
 
 def test_who_could_play_may_not_pass() -> None:
     game = game_at(". / 1*{R7} 2{K1} / {} / 1", MUST_NOT_PASS, river="B5")
     assert only_reason(game, Pass(1), analysis=YES) is Reason.PASS_NOT_ALLOWED_PLAY_EXISTS
     do(game, Pass(1), analysis=NO)
+    do(game, Pass(1), analysis=UNKNOWN)
     as_it_is = Situation((), parse_tiles("R7"), has_melded=True, ruleset=MUST_NOT_PASS, river=parse_tiles("B5"))
-    only_reason(game, Pass(1), analysis=Knows(lambda situation: situation == as_it_is))
+    knows = Knows(lambda situation: Existence.YES if situation == as_it_is else Existence.NO)
+    only_reason(game, Pass(1), analysis=knows)
 
 
 def test_tiles_are_drawn_until_one_can_be_played() -> None:
-    wanted: Tile = parse_tile("R3")
-    knows = Knows(lambda situation: wanted in situation.rack)
     game = game_at(". / 1*{R7} 2{K1} / {O9 O8 R3 O7} / 1", UNTIL_PLAYABLE)
-    assert do(game, DrawTile(1), analysis=knows).events[0] == TilesDrawn(1, parse_tiles("O9 O8 R3"))
+    for found in (Existence.YES, Existence.UNKNOWN):
+        knows = by_rack({"R7 O9": Existence.NO, "R7 O8 O9": Existence.NO, "R3 R7 O8 O9": found})
+        assert do(game, DrawTile(1), analysis=knows).events[0] == TilesDrawn(1, parse_tiles("O9 O8 R3"))
     assert do(game, DrawTile(1), analysis=NO).events[0] == TilesDrawn(1, parse_tiles("O9 O8 R3 O7"))
+    assert do(game_at(". / 1*{O7} 2{K1} / {O9 R3 O8 R5} / 1", UNTIL_PLAYABLE), DrawTile(1)).events[0] == TilesDrawn(
+        1, parse_tiles("O9 R3 O8")
+    )
 
 
 @pytest.mark.parametrize(
     ("test", "passed", "analysis", "ends"),
     [
-        (PoolEmptyStuckTest.CONSECUTIVE_PASSES, (2,), None, True),
-        (PoolEmptyStuckTest.CONSECUTIVE_PASSES, (), None, False),
+        (PoolEmptyStuckTest.CONSECUTIVE_PASSES, (2,), YES, True),
+        (PoolEmptyStuckTest.CONSECUTIVE_PASSES, (), NO, False),
         (PoolEmptyStuckTest.EXACT, (2,), YES, False),
+        (PoolEmptyStuckTest.EXACT, (2,), UNKNOWN, True),
+        (PoolEmptyStuckTest.EXACT, (), UNKNOWN, False),
         (PoolEmptyStuckTest.EXACT, (), NO, True),
         (PoolEmptyStuckTest.BOTH, (2,), YES, True),
         (PoolEmptyStuckTest.BOTH, (), NO, True),
         (PoolEmptyStuckTest.BOTH, (), YES, False),
+        (PoolEmptyStuckTest.BOTH, (2,), UNKNOWN, True),
+        (PoolEmptyStuckTest.BOTH, (), UNKNOWN, False),
     ],
 )
-def test_when_a_round_is_stuck(
-    test: PoolEmptyStuckTest, passed: tuple[int, ...], analysis: Knows | None, ends: bool
-) -> None:
+def test_when_a_round_is_stuck(test: PoolEmptyStuckTest, passed: tuple[int, ...], analysis: Knows, ends: bool) -> None:
     game = game_at(". / 1*{R7} 2{K1} / {} / 1", replace(SABRA, pool_empty_stuck_test=test), passed=passed)
     assert (RoundEnded in kinds(do(game, Pass(1), analysis=analysis))) == ends
 
 
-def test_one_player_who_could_play_keeps_a_round_going() -> None:
-    game = game_at(". / 1*{R7} 2{K1} / {} / 1", replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT))
-    knows = Knows(lambda situation: situation.rack == parse_tiles("K1"))
-    assert RoundEnded not in kinds(do(game, Pass(1), analysis=knows))
+@pytest.mark.parametrize("test", [PoolEmptyStuckTest.EXACT, PoolEmptyStuckTest.BOTH])
+@pytest.mark.parametrize(
+    ("ada", "ben", "passed", "ends"),
+    [
+        (Existence.NO, Existence.YES, (), False),
+        (Existence.UNKNOWN, Existence.YES, (), False),
+        (Existence.NO, Existence.UNKNOWN, (), False),
+        (Existence.UNKNOWN, Existence.NO, (), False),
+        (Existence.UNKNOWN, Existence.NO, (2,), True),
+        (Existence.NO, Existence.NO, (), True),
+    ],
+)
+def test_whether_a_round_is_stuck_hangs_on_all_who_play(
+    test: PoolEmptyStuckTest, ada: Existence, ben: Existence, passed: tuple[int, ...], ends: bool
+) -> None:
+    game = game_at(". / 1*{R7} 2{K1} / {} / 1", replace(SABRA, pool_empty_stuck_test=test), passed=passed)
+    knows = by_rack({"R7": ada, "K1": ben})
+    assert (RoundEnded in kinds(do(game, Pass(1), analysis=knows))) == ends
 
 
-def test_a_ruleset_that_asks_needs_someone_who_knows() -> None:
-    with pytest.raises(ValueError, match="nobody can tell"):
-        apply(game_at(". / 1*{R7} 2{K1} / {O9} / 1", MUST_PLAY), DrawTile(1), NOW)
+def test_who_has_resigned_is_not_asked_whether_they_could_play() -> None:
+    stuck = replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT)
+    game = game_at(". / 1*{R7} 2*{K1 K2 K3} 3*{O9} / {} / 1", stuck)
+    assert RoundEnded not in kinds(do(game, Pass(1)))
+    assert RoundEnded in kinds(do(do(game, Resign(2)).game, Pass(1)))
+
+
+def test_the_rules_know_what_could_be_played() -> None:
+    rearranged = "[R4 R5 R6] | [R4 R5 R6] | [B4 B5 B6] | [K4 K5 K6] / 1*{%s} 2*{K1} / {} / 1"
+    assert only_reason(game_at(rearranged % "O4 R1", MUST_NOT_PASS), Pass(1)) is Reason.PASS_NOT_ALLOWED_PLAY_EXISTS
+    do(game_at(rearranged % "O7 R1", MUST_NOT_PASS), Pass(1))
+
+
+# Who could have melded and did not
+
+OLYMPIAD = replace(SABRA, score_never_melded=ScoreNeverMelded.FLAT_100_OR_200)
+COULD, COULD_NOT = "R10 R11 R12", "R1 R2 R3"
+
+
+def with_one_drawn(ruleset: Ruleset, rack: str, drawn: str) -> Applied:
+    """A turn of seat 1 that goes on after drawing a tile."""
+    return do(game_at(f"[R4 R5 R6] / 1{{{rack}}} 2*{{R7 R8}} / {{{drawn} O8}} / 1", ruleset), DrawTile(1))
+
+
+@pytest.mark.parametrize(
+    ("rules", "pool", "action", "kind"),
+    [
+        ({}, "O9 O8", DrawTile(1), TileDrawn),
+        ({"turn_draw": TurnDraw.TWO_RIVER}, "O9 O8 O7", DrawTile(1), TilesOffered),
+        ({"turn_draw": TurnDraw.UNTIL_PLAYABLE}, "O9 O8", DrawTile(1), TilesDrawn),
+        ({}, "", Pass(1), TurnPassed),
+        ({"turn_play_after_draw": TurnPlayAfterDraw.ALLOWED}, "O9 O8", DrawTile(1), TileDrawn),
+    ],
+)
+def test_who_could_have_melded_and_plays_nothing_has_declined(
+    rules: dict[str, Any], pool: str, action: Action, kind: type[Event]
+) -> None:
+    for rack, melded, ruleset, declines in (
+        (COULD, "", OLYMPIAD, True),
+        (COULD_NOT, "", OLYMPIAD, False),
+        (COULD, "*", OLYMPIAD, False),
+        (COULD, "", SABRA, False),
+    ):
+        game = game_at(f". / 1{melded}{{{rack}}} 2*{{K1 K5}} / {{{pool}}} / 1", replace(ruleset, **rules))
+        applied = do(game, action)
+        [done] = [event for event in applied.events if isinstance(event, kind)]
+        assert getattr(done, "declined") is declines  # noqa: B009 - a field of some events
+        assert round_of(applied.game).declined == ((1,) if declines else ())
+
+
+def test_who_may_not_draw_or_pass_declines_nothing() -> None:
+    rules = replace(OLYMPIAD, initial_meld_voluntary_delay=False, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY)
+    for pool, action in (("O9 O8", DrawTile(1)), ("", Pass(1))):
+        game = game_at(f". / 1{{{COULD}}} 2*{{K1 K5}} / {{{pool}}} / 1", rules)
+        refusal(game, action)
+        for analysis in (NO, UNKNOWN):
+            assert round_of(do(game, action, analysis=analysis).game).declined == ()
+
+
+def test_what_nobody_knows_is_not_declined() -> None:
+    game = game_at(f". / 1{{{COULD}}} 2*{{K1 K5}} / {{O9 O8}} / 1", OLYMPIAD)
+    assert round_of(do(game, DrawTile(1), analysis=UNKNOWN).game).declined == ()
+
+
+def test_a_time_out_declines_nothing() -> None:
+    game = game_at(f". / 1{{{COULD}}} 2*{{K1 K5}} / {{O9 O8 O7 O6}} / 1", OLYMPIAD)
+    assert round_of(do(game, TimeOut(), LATE).game).declined == ()
+
+
+@pytest.mark.parametrize(
+    ("after", "declines"), [(TurnPlayAfterDraw.ALLOWED, True), (TurnPlayAfterDraw.OTHER_TILES, False)]
+)
+def test_the_end_of_a_turn_declines_what_the_tile_drawn_made_possible(after: TurnPlayAfterDraw, declines: bool) -> None:
+    drawn = with_one_drawn(replace(OLYMPIAD, turn_play_after_draw=after), "R10 R11", "R12")
+    assert drawn.events == (TileDrawn(1, parse_tile("R12")),)
+    ended = do(drawn.game, Pass(1))
+    assert ended.events[0] == TurnEnded(1, declines)
+    assert round_of(ended.game).declined == ((1,) if declines else ())
+
+
+def test_who_declined_once_pays_for_it_at_the_end_of_the_round_alone() -> None:
+    two = replace(OLYMPIAD, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+    game = game_at(f"[R4 R5 R6] / 1{{{COULD}}} 2*{{R7}} 3{{{COULD_NOT}}} / {{O9 O8}} / 3", two)
+    game = do(do(game, DrawTile(3)).game, DrawTile(1)).game
+    assert round_of(game).declined == (1,)
+    out = do(game, play(2, "[R4 R5 R6 R7]"))
+    assert [seat.points for seat in is_a(out.events[1], RoundEnded).result.seats] == [-200, 300, -100]
+    tiles = tile_set(4, 2, 2)
+    assert round_of(do(out.game, StartNextRound(1, Shuffle(tiles, tiles))).game).declined == ()
+
+
+def test_who_melds_after_all_pays_as_everyone() -> None:
+    game = game_at(f"[R4 R5 R6] / 1{{{COULD} O1}} 2*{{R7 K3}} / {{O9 O8 O7}} / 1", OLYMPIAD)
+    game = do(do(game, DrawTile(1)).game, DrawTile(2)).game
+    game = do(game, play(1, "[R4 R5 R6] | [R10 R11 R12]")).game
+    out = do(game, Resign(1))
+    assert [seat.points for seat in is_a(out.events[1], RoundEnded).result.seats] == [-10, 10]
 
 
 # The end of a round
