@@ -83,7 +83,6 @@ from random_play import (
     random_ruleset,
     random_shuffle,
 )
-from search_for_tests import SearchedAnalysis
 
 HIDDEN_EVERY = 9
 """Every so many changes the views are compared with those of a game whose hidden tiles lie otherwise."""
@@ -606,9 +605,8 @@ def with_other_tiles(event: Event, seat: int | None, rng: random.Random) -> Even
 def check_refusals(game: Game) -> None:
     """What must not be done is refused, with reasons, and changes nothing; an illegal play may have consequences."""
     was = hash((game.players, game.phase, game.results))
-    analysis = SearchedAnalysis()
     for action in illegal_actions(game):
-        answer = apply(game, action, 0, analysis)
+        answer = apply(game, action, 0)
         if isinstance(answer, Applied):
             assert isinstance(action, PlayTiles), f"{action} was accepted"
             assert answer.game.round is not None, "the round is gone"

@@ -1,7 +1,8 @@
 """A seeded random player for whole games, of every ruleset.
 
 It finds plays by a search of its own (search_for_tests.py), which shares no rule with the engine, so that an engine
-which refuses one of its tables is as much at fault as one which lets a broken table pass.
+which refuses one of its tables is as much at fault as one which lets a broken table pass. Only where the rules say that
+a play exists, and that search finds none, is the solver asked for it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
+from brute_force import as_sent
 from engine.analysis import Situation
 from engine.deal import Shuffle
 from engine.events import Event
@@ -32,11 +34,12 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
     WinCall,
+    asking_options,
     choose,
     problems,
-    unanswerable,
 )
-from engine.tiles import JOKER
+from engine.solver import Budget, best_turn
+from engine.tiles import JOKER, in_order, without
 from engine.turns import (
     Action,
     Applied,
@@ -57,9 +60,12 @@ from engine.turns import (
     create,
 )
 from engine.violations import Refused
-from search_for_tests import ALL_FACES, Found, SearchedAnalysis, Table, Tiles, search_by_chance
+from search_for_tests import ALL_FACES, Found, Table, Tiles, search_by_chance
 
 Check: TypeAlias = Callable[[Game, tuple[Event, ...]], None]
+
+BUDGET = Budget(nodes=100_000, change_nodes=0)
+"""What is spent on a play that the rules know of."""
 
 MAX_CHANGES = 20_000
 """More changes than a random game has: one that reaches it does not end."""
@@ -86,11 +92,10 @@ def random_shuffle(ruleset: Ruleset, rng: random.Random, players: int = 2) -> Sh
 
 
 class RandomPlayers:
-    """Everyone in a game. They know what could be played as far as a search tells (SearchedAnalysis)."""
+    """Everyone in a game."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.analysis = SearchedAnalysis()
 
     def action(self, game: Game) -> Action:
         """What someone may do in a running game: mostly the player to move plays or draws.
@@ -139,7 +144,7 @@ class RandomPlayers:
             return PlayTiles(seat, self._illegal_table(round_))
         found = self._found(game, round_) if rng.random() < 0.95 else None
         if found is None and self._must_play(game, round_):
-            found = self.analysis.play(situation_of(game, round_))
+            found = solved(situation_of(game, round_))
         if found is not None:
             return self._play(game, round_, found)
         if isinstance(round_.step, Drawn) or not round_.pool:
@@ -187,6 +192,16 @@ class RandomPlayers:
         rack = round_.rack(round_.turn.seat).tiles
         short = ProposedMeld(tuple(self.rng.sample(rack, min(len(rack), self.rng.randint(1, 2)))))
         return (*table[self.rng.randrange(2) :], short)
+
+
+def solved(situation: Situation) -> Found | None:
+    """The best play, by the solver; None if there is none."""
+    turn = best_turn(situation, budget=BUDGET).turn
+    if turn is None:
+        return None
+    pulled = () if turn.river_index is None else situation.river[turn.river_index + 1 :]
+    table = tuple(as_sent(meld) for meld in turn.table)
+    return Found(table, in_order(without(situation.rack, turn.tiles) + pulled), turn.river_index)
 
 
 def situation_of(game: Game, round_: Round) -> Situation:
@@ -243,15 +258,14 @@ OPTIONS = tuple(field.name for field in fields(Ruleset) if field.name != "preset
 def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Ruleset:
     """A ruleset without problems: mostly the default one but for a few options, sometimes for many.
 
-    With analysis it may ask what could be played; without, it is one that a server can play by.
+    With analysis it may ask what could be played.
     """
     while True:
         count = rng.choice((0, 1, 2, 3, 4, 6, 10, 25))
         chosen = {option: rng.choice(CHOICES[option]) for option in rng.sample(OPTIONS, count)}
         ruleset = _repaired(choose(SABRA, _completed(chosen, rng)), rng)
         if not with_analysis:
-            asking = [problem.options[0] for problem in unanswerable(ruleset)]
-            ruleset = choose(ruleset, {option: getattr(SABRA, option) for option in asking})
+            ruleset = choose(ruleset, {option: getattr(SABRA, option) for option in asking_options(ruleset)})
         if not problems(ruleset):
             return ruleset
 
@@ -313,7 +327,7 @@ def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change
     while not isinstance(applied.game.phase, Finished):
         action = next(lobby, None) or everyone.action(applied.game)
         now_ms = time_of(applied.game, action, now_ms)
-        applied = _apply(applied.game, action, now_ms, everyone.analysis)
+        applied = _apply(applied.game, action, now_ms)
         yield Change(action, now_ms, applied)
 
 
@@ -339,8 +353,8 @@ def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, 
     return (*joins, StartGame(rng.randint(1, players), random_shuffle(ruleset, rng, players)))
 
 
-def _apply(game: Game, action: Action, now_ms: int, analysis: SearchedAnalysis) -> Applied:
-    applied = apply(game, action, now_ms, analysis)
+def _apply(game: Game, action: Action, now_ms: int) -> Applied:
+    applied = apply(game, action, now_ms)
     violations = applied.violations
     if isinstance(applied, Refused) or (violations and not is_meant_to_be_illegal(action)):
         raise AssertionError(f"{action} was refused: {violations} in {game}")

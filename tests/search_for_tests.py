@@ -80,37 +80,6 @@ def search_by_chance(situation: Situation, rng: random.Random, drawn: Tile | Non
     return _Player(situation, rng, drawn, river_index).play()
 
 
-def search_all(situation: Situation) -> Found | None:
-    """A legal play, unless it takes more than a rearrangement of two melds; the same one for the same situation.
-
-    That is not exact: random games test how the answer is used, not the answer. Initial melds are searched for in full.
-    """
-    melds = [meld.tiles for meld in situation.table]
-    rng = random.Random(f"{melds} {situation.rack} {situation.river} {situation.has_melded}")
-    for river_index in (None, *range(len(situation.river))):
-        found = _Player(situation, rng, None, river_index).search()
-        if found:
-            return found
-    return None
-
-
-class SearchedAnalysis:
-    """Answers by the search above what could be played; remembers the answers."""
-
-    def __init__(self) -> None:
-        self.plays: dict[Situation, Found | None] = {}
-
-    def can_play(self, situation: Situation) -> bool:
-        """Whether the search finds a play."""
-        return self.play(situation) is not None
-
-    def play(self, situation: Situation) -> Found | None:
-        """The play that the search finds."""
-        if situation not in self.plays:
-            self.plays[situation] = search_all(situation)
-        return self.plays[situation]
-
-
 # What forms a meld
 
 
@@ -428,31 +397,6 @@ class _Player:
             after, left = self._play_on(after, left)
         return self._found(after + own, left)
 
-    def search(self) -> Found | None:
-        """A play found by trying all that is simple."""
-        if not self.situation.has_melded:
-            own = self._any_initial(self.rack, (), [600])
-            return self._found(self.before + own, _minus(self.rack, _tiles(own))) if own else None
-        budget = 240
-        for played in sorted(set(self.rack)) if self.key is None else (self.key,):
-            move = self._grown(self.before, self.rack, played) or self._replaced(self.before, self.rack, played)
-            near = self._near(self.before, played)
-            sets = [(), *combinations(near[:6], 1), *combinations(near[:4], 2)]
-            for taken in sets if not move else ():
-                if budget < 0:
-                    break
-                layout = self._layout(self.before, self.rack, set(taken))
-                layout.nodes, layout.choices = 12, 12
-                stay = tuple(meld for place, meld in enumerate(self.before) if place not in taken)
-                solved = layout.solve(played, stay)
-                budget -= 13 - max(layout.nodes, 0)
-                if solved:
-                    move = tuple(layout.melds), layout.left()
-                    break
-            if move:
-                return self._found(*move)
-        return None
-
     def _found(self, after: Table, left: Tiles) -> Found | None:
         played = Counter(self.rack) - Counter(left)
         if not played or (self.key is not None and not played[self.key]):
@@ -604,26 +548,6 @@ class _Player:
                 jokers -= meld.tiles.count(JOKER)
                 melds.append(meld)
         return tuple(melds)
-
-    def _any_initial(self, rack: Tiles, laid: Table, budget: list[int]) -> Table:
-        """Melds that make an initial meld, found by trying all; none if there are none."""
-        if self._is_initial(laid) and (self.key is None or self.key in _tiles(laid)):
-            return laid
-        if laid and self.ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
-            return ()
-        held = Counter(rack)
-        jokers = 0 if self.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN else held[JOKER]
-        for t in sorted(set(rack) - {JOKER}):
-            for meld in self.layable.melds_with(t, lambda there: held[there] > 0, jokers):
-                budget[0] -= 1
-                if budget[0] < 0:
-                    return ()
-                found = self._any_initial(_minus(rack, meld.tiles), (*laid, meld), budget)
-                if found:
-                    return found
-            rack = tuple(other for other in rack if other != t)
-            held[t] = 0
-        return ()
 
     def _is_initial(self, melds: Table) -> bool:
         if not melds:

@@ -47,7 +47,6 @@ from engine.violations import Reason, Refused
 from invariants import Invariants
 from positions import NOW, do, game_at, is_a, lobby
 from random_play import random_ruleset, random_shuffle
-from search_for_tests import SearchedAnalysis
 
 LITTLE = Budget(nodes=800, change_nodes=50)
 """Enough for most positions of a game."""
@@ -76,7 +75,7 @@ def in_step(game: Game, step: Step) -> Game:
 def what(game: Game, level: BotLevel, seat: int = 1) -> str:
     """The tiles that a bot plays, or what else it does: nothing that the rules refuse."""
     action = choose(see(game, seat), level, LITTLE)
-    events = do(game, action, analysis=SearchedAnalysis()).events
+    events = do(game, action).events
     plays = [event for event in events if isinstance(event, TilesPlayed)]
     return format_rack(plays[0].tiles) if plays else type(action).__name__
 
@@ -288,13 +287,13 @@ def test_nobody_else_is_asked() -> None:
 
 def bot_game(ruleset: Ruleset, players: int, seed: int, persons: int = 0) -> Game:
     """A game of bots of all levels, with all invariants checked; persons resign in the first round."""
-    rng, analysis, check = random.Random(seed), SearchedAnalysis(), Invariants()
+    rng, check = random.Random(seed), Invariants()
     applied = create(ruleset)
     check(applied.game, applied.events)
 
     def done(action: Action) -> Game:
         nonlocal applied
-        outcome = apply(applied.game, action, NOW, analysis)
+        outcome = apply(applied.game, action, NOW)
         assert isinstance(outcome, Applied), (action, outcome)
         assert not outcome.violations
         applied = outcome
@@ -314,17 +313,17 @@ def bot_game(ruleset: Ruleset, players: int, seed: int, persons: int = 0) -> Gam
                 starter = game.active_seats[0]
                 game = done(StartNextRound(starter, random_shuffle(ruleset, rng, len(game.active_seats))))
             case _:
-                game = done(bots_answer(game, analysis))
+                game = done(bots_answer(game))
     raise AssertionError("the game does not end")
 
 
-def bots_answer(game: Game, analysis: SearchedAnalysis) -> Action:
+def bots_answer(game: Game) -> Action:
     """What the bot does that is asked; with a longer search where the rules know of a play that it has not found."""
     seat = bots_to_act(game)[0]
     view, level = see(game, seat), game.player(seat).bot
     assert level is not None
     action = choose(view, level, LITTLE)
-    if isinstance(apply(game, action, NOW, analysis), Refused):
+    if isinstance(apply(game, action, NOW), Refused):
         assert action == wait(view), "a play of a bot is illegal"
         return choose(view, level, ENOUGH)
     return action

@@ -81,7 +81,6 @@ from engine.turns import (
     apply,
     create,
 )
-from search_for_tests import SearchedAnalysis
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -95,7 +94,7 @@ SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
     "time_outs": (40, 2, replace(SABRA, turn_time_limit_seconds=30, score_blocked_points=ScoreBlockedPoints.NORMAL)),
     "several_rounds": (9, 4, replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)),
     "presets/SABRA": (0, 2, PRESETS[Preset.SABRA]),
-    "presets/INTL_OFFICIAL": (19, 2, PRESETS[Preset.INTL_OFFICIAL]),
+    "presets/INTL_OFFICIAL": (291, 4, PRESETS[Preset.INTL_OFFICIAL]),
     "presets/JUMBO_DE": (1, 3, PRESETS[Preset.JUMBO_DE]),
     "presets/WIKI_EN": (4, 3, PRESETS[Preset.WIKI_EN]),
     "presets/GUIDE_A": (0, 2, PRESETS[Preset.GUIDE_A]),
@@ -112,13 +111,15 @@ SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
 }
 """Each game by its file's name: seed, players, ruleset."""
 
+DECLINED = " and could have melded"
+
 PRESETS_SHOW: Mapping[Preset, tuple[str, ...]] = {
     Preset.INTL_OFFICIAL: (" passed",),
     Preset.JUMBO_DE: ("one more turn for ",),
     Preset.GUIDE_A: ("J=",),
     Preset.GUIDE_B: (" showed ", "claims an error", "sees no error", " for an illegal play"),
     Preset.GUIDE_4: ("one more turn for ",),
-    Preset.MSO_2019: ("demanded a new deal",),
+    Preset.MSO_2019: ("demanded a new deal", DECLINED),
     Preset.VATIKAN: (r"13 [RBKO]1\]",),
     Preset.MACHIAVELLI: (r"13 [RBKO]1\]",),
     Preset.SIX_PLAYERS: (" joined at seat 5",),
@@ -156,11 +157,11 @@ def playthrough(name: str, ruleset: Ruleset, actions: Iterator[tuple[int, Action
     title = f"Preset {ruleset.preset.name}" if "/" in name else name.replace("_", " ").capitalize()
     yield f"# {title}. Options besides the defaults: {format_options(ruleset)}."
     yield from format_change(create(ruleset))
-    game, analysis = create(ruleset).game, SearchedAnalysis()
+    game = create(ruleset).game
     for now_ms, action in actions:
         yield ""
         yield from prefixed("> ", f"{now_ms} {format_action(action)}")
-        applied = apply(game, action, now_ms, analysis)
+        applied = apply(game, action, now_ms)
         assert isinstance(applied, Applied), applied
         game = applied.game
         yield from format_change(applied)
@@ -215,6 +216,8 @@ def format_more(round_: Round) -> Iterator[str]:
         yield f"shown at {shown.revision}, {reasons}, claimed by {shown.claimed}, against {shown.against}"
     if round_.last_chance is not None:
         yield f"last turns {round_.last_chance}"
+    if round_.declined:
+        yield f"could have melded {round_.declined}"
 
 
 def format_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one case an event, each a line
@@ -233,18 +236,18 @@ def format_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one cas
         case TilesPlayed(seat, tiles, points=points, pulled=pulled):
             pull = f", {format_rack(pulled)} pulled from the River" if pulled else ""
             return f"seat {seat} played {format_rack(tiles)}, {points} points{pull}"
-        case TileDrawn(seat, tile):
-            return f"seat {seat} drew {format_tile(tile)}"
-        case TilesDrawn(seat, tiles):
-            return f"seat {seat} drew {format_rack(tiles)}"
-        case TilesOffered(seat, tiles):
-            return f"seat {seat} chooses from {format_rack(tiles)}"
+        case TileDrawn(seat, tile, declined):
+            return f"seat {seat} drew {format_tile(tile)}{DECLINED * declined}"
+        case TilesDrawn(seat, tiles, declined):
+            return f"seat {seat} drew {format_rack(tiles)}{DECLINED * declined}"
+        case TilesOffered(seat, tiles, declined):
+            return f"seat {seat} chooses from {format_rack(tiles)}{DECLINED * declined}"
         case RiverTileLaid(seat, tile):
             return f"seat {seat} laid {format_tile(tile)} on the River"
-        case TurnEnded(seat):
-            return f"seat {seat} ended the turn"
-        case TurnPassed(seat):
-            return f"seat {seat} passed"
+        case TurnEnded(seat, declined):
+            return f"seat {seat} ended the turn{DECLINED * declined}"
+        case TurnPassed(seat, declined):
+            return f"seat {seat} passed{DECLINED * declined}"
         case TurnPenalised(seat, tiles):
             return f"seat {seat} drew {format_rack(tiles)} for an illegal play"
         case DraftSaved(seat, table):
