@@ -440,11 +440,18 @@ SIZE: Final = 60
 
 
 def chosen_of(found: list[Slow], size: int) -> list[Slow]:
-    """The slowest of each sort, then the slowest of all; in the order of sorts."""
+    """The slowest of each sort, then of each question as many of the others; in the order of sorts."""
     ranked = sorted(found, key=lambda slow: -slow.worth)
     first = {slow.hostile.sort: slow for slow in reversed(ranked)}
-    kept = [*first.values(), *(slow for slow in ranked if slow is not first[slow.hostile.sort])][:size]
+    others = [slow for slow in ranked if slow is not first[slow.hostile.sort]]
+    asked: Counter[str] = Counter()
+    places = []
+    for slow in others:
+        asked[slow.hostile.question] += 1
+        places.append(asked[slow.hostile.question])
+    in_turn = [slow for _, slow in sorted(zip(places, others, strict=True), key=lambda pair: pair[0])]
     order = list(SORTS)
+    kept = [*first.values(), *in_turn][:size]
     return sorted(kept, key=lambda slow: (order.index(slow.hostile.sort), slow.hostile.question))
 
 
