@@ -66,8 +66,9 @@ class Step(NamedTuple):
     needs: int
 
 
-Tiles = tuple[int, int, int, int]
-"""The tiles of a color at a value that must be laid, and those of the rack; all of the next value, of the one after."""
+Tiles = tuple[int, int, int, int, int]
+"""The tiles of a color at a value that must be laid, and those of the rack; all of the next value, of the one after;
+how many may be set aside for after the 13."""
 
 
 class Place(NamedTuple):
@@ -102,7 +103,7 @@ def steps(number: int, tiles: Tiles, place: Place, jokers: int) -> tuple[Step, .
     found = []
     for left in range(may + 1):
         used = must + may - left
-        for held in range(used + 1 if place.holds else 1):
+        for held in range(min(used, tiles[4]) + 1):
             for grouped in range(used - held + 1 if place.groups else 1):
                 before = runs._replace(held=held) if place.holds else runs
                 for spent, after in _extended(before, used - held - grouped, jokers, place.after):
@@ -144,7 +145,7 @@ def _can_go_on(runs: Open, tiles: Tiles, after: int, jokers: int) -> bool:
     """Whether there are tiles for what the open runs need."""
     if after == 0:
         return not (runs.young or runs.half or runs.blank)
-    following, later = tiles[2:]
+    following, later = tiles[2:4]
     if (after == 1 and runs.young) or runs.blank > following + later:
         return False
     owed = runs.young + runs.half

@@ -20,7 +20,7 @@ from engine.ruleset import (
     Manipulation,
     Ruleset,
 )
-from engine.solver.arrangement import best_lay
+from engine.solver.arrangement import costs_less
 from engine.solver.openings import own_melds
 from engine.solver.problem import Problem
 from engine.solver.search import Meter
@@ -33,6 +33,9 @@ Allows = Callable[[Melds, frozenset[int]], bool]
 
 FEW = 2
 """Melds that are changed in the turns tried first."""
+
+NODES_A_JUDGEMENT = 16
+"""States that could be looked at while the rules judge a turn."""
 
 
 def is_guarded(table: Melds, ruleset: Ruleset) -> bool:
@@ -94,12 +97,13 @@ def rearrangements(guarded: Guarded, below: int) -> Iterator[Rearranged]:
 def _of_changed(guarded: Guarded, changed: frozenset[int], below: int) -> Iterator[Rearranged]:
     laid = [t for place in sorted(changed) for t in guarded.table[place].tiles]
     problem = replace(guarded.problem, must=Counter(guarded.problem.must) + Counter(laid))
-    if best_lay(problem, guarded.meter, below) is None:
+    if not costs_less(problem, guarded.meter, below):
         return
     kept = frozenset(range(len(guarded.table))) - changed
     builder = _Builder(guarded, problem, kept, _by_lowest(guarded, problem))
     builder.below = below
     for melds, cost in builder.complete(Counter(problem.must), Counter(problem.may), (), 0):
+        guarded.meter.count(NODES_A_JUDGEMENT)
         if guarded.allows(melds, kept):
             builder.below = cost
             yield Rearranged(cost, changed, melds)
@@ -152,7 +156,7 @@ class _Builder:
             return
         self.guarded.meter.count()
         rest = replace(self.problem, must=must, may=may)
-        if best_lay(rest, self.guarded.meter, self.below - cost) is None:
+        if not costs_less(rest, self.guarded.meter, self.below - cost):
             return
         lowest = min(left)
         there = must + may

@@ -5,6 +5,7 @@ jokers_adjacent, jokers_may_lead), points of an initial meld, and tables that ha
 not needed. It is the same search over the values with more states, so it is asked only then.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -151,7 +152,7 @@ def _steps(
     found: dict[tuple[int, int, int, Runs, int], ColorStep] = {}
     for left in range(may + 1):
         used = must + may - left
-        for aside in range(used + 1 if place.holds else 1):
+        for aside in range(min(used, tiles[4]) + 1):
             now_held = aside if place.holds else 0 if place.is_held else held
             for grouped in range(used - aside + 1 if place.groups else 1):
                 naturals = used - aside - grouped
@@ -171,7 +172,7 @@ def _kept(runs: Runs, tiles: Tiles, place: Place, jokers: int, rules: JokerRules
     owed = [run for run in runs if not _is_complete(run, rules)]
     if place.after == 0:
         return None if owed else ()
-    following, later = tiles[2:]
+    following, later = tiles[2:4]
     young = sum(run.length == 1 for run in owed)
     if (place.after == 1 and young) or len(owed) > following + jokers or young > later + jokers:
         return None
@@ -329,10 +330,19 @@ def _ended(asked: Asked, node: _Node, start: State) -> _Node | None:
     """A state behind the last place, with what the jokers cost that are left; None if it is not what is wanted."""
     problem, left = asked.problem, asked.problem.jokers - node.spent
     is_wanted = node.points >= asked.wanted.points and (node.state.has_run or not asked.wanted.a_run)
-    if left > problem.may.get(JOKER, 0) or not is_wanted or node.state.runs != start.runs:
+    if left > problem.may.get(JOKER, 0) or not is_wanted:
+        return None
+    if not all(_goes_on_as(end, begun, asked.rules) for end, begun in zip(node.state.runs, start.runs, strict=True)):
         return None
     dearer = node.cost + left * weight(JOKER, problem.objective, problem.ruleset)
     return node._replace(cost=dearer, above=node.above - 1)
+
+
+def _goes_on_as(end: Runs, begun: Runs, rules: JokerRules) -> bool:
+    """Whether the open runs at the end are those that crossed the seam at the start, and complete ones."""
+    over = Counter(end)
+    over.subtract(begun)
+    return all(count >= 0 and (not count or _is_complete(run, rules)) for run, count in over.items())
 
 
 def _ways(way: Way | None) -> tuple[Way, ...]:
@@ -453,9 +463,10 @@ def _lines(found: FoundWithJokers, levels: Sequence[Level], color: int, ruleset:
     for level, way in zip(levels, found.ways, strict=True):
         lines, ended = _grown(lines, way.steps[color], level, color, rules)
         done += ended
-    for line, before in zip(crossing, lines, strict=True):
-        line.before = before
-    return whole_runs(done, crossing, ruleset)
+    for state, line in zip(found.start.runs[color], crossing, strict=True):  # a line's own state has changed since
+        line.before = next(before for before in lines if before.state == state)
+        lines.remove(line.before)
+    return whole_runs([*done, *lines], crossing, ruleset)
 
 
 def _grown(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heappop, heappush
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import NamedTuple
 
@@ -24,7 +24,10 @@ ASKED_EVERY = 64
 """How many states are looked at between two questions whether the time is up."""
 
 MOST_COMBINATIONS = 1 << 13
-"""Steps of all colors are not combined where that would take a twentieth of a second, since it cannot be interrupted."""
+"""Steps of all colors are not combined where that would take a twentieth of a second: it cannot be interrupted."""
+
+COMPARED = 400
+"""How many states, the newest, another is compared with; with all of very many it would take too long."""
 
 SETTLED = 99
 """Tiles behind the seam, for all that is asked before it: what can go on over it was settled at the start."""
@@ -160,10 +163,17 @@ def levels_of(problem: Problem) -> tuple[Level, ...]:
             holds=wrap is RunWrap.ONE_HIGH and value == 1,
             is_held=value > MAX_VALUE,
         )
-        next_two = zip(counts[number], following[index + 1], following[index + 2], strict=True)
-        tiles = tuple([(lying, own, soon, later) for (lying, own), soon, later in next_two])
+        holdable = _holdable(sizes, jokers) if place.holds else [0] * colors
+        next_two = zip(counts[number], following[index + 1], following[index + 2], holdable, strict=True)
+        tiles = tuple([(lying, own, soon, later, held) for (lying, own), soon, later, held in next_two])
         levels.append(Level(value, tiles, place, weight(FACES[number][0], problem.objective, ruleset)))
     return tuple(levels)
+
+
+def _holdable(sizes: list[list[int]], jokers: int) -> list[int]:
+    """How many ones of each color can lie behind a 13 (run_wrap ONE_HIGH)."""
+    last = zip(sizes[-2], sizes[-1], strict=True)
+    return [there + jokers if before + there + jokers > 1 else 0 for before, there in last]
 
 
 def _order(wrap: RunWrap, sizes: list[list[int]]) -> list[int]:
@@ -232,7 +242,7 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
     costs = [0]
     seen: dict[tuple[int, bool], dict[int, None]] = {}
     last = len(levels)
-    optional = [0 if level.place.is_held else sum(may for _, may, _, _ in level.tiles) for level in levels]
+    optional = [0 if level.place.is_held else sum(may for _, may, *_ in level.tiles) for level in levels]
     colors = WIDTH * len(start.runs)
     while costs:
         cost = costs[0]
@@ -249,7 +259,7 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
                 return Found(cost, spent, start.runs, _steps_of(way), levels)
             continue
         known = seen.setdefault((index, lays_one), {})
-        if needs in known or _is_outdone(needs, known):
+        if needs in known or _is_outdone(needs, islice(reversed(known), COMPARED)):
             continue
         known[needs] = None
         level = levels[index]

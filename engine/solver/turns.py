@@ -217,6 +217,8 @@ def _beside_the_table(question: Question, limit: int) -> Iterator[Candidate]:
         )
         for other in rearrangements(guarded, limit):
             yield Candidate(other.cost, nothing, other.melds)
+            if other.cost <= found.cost:
+                return
 
 
 def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Candidate]:
@@ -246,6 +248,8 @@ def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Ca
     )
     for other in rearrangements(guarded, limit):
         yield Candidate(other.cost, other.changed, (*opening, *other.melds), is_least_change=False)
+        if other.cost <= found.cost:  # no better than if the rules had not minded
+            return
 
 
 @dataclass(frozen=True, slots=True)
