@@ -205,11 +205,13 @@ RULES_BUDGET: Final = Budget(nodes=20_000)
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """The solver's answers to what could be played; UNKNOWN where they take more than RULES_BUDGET."""
+    """The solver's answers to what could be played; UNKNOWN where they take more than the budget."""
+
+    budget: Budget = RULES_BUDGET
 
     def can_play(self, situation: Situation) -> Existence:
         """Whether any legal play exists."""
-        return has_turn(situation, RULES_BUDGET)
+        return has_turn(situation, self.budget)
 
 
 EXACT: Final = Exact()

@@ -10,13 +10,13 @@ import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from engine.deal import Shuffle
 from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
 from engine.game import BotLevel, Game, Playing, bots_to_act, is_expired
 from engine.melds import ProposedMeld
-from engine.ruleset import Ruleset
+from engine.ruleset import Ruleset, asking_options
 from engine.tiles import Tile
 from engine.turns import (
     Action,
@@ -75,6 +75,9 @@ SALT_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class _Situation:
     """What a change is decided on.
@@ -104,6 +107,17 @@ def _allowed(outcome: Applied | Refused) -> Applied:
     if isinstance(outcome, Refused):
         raise ActionRefused(outcome)
     return outcome
+
+
+async def _decided(decide: Callable[[_Situation], T], situation: _Situation) -> T:
+    """What is decided. Rules that ask what could be played may search for seconds: others are served meanwhile."""
+    if not asking_options(situation.record.game.ruleset):
+        return decide(situation)
+    return await asyncio.to_thread(decide, situation)
+
+
+def _time_out(situation: _Situation) -> Applied:
+    return _allowed(apply(situation.record.game, TimeOut(), situation.now_ms))
 
 
 def _as_stored(answer: bytes, _salt: bytes) -> bytes:
@@ -329,7 +343,7 @@ class Games:
         situation = await self._situation(turn.game_id)
         seat = _seated(situation.record, request.caller)
         game = see_game(situation.record, seat, situation.now_ms)
-        applied = decide(situation).applied
+        applied = (await _decided(decide, situation)).applied
         if applied.violations:
             raise ActionRefused(Refused(applied.violations))
         return encode(replace(_turn_sight(game, applied), tiles_drawn=()))
@@ -407,7 +421,7 @@ class Games:
             if loaded.record is None:
                 raise GameNotFound
             revision = loaded.record.game.revision
-            decision = decide(_Situation(loaded.record, loaded.now_ms, overdue_revision))
+            decision = await _decided(decide, _Situation(loaded.record, loaded.now_ms, overdue_revision))
             with contextlib.suppress(_Overtaken):
                 return await self._commit(loaded.record, decision, loaded.now_ms, request, finish)
         raise StaleState(revision)
@@ -429,7 +443,7 @@ class Games:
         if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
             self._remember_bots(loaded)
             return loaded, None
-        applied = _allowed(apply(record.game, TimeOut(), loaded.now_ms))
+        applied = await _decided(_time_out, _Situation(record, loaded.now_ms, None))
         after, change = self._after(record, applied, record.tokens, loaded.now_ms)
         await self._arm(record, after)
         outcome = await self._store.commit(Commit(record.etag, after, change))

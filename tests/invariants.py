@@ -77,6 +77,7 @@ from engine.turns import (
 from engine.views import see, see_event
 from engine.violations import Refused
 from random_play import (
+    ANALYSIS,
     has_right_to_redeal,
     play_random_game,
     players_of,
@@ -606,7 +607,7 @@ def check_refusals(game: Game) -> None:
     """What must not be done is refused, with reasons, and changes nothing; an illegal play may have consequences."""
     was = hash((game.players, game.phase, game.results))
     for action in illegal_actions(game):
-        answer = apply(game, action, 0)
+        answer = apply(game, action, 0, ANALYSIS)
         if isinstance(answer, Applied):
             assert isinstance(action, PlayTiles), f"{action} was accepted"
             assert answer.game.round is not None, "the round is gone"
