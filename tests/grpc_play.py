@@ -9,11 +9,12 @@ from typing import TypeVar
 import grpc
 import grpc.aio
 
+from engine.analysis import Situation
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.ruleset import Ruleset, TurnInvalidSubmission
+from engine.ruleset import Ruleset, TurnInvalidSubmission, asking_options
 from engine.tiles import Tile, without
 from harness import Client, GameAtHand, as_tiles, new_id
-from random_play import random_table
+from random_play import random_table, solved
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -70,11 +71,18 @@ def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
 
 
 def _random_play(game: game_pb2.Game, rules: Ruleset, rng: random.Random) -> tuple[ProposedMeld, ...] | None:
-    """A legal play of the seat whose view this is, without what it has drawn in this turn, if one is found."""
+    """A legal play of the seat whose view this is, without what it has drawn in this turn, if one is found.
+
+    Where the rules may know of one, the solver is asked.
+    """
     melded = next(player.has_melded for player in game.players if player.seat == game.seat)
     rack = without(map(Tile, game.rack), map(Tile, game.turn.tiles_drawn))
-    table = random_table(table_of(game, rules), rack, melded, rules, rng)
-    return None if table is None else tuple(table)
+    table = table_of(game, rules)
+    played = random_table(table, rack, melded, rules, rng)
+    if played is None and asking_options(rules):
+        found = solved(Situation(table, rack, melded, rules))
+        played = found.table if found else None
+    return None if played is None else tuple(played)
 
 
 @dataclass

@@ -10,6 +10,7 @@ from grpc_play import Fleet, history, lost_or_doubled, play_game
 from harness import FakeClock, GameAtHand, redis_store, running_server
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service.codec import ruleset
 from service.storage.base import NO_ETAG, GameStore, lineage
 from service.storage.snapshot import encode_change
 
@@ -28,6 +29,16 @@ VARIANTS = {
     "last chance": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_JUMBO_DE),
     "locked jokers": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_GUIDE_A),
     "six colors": ruleset_pb2.Ruleset(geometry_colors=6, geometry_jokers_per_player=1, geometry_jokers=0),
+    "INTL_OFFICIAL": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_INTL_OFFICIAL),
+    "MSO_2019": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_MSO_2019),
+    "must play": ruleset_pb2.Ruleset(
+        turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY,
+        pool_empty_stuck_test=ruleset_pb2.POOL_EMPTY_STUCK_TEST_EXACT,
+        deal_hand_size=20,
+    ),
+    "until playable": ruleset_pb2.Ruleset(
+        turn_draw=ruleset_pb2.TURN_DRAW_UNTIL_PLAYABLE, pool_empty_stuck_test=ruleset_pb2.POOL_EMPTY_STUCK_TEST_BOTH
+    ),
     "empty pool": ruleset_pb2.Ruleset(pool_empty_mode=ruleset_pb2.POOL_EMPTY_MODE_END_IMMEDIATELY),
 }
 SEEN = {
@@ -79,7 +90,8 @@ async def test_a_variant_is_played_to_its_end_and_everyone_sees_their_own_tiles_
     async with running_server(store) as (_, client):
         for number in range(4):
             rng = random.Random(f"{variant} {number}")
-            game = await client.new_game(players=2 + number % 3, ruleset=VARIANTS[variant])
+            players = min(2 + number % 3, ruleset(VARIANTS[variant]).players_max)
+            game = await client.new_game(players=players, ruleset=VARIANTS[variant])
             played = await play_game(Fleet([client], rng), game, rng)
             assert played.final.state == game_pb2.GAME_STATE_FINISHED
             assert not lost_or_doubled(played, await history(client, game))
