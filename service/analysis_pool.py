@@ -3,6 +3,7 @@
 A search takes seconds of a processor's time, so it runs in a process of its own (analysis_worker), of low priority.
 One worker answers one question at a time. A call that ends before its answer, by its deadline or its caller, frees
 its place at once and tells the worker to stop. A worker that ends by itself costs the call that it worked for alone.
+Anyone may fill the queue, so bots go before it: a game is not to stand still for that.
 """
 
 import asyncio
@@ -11,7 +12,9 @@ import pickle
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar, cast
 
 import structlog
@@ -48,9 +51,9 @@ class AnalysisPool:
     def __init__(self, workers: int, queue: int, metrics: Metrics, command: Sequence[str] = COMMAND) -> None:
         self._workers = tuple(_Worker(command, metrics) for _ in range(workers))
         self._metrics = metrics
-        self._idle: asyncio.LifoQueue[_Worker] = asyncio.LifoQueue()  # those that run already are used first
-        for worker in self._workers:
-            self._idle.put_nowait(worker)
+        self._idle = list(self._workers)  # the last is used first, since it runs already
+        self._ahead: deque[asyncio.Future[_Worker]] = deque()
+        self._queue: deque[asyncio.Future[_Worker]] = deque()
         self._most_calls = workers + queue
         self._calls = 0
         self._exchanges: set[asyncio.Task[object]] = set()
@@ -75,15 +78,18 @@ class AnalysisPool:
         self._calls += more
         self._metrics.analysis_calls(self._calls)
 
-    async def ask(self, question: Question[_A], seconds: float, until: float | None = None) -> _A:
+    async def ask(
+        self, question: Question[_A], seconds: float, until: float | None = None, *, is_ahead: bool = False
+    ) -> _A:
         """The answer to a question, as soon as a worker is free. Raises AnalysisUnavailable.
 
         Args:
             question: What to ask.
             seconds: How long to search at most.
             until: When the search is to have ended, by the event loop's clock, if it ends before.
+            is_ahead: Whether it goes before the questions that wait and do not.
         """
-        worker = await self._idle.get()
+        worker = await self._free_worker(self._ahead if is_ahead else self._queue)
         left = seconds if until is None else min(seconds, until - asyncio.get_running_loop().time())
         exchange = asyncio.create_task(worker.exchange(Job(question, max(left, 0.0))))
         self._exchanges.add(exchange)
@@ -98,9 +104,32 @@ class AnalysisPool:
             raise SearchFailedError(answer.trace)
         return cast("_A", answer)
 
+    async def _free_worker(self, queue: "deque[asyncio.Future[_Worker]]") -> "_Worker":
+        if self._idle:
+            return self._idle.pop()
+        turn: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
+        queue.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                queue.remove(turn)
+            else:  # the worker came at the same time
+                self._hand_on(turn.result())
+            raise
+
+    def _hand_on(self, worker: "_Worker") -> None:
+        """Gives a worker to whom it is the turn of, if anyone waits who has not gone in this very moment."""
+        waiting = next((turn for turn in (*self._ahead, *self._queue) if not turn.done()), None)
+        if waiting is None:
+            self._idle.append(worker)
+            return
+        (self._ahead if waiting in self._ahead else self._queue).remove(waiting)
+        waiting.set_result(worker)
+
     def _release(self, worker: "_Worker", exchange: "asyncio.Task[object]") -> None:
         self._exchanges.discard(exchange)
-        self._idle.put_nowait(worker)
+        self._hand_on(worker)
         if not exchange.cancelled():
             exchange.exception()  # nobody may be left to be told
 
@@ -113,6 +142,17 @@ class AnalysisPool:
             await worker.end()
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A pool, asked before the calls that wait: for those of whom only so many ask at once."""
+
+    pool: AnalysisPool
+
+    async def ask(self, question: Question[_A], seconds: float) -> _A:
+        """See AnalysisPool.ask."""
+        return await self.pool.ask(question, seconds, is_ahead=True)
+
+
 class _Worker:
     """A place for a process, which is started when it is needed and again after its end."""
 
@@ -121,6 +161,7 @@ class _Worker:
         self._metrics = metrics
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._is_hurried = False
 
     @property
     def pid(self) -> int | None:
@@ -128,10 +169,12 @@ class _Worker:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     async def exchange(self, job: Job) -> object:
-        """The answer to a job. Raises AnalysisUnavailable."""
+        """The answer to a job; nothing if nobody waits for it before it begins. Raises AnalysisUnavailable."""
         try:
             async with asyncio.timeout(job.seconds + GRACE_SECONDS):
                 reader, writer = await self._running()
+                if self._is_hurried:  # what was sent before the question would not end its search
+                    return None
                 writer.write(frame(pickle.dumps(job)))
                 await writer.drain()
                 answer: object = pickle.loads(await self._received(reader))  # noqa: S301 - our own process's
@@ -144,6 +187,8 @@ class _Worker:
         except asyncio.CancelledError:
             await self.end()
             raise
+        finally:
+            self._is_hurried = False
 
     async def _received(self, reader: asyncio.StreamReader) -> bytes:
         return await reader.readexactly(*LENGTH.unpack(await reader.readexactly(LENGTH.size)))
@@ -167,7 +212,8 @@ class _Worker:
         return self._channel
 
     def hurry(self) -> None:
-        """Says that nobody waits for the answer any more."""
+        """Says that nobody waits for the answer any more, while an exchange is under way."""
+        self._is_hurried = True
         if self._channel:
             self._channel[1].write(STOP)
 

@@ -11,7 +11,7 @@ import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from service.analysis_pool import COMMAND, AnalysisPool
+from service.analysis_pool import COMMAND, Ahead, AnalysisPool
 from service.bots import Bots
 from service.faults import StoreUnavailable
 from service.games import BOT_WAIT_MS, Games
@@ -85,7 +85,7 @@ class Server:
         self._validation = ValidationServicer(self._stopping)
         self.analysis = AnalysisPool(settings.analysis_workers, settings.analysis_queue, self.metrics, analysis_command)
         thoughts = max(1, settings.analysis_workers - 1)  # one is left to callers
-        self._bots = Bots(games, self.analysis, thoughts, settings.bot_delay_ms / 1000, self._stopping)
+        self._bots = Bots(games, Ahead(self.analysis), thoughts, settings.bot_delay_ms / 1000, self._stopping)
         self._services = (
             GameServicer(games, watch).service(),
             TurnServicer(games).service(),

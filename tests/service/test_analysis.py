@@ -15,9 +15,11 @@ import grpc.aio
 import pytest
 import pytest_asyncio
 
+from engine.analysis import Situation
 from engine.game import Drawn, Game, Playing
 from engine.notation import format_tiles, parse_tiles
 from engine.ruleset import SABRA, Hints, TurnPlayAfterDraw
+from engine.solver import Existence
 from engine.tiles import Tile
 from harness import (
     ROOT,
@@ -41,6 +43,9 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from scripted_worker import Script
 from service import analysis_pool, codec
+from service.analysis import WhetherTurn
+from service.analysis_pool import Ahead, AnalysisPool
+from service.metrics import Metrics
 from service.server import Server
 from service.settings import Settings
 from service.storage.memory import MemoryStore
@@ -558,6 +563,52 @@ async def test_a_cancelled_call_frees_its_worker() -> None:
         searching.cancel()
         assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO
         assert server.analysis.processes == (process,)
+
+
+@asynccontextmanager
+async def one_worker() -> AsyncIterator[AnalysisPool]:
+    """A pool of one worker that does as the rack says, without a server."""
+    pool = AnalysisPool(1, 64, Metrics(), SCRIPTED)
+    yield pool
+    await pool.close()
+
+
+def asked(script: Script) -> WhetherTurn:
+    return WhetherTurn(Situation((), (Tile(script),), has_melded=True, ruleset=SABRA))
+
+
+async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> None:
+    async with one_worker() as pool, soon():
+        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
+        waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
+        await asyncio.sleep(0)
+        assert (await Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+        assert searching.done()
+        bots_next = asyncio.create_task(Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000))
+        done, _ = await asyncio.wait([waiting, bots_next], timeout=0.2)
+        assert not done
+        waiting.cancel()
+        assert (await bots_next).exists is Existence.NO
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_costs_nobody_a_worker() -> None:
+    async with one_worker() as pool, soon():
+        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
+        waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await searching
+        waiting[1].cancel()  # the worker comes to it at this very moment
+        assert (await waiting[2]).exists is Existence.NO
+        assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+
+
+async def test_a_call_that_is_cancelled_before_its_search_begins_has_none() -> None:
+    async with one_worker() as pool, soon():
+        cancelled = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
+        await asyncio.sleep(0)
+        cancelled.cancel()  # while the process starts
+        assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
 
 
 async def test_a_worker_that_dies_costs_one_call_and_is_replaced() -> None:
