@@ -32,6 +32,8 @@ LONG_SECONDS: Final = 20.0
 """How long at most when what it did was refused, as where a play must be made that it has not found."""
 SHARE: Final = 0.5
 """How much of what is left of its time a bot spends on one thing."""
+PATIENCE: Final = 0.9
+"""The share of what is left of its time after which a bot acts, whether it has got an answer or not."""
 FINGERPRINT: Final = hashlib.sha256(b"bot").digest()
 """Of what bots ask for. It says nothing of the content: of two servers that play the same bot, the first decides."""
 
@@ -116,17 +118,20 @@ class Bots:
         record = loaded.record
         if record is None or not bots_to_act(record.game):
             return
+        by = self._by(loaded)
         await self._pause(loaded)
+        if self._stopping.is_set():
+            return
         seat = bots_to_act(record.game)[0]
         view, level = see(record.game, seat), record.game.player(seat).bot
         if level is None:
             raise RuntimeError("a seat that is no bot's is not asked")
-        action = await self._decide(loaded, WhatToDo(view, level), SEARCH_SECONDS)
+        action = await self._decide(loaded, WhatToDo(view, level), SEARCH_SECONDS, by)
         try:
             await self._do(record, seat, action)
         except ActionRefused as fault:
             _log.warning("bot", game_id=game_id, result=fault.refused.violations[0].reason.name)
-            await self._do(record, seat, await self._decide(loaded, WhatToDo(view, level), LONG_SECONDS))
+            await self._do(record, seat, await self._decide(loaded, WhatToDo(view, level), LONG_SECONDS, by))
 
     async def _pause(self, loaded: Loaded) -> None:
         seconds = min(self._delay_seconds, self._left(loaded) * SHARE)
@@ -141,10 +146,15 @@ class Bots:
             return float("inf")
         return max(0.0, (round_.turn.deadline_ms - loaded.now_ms) / 1000)
 
-    async def _decide(self, loaded: Loaded, question: WhatToDo, most_seconds: float) -> BotAction:
+    def _by(self, loaded: Loaded) -> float | None:
+        """When a bot is to act at the latest, by the event loop's clock, if its turn has a deadline."""
+        left = self._left(loaded)
+        return None if left == float("inf") else asyncio.get_running_loop().time() + left * PATIENCE
+
+    async def _decide(self, loaded: Loaded, question: WhatToDo, most_seconds: float, by: float | None) -> BotAction:
         seconds = min(most_seconds, self._left(loaded) * SHARE * SHARE)  # the other share may be spent on waiting
         try:
-            async with self._room:
+            async with asyncio.timeout_at(by), self._room:  # there may be no room in time
                 return await self._thinker.ask(question, seconds)
         except Exception as error:  # noqa: BLE001 - a bot must not keep the others waiting, whatever befell its search
             _log.warning("bot", result="no answer from the search", error=type(error).__name__)

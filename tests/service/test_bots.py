@@ -422,9 +422,9 @@ async def finished(store: GameStore, game_id: str) -> Record:
             await subscription.wait()
 
 
-async def put_bots(store: GameStore, now_ms: int) -> str:
+async def put_bots(store: GameStore, now_ms: int, turn_time_limit_seconds: int = 0) -> str:
     """A game of bots in a store, nobody told."""
-    game = bots_turn(replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=0), now_ms)
+    game = bots_turn(replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=turn_time_limit_seconds), now_ms)
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         return (await put_game(Client(channel), store, game, now_ms)).game_id
 
@@ -463,3 +463,43 @@ async def test_a_bot_whose_search_fails_draws(store: GameStore, clock: FakeClock
     first = (await store.events(game_id, 2, 1))[0]
     assert isinstance(first.events[0], TileDrawn)
     await bots.close()
+
+
+class Nowhere:
+    """Has no room for any search."""
+
+    async def ask(self, question: Question[T], _seconds: float) -> T:
+        await asyncio.Event().wait()
+        return question.answer(Budget(nodes=0))
+
+
+async def test_a_bot_for_whose_search_there_is_no_room_draws_before_its_time_runs_out(
+    store: GameStore, clock: FakeClock
+) -> None:
+    game_id = await put_bots(store, clock.now_ms, turn_time_limit_seconds=60)
+    clock.advance(59.8)
+    bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
+    record = (await store.load(game_id)).record
+    assert record
+    async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
+        bots.heed(record)
+        while not (entries := await store.events(game_id, 2, 1)):
+            await subscription.wait()
+    assert isinstance(entries[0].events[0], TileDrawn)
+    await bots.close()
+
+
+async def test_a_bot_that_waits_when_the_server_stops_does_not_act(store: GameStore, clock: FakeClock) -> None:
+    game_id = await put_bots(store, clock.now_ms)
+    stopping, thinker = asyncio.Event(), Here()
+    bots = Bots(Games(store, SeededChance(1)), thinker, 1, LONG_SECONDS, stopping)
+    record = (await store.load(game_id)).record
+    assert record
+    bots.heed(record)
+    [playing] = [task for task in asyncio.all_tasks() if task.get_name() == f"bots-{game_id}"]
+    done, _ = await asyncio.wait([playing], timeout=0.1)
+    assert not done
+    stopping.set()
+    await playing
+    assert thinker.asked == 0
+    assert not await store.events(game_id, 2, 1)
