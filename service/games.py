@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -73,6 +74,8 @@ BOT_WAIT_MS: Final = 5_000
 NONCE_BYTES: Final = 16
 SALT_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
+SEARCH_THREADS: Final = 2
+"""How many decisions that need a search are made at once. More would only share the interpreter with all other calls."""
 
 
 T = TypeVar("T")
@@ -107,13 +110,6 @@ def _allowed(outcome: Applied | Refused) -> Applied:
     if isinstance(outcome, Refused):
         raise ActionRefused(outcome)
     return outcome
-
-
-async def _decided(decide: Callable[[_Situation], T], situation: _Situation) -> T:
-    """What is decided. Rules that ask what could be played may search for seconds: others are served meanwhile."""
-    if not asking_options(situation.record.game.ruleset):
-        return decide(situation)
-    return await asyncio.to_thread(decide, situation)
 
 
 def _time_out(situation: _Situation) -> Applied:
@@ -178,6 +174,8 @@ class Games:
         self._chance = chance
         self._bot_wait_ms = bot_wait_ms
         self._tell_of_bots: Callable[[Record], None] = lambda _: None
+        # not the event loop's own threads, which also look up the store's address
+        self._searches = ThreadPoolExecutor(SEARCH_THREADS, "rules")
 
     def tell_of_bots(self, tell: Callable[[Record], None]) -> None:
         """Has someone told of each game in which a bot is to act: after the change, and when it seems forgotten."""
@@ -343,7 +341,7 @@ class Games:
         situation = await self._situation(turn.game_id)
         seat = _seated(situation.record, request.caller)
         game = see_game(situation.record, seat, situation.now_ms)
-        applied = (await _decided(decide, situation)).applied
+        applied = (await self._decided(decide, situation)).applied
         if applied.violations:
             raise ActionRefused(Refused(applied.violations))
         return encode(replace(_turn_sight(game, applied), tiles_drawn=()))
@@ -421,10 +419,16 @@ class Games:
             if loaded.record is None:
                 raise GameNotFound
             revision = loaded.record.game.revision
-            decision = await _decided(decide, _Situation(loaded.record, loaded.now_ms, overdue_revision))
+            decision = await self._decided(decide, _Situation(loaded.record, loaded.now_ms, overdue_revision))
             with contextlib.suppress(_Overtaken):
                 return await self._commit(loaded.record, decision, loaded.now_ms, request, finish)
         raise StaleState(revision)
+
+    async def _decided(self, decide: Callable[[_Situation], T], situation: _Situation) -> T:
+        """What is decided. Rules that ask what could be played may search for seconds: others are served meanwhile."""
+        if not asking_options(situation.record.game.ruleset):
+            return decide(situation)
+        return await asyncio.get_running_loop().run_in_executor(self._searches, decide, situation)
 
     async def _situation(self, game_id: str) -> _Situation:
         loaded, overdue_revision = await self._settled(game_id, "")
@@ -443,7 +447,7 @@ class Games:
         if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
             self._remember_bots(loaded)
             return loaded, None
-        applied = await _decided(_time_out, _Situation(record, loaded.now_ms, None))
+        applied = await self._decided(_time_out, _Situation(record, loaded.now_ms, None))
         after, change = self._after(record, applied, record.tokens, loaded.now_ms)
         await self._arm(record, after)
         outcome = await self._store.commit(Commit(record.etag, after, change))
