@@ -75,7 +75,7 @@ NONCE_BYTES: Final = 16
 SALT_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
 SEARCH_THREADS: Final = 2
-"""How many decisions that need a search are made at once. More would only share the interpreter with all other calls."""
+"""How many decisions that need a search are made at once. More would only share the interpreter with other calls."""
 
 
 T = TypeVar("T")
