@@ -125,11 +125,12 @@ def _declared(meld: Meld, guarded: Guarded, ruleset: Ruleset) -> Iterator[Meld]:
     """A group with faces declared for its jokers, if a joker of the table stands for one of them by declaration."""
     declared = {faces[0] for old in guarded.table for faces in old.joker_faces if len(faces) == 1}
     open_faces = next((faces for faces in meld.joker_faces if len(faces) > 1), ())
-    for faces in combinations(open_faces, len(meld.joker_faces)):
-        if declared.intersection(faces):
-            read = read_meld(ProposedMeld(meld.tiles, meld.kind, faces), ruleset)
-            if isinstance(read, Meld):
-                yield read
+    readings = (
+        read_meld(ProposedMeld(meld.tiles, meld.kind, faces), ruleset)
+        for faces in combinations(open_faces, len(meld.joker_faces))
+        if declared.intersection(faces)
+    )
+    yield from (reading for reading in readings if isinstance(reading, Meld))
 
 
 def _lowest(meld: Meld) -> Tile:

@@ -484,10 +484,10 @@ def _grown(
             line.state = grown
             line.tiles.append(JOKER if kind == WILD else face)
             longer.append(line)
-    for joker in (False,) * naturals + (True,) * (step.jokers - choice.count(WILD)):
-        run = _start(joker=joker, rules=rules)
-        if run:
-            longer.append(_Line(level.value, run, JOKER if joker else face))
+    new = (False,) * naturals + (True,) * (step.jokers - choice.count(WILD))
+    longer += [
+        _Line(level.value, run, JOKER if joker else face) for joker in new if (run := _start(joker=joker, rules=rules))
+    ]
     longer.sort(key=lambda line: line.state)
     return (longer, done) if step.runs == after else ([], done + longer)
 

@@ -4,7 +4,7 @@ What is enough stays enough when more may change. So every set of melds that can
 changes, and the fewest that hit every core found so far are the next to try: they are enough, or yield another core.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from math import comb
 
@@ -32,13 +32,15 @@ def fewest(count: int, is_enough: Callable[[Melds], bool], meter: Meter) -> Meld
 
 def _hitting(cores: Sequence[Melds], meter: Meter) -> Melds:
     """The first smallest set that has a member of each core."""
+    return next(chosen for chosen in _sets(cores, meter) if all(chosen & core for core in cores))
+
+
+def _sets(cores: Sequence[Melds], meter: Meter) -> Iterator[Melds]:
+    """Sets of members of cores, the smallest first."""
     members = sorted(frozenset().union(*cores))
     for size in range(len(cores) + 1):
         meter.count(comb(len(members), size) // STEPS_A_NODE)
-        for chosen in map(frozenset, combinations(members, size)):
-            if all(chosen & core for core in cores):
-                return chosen
-    raise AssertionError("each core has a member")
+        yield from map(frozenset, combinations(members, size))
 
 
 def _core(kept: Melds, everything: Melds, is_enough: Callable[[Melds], bool]) -> Melds:

@@ -313,8 +313,9 @@ def successors(runs: Runs, tiles: tuple[Tiles, ...], place: Place, jokers: int) 
     """
     choices = [_by_group(number, there, place, jokers) for number, there in zip(runs, tiles, strict=True)]
     groupings = _groupings(tuple(map(tuple, choices)), jokers)
-    if prod(sum(map(len, choice.values())) for choice in choices) > MOST_COMBINATIONS:
-        _refuse_too_many(choices, groupings)
+    at_most = prod(sum(map(len, choice.values())) for choice in choices)
+    if at_most > MOST_COMBINATIONS and _combinations(choices, groupings) > MOST_COMBINATIONS:
+        raise OutOfBudget
     best: dict[tuple[int, Runs], tuple[int, tuple[Step, ...]]] = {}
     for groups, needed in groupings:
         for chosen in product(*[choice[grouped] for choice, grouped in zip(choices, groups, strict=True)]):
@@ -328,12 +329,11 @@ def successors(runs: Runs, tiles: tuple[Tiles, ...], place: Place, jokers: int) 
     return tuple(sorted(found, reverse=True))
 
 
-def _refuse_too_many(choices: Sequence[dict[int, list[Step]]], groupings: Groupings) -> None:
+def _combinations(choices: Sequence[dict[int, list[Step]]], groupings: Groupings) -> int:
     ways = (
         prod(len(choice[grouped]) for choice, grouped in zip(choices, groups, strict=True)) for groups, _ in groupings
     )
-    if sum(ways) > MOST_COMBINATIONS:
-        raise OutOfBudget
+    return sum(ways)
 
 
 def _needs(chosen: tuple[Step, ...]) -> int:

@@ -1,0 +1,59 @@
+"""Corners of how the solver lays out melds, which positions of games hardly reach."""
+
+from collections import Counter
+
+import pytest
+
+from engine.analysis import Situation
+from engine.melds import Meld, ProposedMeld, read_meld
+from engine.notation import parse_tiles
+from engine.ruleset import (
+    SABRA,
+    InitialMeldSameTurnTablePlay,
+    JokersMaxPerSet,
+    RunWrap,
+    choose,
+)
+from engine.solver import Existence, arrange, has_turn
+from engine.solver.lines import Line, whole_runs
+from engine.solver.openings import own_melds
+
+
+def test_a_joker_finds_the_group_that_lacks_a_color() -> None:
+    found = arrange(parse_tiles("R1 B1 K1 O1 R2 B2 K2 J"), SABRA)
+    assert found.exists is Existence.YES
+    assert sorted(len(meld.tiles) for meld in found.melds) == [4, 4]
+
+
+def test_no_joker_fits_where_all_groups_are_full() -> None:
+    assert arrange(parse_tiles("R1 B1 K1 O1 J"), SABRA).exists is Existence.NO
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_run_that_goes_round_is_cut(rounds: int) -> None:
+    ruleset = choose(SABRA, {"run_wrap": RunWrap.CYCLIC})
+    line = Line(5, *(parse_tiles("R5 R6 R7 R8 R9 R10 R11 R12 R13") + parse_tiles("R1 R2 R3 R4")) * rounds)
+    line.before = line
+    runs = list(whole_runs([], [line], ruleset))
+    assert Counter(t for run in runs for t in run.tiles) == Counter(line.tiles)
+    assert all(isinstance(read_meld(ProposedMeld(run.tiles), ruleset), Meld) for run in runs)
+
+
+def test_no_meld_of_a_rack_has_more_jokers_than_it_may() -> None:
+    ruleset = choose(SABRA, {"jokers_max_per_set": JokersMaxPerSet.ONE})
+    melds = list(own_melds(Counter(parse_tiles("R1 R2 J J")), ruleset))
+    assert melds
+    assert max(meld.tiles.count(parse_tiles("J")[0]) for meld in melds) == 1
+
+
+def test_an_initial_meld_keeps_to_the_limit_of_jokers() -> None:
+    options = {
+        "jokers_max_per_set": JokersMaxPerSet.ONE,
+        "initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED,
+    }
+    rack = parse_tiles("R13 J J")
+    for limited, exists in (
+        (options, Existence.NO),
+        ({**options, "jokers_max_per_set": JokersMaxPerSet.TWO}, Existence.YES),
+    ):
+        assert has_turn(Situation((), rack, has_melded=False, ruleset=choose(SABRA, limited))) is exists
