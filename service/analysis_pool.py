@@ -81,7 +81,13 @@ class AnalysisPool:
     async def ask(
         self, question: Question[_A], seconds: float, until: float | None = None, *, is_ahead: bool = False
     ) -> _A:
-        """The answer to a question, as soon as a worker is free. Raises AnalysisUnavailable.
+        """The answer to a question, as soon as a worker is free. Raises AnalysisUnavailable. See ask_timed."""
+        return (await self.ask_timed(question, seconds, until, is_ahead=is_ahead))[0]
+
+    async def ask_timed(
+        self, question: Question[_A], seconds: float, until: float | None = None, *, is_ahead: bool = False
+    ) -> tuple[_A, float]:
+        """The answer, and the seconds that it took once a worker was free. Raises AnalysisUnavailable.
 
         Args:
             question: What to ask.
@@ -90,7 +96,8 @@ class AnalysisPool:
             is_ahead: Whether it goes before the questions that wait and do not.
         """
         worker = await self._free_worker(self._ahead if is_ahead else self._queue)
-        left = seconds if until is None else min(seconds, until - asyncio.get_running_loop().time())
+        started = asyncio.get_running_loop().time()
+        left = seconds if until is None else min(seconds, until - started)
         exchange = asyncio.create_task(worker.exchange(Job(question, max(left, 0.0))))
         self._exchanges.add(exchange)
         exchange.add_done_callback(lambda _: self._release(worker, exchange))
@@ -102,7 +109,7 @@ class AnalysisPool:
             raise
         if isinstance(answer, Failed):
             raise SearchFailedError(answer.trace)
-        return cast("_A", answer)
+        return cast("_A", answer), asyncio.get_running_loop().time() - started
 
     async def _free_worker(self, queue: "deque[asyncio.Future[_Worker]]") -> "_Worker":
         if self._idle:

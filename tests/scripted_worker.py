@@ -21,6 +21,7 @@ class Script(IntEnum):
     FAILS = 4
     TELLS_ITS_PROCESS = 5
     GETS_STUCK = 6
+    TELLS_WHETHER_IT_HAS_TIME = 7
 
 
 def act(situation: Situation, budget: Budget) -> Existence:
@@ -43,6 +44,8 @@ def act(situation: Situation, budget: Budget) -> Existence:
         case Script.GETS_STUCK:
             while True:
                 pass
+        case Script.TELLS_WHETHER_IT_HAS_TIME:
+            return Existence.YES if budget.nodes else Existence.NO
 
 
 def best(situation: Situation, _objective: Objective, budget: Budget) -> BestTurn:

@@ -102,9 +102,8 @@ class AnalysisServicer:
         with self._pool.place():
             for place, situation in enumerate(situations):
                 share = seconds / (len(situations) - place)
-                started = _now()
-                suggestion = await self._pool.ask(about_turn(situation, tier, objective), share, until)
-                seconds = max(0.0, seconds - (_now() - started))
+                suggestion, spent = await self._pool.ask_timed(about_turn(situation, tier, objective), share, until)
+                seconds = max(0.0, seconds - spent)
                 suggestions.append(codec.encode_suggestion(suggestion, tier))
         return pb.BatchSuggestTurnsResponse(suggestions=suggestions).SerializeToString()
 

@@ -528,6 +528,18 @@ async def test_a_batch_shares_its_time() -> None:
         assert [found.play_exists for found in answer.suggestions] == [unknown, no, unknown, no]
 
 
+async def test_waiting_for_a_worker_takes_nothing_from_a_batchs_time() -> None:
+    async with scripted() as (server, client), soon():
+        searching = ask(client, Script.SEARCHES_TO_THE_END, 2500)
+        while not calls_with_a_place(server):
+            await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+        positions = [pb.Position(rack=as_tiles([Script.TELLS_WHETHER_IT_HAS_TIME]))] * 2
+        request = pb.BatchSuggestTurnsRequest(positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit_ms=2000)
+        answer = await client.analysis.BatchSuggestTurns(request)
+        assert searching.done()
+        assert [found.play_exists for found in answer.suggestions] == [pb.EXISTENCE_YES, pb.EXISTENCE_YES]
+
+
 async def test_a_call_past_the_queue_is_refused_at_once_and_told_to_come_again() -> None:
     async with scripted(workers=1, queue=1) as (_, client), soon():
         calls = [ask(client, Script.SEARCHES_TO_THE_END) for _ in range(3)]
