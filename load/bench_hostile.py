@@ -20,6 +20,7 @@ from load.hostile import HOSTILE, Hostile, Watch, read, watched
 
 BUDGET_MS: Final = 100.0
 GRACE_MS: Final = 50.0
+TIMES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ def run(arguments: Sequence[str], results: Path) -> int:
 
 
 def _measured(hostile: Hostile) -> Measured:
-    return Measured(hostile, watched(hostile, BUDGET_MS / 1e3))
+    """The quickest of some answers: what another process did to the caches is not the solver's."""
+    watches = [watched(hostile, BUDGET_MS / 1e3) for _ in range(TIMES)]
+    return Measured(hostile, min(watches, key=lambda watch: watch.seconds))
 
 
 def _report(measured: Sequence[Measured]) -> dict[str, Any]:
