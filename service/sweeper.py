@@ -21,6 +21,8 @@ BATCH: Final = 100
 """Games that one sweep looks at before it asks again."""
 MEND_BATCH: Final = 20
 """Games of the lists that are gone through after a sweep."""
+LOOK_SECONDS: Final = 10.0
+"""How long a look may take: a time-out may wait for room for a search that its rules ask for."""
 PUT_OFF_MS: Final = 30_000
 """When to look again at a game that could not be looked at."""
 NO_GAME: Final = ""
@@ -78,7 +80,8 @@ class Sweeper:
     async def _look(self, due: Due) -> None:
         """Times out an overdue turn. A game that cannot be looked at is put off, so that it keeps no other waiting."""
         try:
-            loaded = await self._games.settle(due.game_id)
+            async with asyncio.timeout(LOOK_SECONDS):
+                loaded = await self._games.settle(due.game_id)
             next_look = self._next_look(loaded)
         except Exception as error:  # noqa: BLE001 - one bad game must not stop the others' clocks
             await self._store.ping()  # if the store is away, the sweep ends here

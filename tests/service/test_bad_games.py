@@ -30,7 +30,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.server import Server
-from service.storage.base import Due, GameStore, Record, State
+from service.storage.base import Due, GameStore, Loaded, Record, State
 from service.storage.measured import MeasuredStore
 from service.storage.memory import MemoryStore
 from service.storage.redis import ORPHAN_MS
@@ -351,6 +351,34 @@ async def test_the_sweeper_goes_on_whatever_the_store_throws_at_it(
     assert await is_timed_out(store, game)
     levels = [entry["log_level"] for entry in logs if entry["event"] == "sweep"]
     assert levels == ["error", "debug", "error", "error"]
+
+
+class StuckGames(Games):
+    """Use cases that come to no end with one game."""
+
+    def __init__(self, store: GameStore, stuck: str) -> None:
+        super().__init__(store, SeededChance(1))
+        self._stuck = stuck
+
+    async def settle(self, game_id: str) -> Loaded:
+        if game_id == self._stuck:
+            await asyncio.Event().wait()
+        return await super().settle(game_id)
+
+
+async def test_a_look_that_does_not_end_keeps_no_other_game_waiting(
+    server: tuple[Server, Client], store: GameStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = await server[1].new_game(ruleset=TIMED)
+    clock.advance(1)
+    other = await server[1].new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    monkeypatch.setattr("service.sweeper.LOOK_SECONDS", 0.05)
+    games = StuckGames(store, stuck.game_id)
+    async with asyncio.timeout(10):
+        assert await Sweeper(games, store, 1.0, asyncio.Event()).sweep() == 2
+    assert await is_timed_out(store, other)
+    assert not await is_timed_out(store, stuck)
 
 
 # Creations and lists
