@@ -555,7 +555,8 @@ def with_other_hidden_tiles(game: Game, seat: int | None, rng: random.Random) ->
     if round_.turn.seat != seat:
         draft = None if rng.random() < 0.5 else (ProposedMeld((rng.choice(faces(4)),)),)
         round_ = replace(round_, step=with_other_step(round_.step, rng), draft=draft)
-    return replace(game, phase=Playing(replace(round_, racks=racks, pool=pool)))
+    declined = tuple(rack.seat for rack in racks if rng.random() < 0.5)
+    return replace(game, phase=Playing(replace(round_, racks=racks, pool=pool, declined=declined)))
 
 
 def with_other_step(step: Step, rng: random.Random) -> Step:

@@ -100,6 +100,13 @@ GAMES = [
 ]
 
 TWO, THREE = (Tile(11), Tile(12)), (Tile(13), Tile(14), JOKER)
+DECLINED = (
+    TileDrawn(2, Tile(1), declined=True),
+    TilesDrawn(2, THREE, declined=True),
+    TilesOffered(2, TWO, declined=True),
+    TurnEnded(2, declined=True),
+    TurnPassed(2, declined=True),
+)
 EVENTS: tuple[Event, ...] = (
     GameCreated(SABRA),
     PlayerJoined(1, "Ada"),
@@ -114,6 +121,7 @@ EVENTS: tuple[Event, ...] = (
     RiverTileLaid(2, Tile(1)),
     TurnEnded(2),
     TurnPassed(2),
+    *DECLINED,
     TurnTimedOut(2, THREE),
     TurnPenalised(2, THREE),
     DraftSaved(2, DRAFT),
@@ -234,6 +242,16 @@ def test_what_is_hidden_in_an_event_is_told_as_a_number_at_most() -> None:
     penalised = TurnPenalised(1, parse_tiles("R4 R5 R6"))
     assert see_event(penalised, 1) == TurnPenalisedView(1, 3, parse_tiles("R4 R5 R6"))
     assert see_event(penalised, 2) == see_event(penalised, None) == TurnPenalisedView(1, 3, ())
+
+
+@pytest.mark.parametrize("seat", SEATS)
+def test_nobody_sees_who_could_have_melded_and_did_not(seat: int | None) -> None:
+    for event in DECLINED:
+        assert see_event(event, seat) == see_event(replace(event, declined=False), seat)
+    for game in GAMES:
+        if isinstance(game.phase, Playing):
+            declined = replace(game, phase=Playing(replace(game.phase.round, declined=(1, 2))))
+            assert see(declined, seat) == see(game, seat)
 
 
 def test_nobody_sees_a_draft_in_the_history_not_even_who_saved_it() -> None:
