@@ -1,0 +1,119 @@
+"""What the rules ask, in random games, against an integer program: who may draw, who declined, when a round ends."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+import random_play
+from engine.analysis import Situation
+from engine.events import RoundEnded, TileDrawn, TurnPassed, TurnStarted
+from engine.game import Game, Round, RoundEnd
+from engine.ruleset import (
+    PoolEmptyPass,
+    PoolEmptyStuckTest,
+    Ruleset,
+    RunWrap,
+    ScoreNeverMelded,
+    ScoreWinner,
+    Teams,
+    TurnVoluntaryDraw,
+    choose,
+    problems,
+)
+from engine.turns import EXACT
+from integer_program import IntegerProgram, random_rules
+from positions import is_a
+from random_play import Change, players_of, random_changes
+
+PROVABLE = {"run_wrap": RunWrap.NONE}
+"""Rules under which the budget of the rules is enough for an answer to everything that comes up in a game."""
+MUST_PLAY = {
+    "turn_voluntary_draw": TurnVoluntaryDraw.ONLY_IF_NO_PLAY,
+    "pool_empty_pass": PoolEmptyPass.ONLY_IF_NO_PLAY,
+    "pool_empty_stuck_test": PoolEmptyStuckTest.EXACT,
+}
+MAY_DECLINE = {
+    "score_never_melded": ScoreNeverMelded.FLAT_100_OR_200,
+    "pool_empty_stuck_test": PoolEmptyStuckTest.EXACT,
+    "teams": Teams.NONE,
+    "score_winner": ScoreWinner.SUM_OF_LOSERS,
+    "initial_meld_threshold": 70,
+}
+
+
+def rules_with(seed: int, options: dict[str, object]) -> Ruleset:
+    """Rules that the program knows, with large racks, so that the pool is soon empty."""
+    rng = random.Random(seed)
+    while True:
+        ruleset = choose(random_rules(rng), {**PROVABLE, **options, "deal_hand_size": rng.choice((18, 20, 21))})
+        if not problems(ruleset):
+            return ruleset
+
+
+class Oracle:
+    """Knows what could be played, and counts what it was asked for."""
+
+    def __init__(self) -> None:
+        self.program = IntegerProgram()
+        self.met: Counter[tuple[str, bool]] = Counter()
+
+    def can_play(self, game: Game, round_: Round, seat: int) -> bool:
+        """Whether a player could play."""
+        rack = round_.rack(seat)
+        situation = Situation(round_.table, rack.tiles, rack.has_melded, game.ruleset)
+        return self.program.best(situation) is not None
+
+    def check(self, before: Game, change: Change) -> None:
+        """Compares one change with what the program knows."""
+        after = change.applied.game
+        for event in change.applied.events:
+            match event:
+                case TileDrawn(seat, _, declined) | TurnPassed(seat, declined):
+                    self.check_choice(before, seat, declined=declined)
+                case TurnStarted() if after.round and not after.round.pool:
+                    self.check_end(after, goes_on=True)
+                case RoundEnded(result) if result.end is RoundEnd.BLOCKED:
+                    self.check_end(after, goes_on=False)
+                case _:
+                    pass
+
+    def check_choice(self, before: Game, seat: int, *, declined: bool) -> None:
+        """Who must play has no play; who declined the initial meld had one, and only they."""
+        round_ = is_a(before.round, Round)
+        must_play = before.ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY
+        if must_play or not round_.rack(seat).has_melded:
+            could = self.can_play(before, round_, seat)
+            assert could == declined, f"seat {seat} in {before}"
+            assert not (could and must_play), f"seat {seat} played nothing and could in {before}"
+            self.met["declined", declined] += 1
+
+    def check_end(self, after: Game, *, goes_on: bool) -> None:
+        """A round goes on with an empty pool if and only if someone can play."""
+        round_ = is_a(after.round, Round)
+        can = [seat for seat in after.active_seats if self.can_play(after, round_, seat)]
+        assert bool(can) == goes_on, f"{can} can play in {after}"
+        self.met["goes on", goes_on] += 1
+
+
+@pytest.mark.parametrize(
+    ("options", "seeds"),
+    [(MUST_PLAY, range(10)), (MAY_DECLINE, (0, 1, 3, 4, 6, 7, 9))],  # the program takes long for others
+    ids=["must play", "may decline"],
+)
+def test_the_rules_know_what_could_be_played_as_the_program_does(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, object], seeds: Sequence[int]
+) -> None:
+    monkeypatch.setattr(random_play, "ANALYSIS", EXACT)
+    oracle = Oracle()
+    for seed in seeds:
+        ruleset = rules_with(seed, options)
+        before = None
+        for change in random_changes(seed, players_of(ruleset, seed), ruleset):
+            if before:
+                oracle.check(before, change)
+            before = change.applied.game
+    assert bool(oracle.met["declined", True]) == bool(oracle.met["goes on", True]) == (options is MAY_DECLINE)
+    assert bool(oracle.met["goes on", False]) == (options is MAY_DECLINE)
+    assert oracle.met["declined", False] > 50
