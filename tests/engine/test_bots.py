@@ -9,7 +9,19 @@ import pytest
 
 from engine.bots import choose, wait
 from engine.events import ErrorClaimed, TilesPlayed, TurnPenalised
-from engine.game import BotLevel, Choosing, Drawn, Finished, Game, Playing, RoundOver, ShownPlay, Step, bots_to_act
+from engine.game import (
+    BotLevel,
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Playing,
+    RoundEnd,
+    RoundOver,
+    ShownPlay,
+    Step,
+    bots_to_act,
+)
 from engine.melds import ProposedMeld
 from engine.notation import format_rack, format_tile, parse_tile, parse_tiles
 from engine.presets import PRESETS
@@ -285,8 +297,10 @@ def test_nobody_else_is_asked() -> None:
 # Whole games
 
 
-def bot_game(ruleset: Ruleset, players: int, seed: int, persons: int = 0) -> Game:
-    """A game of bots of all levels, with all invariants checked; persons resign in the first round."""
+def bot_game(
+    ruleset: Ruleset, players: int, seed: int, persons: int = 0, levels: tuple[BotLevel, ...] = LEVELS
+) -> Game:
+    """A game of bots of all levels, or of some, with all invariants checked; persons resign in the first round."""
     rng, check = random.Random(seed), Invariants()
     applied = create(ruleset)
     check(applied.game, applied.events)
@@ -301,7 +315,7 @@ def bot_game(ruleset: Ruleset, players: int, seed: int, persons: int = 0) -> Gam
         return outcome.game
 
     for number in range(players):
-        done(Join(f"player {number}", None if number < persons else LEVELS[(number + seed) % 3]))
+        done(Join(f"player {number}", None if number < persons else levels[(number + seed) % len(levels)]))
     game = done(StartGame(1, random_shuffle(ruleset, rng, players)))
     for seat in range(1, persons + 1):
         game = done(Resign(seat))
@@ -341,6 +355,13 @@ def test_bots_play_random_rulesets_to_their_ends(seed: int) -> None:
     rules = random_ruleset(random.Random(seed), with_analysis=True)
     game = bot_game(rules, rules.players_min, seed)
     assert is_a(game.phase, Finished).winners
+
+
+@pytest.mark.parametrize(("threshold", "end"), [(60, RoundEnd.WENT_OUT), (200, RoundEnd.BLOCKED)])
+def test_games_of_hard_bots_end_where_a_round_ends_when_nobody_can_play(threshold: int, end: RoundEnd) -> None:
+    stuck = replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT, initial_meld_threshold=threshold)
+    ends = {bot_game(stuck, 4, seed, levels=(HARD,)).results[0].end for seed in range(3)}
+    assert ends == {end}
 
 
 def test_bots_play_on_when_the_person_among_them_resigns() -> None:
