@@ -11,9 +11,6 @@ from engine.solver.problem import FACES
 from engine.solver.search import Found, Level, jokers_for
 from engine.tiles import JOKER, MAX_VALUE, Tile
 
-LEAST_TO_CUT = 6
-"""Tiles of a run that can be cut in two."""
-
 
 @dataclass(frozen=True, slots=True)
 class Laid:
@@ -146,12 +143,10 @@ def _with_one_more(laid: Laid, ruleset: Ruleset) -> Laid | None:
     for place, group in enumerate(groups):
         if len(group) < ruleset.geometry_colors:
             return Laid(runs, (*groups[:place], (*group, JOKER), *groups[place + 1 :]), laid.spare - 1)
-    for place, run in enumerate(runs):
-        if len(run.tiles) >= LEAST_TO_CUT:
-            return _with_one_more(
-                replace(laid, runs=(*runs[:place], *halves(run, ruleset), *runs[place + 1 :])), ruleset
-            )
-    return None
+    if not runs:
+        return None
+    whole, *others = runs  # all have every value, and so can be cut
+    return _with_one_more(replace(laid, runs=(*halves(whole, ruleset), *others)), ruleset)
 
 
 def _longer(run: Run, wrap: RunWrap) -> Run | None:

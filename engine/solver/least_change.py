@@ -5,6 +5,7 @@ changes, and the fewest that hit every core found so far are the next to try: th
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -32,7 +33,11 @@ def fewest(count: int, is_enough: Callable[[Melds], bool], meter: Meter) -> Meld
 
 def _hitting(cores: Sequence[Melds], meter: Meter) -> Melds:
     """The first smallest set that has a member of each core."""
-    return next(chosen for chosen in _sets(cores, meter) if all(chosen & core for core in cores))
+    return next(filter(partial(_hits, cores), _sets(cores, meter)))
+
+
+def _hits(cores: Sequence[Melds], chosen: Melds) -> bool:
+    return all(map(chosen.intersection, cores))
 
 
 def _sets(cores: Sequence[Melds], meter: Meter) -> Iterator[Melds]:

@@ -17,7 +17,7 @@ from engine.ruleset import (
     RunWrap,
 )
 from engine.solver.arrangement import Lay, best_lay, best_lay_of, stated
-from engine.solver.joker_search import Wanted
+from engine.solver.joker_search import Wanted, joker_rules
 from engine.solver.problem import FACES, Problem
 from engine.solver.search import STEPS_A_NODE, Meter
 from engine.tiles import JOKER, MAX_VALUE, Tile, in_order
@@ -98,7 +98,7 @@ def own_melds(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[Meld]:
     """Every meld that can be made of some tiles, but for the order of a group and faces of its jokers."""
     for kind, faces in _shapes(ruleset):
         least = sum(not tiles[face] for face in faces)
-        for jokers in range(least, min(tiles[JOKER], len(faces) - 1) + 1):
+        for jokers in range(least, min(tiles[JOKER], joker_rules(ruleset).most, len(faces) - 1) + 1):
             yield from _with_jokers(kind, faces, jokers, tiles, ruleset)
 
 
@@ -118,7 +118,6 @@ def _shapes(ruleset: Ruleset) -> Iterator[tuple[MeldKind, tuple[Tile, ...]]]:
 def _with_jokers(
     kind: MeldKind, faces: tuple[Tile, ...], jokers: int, tiles: Counter[Tile], ruleset: Ruleset
 ) -> Iterator[Meld]:
-    seen = set()
     missing = {place for place, face in enumerate(faces) if not tiles[face]}
     others = [place for place in range(len(faces)) if place not in missing]
     for extra in combinations(others, jokers - len(missing)):
@@ -126,10 +125,8 @@ def _with_jokers(
         laid = tuple(JOKER if place in wild else face for place, face in enumerate(faces))
         if kind is MeldKind.GROUP:
             laid = in_order(laid)
-        if laid not in seen:
-            seen.add(laid)
-            if isinstance(read_meld(ProposedMeld(laid, kind), _silent(ruleset)), Meld):
-                yield stated(kind, laid, ruleset)
+        if isinstance(read_meld(ProposedMeld(laid, kind), _silent(ruleset)), Meld):
+            yield stated(kind, laid, ruleset)
 
 
 def _silent(ruleset: Ruleset) -> Ruleset:

@@ -263,8 +263,9 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
             continue
         known[needs] = None
         level = levels[index]
+        meter.count()
         following = successors(runs, level.tiles, level.place, jokers - spent)
-        meter.count(1 + len(following) // STEPS_A_NODE)
+        meter.count(len(following) // STEPS_A_NODE)
         for left, more, needed, after, chosen in following:
             dearer = cost + left * level.weight
             if dearer not in queue:

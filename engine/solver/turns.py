@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from engine.analysis import Situation
@@ -22,7 +22,7 @@ from engine.solver.answers import BestTurn, Budget, Objective, Turn
 from engine.solver.arrangement import Lay, best_lay, costs_less, lays_a_rack_tile, proposed
 from engine.solver.guarded import Guarded, is_guarded, rearrangements
 from engine.solver.least_change import few, fewest
-from engine.solver.openings import best_opening, least_openings
+from engine.solver.openings import best_opening, least_openings, own_melds
 from engine.solver.problem import Problem, problem
 from engine.solver.search import Meter, OutOfBudget
 from engine.tiles import Tile, in_order, without
@@ -156,12 +156,24 @@ def exists(situation: Situation, meter: Meter) -> bool:
     for question in questions(situation, Objective.MOST_TILES, meter):
         limit = _limit(question, None)
         if situation.has_melded and not is_guarded(situation.table, situation.ruleset):
-            whole = question.with_table(question.everything)
-            if best_lay(whole, meter) if question.pulled else lays_a_rack_tile(whole, meter):
+            if _lays_any(question, limit):
                 return True
         elif any(True for _ in chain(_quickly(question, limit), candidates(question, limit))):
             return True
     return False
+
+
+def _lays_any(question: Question, limit: int) -> bool:
+    """Whether there is any turn, where faces alone decide."""
+    whole = question.with_table(question.everything)
+    try:
+        if question.pulled:
+            return best_lay(whole, question.meter) is not None
+        return lays_a_rack_tile(whole, question.meter)
+    except OutOfBudget:
+        if any(True for _ in _quickly(question, limit)):
+            return True
+        raise
 
 
 def questions(situation: Situation, objective: Objective, meter: Meter) -> Iterator[Question]:
@@ -297,27 +309,37 @@ QUICKLY: Final = Budget(nodes=150)
 
 def _quickly(question: Question, limit: int) -> Iterator[Candidate]:
     """Turns that are easy to find, each better than the one before."""
-    with suppress(OutOfBudget):
-        for candidate in _easy(question, Meter(QUICKLY), limit):
-            if candidate.cost < limit and question.allows(candidate.melds, question.everything - candidate.changed):
-                yield candidate
-                limit = candidate.cost
+    for turns in (_of_own_melds(question), _of_small_changes(question, limit)):
+        with suppress(OutOfBudget):
+            for candidate in turns:
+                if candidate.cost < limit and question.allows(candidate.melds, question.everything - candidate.changed):
+                    yield candidate
+                    limit = candidate.cost
 
 
-def _easy(question: Question, meter: Meter, limit: int) -> Iterator[Candidate]:
-    """Turns that change one meld at most, or lay an initial meld and no more."""
-    nothing: frozenset[int] = frozenset()
+def _of_own_melds(question: Question) -> Iterator[Candidate]:
+    """Turns that lay a meld of the rack, or an initial meld, and no more."""
+    own, ruleset = question.tiles, question.own.ruleset
+    choices: Iterator[Melds] = least_openings(own, ruleset, Meter(QUICKLY))
     if question.situation.has_melded:
-        for changed in (nothing, *(frozenset({place}) for place in sorted(question.everything))):
+        choices = ((meld,) for meld in islice(own_melds(own, ruleset), QUICKLY.nodes))
+    for melds in choices:
+        laid = Counter(t for meld in melds for t in meld.tiles)
+        if Counter(question.own.must) <= laid:
+            left = (own - laid).elements()
+            yield Candidate(question.own.cost(left), frozenset(), melds, is_least_change=False)
+
+
+def _of_small_changes(question: Question, limit: int) -> Iterator[Candidate]:
+    """Turns that change one meld at most."""
+    meter = Meter(QUICKLY)
+    places = [(), *((place,) for place in sorted(question.everything))] if question.situation.has_melded else []
+    for changed in map(frozenset, places):
+        found = None
+        with suppress(OutOfBudget):
             found = best_lay(question.with_table(changed), meter, limit)
-            if found:
-                yield Candidate(found.cost, changed, found.melds, is_least_change=False)
-    else:
-        for melds in least_openings(question.tiles, question.own.ruleset, meter):
-            laid = Counter(t for meld in melds for t in meld.tiles)
-            if Counter(question.own.must) <= laid:
-                left = (question.tiles - laid).elements()
-                yield Candidate(question.own.cost(left), nothing, melds, is_least_change=False)
+        if found:
+            yield Candidate(found.cost, changed, found.melds, is_least_change=False)
 
 
 def _turn(question: Question, candidate: Candidate) -> Turn:
