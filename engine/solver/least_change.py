@@ -42,10 +42,11 @@ def _hits(cores: Sequence[Melds], chosen: Melds) -> bool:
 
 def _sets(cores: Sequence[Melds], meter: Meter) -> Iterator[Melds]:
     """Sets of members of cores, the smallest first."""
-    members = sorted(frozenset().union(*cores))
-    for size in range(len(cores) + 1):
+    members, size = sorted(frozenset().union(*cores)), 0
+    while True:  # all members together hit every core
         meter.count(comb(len(members), size) // STEPS_A_NODE)
         yield from map(frozenset, combinations(members, size))
+        size += 1
 
 
 def _core(kept: Melds, everything: Melds, is_enough: Callable[[Melds], bool]) -> Melds:
