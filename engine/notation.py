@@ -265,7 +265,6 @@ def _parse_seat(text: str) -> int:
 DESCRIPTIONS: Final = {
     Reason.OPTION_VALUE_INVALID: "the option's number is out of its range",
     Reason.OPTIONS_CONFLICT: "the options contradict each other",
-    Reason.VARIANT_NOT_SUPPORTED: "this server does not implement the option's value yet",
     Reason.PLAYER_ALREADY_JOINED: "a player of this name has a seat in the game",
     Reason.GAME_FULL: "all {players_max} seats are taken",
     Reason.TOO_FEW_PLAYERS: "{players} of at least {players_min} players have joined",

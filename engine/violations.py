@@ -15,7 +15,6 @@ class Reason(Enum):
     # Rulesets
     OPTION_VALUE_INVALID = auto()
     OPTIONS_CONFLICT = auto()
-    VARIANT_NOT_SUPPORTED = auto()
     INSUFFICIENT_TILES = auto()
     # Games
     PLAYER_ALREADY_JOINED = auto()

@@ -358,11 +358,6 @@ def ruleset(message: ruleset_pb2.Ruleset, prefix: str = "") -> Ruleset:
         raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
 
 
-def playable_ruleset(message: ruleset_pb2.Ruleset) -> Ruleset:
-    """The rules of a game to create: any that can be judged. Raises InvalidRequest."""
-    return ruleset(message)
-
-
 @lru_cache(maxsize=256)
 def _ruleset(data: bytes) -> Ruleset:
     message = ruleset_pb2.Ruleset.FromString(data)

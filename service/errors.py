@@ -37,7 +37,6 @@ from service.faults import (
     StoredFormatUnknown,
     StoreUnavailable,
     TurnTimedOut,
-    UnsupportedVariant,
 )
 
 DOMAIN: Final = "rummikub.v1"
@@ -176,10 +175,6 @@ def status_of(error: Exception) -> Status:
             message = f"the event stream has the revisions {error.oldest} to {error.newest}: watch from 0"
             bounds = {"oldest": error.oldest, "newest": error.newest}
             return Status(grpc.StatusCode.OUT_OF_RANGE, "HISTORY_UNAVAILABLE", message, bounds)
-        case UnsupportedVariant():
-            message = f"{error.field}: this server does not implement {error.value} yet"
-            facts = {"field": error.field, "value": error.value}
-            return Status(grpc.StatusCode.UNIMPLEMENTED, "VARIANT_NOT_SUPPORTED", message, facts)
         case HintNotAllowed():
             message = f"the game allows its seats no such hint: its option hints is {error.allowed.name}"
             return Status(_FAILED_PRECONDITION, "HINT_NOT_ALLOWED", message, {"hints": error.allowed.name})

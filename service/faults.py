@@ -34,15 +34,6 @@ class MalformedRequest(Fault):
     """The bytes are not a message of the request's type."""
 
 
-class UnsupportedVariant(Fault):
-    """An option value that the contract knows and this server does not implement yet."""
-
-    def __init__(self, field: str, value: str) -> None:
-        super().__init__()
-        self.field = field
-        self.value = value
-
-
 class AuthorizationMalformed(Fault):
     """The authorization metadata is not of its form."""
 

@@ -44,7 +44,7 @@ class GameServicer:
 
     async def create_game(self, request: pb.CreateGameRequest, context: Context) -> bytes:
         """CreateGame."""
-        rules = codec.playable_ruleset(request.ruleset)
+        rules = codec.ruleset(request.ruleset)
         return await self._games.create_game(rules, mutation(request, context), answer(pb.CreateGameResponse))
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:

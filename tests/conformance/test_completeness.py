@@ -120,10 +120,6 @@ SAME_AS_SABRA = {"CARDS": "the same rules by the names of playing cards"}
 """Presets that differ from SABRA by name alone."""
 
 
-NO_MORE = {"VARIANT_NOT_SUPPORTED": "every value of the contract can be played"}
-"""Reasons that only older servers have."""
-
-
 def contrasts(option: str, *, creations: bool = False) -> tuple[Contrast, ...]:
     """The contrasts of an option: about what happens in games, or about creating them."""
     return tuple(
@@ -262,4 +258,4 @@ def occurring_alone() -> set[str]:
 
 @pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
 def test_every_reason_occurs_alone(reason: Reason) -> None:
-    assert (reason.name in occurring_alone()) != (reason.name in NO_MORE)
+    assert reason.name in occurring_alone()
