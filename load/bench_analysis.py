@@ -7,6 +7,7 @@ asks both for the whole question: which of the best turns changes least, too.
 """
 
 import argparse
+import gc
 import importlib.metadata
 import json
 import platform
@@ -139,6 +140,7 @@ def _measured(corpus: Sequence[Recorded], compared: int, console: Console) -> li
         (SOLVER_WHOLE, Budget(), whole),
     )
     found = [Measured(recorded) for recorded in corpus]
+    gc.freeze()  # no process that searches has such a corpus to look through for garbage
     for solver, budget, programs in passes:
         best_turn(corpus[0].situation, budget=budget)  # what is made once in a process is measured on its own
         for program in programs.values():

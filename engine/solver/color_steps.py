@@ -114,30 +114,22 @@ def steps(number: int, tiles: Tiles, place: Place, jokers: int) -> tuple[Step, .
 
 
 def _extended(runs: Open, naturals: int, jokers: int, after: int) -> list[tuple[int, Open]]:
-    """The open runs when so many numbered tiles are laid to them, and the jokers that it takes."""
+    """The open runs when so many numbered tiles are laid to them, and the jokers that it takes.
+
+    A joker goes to an owed run only where a numbered tile is wanting: if the tile began a run instead, that run could
+    begin later and have the joker at its end.
+    """
     young, half, closable, blank, held = runs
     owed = young + half
+    needed = max(0, owed - naturals)
+    free = max(0, naturals - owed)
+    longer = min(free, closable)
+    without_naturals = max(0, blank - naturals)
     found = []
-    for spent in range(max(0, owed - naturals), min(jokers, owed + closable + (jokers if after == 2 else 0)) + 1):
-        to_owed = min(spent, owed)
-        free = naturals - (owed - to_owed)
-        longer = min(free, closable)
-        over = spent - to_owed
-        least = 0 if after == 2 else over
-        for bridges in range(least, min(over, closable - longer) + 1):
-            starts = over - bridges
-            found.append(
-                (
-                    spent,
-                    Open(
-                        free - longer + starts,
-                        young + bridges,
-                        half + longer,
-                        max(0, blank - (owed - to_owed)) + starts,
-                        held,
-                    ),
-                )
-            )
+    for bridges in range(min(closable - longer, jokers - needed) + 1):
+        for starts in range(jokers - needed - bridges + 1 if after == 2 else 1):
+            open_runs = Open(free - longer + starts, young + bridges, half + longer, without_naturals + starts, held)
+            found.append((needed + bridges + starts, open_runs))
     return found
 
 

@@ -93,8 +93,8 @@ def _extended(lines: Lines, here: tuple[int, Tile], naturals: int, step: Step, a
     young, half, closable = lines
     value, face = here
     owed = sorted((*young, *half), key=lambda line: not line.is_blank)
-    to_owed = min(step.jokers, len(owed))
-    free = naturals - (len(owed) - to_owed)
+    to_owed = max(0, len(owed) - naturals)
+    free = max(0, naturals - len(owed))
     longer, others = closable[:free], closable[free:]
     starts = free - len(longer)
     joker_starts = after.young - starts

@@ -26,7 +26,7 @@ ASKED_EVERY = 64
 MOST_COMBINATIONS = 1 << 13
 """Steps of all colors are not combined where that would take a twentieth of a second: it cannot be interrupted."""
 
-COMPARED = 400
+COMPARED = 200
 """How many states, the newest, another is compared with; with all of very many it would take too long."""
 
 SETTLED = 99
