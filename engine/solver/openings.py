@@ -19,7 +19,7 @@ from engine.ruleset import (
 from engine.solver.arrangement import Lay, best_lay, best_lay_of, stated
 from engine.solver.joker_search import Wanted, joker_rules
 from engine.solver.problem import FACES, Problem
-from engine.solver.search import STEPS_A_NODE, Meter
+from engine.solver.search import Meter
 from engine.tiles import JOKER, MAX_VALUE, Tile, in_order
 
 Melds = tuple[Meld, ...]
@@ -138,15 +138,17 @@ def _silent(ruleset: Ruleset) -> Ruleset:
 
 
 def least_openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
-    """Initial melds of own tiles such that every other one has all tiles of one of them; single melds first."""
+    """Initial melds of own tiles of which none can be left out, single ones first; one for all of the same tiles.
+
+    A longer meld is another one: what it has more might find no place beside the shorter one.
+    """
     forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
     tiles = Counter({t: count for t, count in own.items() if t != JOKER or not forbidden})
-    known: list[Counter[Tile]] = []
+    known: set[tuple[Tile, ...]] = set()
     for chosen in _openings(tiles, ruleset, meter):
-        laid = Counter(t for meld in chosen for t in meld.tiles)
-        meter.count(len(known) // STEPS_A_NODE)
-        if not any(other <= laid for other in known):
-            known.append(laid)
+        laid = in_order(t for meld in chosen for t in meld.tiles)
+        if laid not in known:
+            known.add(laid)
             yield chosen
 
 

@@ -1,6 +1,7 @@
 """Corners of how the solver lays out melds, which positions of games hardly reach."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -9,12 +10,14 @@ from engine.melds import Meld, ProposedMeld, read_meld
 from engine.notation import parse_tiles
 from engine.ruleset import (
     SABRA,
+    Contract,
     InitialMeldSameTurnTablePlay,
     JokersMaxPerSet,
     RunWrap,
+    TurnDraw,
     choose,
 )
-from engine.solver import Existence, arrange, has_turn
+from engine.solver import Existence, arrange, best_turn, has_turn
 from engine.solver.lines import Line, whole_runs
 from engine.solver.openings import own_melds
 
@@ -57,3 +60,20 @@ def test_an_initial_meld_keeps_to_the_limit_of_jokers() -> None:
         ({**options, "jokers_max_per_set": JokersMaxPerSet.TWO}, Existence.YES),
     ):
         assert has_turn(Situation((), rack, has_melded=False, ruleset=choose(SABRA, limited))) is exists
+
+
+def test_a_joker_more_in_the_initial_meld_is_played_though_it_was_not_needed() -> None:
+    ruleset = choose(
+        SABRA, {"initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED, "run_wrap": RunWrap.ONE_HIGH}
+    )
+    found = best_turn(Situation((), parse_tiles("R4 R9 B1 B6 B13 O13 J J"), has_melded=False, ruleset=ruleset))
+    assert found.turn
+    assert len(found.turn.tiles) == 4
+    assert found.is_proven
+
+
+def test_a_tile_of_the_river_is_not_pulled_for_a_meld_without_it() -> None:
+    ruleset = choose(SABRA, {"turn_draw": TurnDraw.TWO_RIVER, "contract": Contract.SINGLE_COLOR})
+    situation = Situation((), parse_tiles("R9 B9 K9"), has_melded=True, ruleset=ruleset, river=parse_tiles("O1"))
+    assert has_turn(situation) is Existence.NO
+    assert has_turn(replace(situation, river=parse_tiles("O1 O9"))) is Existence.NO
