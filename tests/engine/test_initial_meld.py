@@ -1,9 +1,7 @@
 import random
-import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import chain, combinations
-from types import FrameType
 
 import pytest
 
@@ -12,6 +10,7 @@ from engine.initial_meld import best_for_the_player, counted_points, has_require
 from engine.melds import Meld, ProposedMeld, read_meld
 from engine.ruleset import SABRA, InitialMeldRequiredKind, InitialMeldSets, Ruleset
 from engine.tiles import COLORS, Tile, tile
+from work import calls_in
 
 BEST = replace(SABRA, initial_meld_threshold=200)
 RUN = replace(BEST, initial_meld_required_kind=InitialMeldRequiredKind.RUN)
@@ -63,21 +62,8 @@ def test_what_is_enough_need_not_be_the_best() -> None:
 
 
 def work(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> int:
-    """How many functions of the module are called in a search: the same on every machine."""
-    count = 0
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        nonlocal count
-        written = not frame.f_code.co_name.startswith(("<", "__"))
-        count += event == "call" and written and frame.f_globals is vars(initial_meld)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        best_for_the_player(melds, tiles, ruleset)
-    finally:
-        sys.setprofile(before)
-    return count
+    """How many functions of the module are called in a search."""
+    return calls_in(initial_meld, lambda: best_for_the_player(melds, tiles, ruleset))
 
 
 @pytest.mark.parametrize(

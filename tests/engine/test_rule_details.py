@@ -4,13 +4,11 @@ import dataclasses
 import importlib
 import pkgutil
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, combinations
-from types import FrameType
 
 import pytest
 
@@ -40,6 +38,7 @@ from engine.ruleset import (
 from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason
 from plays import judge_text, play_of
+from work import calls_in
 
 
 def rules(**options: object) -> Ruleset:
@@ -360,21 +359,8 @@ def test_jokers_are_moved_by_the_rules(text: str, values: str, reasons: str) -> 
 
 
 def work(play: Play) -> int:
-    """How many functions are called in a search of retrieval: the same on every machine."""
-    count = 0
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        nonlocal count
-        written = not frame.f_code.co_name.startswith(("<", "__"))
-        count += event == "call" and written and frame.f_globals is vars(retrieval)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        retrieval.retrieval_reasons(play)
-    finally:
-        sys.setprofile(before)
-    return count
+    """How many functions are called in a search of retrieval."""
+    return calls_in(retrieval, lambda: retrieval.retrieval_reasons(play))
 
 
 def test_a_search_of_retrieval_takes_no_more_work_than_it_did() -> None:
