@@ -76,6 +76,11 @@ def declared_faces(meld: Meld, colors: int) -> tuple[Tile, ...]:
     return tuple(faces[0] for faces in meld.joker_faces if is_open and len(faces) == 1)
 
 
+def as_proposed(meld: Meld, colors: int) -> ProposedMeld:
+    """A meld as its player proposed it, in a game with so many colors: read again, it is the same."""
+    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, colors))
+
+
 def read_meld(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | NotAMeld:
     """Reads tiles as a meld (rules of sets R11 to R20; geometry, run_wrap, set_order and what is said of jokers)."""
     tiles = proposed.tiles

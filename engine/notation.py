@@ -24,7 +24,7 @@ from enum import Enum, auto
 from typing import Final
 
 from engine.game import Rack, Round
-from engine.melds import Meld, MeldKind, ProposedMeld, declared_faces
+from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, in_order, tile
 from engine.violations import Reason, Violation
 
@@ -80,13 +80,8 @@ class Position:
 
 def position_of(round_: Round, colors: int = FOUR_COLORS) -> Position:
     """The position of a round of a game with so many colors."""
-    table = tuple(_proposed(meld, colors) for meld in round_.table)
+    table = tuple(as_proposed(meld, colors) for meld in round_.table)
     return Position(table, round_.racks, round_.pool, round_.turn.seat)
-
-
-def _proposed(meld: Meld, colors: int) -> ProposedMeld:
-    """A meld as its player proposed it."""
-    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, colors))
 
 
 def format_tile(t: Tile, naming: Naming = Naming.TILES) -> str:
@@ -134,7 +129,7 @@ def format_meld(meld: ProposedMeld | Meld, naming: Naming = Naming.TILES, colors
     Raises:
         NotationError: There is no such card, or the declared faces are not as many as the jokers.
     """
-    proposed = _proposed(meld, colors) if isinstance(meld, Meld) else meld
+    proposed = as_proposed(meld, colors) if isinstance(meld, Meld) else meld
     naturals = sum(t != JOKER for t in proposed.tiles)
     kind = proposed.kind.name.lower() if proposed.kind and (naturals <= 1 or proposed.declared) else ""
     return f"{kind}[{_format_declared(proposed, naming) if proposed.declared else format_tiles(meld.tiles, naming)}]"

@@ -24,7 +24,7 @@ from rich.progress import track
 from engine.analysis import Situation
 from engine.deal import Shuffle
 from engine.game import Game, Playing, Round
-from engine.melds import Meld, ProposedMeld, declared_faces, read_meld
+from engine.melds import Meld, as_proposed, read_meld
 from engine.notation import Position, format_position, parse_position, position_of
 from engine.ruleset import SABRA, Ruleset, choose
 from engine.solver import Budget, Objective, best_turn
@@ -203,11 +203,9 @@ def _action(game: Game, round_: Round, tempers: Mapping[int, Temper], rng: rando
         tiles = tuple(sorted(rng.sample(tiles, rng.randint(1, len(tiles)))))
     situation = Situation(round_.table, tiles, rack.has_melded, game.ruleset)
     turn = best_turn(situation, temper.objective, PLAYERS_BUDGET).turn
-    return PlayTiles(seat, tuple(_proposed(meld) for meld in turn.table)) if turn else otherwise
-
-
-def _proposed(meld: Meld) -> ProposedMeld:
-    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, SABRA.geometry_colors))
+    return (
+        PlayTiles(seat, tuple(as_proposed(meld, SABRA.geometry_colors) for meld in turn.table)) if turn else otherwise
+    )
 
 
 # The file.

@@ -27,7 +27,7 @@ from rich.console import Console
 
 from engine.analysis import Situation
 from engine.game import Rack
-from engine.melds import Meld, MeldKind, ProposedMeld, declared_faces, read_meld
+from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.notation import Position, format_position, format_tiles, parse_position, parse_tiles
 from engine.ruleset import (
     SABRA,
@@ -115,7 +115,7 @@ def read(path: Path = HOSTILE) -> tuple[Hostile, ...]:
 def recorded(situation: Situation, sort: str, question: str) -> Hostile:
     """A situation as the file has it."""
     colors = situation.ruleset.geometry_colors
-    table = tuple(ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, colors)) for meld in situation.table)
+    table = tuple(as_proposed(meld, colors) for meld in situation.table)
     position = Position(table, (Rack(1, situation.rack, situation.has_melded),), (), 1)
     options = {
         option.name: value.name if isinstance(value, Enum) else value

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from engine.melds import Meld, MeldKind, ProposedMeld, declared_faces, read_meld
+from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.ruleset import JokersDeclaration, Ruleset
 from engine.solver.joker_search import ANYTHING, Wanted, are_free, cheapest_with_jokers, melds_of
 from engine.solver.layout import lay
@@ -114,4 +114,4 @@ def proposed(meld: Meld, ruleset: Ruleset) -> ProposedMeld:
     """A meld as a player would send it."""
     if _asks(len(meld.joker_faces), ruleset):
         return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces))
-    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, ruleset.geometry_colors))
+    return as_proposed(meld, ruleset.geometry_colors)

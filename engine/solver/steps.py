@@ -12,9 +12,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from engine.melds import Meld, MeldKind, ProposedMeld, declared_faces
+from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed
 from engine.notation import FOUR_COLORS, Naming, format_meld, format_tile, format_tiles
-from engine.tiles import JOKER, Tile, in_order
+from engine.play import identity
+from engine.tiles import JOKER, Tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +284,7 @@ class _Told:
 
     def finished(self, target: int) -> ProposedMeld:
         """A meld of the table after."""
-        return _sent(self.after[target], self.colors)
+        return as_proposed(self.after[target], self.colors)
 
     def begins_with(self, target: int) -> int:
         """The meld of the table that gives most tiles to a new one."""
@@ -308,32 +309,24 @@ def _told(before: tuple[Meld, ...], after: tuple[Meld, ...], colors: int) -> _To
     stay = Counter((way.source.meld, way.target.meld) for way in ways if way.is_home and way.keeps_its_role)
     goes_on = {target: source for source, target in _heirs(before, after, stay).items()}
     labels = {
-        target: OfTable(goes_on[target] + 1) if target in goes_on else Made(target + 1, _sent(after[target], colors))
+        target: OfTable(goes_on[target] + 1)
+        if target in goes_on
+        else Made(target + 1, as_proposed(after[target], colors))
         for target in dict.fromkeys(spot.meld for spot in targets)
     }
     return _Told(before, after, ways, labels, colors)
 
 
-def _sent(meld: Meld, colors: int) -> ProposedMeld:
-    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, colors))
-
-
 def _changed(table: tuple[Meld, ...], other: tuple[Meld, ...]) -> Iterator[int]:
     """The places of the melds of a table that another table does not have; of groups, laid alike is kept first."""
-    same, alike = Counter(other), Counter(map(_identity, (Counter(other) - Counter(table)).elements()))
+    same, alike = Counter(other), Counter(map(identity, (Counter(other) - Counter(table)).elements()))
     for place, meld in enumerate(table):
         if same[meld]:
             same[meld] -= 1
-        elif alike[_identity(meld)]:
-            alike[_identity(meld)] -= 1
+        elif alike[identity(meld)]:
+            alike[identity(meld)] -= 1
         else:
             yield place
-
-
-def _identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:
-    """What makes two melds the same: the order of a group has no meaning."""
-    tiles = meld.tiles if meld.kind is MeldKind.RUN else in_order(meld.tiles)
-    return meld.kind, tiles, tuple(sorted(meld.joker_faces))
 
 
 def _spots(table: tuple[Meld, ...], places: Iterator[int]) -> Iterator[_Spot]:
