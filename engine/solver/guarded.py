@@ -59,9 +59,7 @@ class Guarded:
 
     Attributes:
         table: The melds in play.
-        own: The tiles that may be laid.
-        must: Tiles of them that must be laid.
-        problem: The ruleset and the objective.
+        problem: The player's own tiles, the ruleset and the objective.
         allows: What the rules say.
         meter: The budget.
     """
