@@ -87,7 +87,8 @@ def read(path: Path = TURNS) -> tuple[RecordedTurn, ...]:
 
 
 def recorded(sort: str, play: Play) -> RecordedTurn:
-    """A turn with the engine's verdicts on it."""
+    """A turn with the engine's verdicts on it, as it can be read again: without the kinds that the tiles tell."""
+    play = replace(play, table_after=parse_table(format_table(play.table_after)))
     situation = Situation(play.table_before, play.rack, play.has_melded, play.ruleset)
     existence = has_turn(situation)
     if existence is Existence.UNKNOWN:
