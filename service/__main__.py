@@ -7,7 +7,7 @@ import logging
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,17 +16,24 @@ import grpc
 import structlog
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from service.addresses import AddressInUseError, reserved
 from service.embedded import EmbeddedStore, EmbeddedStoreError
 from service.faults import StoreUnavailable
-from service.server import AddressInUseError, Server
+from service.metrics import Metrics, registry, served
+from service.server import Server
 from service.settings import MEMORY_URL, Settings, SettingsError, explain, read_settings
 from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
 from service.storage.redis import RedisStore, connect
+from service.tally import Tally
+from service.workers import OPTION, Parent, Place, Workers, WorkersError, share
 
 NAME = "rummikub-server"
 HEALTH_SECONDS = 3.0
 """How long the health check waits for its answer."""
+
+LATE_SECONDS = 10.0
+"""How much longer than they wait for calls workers may take to stop."""
 
 _log = structlog.get_logger()
 
@@ -43,103 +50,181 @@ def main() -> None:
     parser.add_argument(
         "--health", action="store_true", help="ask the server at RUMMIKUB_LISTEN for its health: exit 0 or 1"
     )
+    parser.add_argument("--workers", metavar="N", help="processes that serve, before RUMMIKUB_WORKERS")
+    parser.add_argument(OPTION, nargs=3, type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    place = Place(*arguments.as_worker) if arguments.as_worker else None
     try:
-        settings = read_settings()
-        _log_to_stderr(settings.log_level)
+        settings = read_settings(arguments.workers)
+        _log_to_stderr(settings.log_level, place)
         if arguments.health:
             sys.exit(asyncio.run(_health(settings)))
-        asyncio.run(_serve(settings))
-    except (SettingsError, EmbeddedStoreError, AddressInUseError) as error:
+        asyncio.run(_serve(settings, place))
+    except (SettingsError, EmbeddedStoreError, AddressInUseError, WorkersError) as error:
         sys.exit(f"{NAME}: {error}")
 
 
-def _log_to_stderr(level: str) -> None:
-    """One JSON object a line on standard error."""
+def _log_to_stderr(level: str, place: Place | None) -> None:
+    """One JSON object a line on standard error, written at once, as other workers write there too."""
+    named = {"worker": place.number} if place else {}
     structlog.configure(
         processors=[
+            lambda _logger, _level, entry: {**entry, **named},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
 
 
-@contextlib.asynccontextmanager
-async def _store(settings: Settings) -> AsyncIterator[tuple[GameStore, EmbeddedStore | None]]:
-    """The store of the settings; the embedded one is started and ended with it."""
-    if settings.redis_url == MEMORY_URL:
-        yield MemoryStore(settings.history), None
-        return
-    async with contextlib.AsyncExitStack() as stack:
-        url, embedded = settings.redis_url, None
-        if not url:
-            embedded = EmbeddedStore(settings.data_dir)
-            stack.push_async_callback(embedded.stop)
-            await embedded.start()
-            url = embedded.url
-        store = RedisStore(connect(url), settings.game_ttl_seconds * 1000, settings.history)
-        stack.push_async_callback(store.close)
-        yield store, embedded
-
-
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, place: Place | None) -> None:
+    """Serves until SIGTERM or SIGINT: as one of several workers, with several, or alone."""
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
-    async with _store(settings) as (store, embedded):
+    if place:
+        await _serve_at(place, settings, asked_to_stop)
+    elif settings.workers > 1:
+        await _serve_with_workers(settings, asked_to_stop)
+    else:
+        await _serve_alone(settings, asked_to_stop)
+
+
+async def _serve_alone(settings: Settings, asked_to_stop: asyncio.Event) -> None:
+    async with _store_url(settings) as (url, embedded), _store(url, settings) as store:
         server = Server(settings, store)
         with server.serve_metrics():
             await server.start()
-            sys.stdout.write(await _greeting(settings, store, server))
-            sys.stdout.flush()
-            lost = await _asked_or_lost(asked_to_stop, embedded)
+            address = f"{settings.listen.rpartition(':')[0]}:{server.port}"
+            _greet(settings, address, server.metrics_port, store_is_up=await _answers(store))
+            lost = await _asked_or_lost(asked_to_stop, *_endings(embedded))
             _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
             await server.stop()
             if lost:
                 raise lost
 
 
-async def _asked_or_lost(asked_to_stop: asyncio.Event, embedded: EmbeddedStore | None) -> EmbeddedStoreError | None:
-    """Returns when the server is to stop: because it was asked to, or because its embedded store has ended."""
-    asked = asyncio.create_task(asked_to_stop.wait())
-    lost = asyncio.create_task(embedded.ended()) if embedded else None
-    await asyncio.wait([asked, lost] if lost else [asked], return_when=asyncio.FIRST_COMPLETED)
-    if lost and lost.done():
-        return lost.result()
-    if lost:
-        lost.cancel()
-    return None
+async def _serve_with_workers(settings: Settings, asked_to_stop: asyncio.Event) -> None:
+    """Keeps workers and the embedded store, if there is one, and shows the workers' metrics."""
+    async with contextlib.AsyncExitStack() as stack:
+        address = stack.enter_context(reserved("RUMMIKUB_LISTEN", settings.listen))
+        url, embedded = await stack.enter_async_context(_store_url(settings))
+        own_settings = [
+            {
+                "listen": address,
+                "redis_url": url,
+                "workers": str(settings.workers),
+                "analysis_workers": str(share(settings.analysis_workers, settings.workers, number)),
+            }
+            for number in range(1, settings.workers + 1)
+        ]
+        workers = Workers(own_settings, settings.drain_seconds + LATE_SECONDS)
+        metrics_port = stack.enter_context(served(settings.metrics_listen, registry(workers.metrics.read)))
+        workers.start()
+        greeting = asyncio.create_task(_greet_when_served(settings, address, metrics_port, workers))
+        lost = await _asked_or_lost(asked_to_stop, workers.failed(), *_endings(embedded))
+        greeting.cancel()
+        _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
+        await workers.stop()
+        if lost:
+            raise lost
 
 
-async def _greeting(settings: Settings, store: GameStore, server: Server) -> str:
-    """Where what is, and what to type next."""
-    where = _without_password(settings.redis_url) if settings.redis_url else f"embedded, in {settings.data_dir}"
-    if settings.redis_url == MEMORY_URL:
-        where = "in memory: games are lost when the server stops"
+async def _greet_when_served(settings: Settings, address: str, metrics_port: int, workers: Workers) -> None:
+    await workers.serving()
+    _greet(settings, address, metrics_port, store_is_up=workers.metrics.store_is_up)
+
+
+async def _serve_at(place: Place, settings: Settings, asked_to_stop: asyncio.Event) -> None:
+    """Serves as a worker, until it is asked to stop or its parent has ended, however that was."""
+    with contextlib.closing(Parent(place)) as parent:
+        async with _store(settings.redis_url, settings) as store:
+            server = Server(settings, store, metrics=Metrics(Tally(place.tally)))
+            await server.start()
+            parent.tell_serving()
+            await _asked_or_lost(asked_to_stop, parent.ended())
+            await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def _store_url(settings: Settings) -> AsyncIterator[tuple[str, EmbeddedStore | None]]:
+    """Where the store is; the embedded one is started and ended with the context."""
+    if settings.redis_url:
+        yield settings.redis_url, None
+        return
+    embedded = EmbeddedStore(settings.data_dir)
+    try:
+        await embedded.start()
+        yield embedded.url, embedded
+    finally:
+        await embedded.stop()
+
+
+@contextlib.asynccontextmanager
+async def _store(url: str, settings: Settings) -> AsyncIterator[GameStore]:
+    """The store at a URL."""
+    if url == MEMORY_URL:
+        yield MemoryStore(settings.history)
+        return
+    store = RedisStore(connect(url), settings.game_ttl_seconds * 1000, settings.history)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _answers(store: GameStore) -> bool:
     try:
         await store.ping()
     except StoreUnavailable:
+        return False
+    return True
+
+
+def _endings(embedded: EmbeddedStore | None) -> tuple[Coroutine[None, None, Exception], ...]:
+    return (embedded.ended(),) if embedded else ()
+
+
+async def _asked_or_lost(
+    asked_to_stop: asyncio.Event, *endings: Coroutine[None, None, Exception | None]
+) -> Exception | None:
+    """Returns when the server is to stop: because it was asked to, or because what it needs has ended, and why."""
+    asked = asyncio.create_task(asked_to_stop.wait())
+    lost = [asyncio.create_task(ending) for ending in endings]
+    await asyncio.wait([asked, *lost], return_when=asyncio.FIRST_COMPLETED)
+    ended = next((task for task in lost if task.done()), None)
+    for task in (asked, *lost):
+        task.cancel()
+    return ended.result() if ended else None
+
+
+def _greet(settings: Settings, address: str, metrics_port: int, *, store_is_up: bool) -> None:
+    """Says where what is, and what to type next."""
+    where = _without_password(settings.redis_url) if settings.redis_url else f"embedded, in {settings.data_dir}"
+    if settings.redis_url == MEMORY_URL:
+        where = "in memory: games are lost when the server stops"
+    if not store_is_up:
         where += " (does not answer yet: health is NOT_SERVING)"
-    host = settings.listen.rpartition(":")[0]
     metrics_host = settings.metrics_listen.rpartition(":")[0]
-    return f"""\
+    workers = f"\n  workers  {settings.workers}" if settings.workers > 1 else ""
+    sys.stdout.write(f"""\
 Rummikub rules service {version("rummikub-service")}
-  gRPC     {host}:{server.port}{" (TLS)" if settings.tls_cert else ""}
-  metrics  http://{metrics_host}:{server.metrics_port}/metrics
-  store    {where}
+  gRPC     {address}{" (TLS)" if settings.tls_cert else ""}
+  metrics  http://{metrics_host}:{metrics_port}/metrics
+  store    {where}{workers}
 Next, in another terminal:
   make demo                 plays a four-player round against this server
   .venv/bin/rummikub-server --help
                             explains the settings
   README.md                 plays a game from Python and with a generic gRPC client
 Stop with Ctrl-C.
-"""
+""")
+    sys.stdout.flush()
 
 
 def _without_password(url: str) -> str:

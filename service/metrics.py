@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from service.addresses import AddressInUseError
 from service.tally import SECONDS, Key, Numbers, Tally
 
 Rows: TypeAlias = Mapping[Key, Numbers]
@@ -129,9 +130,12 @@ def registry(read: Callable[[], Rows]) -> CollectorRegistry:
 
 @contextlib.contextmanager
 def served(address: str, registry: CollectorRegistry) -> Iterator[int]:
-    """Serves metrics at an address as long as the context lasts; the port. Raises OSError."""
+    """Serves metrics at RUMMIKUB_METRICS_LISTEN as long as the context lasts; the port. Raises AddressInUseError."""
     host, _, port = address.rpartition(":")
-    server, thread = prometheus_client.start_http_server(int(port), host.strip("[]"), registry)
+    try:
+        server, thread = prometheus_client.start_http_server(int(port), host.strip("[]"), registry)
+    except OSError as error:
+        raise AddressInUseError(f"RUMMIKUB_METRICS_LISTEN={address}: {error.strerror}") from None
     try:
         yield server.server_port
     finally:

@@ -6,18 +6,18 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import grpc
-import prometheus_client
 import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from service.addresses import cannot_listen
 from service.analysis_pool import COMMAND, Ahead, AnalysisPool
 from service.bots import Bots
 from service.faults import StoreUnavailable
 from service.games import BOT_WAIT_MS, Games
 from service.identity import Chance, SystemChance
 from service.interceptors import Boundary
-from service.metrics import Metrics
+from service.metrics import Metrics, served
 from service.servicers.analysis import AnalysisServicer
 from service.servicers.games import GameServicer
 from service.servicers.turns import TurnServicer
@@ -46,10 +46,6 @@ STATELESS: Final = frozenset({"rummikub.v1.ValidationService", "rummikub.v1.Anal
 _log = structlog.get_logger()
 
 
-class AddressInUseError(Exception):
-    """An address cannot be listened on; the message names the variable."""
-
-
 class _Health(health.aio.HealthServicer):  # type: ignore[misc]  # grpcio's is untyped
     """Health with the RPC that grpcio's asynchronous servicer lacks."""
 
@@ -66,6 +62,7 @@ class Server:
         store: Where games are kept; closed by whoever opened it.
         chance: Where randomness comes from.
         analysis_command: What starts a worker of exact analysis.
+        metrics: Counts what happens.
     """
 
     def __init__(
@@ -74,10 +71,11 @@ class Server:
         store: GameStore,
         chance: Chance | None = None,
         analysis_command: Sequence[str] = COMMAND,
+        metrics: Metrics | None = None,
     ) -> None:
         self._settings = settings
         self._stopping = asyncio.Event()
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self._store = MeasuredStore(store, self.metrics.store)
         games = Games(self._store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms)
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
@@ -109,7 +107,7 @@ class Server:
                 ("grpc.max_metadata_size", settings.max_metadata_bytes),
                 ("grpc.absolute_max_metadata_size", 2 * settings.max_metadata_bytes),
                 ("grpc.max_concurrent_streams", settings.max_streams),
-                ("grpc.so_reuseport", 0),
+                ("grpc.so_reuseport", int(settings.workers > 1)),
                 # the core drops what waits too long without a word; the boundary refuses with one
                 ("grpc.server.max_pending_requests", 2 * settings.max_calls),
                 ("grpc.server.max_pending_requests_hard_limit", 4 * settings.max_calls),
@@ -132,9 +130,7 @@ class Server:
         try:
             self.port = self._listen()
         except RuntimeError:
-            raise AddressInUseError(
-                f"RUMMIKUB_LISTEN={self._settings.listen}: cannot listen there; is another server running?"
-            ) from None
+            raise cannot_listen("RUMMIKUB_LISTEN", self._settings.listen) from None
         await self._server.start()
         await self._check_store()
         self._spawn("store-check", self._every(PING_SECONDS, self._check_store))
@@ -150,18 +146,8 @@ class Server:
 
     def serve_metrics(self) -> contextlib.AbstractContextManager[object]:
         """Serves metrics on their own port, as long as the context lasts. Raises AddressInUseError."""
-        host, _, port = self._settings.metrics_listen.rpartition(":")
-        try:
-            server, thread = prometheus_client.start_http_server(int(port), host.strip("[]"), self.metrics.registry)
-        except OSError as error:
-            raise AddressInUseError(
-                f"RUMMIKUB_METRICS_LISTEN={self._settings.metrics_listen}: {error.strerror}"
-            ) from None
-        self.metrics_port = server.server_port
         stack = contextlib.ExitStack()
-        stack.callback(thread.join)
-        stack.callback(server.server_close)
-        stack.callback(server.shutdown)
+        self.metrics_port = stack.enter_context(served(self._settings.metrics_listen, self.metrics.registry))
         return stack
 
     def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:

@@ -3,12 +3,13 @@
 import os
 import re
 import ssl
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from redis.asyncio.connection import BlockingConnectionPool
 from redis.exceptions import RedisError
@@ -23,6 +24,9 @@ _SERVICE_LINK: Final = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT(_\d+
 
 _DATABASE: Final = re.compile(r"/?|/\d{1,9}")
 """The path of a redis_url; redis-py takes what is no number for database 0."""
+
+_CPU_LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
+"""Where Linux tells a container how much of the processors it may use."""
 
 MEMORY_URL: Final = "memory://"
 """The redis_url of a store in memory, which keeps nothing."""
@@ -61,7 +65,16 @@ def _readable(path: Path | None) -> Path | None:
     return path
 
 
+def _number_of_workers(given: object) -> object:
+    if given in {"auto", "0", 0}:
+        return usable_cores()
+    if isinstance(given, str) and not given.isdecimal():
+        raise ValueError("expected how many, or auto for as many as there are cores")
+    return given
+
+
 Address = Annotated[str, AfterValidator(_address)]
+Workers = Annotated[int, BeforeValidator(_number_of_workers)]
 ReadableFile = Annotated[Path | None, AfterValidator(_readable)]
 
 
@@ -74,6 +87,12 @@ class Settings(BaseSettings):
     metrics_listen: Address = Field("127.0.0.1:9464", description="where Prometheus metrics are served, at /metrics")
     redis_url: Annotated[str, AfterValidator(_store_url)] = Field(
         "", description="the store, like redis://host:6379/0; unset: an embedded one in RUMMIKUB_DATA_DIR"
+    )
+    workers: Workers = Field(
+        1,
+        ge=1,
+        le=256,
+        description="processes that serve, all at the same address; 0 or auto: as many as there are cores",
     )
     data_dir: Path = Field(Path("data"), description="where the embedded store keeps its data")
     tls_cert: ReadableFile = Field(None, description="a file with the certificate chain (PEM); unset: no TLS")
@@ -93,6 +112,15 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="debug, info, warning or error")
 
     @model_validator(mode="after")
+    def _workers_share_a_store(self) -> "Settings":
+        if self.workers > 1 and self.redis_url == MEMORY_URL:
+            raise ValueError(
+                f"{PREFIX}WORKERS={self.workers}: they need a store that they share, which {MEMORY_URL} is not: set "
+                f"{PREFIX}REDIS_URL to a Redis, leave it unset for the embedded store, or serve with one worker"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _tls_is_whole(self) -> "Settings":
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY belong together: set both or neither")
@@ -106,8 +134,18 @@ class Settings(BaseSettings):
         return self
 
 
-def read_settings() -> Settings:
-    """The settings of the environment. Raises SettingsError."""
+def usable_cores() -> int:
+    """How many processors this process may use: those of the machine, or fewer where it or its container is limited."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    try:
+        quota, period = _CPU_LIMIT.read_text().split()
+        return max(1, min(cores, round(int(quota) / int(period))))
+    except (OSError, ValueError):  # there is no limit, which is written as "max"
+        return cores
+
+
+def read_settings(workers: str | None = None) -> Settings:
+    """The settings of the environment, and the number of workers if it was given otherwise. Raises SettingsError."""
     unknown = sorted(
         name
         for name in os.environ
@@ -116,7 +154,7 @@ def read_settings() -> Settings:
     if unknown:
         raise SettingsError(f"{', '.join(unknown)}: no such setting; see --help")
     try:
-        return Settings()
+        return Settings() if workers is None else Settings.model_validate({"workers": workers})
     except ValidationError as error:
         raise SettingsError("\n".join(_problem(problem) for problem in error.errors())) from None
 

@@ -8,6 +8,7 @@ import mmap
 import os
 import threading
 from bisect import bisect_left
+from io import FileIO
 from typing import Final, TypeAlias
 
 SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -29,7 +30,7 @@ class Tally:
     """A tally.
 
     Args:
-        file: The memory, of `new_file`; none: memory of this process alone.
+        file: The descriptor of a `new_file`, which may be closed then; none: memory of this process alone.
     """
 
     def __init__(self, file: int | None = None) -> None:
@@ -82,8 +83,8 @@ class Tally:
         return rows
 
 
-def new_file() -> int:
+def new_file() -> FileIO:
     """Memory for a tally of two processes, as an open file that is on no disk."""
-    file = os.memfd_create("rummikub-tally")
-    os.truncate(file, ROWS * _ROW_BYTES)
+    file = FileIO(os.memfd_create("rummikub-tally"), "r+")
+    file.truncate(ROWS * _ROW_BYTES)
     return file
