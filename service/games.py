@@ -3,6 +3,9 @@
 Every change walks the same way (`_change`): one load, which also asks whether the request was accepted before; the
 time-out of a turn that is overdue; the decision, which is the engine's; one commit, fenced by the history that was
 decided on. A conflict starts over; a store that fails is asked once more where a request id makes that safe.
+
+A turn of a game that this server remembers is first tried without the load (`_change_recalled`): the commit asks all
+that the load would have asked, and what was decided counts only if it is stored.
 """
 
 import asyncio
@@ -40,6 +43,7 @@ from service.faults import (
     AlreadySeated,
     DuplicateRequest,
     EtagMismatch,
+    Fault,
     GameNotFound,
     HistoryUnavailable,
     NotAPlayer,
@@ -71,6 +75,8 @@ RETRY_SECONDS: Final = 0.05
 """How long to wait before the store is asked once more."""
 BOT_WAIT_MS: Final = 5_000
 """After what time somebody looks whether the bot whose turn it is has been forgotten, by a server that has died."""
+HOLDS_MS: Final = 1_000
+"""How long a decision on a game that was not loaded holds: no longer than one on a game that was."""
 NONCE_BYTES: Final = 16
 SALT_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
@@ -98,12 +104,16 @@ class _Situation:
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """A change decided: the engine's answer, the seats' tokens after it, the answer made of the new record."""
+    """A change decided: the engine's answer, the seats' tokens after it, the answer made of the new record.
+
+    It holds until a time, if it was decided on what may be over (Commit.until_ms).
+    """
 
     applied: Applied
     tokens: tuple[SeatToken, ...]
     answer: Callable[[Record], bytes]
     salt: bytes = b""
+    until_ms: int | None = None
 
 
 def _allowed(outcome: Applied | Refused) -> Applied:
@@ -153,6 +163,12 @@ def _seated(record: Record, caller: Caller) -> int:
     if seat is None:
         raise NotAPlayer
     return seat
+
+
+def _holds_until(record: Record, now_ms: int) -> int:
+    """Until when a decision on a game that was not loaded may be stored: never after the deadline that it keeps."""
+    deadline_ms = _deadline_ms(record)
+    return now_ms + HOLDS_MS if deadline_ms is None else min(now_ms + HOLDS_MS, deadline_ms)
 
 
 def _deadline_ms(record: Record) -> int | None:
@@ -337,7 +353,7 @@ class Games:
             )
 
         if not turn.validate_only:
-            return await self._change(turn.game_id, request, decide)
+            return await self._retrying(request, lambda: self._try_turn(turn.game_id, request, decide))
         situation = await self._situation(turn.game_id)
         seat = _seated(situation.record, request.caller)
         game = see_game(situation.record, seat, situation.now_ms)
@@ -424,6 +440,30 @@ class Games:
                 return await self._commit(loaded.record, decision, loaded.now_ms, request, finish)
         raise StaleState(revision)
 
+    async def _try_turn(self, game_id: str, request: Request, decide: Callable[[_Situation], _Decision]) -> bytes:
+        """A change by one commit where this server remembers the game, and else as any other."""
+        recalled = self._store.recall(game_id)
+        if recalled and recalled.record:
+            with contextlib.suppress(_Overtaken):
+                return await self._change_recalled(recalled.record, recalled.now_ms, request, decide)
+        return await self._try_change(game_id, request, decide, _as_stored)
+
+    async def _change_recalled(
+        self, record: Record, now_ms: int, request: Request, decide: Callable[[_Situation], _Decision]
+    ) -> bytes:
+        """Decides on the game as this server has last seen it; the commit finds out whether it is still that.
+
+        Raises _Overtaken where a load has to come first: for every refusal, as nobody is refused for what may be over;
+        for an overdue turn; and for what takes a search, which is not to be made in vain.
+        """
+        if asking_options(record.game.ruleset) or is_expired(record.game, now_ms):
+            raise _Overtaken
+        try:
+            decision = decide(_Situation(record, now_ms, None))
+        except Fault:
+            raise _Overtaken from None
+        return await self._commit(record, replace(decision, until_ms=_holds_until(record, now_ms)), now_ms, request)
+
     async def _decided(self, decide: Callable[[_Situation], T], situation: _Situation) -> T:
         """What is decided. Rules that ask what could be played may search for seconds: others are served meanwhile."""
         if not asking_options(situation.record.game.ruleset):
@@ -471,14 +511,14 @@ class Games:
         decision: _Decision,
         now_ms: int,
         request: Request,
-        finish: Callable[[bytes, bytes], bytes],
+        finish: Callable[[bytes, bytes], bytes] = _as_stored,
     ) -> bytes:
         """Stores a decision with the answer to its request. Raises _Overtaken when the game has changed meanwhile."""
         after, change = self._after(record, decision.applied, decision.tokens, now_ms)
         answer = decision.answer(after)
         memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
         await self._arm(record, after)
-        outcome = await self._store.commit(Commit(record.etag, after, change, request.key, memo))
+        outcome = await self._store.commit(Commit(record.etag, after, change, request.key, memo, decision.until_ms))
         match outcome:
             case Memo():
                 return _replay(outcome, request, finish)

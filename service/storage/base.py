@@ -144,6 +144,8 @@ class Commit:
         change: The change as it is stored (snapshot.encode_change), of which the record's etag is made.
         request_key: Under which to keep the memo; empty for none.
         memo: The request's memo.
+        until_ms: Set where the time of the decision, the record's updated_ms, was not told by the store: the change is
+            a conflict unless the store's clock is between that time and this one.
     """
 
     previous_etag: str
@@ -151,6 +153,7 @@ class Commit:
     change: bytes
     request_key: str = ""
     memo: Memo | None = None
+    until_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +163,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The game has changed, or exists already: nothing was stored."""
+    """The game has changed, or exists already, or the time is not that of the decision: nothing was stored."""
 
 
 Outcome = Committed | Conflict | Memo
@@ -196,6 +199,13 @@ class GameStore(Protocol):
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """The game, the time, and the memo of a request: one round trip."""
+
+    def recall(self, game_id: str) -> Loaded | None:
+        """What a load would answer if the game has not changed since this process has last seen it; no memo.
+
+        None where it remembers nothing. What is decided on this is stored with the decision's time (until_ms), and
+        nothing else may be answered from it: others may have changed the game, and it may be gone.
+        """
 
     async def commit(self, commit: Commit) -> Outcome:
         """Stores a change: one atomic round trip."""

@@ -35,6 +35,10 @@ class MeasuredStore:
         """See GameStore."""
         return await self._measured("load", self._store.load(game_id, request_key))
 
+    def recall(self, game_id: str) -> Loaded | None:
+        """See GameStore."""
+        return self._store.recall(game_id)
+
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
         return await self._measured("commit", self._store.commit(commit))

@@ -75,14 +75,19 @@ class MemoryStore:
             memo=decode_memo(memo) if memo else None,
         )
 
+    def recall(self, _game_id: str) -> Loaded | None:
+        """See GameStore. Nothing is remembered beside what is stored."""
+        return None
+
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
         stored = self._games.get(commit.record.game_id, _Stored())
         if commit.request_key in stored.memos:
             return decode_memo(stored.memos[commit.request_key])
-        if stored.etag != commit.previous_etag:
-            return Conflict()
         record = commit.record
+        is_out_of_time = commit.until_ms is not None and not record.updated_ms <= self._clock() <= commit.until_ms
+        if stored.etag != commit.previous_etag or is_out_of_time:
+            return Conflict()
         stored.stream = [*stored.stream, (record.game.revision, commit.change, record.etag)][-self._history :]
         stored.snapshot = encode_record(record)
         stored.etag = record.etag

@@ -4,6 +4,10 @@ All keys of a game share a hash tag, so that a game lives in one slot of a clust
 only. What concerns many games (the lists by state, the deadlines) stands apart and is never needed for a turn: it may
 lag and is mended. Client retries are off, as a resent script could be applied twice; who retries is games.py, with the
 request id.
+
+Loads and commits, which every call on a game needs, go over one held connection (wire.py): taking one from redis-py's
+pool costs more than the round trip. Games are remembered (recollection.py), so that bytes are read once, and a turn can
+be decided without a load.
 """
 
 import asyncio
@@ -11,6 +15,8 @@ import contextlib
 import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Final, cast
 
@@ -37,15 +43,16 @@ from service.storage.base import (
     State,
     Subscription,
 )
+from service.storage.recollection import Recollection
 from service.storage.snapshot import (
     decode_entry,
     decode_memo,
-    decode_record,
     encode_memo,
     encode_record,
     needs_direction,
     readable_record,
 )
+from service.storage.wire import Wire
 
 _log = structlog.get_logger()
 
@@ -69,7 +76,7 @@ _Stream = list[tuple[bytes, dict[bytes, bytes]]]
 """What redis-py answers to XRANGE."""
 
 
-def _keys(game_id: str) -> list[str]:
+def keys_of(game_id: str) -> list[str]:
     """A game's keys: snapshot, requests, event stream."""
     return [f"rummikub:{{{game_id}}}:{part}" for part in ("game", "requests", "events")]
 
@@ -117,6 +124,20 @@ def connect(url: str) -> "redis.Redis":
     return redis.Redis.from_pool(pool)
 
 
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """A Lua script, and the digest by which Redis knows it."""
+
+    text: str
+    sha: str
+
+    @classmethod
+    def read(cls, name: str) -> "_Script":
+        """A script of this package."""
+        text = (files("service.storage") / name).read_text()
+        return cls(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
 class RedisStore:
     """GameStore on a Redis client.
 
@@ -134,52 +155,69 @@ class RedisStore:
         self._ttl_ms = ttl_ms
         self._history = history
         self._clock = clock
-        scripts = files("service.storage")
-        self._load = client.register_script((scripts / "load.lua").read_text())
-        self._commit = client.register_script((scripts / "commit.lua").read_text())
-        self._due = client.register_script((scripts / "due.lua").read_text())
-        self._rearm = client.register_script((scripts / "rearm.lua").read_text())
+        self._load, self._commit = _Script.read("load.lua"), _Script.read("commit.lua")
+        self._due = client.register_script(_Script.read("due.lua").text)
+        self._rearm = client.register_script(_Script.read("rearm.lua").text)
+        self._wire = Wire(client.connection_pool.make_connection, ANSWER_SECONDS)
+        self._recollection = Recollection()
         self._secret = b""
         self._feed = _Feed(client)
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
+        seconds, micros, snapshot, memo = await self._run(self._load, keys_of(game_id)[:2], (request_key,))
+        now_ms = self._now_ms(int(seconds), int(micros))
+        self._recollection.saw_time(now_ms)
+        record = self._recollection.read(game_id, snapshot)
+        return Loaded(now_ms, record, decode_memo(memo) if memo else None)
+
+    def recall(self, game_id: str) -> Loaded | None:
+        """See GameStore."""
+        return self._recollection.recall(game_id)
+
+    async def _run(self, script: "_Script", keys: Sequence[str], arguments: Sequence[str | int | bytes]) -> Any:  # noqa: ANN401 - whatever a script answers
+        """What a script answers. A Redis that does not have it says so, and has done nothing: then it gets the text."""
         with _answering():
-            seconds, micros, snapshot, memo = await self._load(keys=_keys(game_id)[:2], args=[request_key])
-        return Loaded(
-            now_ms=self._now_ms(int(seconds), int(micros)),
-            record=decode_record(snapshot) if snapshot else None,
-            memo=decode_memo(memo) if memo else None,
-        )
+            try:
+                return await self._wire.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+            except exceptions.ResponseError as error:
+                if not str(error).startswith("NOSCRIPT"):
+                    raise
+            return await self._wire.ask("EVAL", script.text, len(keys), *keys, *arguments)
 
     def _now_ms(self, seconds: int, micros: int) -> int:
         return self._clock() if self._clock else seconds * 1000 + micros // 1000
 
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
-        record = commit.record
-        arguments: list[str | int | bytes] = [
+        record, snapshot = commit.record, encode_record(commit.record)
+        arguments = (
             commit.previous_etag,
             record.game.revision,
             record.etag,
-            encode_record(record),
+            snapshot,
             commit.change,
             commit.request_key,
             encode_memo(commit.memo) if commit.memo else b"",
             self._ttl_ms,
             self._history,
             _channel(record.game_id),
-        ]
-        with _answering():
-            kind, *rest = await self._commit(keys=_keys(record.game_id), args=arguments)
-        if kind == b"replay":
-            return decode_memo(rest[0])
-        return Committed() if kind == b"committed" else Conflict()
+            record.updated_ms,
+            "" if commit.until_ms is None else commit.until_ms,
+            self._clock() if self._clock else "",
+        )
+        kind, now_ms, *memo = await self._run(self._commit, keys_of(record.game_id), arguments)
+        self._recollection.saw_time(now_ms)
+        if kind == b"committed":
+            self._recollection.keep(snapshot, record)
+            return Committed()
+        self._recollection.forget(record.game_id)
+        return decode_memo(memo[0]) if kind == b"replay" else Conflict()
 
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         """See GameStore."""
         with _answering():
-            stored = await self._client.xrange(_keys(game_id)[2], min=f"{first_revision}-0", count=limit)
+            stored = await self._client.xrange(keys_of(game_id)[2], min=f"{first_revision}-0", count=limit)
         found = [(fields[b"change"], fields[b"etag"].decode()) for _, fields in cast("_Stream", stored)]
         direction = TurnDirection.CLOCKWISE
         if any(needs_direction(change) for change, _ in found):
@@ -189,7 +227,7 @@ class RedisStore:
 
     async def bounds(self, game_id: str) -> tuple[int, int]:
         """See GameStore."""
-        stream = _keys(game_id)[2]
+        stream = keys_of(game_id)[2]
         with _answering():
             oldest = await self._client.xrange(stream, count=1)
             newest = await self._client.xrevrange(stream, count=1)
@@ -228,7 +266,7 @@ class RedisStore:
             members = [member.decode() for member in cast("list[bytes]", found)]
             pipeline = self._client.pipeline(transaction=False)
             for member in members:
-                pipeline.hget(_keys(_game_id(member))[0], "snapshot")
+                pipeline.hget(keys_of(_game_id(member))[0], "snapshot")
             snapshots = await pipeline.execute() if members else []
             seconds, micros = await self._client.time()
         now_ms = self._now_ms(seconds, micros)
@@ -282,6 +320,7 @@ class RedisStore:
     async def close(self) -> None:
         """See GameStore."""
         await self._feed.close()
+        await self._wire.close()
         await self._client.aclose()
 
 
