@@ -1,0 +1,73 @@
+"""Recorded turns as the contract's messages, with what is to be answered."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from engine.melds import MeldKind, ProposedMeld
+from engine.notation import parse_rack, parse_table
+from engine.tiles import Tile
+from load.turns import RecordedTurn
+from rummikub.v1.analysis_service_pb2 import Position
+from rummikub.v1.error_reason_pb2 import ErrorReason
+from rummikub.v1.meld_pb2 import MELD_KIND_GROUP, MELD_KIND_RUN, MELD_KIND_UNSPECIFIED, Meld, Violation
+from rummikub.v1.ruleset_pb2 import Ruleset
+from rummikub.v1.tile_pb2 import Tile as TileValue
+from rummikub.v1.validation_service_pb2 import ValidateMeldsRequest, ValidateTurnRequest
+
+KINDS = {None: MELD_KIND_UNSPECIFIED, MeldKind.GROUP: MELD_KIND_GROUP, MeldKind.RUN: MELD_KIND_RUN}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnToSend:
+    """A turn, its melds and its position as requests; the numbers of the reasons that are to be answered."""
+
+    turn: ValidateTurnRequest
+    melds: ValidateMeldsRequest
+    position: Position
+    can_play: bool
+    reasons: Sequence[int]
+    meld_reasons: Sequence[Sequence[int]]
+
+
+def to_send(recorded: RecordedTurn) -> TurnToSend:
+    """A recorded turn as requests."""
+    ruleset = Ruleset(geometry_jokers=recorded.game_jokers)  # always, as on a stream the one stated last goes on
+    table, proposal = _melds(parse_table(recorded.table)), _melds(parse_table(recorded.proposal))
+    rack, has_melded = _tiles(parse_rack(recorded.rack)), recorded.has_melded
+    return TurnToSend(
+        turn=ValidateTurnRequest(
+            ruleset=ruleset, table_before=table, table_after=proposal, rack=rack, has_melded=has_melded
+        ),
+        melds=ValidateMeldsRequest(ruleset=ruleset, melds=proposal),
+        position=Position(ruleset=ruleset, table=table, rack=rack, has_melded=has_melded),
+        can_play=recorded.can_play,
+        reasons=_numbers(recorded.reasons),
+        meld_reasons=[_numbers(names) for names in recorded.meld_reasons],
+    )
+
+
+def reasons_of(violations: Iterable[Violation]) -> list[int]:
+    """The numbers of the reasons of an answer."""
+    return [violation.reason for violation in violations]
+
+
+def names_of(reasons: Iterable[int]) -> str:
+    """Reasons as a person reads them."""
+    names = (ErrorReason.Name(cast("ErrorReason.ValueType", reason)) for reason in reasons)
+    return ", ".join(name.removeprefix("ERROR_REASON_") for name in names) or "legal"
+
+
+def _numbers(names: Iterable[str]) -> list[int]:
+    return [ErrorReason.Value(f"ERROR_REASON_{name}") for name in names]
+
+
+def _melds(melds: Iterable[ProposedMeld]) -> list[Meld]:
+    return [
+        Meld(tiles=_tiles(meld.tiles), kind=KINDS[meld.kind], declared_faces=_tiles(meld.declared)) for meld in melds
+    ]
+
+
+def _tiles(tiles: Sequence[Tile]) -> Sequence[TileValue.ValueType]:
+    """Tiles as the contract's enum values: the numbers are the same."""
+    return cast("Sequence[TileValue.ValueType]", tiles)

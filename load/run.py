@@ -1,0 +1,112 @@
+"""The load test's command: starts the servers, then Locust, and ends all of them. load/README.md says more.
+
+python -m load.run                               Locust's web interface, with a server to test
+python -m load.run --shape ramp --headless       a shape, in the terminal
+python -m load.run --ci                          what CI runs; fails when a threshold is missed
+python -m load.run --host 127.0.0.1:50051 ...    tests a server that runs already
+"""
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from load.options import explain
+from load.servers import ROOT, ServerError, baseline, end_with_parent, free_port, service
+
+LOCUSTFILE: Final = Path("load") / "locustfile.py"
+RESULTS: Final = Path("build") / "load"
+REPORT: Final = RESULTS / "report"
+WEB_PORT: Final = 8089
+STOP_SECONDS: Final = 30.0
+
+CI: Final = (
+    *("--headless", "--only-summary", "--shape", "steady", "--users", "22", "--run-time", "60s"),
+    *("--least-calls", "3000"),
+)
+"""What CI asks of Locust; arguments behind --ci go before."""
+
+REPORTS: Final = ("--csv", str(REPORT), "--html", f"{REPORT}.html")
+
+
+def main() -> int:
+    """Runs Locust; its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="load.run",
+        description="Load-test the service with Locust: in the browser, or with --headless or --ci in the terminal.",
+        epilog=f"options of the test:\n{explain()}\n\nAll other arguments go to Locust; --locust-help tells them.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--ci", action="store_true", help=f"the run of CI: {' '.join(CI)}")
+    parser.add_argument("--host", default=os.environ.get("LOAD_HOST", ""), help="host:port to test (starts a server)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that make calls (one a core)")
+    parser.add_argument("--locust-help", action="store_true", help="what Locust understands beside")
+    chosen, others = parser.parse_known_args()
+    signal.signal(signal.SIGTERM, _interrupt)
+    if chosen.locust_help:
+        return _run(_locust("--help"))
+    try:
+        with contextlib.ExitStack() as servers:
+            nothing = servers.enter_context(baseline())
+            host = chosen.host or servers.enter_context(service())
+            hosts = ("--host", host, "--baseline-host", nothing)
+            return _run(_command(hosts, chosen.processes, [*(CI if chosen.ci else ()), *others]))
+    except ServerError as error:
+        sys.exit(f"load.run: {error}")
+    except KeyboardInterrupt:
+        return 130
+
+
+def _command(hosts: Sequence[str], processes: int, arguments: Sequence[str]) -> list[str]:
+    """Locust's command line."""
+    port = str(free_port())
+    distributed = ("--processes", str(processes), "--master-bind-host", "127.0.0.1")
+    ports = ("--master-bind-port", port, "--master-port", port, "--stop-timeout", "5")
+    command = _locust(*hosts, *distributed, *ports)
+    if "--headless" in arguments:
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        print(f"Testing {hosts[1]}; the report will be {REPORT}.html, its figures beside it", flush=True)
+        return [*command, *REPORTS, *arguments]
+    web_port = str(free_port(WEB_PORT))
+    print(_what_next(hosts[1], web_port), flush=True)
+    return [*command, "--web-host", "127.0.0.1", "--web-port", web_port, *arguments]
+
+
+def _what_next(host: str, web_port: str) -> str:
+    return f"""\
+Testing {host}
+Open http://127.0.0.1:{web_port} in a browser, say how many users there are to be (22 are a good start), press Start.
+When the run is stopped there, what it missed is printed here. Ctrl-C ends everything."""
+
+
+def _locust(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), *arguments]
+
+
+def _run(command: Sequence[str]) -> int:
+    """Runs Locust to its end, also if this process is asked to stop; its exit code."""
+    locust = subprocess.Popen(command, cwd=ROOT, preexec_fn=end_with_parent)  # noqa: PLW1509 - no threads here
+    try:
+        return locust.wait()
+    finally:
+        if locust.poll() is None:
+            locust.terminate()
+            try:
+                locust.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                locust.kill()
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Servers for a load test, each in a process of its own on a free port, ended with whoever uses them."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+START_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 20.0
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class ServerError(Exception):
+    """A server did not start; the message says which."""
+
+
+@contextlib.contextmanager
+def service() -> Iterator[str]:
+    """The service, and where it listens; on the store of RUMMIKUB_REDIS_URL, else on an embedded, temporary one."""
+    with tempfile.TemporaryDirectory(prefix="rummikub-load-") as data:
+        settings = {
+            "RUMMIKUB_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_DATA_DIR": data,
+            "RUMMIKUB_LOG_LEVEL": "warning",
+        }
+        with _serving("service", settings) as address:
+            yield address
+
+
+@contextlib.contextmanager
+def baseline() -> Iterator[str]:
+    """The server that does nothing, and where it listens."""
+    with _serving("load.baseline_server", {}) as address:
+        yield address
+
+
+def free_port(wanted: int = 0) -> int:
+    """The port that is wanted if it is free on this machine, else one that is."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def _serving(module: str, settings: Mapping[str, str]) -> Iterator[str]:
+    with subprocess.Popen(
+        [sys.executable, "-m", module],
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for Locust, which the servers have to survive
+        preexec_fn=end_with_parent,  # noqa: PLW1509 - set before other threads start
+    ) as process:
+        try:
+            yield _address(process, module)
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _address(process: subprocess.Popen[str], module: str) -> str:
+    """What a server says of where it serves gRPC. Raises ServerError."""
+    too_late = threading.Timer(START_SECONDS, process.kill)
+    too_late.start()
+    try:
+        for line in process.stdout or ():
+            words = line.split()
+            if words[:1] == ["gRPC"]:
+                return words[1]
+    finally:
+        too_late.cancel()
+    raise ServerError(f"{module} ended before it served: what it said is above")
+
+
+def end_with_parent() -> None:
+    """Runs in a child that is being started: Linux sends SIGTERM when the parent dies, even if that is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,63 @@
+"""Who asks for exact analysis: hints, and whether anything can be played."""
+
+import random
+from typing import ClassVar, Final
+
+from locust import constant_throughput, task
+
+from load.messages import TurnToSend
+from load.users.grpc_user import CALL_SECONDS, GrpcUser
+from load.users.validation import TURNS
+from rummikub.v1.analysis_service_pb2 import (
+    EXISTENCE_NO,
+    EXISTENCE_YES,
+    BatchSuggestTurnsRequest,
+    Existence,
+    HasLegalTurnRequest,
+    SuggestTurnRequest,
+)
+
+TASKS_A_SECOND: Final = 2.0
+SEARCH_MS: Final = 200
+BATCH: Final = 4
+
+
+class AnalysisUser(GrpcUser):
+    """A front end that asks for hints. Now and then it is told that the service is busy."""
+
+    wait_time = constant_throughput(TASKS_A_SECOND)
+    weight = 1
+    takes_part_by: ClassVar[tuple[str, ...]] = ("SuggestTurn",)
+
+    @task(3)
+    def suggest_turn(self) -> None:
+        """The best turn of a position."""
+        turn = random.choice(TURNS)
+        request = SuggestTurnRequest(position=turn.position, time_limit_ms=SEARCH_MS)
+        answer = self.service.analysis.SuggestTurn(request, timeout=CALL_SECONDS)
+        found = answer.suggestion
+        self._check("SuggestTurn", turn, found.play_exists)
+        if found.play_exists == EXISTENCE_YES and not (found.table and found.tiles_played and found.steps):
+            self.report.wrong("SuggestTurn", "a turn exists, and none is told")
+
+    @task(3)
+    def has_legal_turn(self) -> None:
+        """Whether anything can be played."""
+        turn = random.choice(TURNS)
+        request = HasLegalTurnRequest(position=turn.position, time_limit_ms=SEARCH_MS)
+        answer = self.service.analysis.HasLegalTurn(request, timeout=CALL_SECONDS)
+        self._check("HasLegalTurn", turn, answer.exists)
+
+    @task(1)
+    def batch_suggest_turns(self) -> None:
+        """The best turns of some positions."""
+        turns = random.sample(TURNS, BATCH)
+        request = BatchSuggestTurnsRequest(positions=[turn.position for turn in turns], time_limit_ms=SEARCH_MS)
+        answer = self.service.analysis.BatchSuggestTurns(request, timeout=CALL_SECONDS)
+        for turn, found in zip(turns, answer.suggestions, strict=True):
+            self._check("BatchSuggestTurns", turn, found.play_exists)
+
+    def _check(self, name: str, turn: TurnToSend, exists: Existence.ValueType) -> None:
+        """Reports an answer that contradicts what is known of a position; that it is unknown is none."""
+        if exists == (EXISTENCE_NO if turn.can_play else EXISTENCE_YES):
+            self.report.wrong(name, f"{Existence.Name(exists)} where can_play is {turn.can_play}")

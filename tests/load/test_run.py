@@ -1,0 +1,96 @@
+"""Load tests as a person and CI run them, only shorter: every process is a real one."""
+
+import contextlib
+import csv
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from load.servers import ROOT, baseline
+
+QUICK = ("--headless", "--only-summary", "--users", "10", "--spawn-rate", "10", "--run-time", "4s", "--processes", "1")
+PATIENT = ("--p95-slack-ms", "60000")
+SECONDS = 60
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "load.run", *arguments]
+
+
+def load(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A quick run, with its report in a folder."""
+    report = ("--csv", str(folder / "report"), "--html", str(folder / "report.html"))
+    return subprocess.run(
+        command(*QUICK, *report, *arguments), cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+
+
+def test_a_run_of_all_users_passes_and_leaves_a_report(tmp_path: Path) -> None:
+    run = load(tmp_path, *PATIENT, "--least-calls", "50")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "All thresholds were kept." in run.stdout
+    with (tmp_path / "report_stats.csv").open() as file:
+        rows = {(row["Type"], row["Name"]): int(row["Request Count"]) for row in csv.DictReader(file)}
+    assert rows["grpc", "ValidateTurn"] > rows["no-op", "ValidateTurn"] > 0
+    assert rows["grpc", "PlayTurn"] > 0
+    assert rows["grpc", "WatchGame"] > 0
+    assert rows["grpc", "SuggestTurn"] > 0
+    assert "ValidateTurn" in (tmp_path / "report.html").read_text()
+
+
+def test_a_run_fails_when_a_threshold_is_missed(tmp_path: Path) -> None:
+    run = load(tmp_path, *PATIENT, "--least-calls", "1000000", "ValidationUser", "BaselineUser")
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "where 1000000 are the least" in run.stdout
+    assert run.stdout.count("MISSED") == 1
+
+
+def test_a_run_fails_when_a_turn_is_judged_wrongly(tmp_path: Path) -> None:
+    with baseline() as everything_is_legal:
+        run = load(tmp_path, *PATIENT, "--validation-host", everything_is_legal, "ValidationUser", "BaselineUser")
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "failed: answer ValidateTurn" in run.stdout
+    assert "legal instead of " in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_server_is_left_when_a_run_is_ended(number: signal.Signals) -> None:
+    run = subprocess.Popen(command(*QUICK, "--run-time", "1h"), cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    with run:
+        assert run.stdout
+        address = run.stdout.readline().split()[1].rstrip(";")
+        assert is_served(address)
+        os.kill(run.pid, number)
+        run.wait(SECONDS)
+        deadline = time.monotonic() + SECONDS
+        while is_served(address):
+            assert time.monotonic() < deadline, "the server goes on"
+            time.sleep(0.05)  # waits for another process, as there is nothing to be told by
+
+
+def is_served(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 1):
+        return True
+    return False
+
+
+def test_the_command_explains_itself() -> None:
+    own = subprocess.run(command("--help"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for said in ("--ci", "--shape, or LOAD_SHAPE", "ramp: more users step by step", "--validation-host", "--p95-ratio"):
+        assert said in own
+    locust = subprocess.run(command("--locust-help"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "--headless" in locust
+
+
+def test_only_users_and_shapes_know_locust() -> None:
+    modules = ("baseline_server", "messages", "run", "servers", "simple_play", "stages", "thresholds", "turns")
+    imports = "; ".join(f"import load.{module}" for module in modules)
+    check = f"{imports}; import sys; assert not {{'gevent', 'locust'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=True)
