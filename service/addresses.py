@@ -37,6 +37,7 @@ def reserved(variable: str, address: str) -> Iterator[str]:
 
 def _take(stack: contextlib.ExitStack, host: str, port: int) -> int:
     """Takes all addresses of a host's name, with one port for all, as long as the stack lasts. Raises OSError."""
+    bound = 0
     for family, _, _, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):
         taken = stack.enter_context(socket.socket(family))
         try:
@@ -45,10 +46,10 @@ def _take(stack: contextlib.ExitStack, host: str, port: int) -> int:
             if error.errno not in _NOT_OURS:
                 raise
         else:
-            port = taken.getsockname()[1]
-    if not port:
-        raise OSError(errno.EADDRNOTAVAIL, "no address")
-    return port
+            port = bound = taken.getsockname()[1]
+    if not bound:
+        raise OSError(errno.EADDRNOTAVAIL, "not an address of this machine")
+    return bound
 
 
 def _bind_alone(taken: socket.socket, place: tuple[object, ...]) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from harness import ROOT
 from service import __main__ as program
+from service import settings
 from service.settings import Settings, SettingsError, read_settings
 
 PASSWORD = "hunter2"  # noqa: S105 - what must not be printed
@@ -62,6 +63,9 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("RUMMIKUB_MAX_CALLS", "1.5", "valid integer"),
         ("RUMMIKUB_ANALYSIS_WORKERS", "0", "greater than or equal to 1"),
         ("RUMMIKUB_ANALYSIS_QUEUE", "-1", "greater than or equal to 0"),
+        ("RUMMIKUB_WORKERS", "many", "expected how many, or auto"),
+        ("RUMMIKUB_WORKERS", "-1", "expected how many, or auto"),
+        ("RUMMIKUB_WORKERS", "1000", "less than or equal to 256"),
         ("RUMMIKUB_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
 )
@@ -109,6 +113,37 @@ def test_variables_that_kubernetes_sets_for_a_service_named_rummikub_are_no_sett
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("RUMMIKUB_HISTORY", "200")
     assert read_settings() == Settings.model_validate({"history": 200})
+
+
+@pytest.mark.parametrize("number", ["0", "auto"])
+def test_workers_may_be_as_many_as_there_are_cores(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(settings, "_CPU_LIMIT", Path("/no/limit"))
+    monkeypatch.setenv("RUMMIKUB_WORKERS", number)
+    assert read_settings().workers == 4
+
+
+@pytest.mark.parametrize(("limit", "cores"), [("max 100000", 4), ("250000 100000", 2), ("10000 100000", 1)])
+def test_a_container_s_share_of_the_cores_is_heeded(
+    limit: str, cores: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(settings, "_CPU_LIMIT", tmp_path / "cpu.max")
+    (tmp_path / "cpu.max").write_text(f"{limit}\n")
+    assert settings.usable_cores() == cores
+
+
+def test_the_command_line_goes_before_the_environment_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUMMIKUB_WORKERS", "4")
+    monkeypatch.setenv("RUMMIKUB_HISTORY", "200")
+    assert read_settings("3") == Settings.model_validate({"workers": 3, "history": 200})
+
+
+def test_several_workers_need_a_store_that_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refusal(monkeypatch, RUMMIKUB_WORKERS="2", RUMMIKUB_REDIS_URL="memory://")
+    assert message.startswith("RUMMIKUB_WORKERS=2: they need a store that they share, which memory:// is not: set ")
+    ended = run("--workers", "2", RUMMIKUB_REDIS_URL="memory://")
+    assert (ended.returncode, ended.stderr) == (1, f"rummikub-server: {message}\n")
 
 
 @pytest.mark.parametrize("given", ["RUMMIKUB_TLS_CERT", "RUMMIKUB_TLS_KEY"])
