@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench check fmt proto docs lock image clean
+.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench load load-ci check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,12 @@ speed: $(STAMP) ## Compare the engine's speed with another revision's, side by s
 
 bench: $(STAMP) ## Measure, all parts or PART=analysis, hostile or latency (ARGS="--quick" or "--full"; figures also in build/bench)
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
+
+load: $(STAMP) ## Load-test from a browser, a server that it starts or that of ARGS="--host host:port" (SHAPE=steady, ramp, spike or soak)
+	@$(BIN)/python -m load.run $(if $(SHAPE),--shape $(SHAPE)) $(ARGS)
+
+load-ci: $(STAMP) ## Load-test for a minute without a browser; fails when a threshold is missed (report in build/load)
+	@$(BIN)/python -m load.run --ci $(ARGS)
 
 check: $(STAMP) ## Format, lint, types, imports, contract, generated code and pages, Dockerfile
 	$(BIN)/ruff format --check .
