@@ -24,7 +24,7 @@ LOCUSTFILE: Final = Path("load") / "locustfile.py"
 RESULTS: Final = Path("build") / "load"
 REPORT: Final = RESULTS / "report"
 WEB_PORT: Final = 8089
-STOP_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 15.0
 
 CI: Final = (
     *("--headless", "--only-summary", "--shape", "steady", "--users", "22", "--run-time", "60s"),
@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that make calls (one a core)")
     parser.add_argument("--locust-help", action="store_true", help="what Locust understands beside")
     chosen, others = parser.parse_known_args()
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, _end)
     if chosen.locust_help:
         return _run(_locust("--help"))
     try:
@@ -61,7 +61,7 @@ def main() -> int:
     except ServerError as error:
         sys.exit(f"load.run: {error}")
     except KeyboardInterrupt:
-        return 130
+        return 128 + signal.SIGINT
 
 
 def _command(hosts: Sequence[str], processes: int, arguments: Sequence[str]) -> list[str]:
@@ -95,6 +95,8 @@ def _run(command: Sequence[str]) -> int:
     locust = subprocess.Popen(command, cwd=ROOT, preexec_fn=end_with_parent)  # noqa: PLW1509 - no threads here
     try:
         return locust.wait()
+    except KeyboardInterrupt:  # Ctrl-C, which Locust has got too
+        return locust.wait(STOP_SECONDS)
     finally:
         if locust.poll() is None:
             locust.terminate()
@@ -104,8 +106,8 @@ def _run(command: Sequence[str]) -> int:
                 locust.kill()
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _end(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":
