@@ -466,6 +466,10 @@ class Ruleset:
     contract_points: int = 0
     hints: Hints = Hints.TURN
 
+    def __hash__(self) -> int:
+        """Of a few options: of all it would take longer than to make what is looked up by it."""
+        return hash((self.preset.value, self.players_max, self.initial_meld_threshold, self.turn_time_limit_seconds))
+
     def jokers(self, players: int) -> int:
         """Jokers in the tile set of so many players (geometry_jokers, geometry_jokers_per_player)."""
         return self.geometry_jokers + self.geometry_jokers_per_player * players
