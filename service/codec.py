@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import lru_cache
@@ -503,16 +503,37 @@ def _time(milliseconds: int) -> Timestamp:
 
 def encode_game(sight: GameSight) -> game_pb2.Game:
     """A game as one seat, or a spectator, may see it."""
+    return game_pb2.Game.FromString(_game_bytes(sight))
+
+
+def _game_bytes(sight: GameSight) -> bytes:
+    """The same as bytes: fields may follow one another in any message's bytes, so what stays is encoded once."""
+    view = sight.view
+    passing = _without_ruleset_and_table(sight).SerializeToString()
+    return b"".join((passing, _ruleset_bytes(view.ruleset), *map(_table_meld_bytes, view.table)))
+
+
+@lru_cache(maxsize=256)
+def _ruleset_bytes(rules: Ruleset) -> bytes:
+    """The field of a game that tells its rules."""
+    return game_pb2.Game(ruleset=encode_ruleset(rules)).SerializeToString()
+
+
+@lru_cache(maxsize=16_384)
+def _table_meld_bytes(meld: Meld) -> bytes:
+    """The field of a game that tells a meld of its table."""
+    return game_pb2.Game(table=(encode_meld(meld),)).SerializeToString()
+
+
+def _without_ruleset_and_table(sight: GameSight) -> game_pb2.Game:
     view = sight.view
     return game_pb2.Game(
         game_id=sight.game_id,
         revision=view.revision,
         etag=sight.etag,
         state=_STATES[view.phase],
-        ruleset=encode_ruleset(view.ruleset),
         players=map(_player, view.players),
         round=view.round_number,
-        table=map(encode_meld, view.table),
         pool_count=view.pool_count,
         turn=_turn_view(view.turn) if view.turn else None,
         seat=view.seat or 0,
@@ -745,13 +766,26 @@ def _play_tiles(message: turn_service_pb2.PlayTiles) -> Callable[[int], PlayTile
 
 def encode_turn(sight: TurnSight) -> bytes:
     """The answer to a turn."""
-    return turn_service_pb2.PlayTurnResponse(
-        game=encode_game(sight.game),
+    without_game = turn_service_pb2.PlayTurnResponse(
         tiles_played=_numbers(sight.tiles_played),
         points=sight.points,
         tiles_drawn=_numbers(sight.tiles_drawn),
         violations=map(encode_violation, sight.violations),
     ).SerializeToString()
+    return _message_field(turn_service_pb2.PlayTurnResponse.GAME_FIELD_NUMBER, _game_bytes(sight.game)) + without_game
+
+
+def _message_field(number: int, message: bytes) -> bytes:
+    """A field that holds a message's bytes, as protobuf writes it: number and kind, length, bytes."""
+    return bytes((number << 3 | 2, *_varint(len(message)))) + message
+
+
+def _varint(value: int) -> Iterator[int]:
+    """A number as protobuf writes it: seven bits a byte, the lowest first, each but the last with its top bit set."""
+    while value > 127:
+        yield value & 127 | 128
+        value >>= 7
+    yield value
 
 
 def _draft(message: game_pb2.Draft) -> tuple[ProposedMeld, ...]:

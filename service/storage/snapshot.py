@@ -177,8 +177,11 @@ def _with_order(stored: Json, direction: TurnDirection) -> Json:
     return {**stored, "order": turn_order(seats, stored["starter"], direction)}
 
 
+_dump_text: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+
+
 def _dump(value: Json) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return _dump_text(value).encode()
 
 
 def _load(data: bytes) -> Json:
@@ -215,8 +218,9 @@ def _read_ruleset(text: str) -> Ruleset:
     return Ruleset(**values)
 
 
-def _meld(meld: Meld) -> list[Any]:
-    return [_tiles(meld.tiles), meld.kind.name, meld.points, *map(_tiles, meld.joker_faces)]
+@lru_cache(maxsize=16_384)
+def _meld(meld: Meld) -> tuple[Any, ...]:
+    return (_tiles(meld.tiles), meld.kind.name, meld.points, *map(_tiles, meld.joker_faces))
 
 
 def _read_meld(stored: list[Any]) -> Meld:
@@ -224,8 +228,8 @@ def _read_meld(stored: list[Any]) -> Meld:
     return Meld(_read_tiles(tiles), MeldKind[kind], points, tuple(map(_read_tiles, faces)))
 
 
-def _table(table: tuple[Meld, ...]) -> list[list[Any]]:
-    return [_meld(meld) for meld in table]
+def _table(table: tuple[Meld, ...]) -> list[tuple[Any, ...]]:
+    return list(map(_meld, table))
 
 
 def _read_table(stored: list[list[Any]]) -> tuple[Meld, ...]:
