@@ -46,8 +46,8 @@ class Limits:
     """Where a run fails.
 
     Attributes:
-        ratio: How many times as long as its baseline the p95 of a validation call may be, for the work that it is ...
-        slack_ms: ... and how many milliseconds longer than that.
+        ratio: How many times as long as its baseline the p95 of a validation call may be ...
+        slack_ms: ... and how many milliseconds longer than that; a call that is more work may be that many times longer.
         least_calls: How many calls of the service there must be in all.
         rpcs: The RPCs that must have been called.
     """
@@ -59,7 +59,7 @@ class Limits:
 
     def most_ms(self, name: str, baseline_ms: float) -> float:
         """The longest p95 of an RPC of MEASURED beside a baseline."""
-        return self.ratio * MEASURED[name] * baseline_ms + self.slack_ms
+        return MEASURED[name] * (self.ratio * baseline_ms + self.slack_ms)
 
 
 def missed(rows: Sequence[Row], exceptions: int, limits: Limits) -> list[str]:
