@@ -83,12 +83,12 @@ class Together:
         self._kept: tuple[Rows, tuple[Tally, ...]] = {}, ()  # replaced as a whole: another thread reads
 
     def join(self, tally: Tally) -> None:
-        """Takes in a process's tally."""
+        """Takes in the tally of a process that serves."""
         ended, tallies = self._kept
         self._kept = ended, (*tallies, tally)
 
     def leave(self, tally: Tally) -> None:
-        """Keeps what a process has counted that has ended."""
+        """Keeps what a process has counted that has ended, whether it came to serve or not."""
         ended, tallies = self._kept
         counted = {key: numbers for key, numbers in tally.read().items() if key[0] in _COUNTERS}
         self._kept = add_up([ended, counted]), tuple(other for other in tallies if other is not tally)

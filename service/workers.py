@@ -158,10 +158,11 @@ class Workers:
                 tally = Tally(file.fileno())
                 process = await self._start(Place(number, theirs.fileno(), file.fileno()), environment)
             self._processes[number] = process
-            self.metrics.join(tally)
             if self._stopping.is_set():
                 _send(process, signal.SIGTERM)
-            await self._note_serving(number, channel)
+            if await _serves(channel):
+                self.metrics.join(tally)
+                self._note_serving(number)
             code = await process.wait()
             del self._processes[number]
             self.metrics.leave(tally)
@@ -178,14 +179,18 @@ class Workers:
             start_new_session=True,  # Ctrl-C in a terminal is for the parent, which stops its workers
         )
 
-    async def _note_serving(self, number: int, channel: socket.socket) -> None:
-        """Returns when a worker serves, or has ended before that."""
-        channel.setblocking(False)  # noqa: FBT003 - its only parameter
-        with contextlib.suppress(OSError):
-            if await asyncio.get_running_loop().sock_recv(channel, 1):
-                self._served.add(number)
+    def _note_serving(self, number: int) -> None:
+        self._served.add(number)
         if len(self._served) == len(self._settings):
             self._all_served.set()
+
+
+async def _serves(channel: socket.socket) -> bool:
+    """Waits until a worker says that it serves; false if it ends before."""
+    channel.setblocking(False)  # noqa: FBT003 - its only parameter
+    with contextlib.suppress(OSError):
+        return bool(await asyncio.get_running_loop().sock_recv(channel, 1))
+    return False
 
 
 def share(total: int, workers: int, number: int) -> int:
