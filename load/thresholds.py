@@ -47,7 +47,7 @@ class Limits:
 
     Attributes:
         ratio: How many times as long as its baseline the p95 of a validation call may be ...
-        slack_ms: ... and how many milliseconds longer than that; a call that is more work may be that many times longer.
+        slack_ms: ... and how many milliseconds longer than that; what is more work may be that many times longer.
         least_calls: How many calls of the service there must be in all.
         rpcs: The RPCs that must have been called.
     """

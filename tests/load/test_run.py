@@ -32,7 +32,7 @@ def load(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_run_of_all_users_passes_and_leaves_a_report(tmp_path: Path) -> None:
-    run = load(tmp_path, *PATIENT, "--least-calls", "50")
+    run = load(tmp_path, *PATIENT, "--shape", "steady", "--least-calls", "50")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "All thresholds were kept." in run.stdout
     with (tmp_path / "report_stats.csv").open() as file:
