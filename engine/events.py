@@ -381,8 +381,10 @@ def _tiles_played(round_: Round, event: TilesPlayed) -> Round:
 
 
 def _tile_drawn(game: Game, round_: Round, seat: int, tile: Tile) -> Round:
-    goes_on = game.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN
-    return replace(_tiles_drawn(round_, seat, (tile,)), step=Drawn(tile) if goes_on else Open())
+    drawn = _tiles_drawn(round_, seat, (tile,))
+    if game.ruleset.turn_play_after_draw is TurnPlayAfterDraw.FORBIDDEN:
+        return drawn
+    return replace(drawn, step=Drawn(tile))
 
 
 def _river_tile_laid(round_: Round, seat: int, tile: Tile) -> Round:

@@ -258,6 +258,8 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
             return decided
         case _Illegal(events, violations):
             return Applied(advance(game, events), events, violations)
+        case _Followed(_, after, consequences):
+            return Applied(advance(after, consequences), decided.events)
         case events:
             return Applied(advance(game, events), events)
 
@@ -270,7 +272,21 @@ class _Illegal:
     violations: tuple[Violation, ...]
 
 
-Decision = tuple[Event, ...] | Refused | _Illegal
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """Events, the game after them, and what follows from that: so that no event is applied twice."""
+
+    causes: tuple[Event, ...]
+    game: Game
+    consequences: tuple[Event, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All of them."""
+        return (*self.causes, *self.consequences)
+
+
+Decision = tuple[Event, ...] | Refused | _Illegal | _Followed
 
 
 def _decide(game: Game, action: Action, moment: _Moment) -> Decision:
@@ -449,7 +465,7 @@ def _penalise(game: Game, round_: Round, moment: _Moment) -> tuple[Event, ...]:
     """R56, penalty_tiles: the player whose turn it is draws, and the turn ends. A pending choice is made for them."""
     seat = round_.turn.seat
     penalised = TurnPenalised(seat, round_.pool[: game.ruleset.penalty_tiles])
-    return _and_so(game, (*_chosen_for(seat, round_), penalised), moment)
+    return _and_so(game, (*_chosen_for(seat, round_), penalised), moment).events
 
 
 def _chosen_for(seat: int, round_: Round) -> tuple[Event, ...]:
@@ -618,14 +634,14 @@ def _resign(game: Game, seat: int, moment: _Moment) -> Decision:
             return _and_so(game, (PlayerResigned(seat),), moment)
 
 
-def _and_so(game: Game, events: tuple[Event, ...], moment: _Moment) -> tuple[Event, ...]:
+def _and_so(game: Game, events: tuple[Event, ...], moment: _Moment) -> _Followed:
     """Events that end a turn, or a player's part, with what follows: the round's end, the game's end, the next turn."""
     after = reduce(evolve, events, game)
     if isinstance(after.phase, Playing):
-        return (*events, *_consequences(after, after.phase.round, events[-1], moment))
+        return _Followed(events, after, _consequences(after, after.phase.round, events[-1], moment))
     if are_one_side(after.active_seats, game.ruleset):
-        return (*events, GameEnded(after.active_seats))
-    return events
+        return _Followed(events, after, (GameEnded(after.active_seats),))
+    return _Followed(events, after, ())
 
 
 def _consequences(game: Game, round_: Round, event: Event, moment: _Moment) -> tuple[Event, ...]:
