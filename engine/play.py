@@ -85,6 +85,21 @@ class Play:
         return tuple(t for t in in_order(foreign.elements()) if self.ruleset.copies_of(t))
 
     @cached_property
+    def played(self) -> tuple[Tile, ...]:
+        """The same in ascending order."""
+        return in_order(self.tiles_played.elements())
+
+    @cached_property
+    def adds_up(self) -> bool:
+        """Whether nothing left the table, what came to it is the player's own, and something came."""
+        return not self.missing and not self.unowned and bool(self.tiles_played)
+
+    @cached_property
+    def is_all_melds(self) -> bool:
+        """Whether all that lies is melds."""
+        return len(self.melds) == len(self.readings)
+
+    @cached_property
     def rack_left(self) -> tuple[Tile, ...]:
         """The rack after the play, in ascending order; the plunder is on it then."""
         return in_order((Counter(self.rack + self.pulled) - self.tiles_played).elements())
@@ -94,16 +109,12 @@ class Play:
         """table_after as the rules read it. A meld of the old table sent without kind and faces keeps what it has."""
         known = defaultdict(list)
         for meld in self.table_before:
-            known[self._sent(meld.tiles)].append(meld)
+            known[sent_as(meld.tiles, self.ruleset)].append(meld)
         read: dict[int, Meld | NotAMeld] = {}
         for place in sorted(range(len(self.table_after)), key=lambda place: _says_little(self.table_after[place])):
             sent = self.table_after[place]
-            read[place] = read_meld(_as_known(sent, known[self._sent(sent.tiles)]), self.ruleset)
+            read[place] = read_meld(_as_known(sent, known[sent_as(sent.tiles, self.ruleset)]), self.ruleset)
         return tuple(read[place] for place in range(len(read)))
-
-    def _sent(self, tiles: tuple[Tile, ...]) -> tuple[Tile, ...]:
-        """How a meld of the old table is known again: by its tiles, in their order where it means something."""
-        return tiles if self.ruleset.set_order is SetOrder.STRICT else in_order(tiles)
 
     @cached_property
     def melds(self) -> tuple[Meld, ...]:
@@ -161,7 +172,12 @@ class Play:
     @cached_property
     def is_settled(self) -> bool:
         """Whether all that lies is melds, nothing is missing, and what is new is the player's own."""
-        return not self.missing and not self.unowned and len(self.melds) == len(self.readings)
+        return not self.missing and not self.unowned and self.is_all_melds
+
+
+def sent_as(tiles: tuple[Tile, ...], ruleset: Ruleset) -> tuple[Tile, ...]:
+    """How a meld of the old table is known again: by its tiles, in their order where it means something."""
+    return tiles if ruleset.set_order is SetOrder.STRICT else in_order(tiles)
 
 
 def _says_little(meld: ProposedMeld) -> tuple[bool, bool]:
@@ -191,7 +207,11 @@ def _stands_for_one_face_each(meld: Meld) -> bool:
     return all(len(faces) == 1 for faces in meld.joker_faces)
 
 
-def identity(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:
+Identity = tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]
+"""What makes two melds the same."""
+
+
+def identity(meld: Meld) -> Identity:
     """What makes two melds the same: the order of a group has no meaning, that of a run has."""
     if meld.kind is MeldKind.RUN:
         return meld.kind, meld.tiles, ()

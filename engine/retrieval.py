@@ -45,12 +45,17 @@ def retrieval_reasons(play: Play) -> tuple[Reason, ...]:
     """
     demands = _demands(play.ruleset)
     moved = any(JOKER in meld.tiles for meld in play.changed_melds)
-    if not moved or demands == _Demands(JokerRetrievalMode.FREE):
+    if not moved or demands == _NO_DEMANDS:
         return ()
     tables = _Tables(play.table_before, play.melds, play.tiles_played)
     if _is_possible(tables, demands):
         return ()
     return _replacement_reasons(tables, demands) + _use_reasons(tables, demands) or _joint_reasons(tables, demands)
+
+
+def limits_retrieval(ruleset: Ruleset) -> bool:
+    """Whether a ruleset limits how the jokers of the table may be moved."""
+    return _demands(ruleset) != _NO_DEMANDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,9 @@ class _Demands:
     end_is_free: bool = False
     other_set: bool = False
     reuse: JokerRetrievalReuse = JokerRetrievalReuse.ANY_SET
+
+
+_NO_DEMANDS: Final = _Demands(JokerRetrievalMode.FREE)
 
 
 def _demands(ruleset: Ruleset) -> _Demands:

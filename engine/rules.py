@@ -5,7 +5,7 @@ A play is the table as it shall lie afterwards, never a list of moves, so no ill
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,10 +14,11 @@ from engine.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.melds import Meld, NotAMeld, joker_points
 from engine.pairing import unpaired
 from engine.play import Play
-from engine.retrieval import retrieval_reasons
-from engine.ruleset import InitialMeldJoker, InitialMeldSets
+from engine.retrieval import limits_retrieval, retrieval_reasons
+from engine.ruleset import InitialMeldJoker, InitialMeldSets, Manipulation, Ruleset, WinCall
 from engine.tiles import JOKER, Tile, in_order, value_of
 from engine.variants import (
+    CONTRACTS,
     the_contract_is_kept,
     the_drawn_tile_stays,
     the_key_is_played,
@@ -48,21 +49,37 @@ class Judgement:
     points: int
 
 
-def judge(play: Play) -> Judgement:
-    """Asks every rule of TURN_RULES about a play."""
+def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
+    """Asks the rules about a play.
+
+    Args:
+        play: The play.
+        groups: The rules of its ruleset (groups_of), where they are known already; else all of TURN_RULES.
+    """
+    asked = TURN_RULES if groups is None else groups
     return Judgement(
-        violations=tuple(violation for rule in TURN_RULES for violation in rule(play)),
+        violations=tuple(_violations(play, asked)),
         table=play.melds,
-        tiles_played=in_order(play.tiles_played.elements()),
+        tiles_played=play.played,
         rack_left=play.rack_left,
         points=_points(play),
     )
 
 
+def _violations(play: Play, groups: "Iterable[RuleGroup]") -> Iterator[Violation]:
+    for group in groups:
+        if not group.is_kept(play):
+            for rule in group.rules:
+                yield from rule(play)
+
+
 def _points(play: Play) -> int:
-    naturals = sum(value_of(t) * count for t, count in play.tiles_played.items() if t != JOKER)
+    naturals = sum([value_of(t) for t in play.played if t != JOKER])
+    count = play.played.count(JOKER)
+    if not count:
+        return naturals
     jokers = sorted((points for meld in play.new_melds for points in joker_points(meld)), reverse=True)
-    return naturals + sum(jokers[: play.tiles_played[JOKER]])
+    return naturals + sum(jokers[:count])
 
 
 def _tiles(counter: Counter[Tile]) -> tuple[Tile, ...]:
@@ -194,9 +211,7 @@ def the_initial_meld_reaches_the_threshold(play: Play) -> Iterator[Violation]:
 
 def _is_initial(play: Play) -> bool:
     """Whether a play is an initial meld of own tiles and melds alone, as far as that can be told."""
-    return (
-        not play.has_melded and bool(play.tiles_played) and not play.unowned and len(play.melds) == len(play.readings)
-    )
+    return not play.has_melded and bool(play.tiles_played) and not play.unowned and play.is_all_melds
 
 
 def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
@@ -231,28 +246,66 @@ def jokers_are_retrieved_by_the_rules(play: Play) -> Iterator[Violation]:
             yield Violation(reason, play.subject, tiles)
 
 
-TURN_RULES: Final[tuple[Callable[[Play], Iterator[Violation]], ...]] = (
-    no_tile_is_used_twice,
-    tiles_come_from_the_rack,
-    no_joker_leaves_the_table,
-    no_tile_leaves_the_table,
-    a_rack_tile_is_played,
-    every_meld_is_one,
-    jokers_stay_until_the_initial_meld,
-    the_table_stays_until_the_initial_meld,
-    the_initial_meld_has_no_joker,
-    the_initial_meld_is_one_meld,
-    the_initial_meld_has_the_kind,
-    the_initial_meld_reaches_the_threshold,
-    jokers_stand_for_tiles_to_be_had,
-    melds_only_grow,
-    no_meld_is_dissolved,
-    jokers_are_retrieved_by_the_rules,
-    the_drawn_tile_stays,
-    the_river_has_the_tile,
-    the_key_is_played,
-    the_plunder_stays,
-    the_contract_is_kept,
-    the_winner_calls,
+def _never(_play: Play) -> bool:
+    return False
+
+
+def _always(_ruleset: Ruleset) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class RuleGroup:
+    """Rules of a play that are reported one after the other.
+
+    Attributes:
+        rules: Them, in the order of reporting.
+        is_kept: Tells cheaply of most plays that keep all of them that they do; of a play that breaks one, never.
+        is_of: Whether a ruleset has what the rules are about. Under one that has not, no play breaks them.
+    """
+
+    rules: tuple[Callable[[Play], Iterator[Violation]], ...]
+    is_kept: Callable[[Play], bool] = _never
+    is_of: Callable[[Ruleset], bool] = _always
+
+
+TURN_RULES: Final = (
+    RuleGroup(
+        (
+            no_tile_is_used_twice,
+            tiles_come_from_the_rack,
+            no_joker_leaves_the_table,
+            no_tile_leaves_the_table,
+            a_rack_tile_is_played,
+        ),
+        is_kept=lambda play: play.adds_up,
+    ),
+    RuleGroup((every_meld_is_one,), is_kept=lambda play: play.is_all_melds),
+    RuleGroup(
+        (
+            jokers_stay_until_the_initial_meld,
+            the_table_stays_until_the_initial_meld,
+            the_initial_meld_has_no_joker,
+            the_initial_meld_is_one_meld,
+            the_initial_meld_has_the_kind,
+            the_initial_meld_reaches_the_threshold,
+        ),
+        is_kept=lambda play: play.has_melded,
+    ),
+    RuleGroup((jokers_stand_for_tiles_to_be_had,), is_of=lambda ruleset: not ruleset.jokers_beyond_physical),
+    RuleGroup((melds_only_grow,), is_of=lambda ruleset: ruleset.manipulation is Manipulation.NONE),
+    RuleGroup((no_meld_is_dissolved,), is_of=lambda ruleset: ruleset.manipulation is Manipulation.PRIMITIVES_ONLY),
+    RuleGroup((jokers_are_retrieved_by_the_rules,), is_of=limits_retrieval),
+    RuleGroup((the_drawn_tile_stays,), is_kept=lambda play: play.drawn is None),
+    RuleGroup(
+        (the_river_has_the_tile, the_key_is_played, the_plunder_stays), is_kept=lambda play: play.river_index is None
+    ),
+    RuleGroup((the_contract_is_kept,), is_of=lambda ruleset: ruleset.contract in CONTRACTS),
+    RuleGroup((the_winner_calls,), is_of=lambda ruleset: ruleset.win_call is WinCall.REQUIRED),
 )
 """Every rule of a play, in the order in which violations are reported."""
+
+
+def groups_of(ruleset: Ruleset) -> tuple[RuleGroup, ...]:
+    """Those of TURN_RULES that a play may break under a ruleset."""
+    return tuple(group for group in TURN_RULES if group.is_of(ruleset))

@@ -1,10 +1,17 @@
 """Plays for tests, from their text."""
 
-from engine.melds import Meld, read_meld
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+from engine.melds import Meld, ProposedMeld, read_meld
 from engine.notation import parse_play
 from engine.play import Play
+from engine.referee import AtTheTable, Referee
 from engine.rules import Judgement, judge
 from engine.ruleset import SABRA, Ruleset
+from engine.tiles import JOKER, NATURALS, tile_set
+from random_play import random_table
 
 
 def play_of(text: str, ruleset: Ruleset = SABRA) -> Play:
@@ -18,4 +25,63 @@ def play_of(text: str, ruleset: Ruleset = SABRA) -> Play:
 
 def judge_text(text: str, ruleset: Ruleset = SABRA) -> Judgement:
     """What the rules say of a play."""
-    return judge(play_of(text, ruleset))
+    return judged(play_of(text, ruleset))
+
+
+def judged(play: Play) -> Judgement:
+    """What the rules say of a play, asked plainly and by a referee, who must agree."""
+    plain = judge(play)
+    assert by_referee(play) == plain
+    return plain
+
+
+def by_referee(play: Play) -> Judgement:
+    """What a referee says of a play."""
+    referee = Referee[ProposedMeld](play.ruleset, lambda proposed: proposed)
+    seat = AtTheTable(
+        play.rack,
+        play.has_melded,
+        river=play.river,
+        river_index=play.river_index,
+        drawn=play.drawn,
+        calls_rummikub=play.calls_rummikub,
+    )
+    return referee.judge(referee.play(referee.lying(play.table_before), referee.read(play.table_after), seat))
+
+
+def to_tables(rng: random.Random, ruleset: Ruleset) -> Iterator[Play]:
+    """Plays of one player, legal and not, in positions that grow from an empty table."""
+    tiles = list(tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(2)))
+    rng.shuffle(tiles)
+    rack, pool = tiles[:30], tiles[30:]
+    table: tuple[Meld, ...] = ()
+    for _ in range(4):
+        after = random_table(table, tuple(sorted(rack)), bool(table), ruleset, rng)
+        if after is None:
+            return
+        play = Play(table, after, tuple(sorted(rack)), bool(table), ruleset)
+        yield play
+        yield spoiled(play, rng)
+        judgement = judge(play)
+        table = judgement.table
+        rack = [*judgement.rack_left, *pool[:6]]
+        del pool[:6]
+
+
+def spoiled(play: Play, rng: random.Random) -> Play:
+    """A play with a few tiles of its table changed, left out or doubled, of a player who has melded or not."""
+    melds = [list(meld.tiles) for meld in play.table_after]
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        meld = rng.choice(melds)
+        if not meld:
+            continue
+        place = rng.randrange(len(meld))
+        change = rng.randrange(3)
+        if change == 0:
+            meld[place] = rng.choice((*NATURALS, JOKER))
+        elif change == 1:
+            del meld[place]
+        else:
+            rng.choice(melds).append(meld[place])
+    after = tuple(ProposedMeld(tuple(meld)) for meld in melds)
+    return replace(play, table_after=after, has_melded=rng.random() < 0.7)

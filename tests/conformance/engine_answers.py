@@ -28,7 +28,6 @@ from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tile, parse_tile
 from engine.play import Play
 from engine.presets import PRESETS
-from engine.rules import judge
 from engine.ruleset import Preset, Ruleset, choose, problems
 from engine.scoring import Standing, score_round
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
@@ -52,6 +51,7 @@ from engine.turns import (
     create,
 )
 from engine.violations import Refused
+from plays import judged
 
 START_MS = 1_000_000
 STATES = {Lobby: "LOBBY", Playing: "PLAYING", RoundOver: "ROUND_OVER", Finished: "FINISHED"}
@@ -97,7 +97,7 @@ def answer(question: Question, ruleset: Ruleset) -> "Faces | GameSeen | dict[str
             reading = read_meld(proposed(question), ruleset)
             return () if isinstance(reading, Meld) else tuple(reason.name for reason in reading.reasons)
         case TurnQuestion():
-            return tuple(violation.reason.name for violation in judge(play_of(question, ruleset)).violations)
+            return tuple(violation.reason.name for violation in judged(play_of(question, ruleset)).violations)
         case RoundQuestion():
             return _score(question, ruleset)
         case Creation():

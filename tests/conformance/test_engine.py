@@ -46,12 +46,13 @@ from engine.events import RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, Player, Playing, Rack, Round, RoundEnd, Turn, turn_order
 from engine.melds import Meld, read_meld
 from engine.notation import format_tile
-from engine.rules import judge, meld_violations
+from engine.rules import meld_violations
 from engine.ruleset import problems
 from engine.scoring import Standing, score_round
 from engine.tiles import in_order, tile_set
 from engine.turns import Applied, TimeOut, apply
 from engine.violations import Violation
+from plays import judged
 
 SUITE = load()
 DEADLINE_MS = 1_000
@@ -92,7 +93,7 @@ def test_meld(case: MeldCase) -> None:
 
 @pytest.mark.parametrize("case", SUITE.turns, ids=name)
 def test_turn(case: TurnCase) -> None:
-    judgement = judge(play_of(case, ruleset_of(case.ruleset)))
+    judgement = judged(play_of(case, ruleset_of(case.ruleset)))
     expected, seen = agree(case.expect.violations, tuple(map(breach, judgement.violations)))
     assert seen == expected
     if not seen:

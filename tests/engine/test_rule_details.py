@@ -17,7 +17,7 @@ from engine import retrieval
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tiles, parse_meld, parse_tiles
 from engine.play import Play
-from engine.rules import judge, own_tiles_only
+from engine.rules import own_tiles_only
 from engine.ruleset import (
     SABRA,
     Contract,
@@ -37,7 +37,7 @@ from engine.ruleset import (
 )
 from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason
-from plays import judge_text, play_of
+from plays import judge_text, judged, play_of
 from work import calls_in
 
 
@@ -66,7 +66,7 @@ INITIAL = "B10 K10 O10"
 
 def told(play: Play) -> list[tuple[str, str]]:
     """The reasons, and the tiles that they name."""
-    return [(violation.reason.name, format_tiles(violation.tiles)) for violation in judge(play).violations]
+    return [(violation.reason.name, format_tiles(violation.tiles)) for violation in judged(play).violations]
 
 
 LEGAL = [
@@ -213,7 +213,7 @@ def test_what_is_asked_of_tiles_alone_is_told_in_the_order_of_the_rules() -> Non
 
 def test_a_play_judged_twice_is_told_the_same() -> None:
     play = play_of("[R8 R9 R10] + *{R1 R2 R3} -> [R8 R9 R10] | [R1 R2 R3] ; {}", BELOW_10)
-    assert judge(play) == judge(play)
+    assert judged(play) == judged(play)
 
 
 def test_a_meld_of_a_group_in_another_order_is_read_as_what_it_looks_like() -> None:
@@ -247,7 +247,7 @@ def test_the_plunder_is_named_in_ascending_order() -> None:
 
 
 def test_a_pull_beside_the_river_says_how_long_that_is() -> None:
-    (violation,) = judge(pull(". + *{R7 B7 K7} -> [R7 B7 K7] ; {}", "O1 O2", 5)).violations
+    (violation,) = judged(pull(". + *{R7 B7 K7} -> [R7 B7 K7] ; {}", "O1 O2", 5)).violations
     assert violation.metadata == (("index", 5), ("count", 2))
 
 
@@ -440,7 +440,7 @@ def test_the_melds_that_serve_the_player_best_are_the_initial_meld(seed: int) ->
     rng = random.Random(seed)
     for _ in range(10):
         play = random_initial_play(rng)
-        judgement = judge(play)
+        judgement = judged(play)
         reasons = {violation.reason for violation in judgement.violations}
         if not judgement.tiles_played:
             continue

@@ -1,13 +1,11 @@
-import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.melds import MeldKind
 from engine.notation import format_tiles, parse_play, parse_tiles
 from engine.play import Play
 from engine.rules import judge
@@ -20,10 +18,9 @@ from engine.ruleset import (
     JokersMaxPerSet,
     Ruleset,
 )
-from engine.tiles import JOKER, NATURALS, Tile, tile_set, value_of
+from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason, Violation
-from plays import judge_text, play_of
-from random_play import random_table
+from plays import judge_text, judged, play_of, to_tables
 
 GREATER_THAN = replace(SABRA, initial_meld_comparison=InitialMeldComparison.GREATER_THAN)
 SINGLE_SET = replace(SABRA, initial_meld_sets=InitialMeldSets.SINGLE_SET)
@@ -75,7 +72,7 @@ LEGAL = [
 @pytest.mark.parametrize(("text", "points"), [row[1:] for row in LEGAL], ids=[row[0] for row in LEGAL])
 def test_a_legal_play_has_no_violation_and_leaves_what_it_says(text: str, points: int) -> None:
     play, parsed = play_of(text), parse_play(text.replace("+ *", "+ "))
-    judgement = judge(play)
+    judgement = judged(play)
     assert judgement.violations == ()
     assert judgement.rack_left == parsed.rack_after
     assert Counter(judgement.tiles_played) == Counter(parsed.rack_before) - Counter(parsed.rack_after)
@@ -297,46 +294,10 @@ def test_points_are_those_of_the_tiles_played(text: str, points: int) -> None:
 # Properties. Positions are dealt by chance; the play is a random player's, or one that was spoiled.
 
 
-def to_tables(rng: random.Random) -> Iterator[Play]:
-    """Plays of one player, legal and not, in positions that grow from an empty table."""
-    tiles = list(tile_set(4, 2, 2))
-    rng.shuffle(tiles)
-    rack, pool = tiles[:30], tiles[30:]
-    table: tuple[Meld, ...] = ()
-    for _ in range(4):
-        after = random_table(table, tuple(sorted(rack)), bool(table), THRESHOLD_0, rng)
-        if after is None:
-            return
-        play = Play(table, after, tuple(sorted(rack)), bool(table), THRESHOLD_0)
-        yield play
-        yield spoiled(play, rng)
-        judgement = judge(play)
-        table = judgement.table
-        rack = [*judgement.rack_left, *pool[:6]]
-        del pool[:6]
-
-
-def spoiled(play: Play, rng: random.Random) -> Play:
-    """A play with a few tiles of its table changed, left out or doubled, of a player who has melded or not."""
-    melds = [list(meld.tiles) for meld in play.table_after]
-    for _ in range(rng.choice((0, 1, 1, 2))):
-        meld = rng.choice(melds)
-        if not meld:
-            continue
-        place = rng.randrange(len(meld))
-        change = rng.randrange(3)
-        if change == 0:
-            meld[place] = rng.choice((*NATURALS, JOKER))
-        elif change == 1:
-            del meld[place]
-        else:
-            rng.choice(melds).append(meld[place])
-    after = tuple(ProposedMeld(tuple(meld)) for meld in melds)
-    return replace(play, table_after=after, has_melded=rng.random() < 0.7)
-
-
 EMPTY = Play((), (), (), has_melded=True, ruleset=SABRA)
-PLAYS = st.randoms(use_true_random=False).flatmap(lambda rng: st.sampled_from([*to_tables(rng)] or [EMPTY]))
+PLAYS = st.randoms(use_true_random=False).flatmap(
+    lambda rng: st.sampled_from([*to_tables(rng, THRESHOLD_0)] or [EMPTY])
+)
 
 
 CONSERVATION = (Reason.JOKER_TO_RACK, Reason.TABLE_TILE_MISSING, Reason.TILE_DUPLICATED, Reason.TILE_NOT_IN_RACK)
@@ -355,7 +316,7 @@ def test_conservation_is_judged_as_counting_tiles_has_it(play: Play) -> None:
         if came > held:
             twice = held > 0 or after.count(t) > 2
             expected.add((Reason.TILE_DUPLICATED if twice else Reason.TILE_NOT_IN_RACK, t))
-    judgement = judge(play)
+    judgement = judged(play)
     found = {(v.reason, t) for v in judgement.violations if v.reason in CONSERVATION for t in v.tiles}
     assert found == expected
     played = any(after.count(t) - before.count(t) > 0 and t in play.rack for t in after)
@@ -377,7 +338,7 @@ def test_colors_are_interchangeable_in_plays(play: Play, coloring: list[int]) ->
         )
         for meld in play.table_before
     )
-    there = judge(
+    there = judged(
         replace(
             play,
             table_before=before,
@@ -388,7 +349,7 @@ def test_colors_are_interchangeable_in_plays(play: Play, coloring: list[int]) ->
             rack=tuple(sorted(recolor(play.rack, coloring))),
         )
     )
-    here = judge(play)
+    here = judged(play)
     assert [(v.reason, v.subject, v.metadata, sorted(recolor(v.tiles, coloring))) for v in here.violations] == [
         (v.reason, v.subject, v.metadata, sorted(v.tiles)) for v in there.violations
     ]

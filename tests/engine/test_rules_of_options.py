@@ -6,7 +6,6 @@ import pytest
 from engine.melds import Meld, ProposedMeld, read_meld
 from engine.notation import parse_tile, parse_tiles
 from engine.play import Play
-from engine.rules import judge
 from engine.ruleset import (
     SABRA,
     Contract,
@@ -28,7 +27,7 @@ from engine.ruleset import (
     choose,
 )
 from engine.violations import Reason
-from plays import judge_text, play_of
+from plays import judge_text, judged, play_of
 
 
 def rules(**options: object) -> Ruleset:
@@ -239,8 +238,8 @@ def test_a_run_that_was_declared_lies_so_when_it_is_sent_again_in_any_order() ->
     assert isinstance(before, Meld)
     after = (ProposedMeld(parse_tiles("R4 R5 J")), ProposedMeld(parse_tiles("B10 K10 O10")))
     play = Play((before,), after, parse_tiles("B10 K10 O10"), has_melded=False, ruleset=SORTED)
-    assert judge(play).violations == ()
-    assert judge(play).table[0] == before
+    assert judged(play).violations == ()
+    assert judged(play).table[0] == before
 
 
 def test_without_a_meld_of_own_tiles_there_is_no_initial_meld_even_at_no_threshold() -> None:
@@ -290,18 +289,18 @@ def pull(text: str, river: str, index: int, ruleset: Ruleset = RIVER) -> Play:
 
 
 def test_a_pull_plays_its_oldest_tile_and_keeps_the_others() -> None:
-    judgement = judge(pull(". + *{R7 B7 O1} -> [R7 B7 K7] ; {O1}", "B1 K7 O9 R2", 1))
+    judgement = judged(pull(". + *{R7 B7 O1} -> [R7 B7 K7] ; {O1}", "B1 K7 O9 R2", 1))
     assert judgement.violations == ()
     assert judgement.tiles_played == parse_tiles("R7 B7 K7")
     assert judgement.rack_left == parse_tiles("R2 O1 O9")
 
 
 def test_the_key_counts_for_the_initial_meld() -> None:
-    assert judge(pull(". + {R10 B10} -> [R10 B10 K10] ; {}", "K10", 0)).violations == ()
+    assert judged(pull(". + {R10 B10} -> [R10 B10 K10] ; {}", "K10", 0)).violations == ()
 
 
 def test_a_key_like_a_tile_of_the_rack_is_played_with_either() -> None:
-    judgement = judge(pull(". + *{R7 B7 K7} -> [R7 B7 K7] ; {K7}", "K7", 0))
+    judgement = judged(pull(". + *{R7 B7 K7} -> [R7 B7 K7] ; {K7}", "K7", 0))
     assert judgement.violations == ()
     assert judgement.rack_left == parse_tiles("K7")
 
@@ -316,12 +315,12 @@ def test_a_key_like_a_tile_of_the_rack_is_played_with_either() -> None:
     ],
 )
 def test_a_pull_that_breaks_one_rule(text: str, river: str, index: int, reason: Reason) -> None:
-    assert [violation.reason for violation in judge(pull(text, river, index)).violations] == [reason]
+    assert [violation.reason for violation in judged(pull(text, river, index)).violations] == [reason]
 
 
 def test_a_tile_of_the_river_is_foreign_to_who_does_not_pull_it() -> None:
     play = replace(play_of(". + *{R7 B7} -> [R7 B7 K7] ; {}", RIVER), river=parse_tiles("K7"))
-    assert [violation.reason for violation in judge(play).violations] == [Reason.TILE_NOT_IN_RACK]
+    assert [violation.reason for violation in judged(play).violations] == [Reason.TILE_NOT_IN_RACK]
 
 
 @pytest.mark.parametrize(
@@ -335,17 +334,17 @@ def test_a_tile_of_the_river_is_foreign_to_who_does_not_pull_it() -> None:
 )
 def test_the_tile_drawn_stays_where_the_ruleset_says_so(rack: str, rule: TurnPlayAfterDraw, legal: bool) -> None:
     play = play_of(f". + *{{{rack}}} -> [R7 B7 K7] ; {{}}", rules(turn_play_after_draw=rule))
-    violations = judge(replace(play, drawn=parse_tile("K7"))).violations
+    violations = judged(replace(play, drawn=parse_tile("K7"))).violations
     assert [violation.reason for violation in violations] == ([] if legal else [Reason.PLAY_AFTER_DRAW])
 
 
 def test_who_plays_the_last_tiles_calls_out_where_it_is_required() -> None:
     play = play_of(". + *{R7 B7 K7} -> [R7 B7 K7] ; {}", CALL)
-    assert [violation.reason for violation in judge(play).violations] == [Reason.RUMMIKUB_NOT_CALLED]
-    assert judge(replace(play, calls_rummikub=True)).violations == ()
+    assert [violation.reason for violation in judged(play).violations] == [Reason.RUMMIKUB_NOT_CALLED]
+    assert judged(replace(play, calls_rummikub=True)).violations == ()
     assert judge_text(". + *{R7 B7 K7 K8} -> [R7 B7 K7] ; {K8}", CALL).violations == ()
     plundering = replace(
         pull(". + *{R7 B7} -> [R7 B7 K7] ; {}", "K7 O9", 0, replace(CALL, turn_draw=TurnDraw.TWO_RIVER))
     )
-    assert judge(plundering).violations == ()
-    assert Counter(judge(plundering).rack_left) == Counter(parse_tiles("O9"))
+    assert judged(plundering).violations == ()
+    assert Counter(judged(plundering).rack_left) == Counter(parse_tiles("O9"))

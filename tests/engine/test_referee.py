@@ -1,0 +1,171 @@
+"""A referee says what the rules say: the same plays, judged plainly and by look-up."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import referee as refereeing
+from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.play import Play
+from engine.presets import PRESETS
+from engine.referee import AtTheTable, Referee
+from engine.rules import TURN_RULES, groups_of, judge
+from engine.ruleset import SABRA, JokersDeclaration, Preset, Ruleset, SetOrder
+from engine.tally import beyond, divided, is_within, size, tally, tiles_of
+from engine.tiles import JOKER, Tile, in_order, naturals
+from plays import by_referee, judged, play_of, to_tables
+
+MANY_JOKERS = replace(SABRA, geometry_jokers=4, initial_meld_threshold=0)
+
+
+def sent_otherwise(play: Play, rng: random.Random) -> Play:
+    """The same play, with some kinds stated, its melds in another order, or a meld twice on the table before."""
+    kinds = (None, None, MeldKind.RUN, MeldKind.GROUP)
+    after = tuple(replace(meld, kind=rng.choice(kinds)) if rng.random() < 0.2 else meld for meld in play.table_after)
+    if rng.random() < 0.3:
+        after = tuple(rng.sample(after, len(after)))
+    before = play.table_before
+    if before and rng.random() < 0.2:
+        before += (rng.choice(before),)
+    return replace(play, table_before=before, table_after=after)
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_a_referee_judges_as_the_rules_do(preset: Preset) -> None:
+    ruleset, legal = PRESETS[preset], Counter[bool]()
+    for seed in range(12):
+        rng = random.Random(seed)
+        threshold = rng.choice((0, ruleset.initial_meld_threshold))
+        for play in to_tables(rng, replace(ruleset, initial_meld_threshold=threshold)):
+            for asked in (play, sent_otherwise(play, rng)):
+                legal[not judged(asked).violations] += 1
+    assert legal[True] > 10
+    assert legal[False] > 10
+
+
+FACES = [Tile(7), Tile(20), Tile(33), Tile(46), Tile(8), Tile(9), JOKER]
+
+
+def joker_play(rng: random.Random) -> Play:
+    """A play of a few melds with many jokers, some of which were read or are sent as another kind or with faces."""
+    ruleset = replace(
+        MANY_JOKERS,
+        set_order=rng.choice(list(SetOrder)),
+        jokers_declaration=rng.choice(list(JokersDeclaration)),
+    )
+    proposals = [
+        ProposedMeld(
+            tuple(rng.choice(FACES) for _ in range(rng.choice((1, 1, 2)))) + (JOKER,) * rng.choice((1, 2)),
+            rng.choice((None, MeldKind.RUN, MeldKind.GROUP)),
+            tuple(rng.choice(FACES[:-1]) for _ in range(rng.choice((0, 0, 1, 2)))),
+        )
+        for _ in range(4)
+    ]
+    readings = [read_meld(proposed, ruleset) for proposed in proposals]
+    before = tuple(reading for reading in readings if isinstance(reading, Meld))
+    after = tuple(
+        rng.choice((meld, ProposedMeld(meld.tiles), ProposedMeld(in_order(meld.tiles), meld.kind)))
+        for meld in proposals
+    )
+    return Play(before, (*after, *rng.sample(after, 1)), (Tile(7), JOKER), has_melded=True, ruleset=ruleset)
+
+
+def test_what_is_remembered_of_jokers_is_remembered_by_a_referee() -> None:
+    plays = [joker_play(random.Random(seed)) for seed in range(1_500)]
+    for play in plays:
+        assert by_referee(play) == judge(play)
+    remembered = [
+        play for play in plays if play.readings != tuple(read_meld(p, play.ruleset) for p in play.table_after)
+    ]
+    assert len(remembered) > 50
+
+
+def test_a_meld_that_a_game_remembers_is_the_same_though_it_would_be_read_otherwise() -> None:
+    ruleset = replace(SABRA, set_order=SetOrder.CANONICALISE)
+    declared = read_meld(ProposedMeld((Tile(5), JOKER, Tile(4)), declared=(Tile(3),)), ruleset)
+    assert isinstance(declared, Meld)
+    after = (ProposedMeld((Tile(4), Tile(5), JOKER)), ProposedMeld((Tile(7), Tile(20), Tile(33))))
+    assert not judged(
+        Play((declared,), after, (Tile(7), Tile(20), Tile(33)), has_melded=True, ruleset=ruleset)
+    ).violations
+
+
+def test_a_referee_that_remembers_no_more_still_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refereeing, "READINGS_MAX", 2)
+    play = play_of("[R1 R2 R3] | [B7 K7 O7] | [R4 J R6] + *{R7 B2} -> [O7 B7 K7] | [R1 R2 R3] | [R4 J R6 R7] ; {B2}")
+    assert not by_referee(play).violations
+    assert by_referee(replace(play, table_after=play.table_after[1:])) == judge(
+        replace(play, table_after=play.table_after[1:])
+    )
+    referee = Referee[ProposedMeld](SABRA, lambda proposed: proposed)
+    assert not referee.is_full
+    referee.read(play.table_after)
+    assert referee.is_full
+
+
+def test_a_referee_reads_what_was_sent_once() -> None:
+    asked: list[bytes] = []
+
+    def proposed(sent: bytes) -> ProposedMeld:
+        asked.append(sent)
+        return ProposedMeld(tuple(map(Tile, sent)))
+
+    referee = Referee[bytes](SABRA, proposed)
+    run = bytes((1, 2, 3))
+    first, second = referee.read([run, run])
+    assert first is second
+    assert first.meld == Meld((Tile(1), Tile(2), Tile(3)), MeldKind.RUN, 6)
+    assert asked == [run]
+
+
+@pytest.mark.parametrize(
+    ("before", "rack", "can_be"),
+    [
+        ([(1, 2, 3), (1, 2, 3)], (4,), True),
+        ([(1, 2, 3), (1, 2, 3)], (1,), False),
+        ([(1, 2, 3)], (53, 53), True),
+        ([(1, 2, 3)], (53, 53, 53), False),
+        ([(1, 2, 3)], (54,), False),
+        ([(1, 2, 4)], (5,), False),
+    ],
+)
+def test_a_position_has_the_tiles_of_a_game_and_melds_alone(
+    before: list[tuple[int, ...]], rack: tuple[Tile, ...], can_be: bool
+) -> None:
+    referee = Referee[tuple[int, ...]](SABRA, lambda sent: ProposedMeld(tuple(map(Tile, sent))))
+    assert referee.can_be(referee.play(referee.read(before), [], AtTheTable(rack, has_melded=True))) is can_be
+
+
+@pytest.mark.parametrize("preset", Preset)
+def test_no_play_breaks_a_rule_that_its_ruleset_leaves_out(preset: Preset) -> None:
+    ruleset: Ruleset = PRESETS[preset]
+    left_out = [group for group in TURN_RULES if group not in groups_of(ruleset)]
+    assert left_out
+    for seed in range(6):
+        for play in to_tables(random.Random(seed), replace(ruleset, initial_meld_threshold=0)):
+            assert not [found for group in left_out for rule in group.rules for found in rule(play)]
+
+
+TILES = st.lists(st.sampled_from((*naturals(6), JOKER)), max_size=60)
+
+
+@given(TILES, TILES)
+def test_tallies_are_counters(ones: list[Tile], others: list[Tile]) -> None:
+    first, second = tally(ones), tally(others)
+    assert size(first) == len(ones)
+    assert tiles_of(first) == in_order(ones)
+    assert tiles_of(first + second) == in_order(ones + others)
+    assert tiles_of(beyond(first, second)) == in_order((Counter(ones) - Counter(others)).elements())
+    assert is_within(first, second) == (Counter(ones) <= Counter(others))
+
+
+@given(TILES, st.randoms(use_true_random=False))
+def test_tiles_are_divided_by_a_tally_of_some_of_them(tiles: list[Tile], rng: random.Random) -> None:
+    taken = rng.sample(tiles, rng.randint(0, len(tiles)))
+    has, lacks = divided(in_order(tiles), tally(taken))
+    assert has == in_order(taken)
+    assert lacks == in_order((Counter(tiles) - Counter(taken)).elements())
