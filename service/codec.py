@@ -119,7 +119,7 @@ BATCH_TIME_LIMIT_MS: Final = (10_000, 60_000)
 CORRELATION_MAX: Final = 64
 """Most bytes of a correlation id."""
 
-_LAST_TILE: Final = naturals(len(COLORS))[-1]
+_TILES: Final = frozenset({*naturals(len(COLORS)), JOKER})
 _GAME_ID: Final = re.compile(r"[0-9a-f]{32}")
 _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
 _ETAG: Final = re.compile(r"[0-9a-f]{32}")
@@ -228,14 +228,22 @@ def page_cursor(token: str, form: str) -> str:
 def _tiles(numbers: Sequence[int], field: str, most: int, reason: str) -> tuple[Tile, ...]:
     if len(numbers) > most:
         raise _invalid(field, f"expected at most {most} tiles", reason)
-    return tuple(_tile(number, f"{field}[{place}]") for place, number in enumerate(numbers))
+    tiles = tuple(map(Tile, numbers))
+    if not _TILES.issuperset(tiles):
+        place = next(place for place, tile in enumerate(tiles) if tile not in _TILES)
+        raise _not_a_tile(tiles[place], f"{field}[{place}]")
+    return tiles
 
 
 def _tile(number: int, field: str) -> Tile:
     """A tile; whether the game has it is for the rules to say. Raises InvalidRequest."""
-    if not 1 <= number <= _LAST_TILE:
-        raise _invalid(field, f"{number} is not a tile", "TILE_UNKNOWN")
+    if number not in _TILES:
+        raise _not_a_tile(number, field)
     return Tile(number)
+
+
+def _not_a_tile(number: int, field: str) -> InvalidRequest:
+    return _invalid(field, f"{number} is not a tile", "TILE_UNKNOWN")
 
 
 def rack(numbers: Sequence[int], field: str) -> tuple[Tile, ...]:
