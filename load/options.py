@@ -46,7 +46,7 @@ OPTIONS: Final = (
     Option("--validation-host", str, "", "host:port of ValidationService, where it is not that of --host"),
     Option("--baseline-host", str, "", "host:port of a server that does nothing; load.run starts one"),
     Option("--p95-ratio", float, 4.0, "fail where p95 of validation calls is more times that of their baseline ..."),
-    Option("--p95-slack-ms", float, 50.0, "... and so many milliseconds more"),
+    Option("--p95-slack-ms", float, 100.0, "... and so many milliseconds more"),
     Option("--least-calls", int, 1, "fail where there were fewer calls of the service"),
     Option("--knee-p95-ms", float, 250.0, "a ramp ends where p95 of validation calls is longer"),
 )

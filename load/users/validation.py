@@ -39,26 +39,26 @@ class ValidationUser(GrpcUser):
         """The listener of validation, which may be one of its own."""
         return self.option("validation_host") or super().target()
 
-    @task(80)
+    @task(160)
     def validate_turn(self) -> None:
         """One turn."""
         turn = random.choice(TURNS)
         self.check_turn("ValidateTurn", turn, self.service.validation.ValidateTurn(turn.turn, timeout=CALL_SECONDS))
 
-    @task(20)
+    @task(40)
     def validate_melds(self) -> None:
         """The melds of one turn."""
         turn = random.choice(TURNS)
         self.check_melds(turn, self.service.validation.ValidateMelds(turn.melds, timeout=CALL_SECONDS))
 
-    @task(2)
+    @task(1)
     def batch_validate_turns(self) -> None:
         """Many turns in one message."""
         turns = random.sample(TURNS, BATCH)
         request = BatchValidateTurnsRequest(turns=[turn.turn for turn in turns])
         self.check_batch(turns, self.service.validation.BatchValidateTurns(request, timeout=CALL_SECONDS))
 
-    @task(2)
+    @task(4)
     def stream_validate_turns(self) -> None:
         """Some turns over a stream, each sent when the one before is answered."""
         name = "StreamValidateTurns"
