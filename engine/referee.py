@@ -21,10 +21,13 @@ from engine.tally import ONE, beyond, divided, is_within, tally, tiles_of
 from engine.tiles import JOKER, Tile, naturals
 
 READINGS_MAX: Final = 65_536
-"""Most melds that a referee remembers, those that are none among them. By the default rules there are about 11,000
-ordered melds with up to two jokers, each of which can be sent in a few forms."""
+"""Most melds that the referees of a service remember, those that are none among them: some 50 MB. By the default rules
+there are about 11,000 ordered melds with up to two jokers, each of which can be sent in a few forms."""
+REFEREES_MAX: Final = 64
+"""Most rulesets that have a referee at a time."""
 
 K = TypeVar("K", bound=Hashable)
+R = TypeVar("R", bound=Hashable)
 
 _meld = attrgetter("meld")
 _tally = attrgetter("tally")
@@ -51,25 +54,38 @@ class Reading:
     known_by: tuple[Tile, ...] | None
 
 
-class _Readings(dict[K, Reading]):
-    """The melds that were read, by what was sent."""
+class Memory:
+    """How many more melds can be remembered, by all who share it."""
 
-    def __init__(self, ruleset: Ruleset, proposed: Callable[[K], ProposedMeld]) -> None:
-        super().__init__()
-        self._ruleset = ruleset
-        self._proposed = proposed
-        self._names: dict[Identity, int] = {}
-        self._new_name = count(1)
+    def __init__(self, most: int = READINGS_MAX) -> None:
+        self._left = most
 
     @property
     def is_full(self) -> bool:
-        """Whether no further melds are remembered."""
-        return len(self) >= READINGS_MAX
+        """Whether there is no room."""
+        return self._left <= 0
+
+    def take(self) -> bool:
+        """Takes room for a meld if there is any. Threads at once may take a little too much or too little."""
+        self._left -= 1
+        return self._left >= 0
+
+
+class _Readings(dict[K, Reading]):
+    """The melds that were read, by what was sent."""
+
+    def __init__(self, ruleset: Ruleset, proposed: Callable[[K], ProposedMeld], memory: Memory) -> None:
+        super().__init__()
+        self._ruleset = ruleset
+        self._proposed = proposed
+        self._memory = memory
+        self._names: dict[Identity, int] = {}
+        self._new_name = count(1)
 
     def __missing__(self, key: K) -> Reading:
         proposed = self._proposed(key)
         reading = self.reading(proposed, read_meld(proposed, self._ruleset))
-        if not self.is_full:
+        if self._memory.take():
             self[key] = reading
         return reading
 
@@ -85,7 +101,7 @@ class _Readings(dict[K, Reading]):
 
     def _named(self, same: Identity) -> Hashable:
         """A number in place of an identity, as it is quicker to compare; threads may ask at the same time."""
-        if self.is_full:
+        if self._memory.is_full:
             return self._names.get(same, same)
         return self._names.setdefault(same, next(self._new_name))
 
@@ -93,14 +109,15 @@ class _Readings(dict[K, Reading]):
 class _Lying(dict[Meld, Reading]):
     """The melds of games that were asked for."""
 
-    def __init__(self, readings: _Readings[Any], colors: int) -> None:
+    def __init__(self, readings: _Readings[Any], colors: int, memory: Memory) -> None:
         super().__init__()
         self._readings = readings
         self._colors = colors
+        self._memory = memory
 
     def __missing__(self, meld: Meld) -> Reading:
         reading = self._readings.reading(as_proposed(meld, self._colors), meld)
-        if len(self) < READINGS_MAX:
+        if self._memory.take():
             self[meld] = reading
         return reading
 
@@ -112,20 +129,25 @@ class Referee(Generic[K]):
         ruleset: The rules.
         proposed: What a meld is that was sent, by a key that says all of it, like its bytes. What it raises, `read`
             raises.
+        memory: Room for what it remembers.
+        subject: As in Play.
     """
 
-    def __init__(self, ruleset: Ruleset, proposed: Callable[[K], ProposedMeld]) -> None:
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        proposed: Callable[[K], ProposedMeld],
+        memory: Memory | None = None,
+        subject: str = Play.subject,
+    ) -> None:
+        room = memory or Memory()
         self.ruleset = ruleset
         self._groups = groups_of(ruleset)
-        self._readings = _Readings(ruleset, proposed)
-        self._lying = _Lying(self._readings, ruleset.geometry_colors)
+        self._readings = _Readings(ruleset, proposed, room)
+        self._lying = _Lying(self._readings, ruleset.geometry_colors, room)
+        self._subject = subject
         faces = (*naturals(ruleset.geometry_colors), JOKER)
         self._tile_set = sum(ONE[face] * ruleset.copies_of(face) for face in faces)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it remembers no further melds, so that a new referee would be quicker."""
-        return self._readings.is_full
 
     def read(self, sent: Iterable[K]) -> list[Reading]:
         """The readings of melds that were sent."""
@@ -137,7 +159,9 @@ class Referee(Generic[K]):
 
     def play(self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable") -> "ReadPlay":
         """A play to judge: the table when the turn began, all melds, and as it shall lie."""
-        return ReadPlay(before, self._as_known(before, after), seat, self.ruleset)
+        play = ReadPlay(before, self._as_known(before, after), seat, self.ruleset)
+        vars(play)["subject"] = self._subject
+        return play
 
     def can_be(self, play: "ReadPlay") -> bool:
         """Whether melds lie on the table, and rack and table together have no more tiles than the game (R1)."""
@@ -163,6 +187,45 @@ class Referee(Generic[K]):
     def judge(self, play: "ReadPlay") -> Judgement:
         """What the rules say of a play."""
         return judge(play, self._groups)
+
+
+class Referees(Generic[R, K]):
+    """The referees of the rulesets that are asked for. Threads may ask at the same time.
+
+    Args:
+        ruleset: The rules by what they are asked for by. What it raises, `of` raises.
+        proposed: As of Referee.
+        subject: As of Referee.
+        most: Most melds that they remember together. When there is no more room, all are replaced.
+    """
+
+    def __init__(
+        self,
+        ruleset: Callable[[R], Ruleset],
+        proposed: Callable[[K], ProposedMeld],
+        subject: str = Play.subject,
+        most: int = READINGS_MAX,
+    ) -> None:
+        self._ruleset = ruleset
+        self._proposed = proposed
+        self._subject = subject
+        self._most = most
+        self._memory = Memory(most)
+        self._referees: dict[R, Referee[K]] = {}
+
+    def of(self, key: R) -> Referee[K]:
+        """The referee of a ruleset."""
+        referee = self._referees.get(key)
+        if referee is None or self._memory.is_full:
+            referee = self._appoint(key, self._ruleset(key))
+        return referee
+
+    def _appoint(self, key: R, ruleset: Ruleset) -> Referee[K]:
+        if self._memory.is_full or len(self._referees) >= REFEREES_MAX:
+            self._memory, self._referees = Memory(self._most), {}
+        referee = Referee(ruleset, self._proposed, self._memory, self._subject)
+        self._referees[key] = referee
+        return referee
 
 
 class AtTheTable(NamedTuple):

@@ -58,6 +58,7 @@ from engine.game import (
 )
 from engine.melds import Meld, ProposedMeld
 from engine.play import Play
+from engine.referee import AtTheTable, Referees
 from engine.rules import Judgement, judge, own_tiles_only
 from engine.ruleset import (
     PoolEmptyLastChanceStart,
@@ -421,18 +422,19 @@ def _act(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Deci
 def play_of(round_: Round, action: PlayTiles, ruleset: Ruleset) -> Play:
     """The play that a player's action amounts to, for the rules to judge."""
     rack = round_.rack(action.seat)
-    return Play(
-        round_.table,
-        action.table,
+    seat = AtTheTable(
         rack.tiles,
         rack.has_melded,
-        ruleset,
-        subject="play.table",
         river=round_.river,
         river_index=action.river_index,
         drawn=round_.step.tile if isinstance(round_.step, Drawn) else None,
         calls_rummikub=action.calls_rummikub,
     )
+    referee = _REFEREES.of(ruleset)
+    return referee.play(referee.lying(round_.table), referee.read(action.table), seat)
+
+
+_REFEREES: Final = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, "play.table")
 
 
 def _play(game: Game, round_: Round, action: PlayTiles, moment: _Moment) -> Decision:

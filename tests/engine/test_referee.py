@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import referee as refereeing
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.play import Play
 from engine.presets import PRESETS
-from engine.referee import AtTheTable, Referee
-from engine.rules import TURN_RULES, groups_of, judge
+from engine.referee import REFEREES_MAX, AtTheTable, Referee, Referees
+from engine.rules import TURN_RULES, Judgement, groups_of, judge
 from engine.ruleset import SABRA, JokersDeclaration, Preset, Ruleset, SetOrder
 from engine.tally import beyond, divided, is_within, size, tally, tiles_of
 from engine.tiles import JOKER, Tile, in_order, naturals
@@ -94,17 +93,38 @@ def test_a_meld_that_a_game_remembers_is_the_same_though_it_would_be_read_otherw
     ).violations
 
 
-def test_a_referee_that_remembers_no_more_still_judges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refereeing, "READINGS_MAX", 2)
+def read_by(referee: Referee[ProposedMeld], play: Play) -> Judgement:
+    seat = AtTheTable(play.rack, play.has_melded)
+    return referee.judge(referee.play(referee.lying(play.table_before), referee.read(play.table_after), seat))
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 5])
+def test_a_referee_that_remembers_no_more_still_judges(most: int) -> None:
     play = play_of("[R1 R2 R3] | [B7 K7 O7] | [R4 J R6] + *{R7 B2} -> [O7 B7 K7] | [R1 R2 R3] | [R4 J R6 R7] ; {B2}")
-    assert not by_referee(play).violations
-    assert by_referee(replace(play, table_after=play.table_after[1:])) == judge(
-        replace(play, table_after=play.table_after[1:])
+    short = replace(play, table_after=play.table_after[1:])
+    referees = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, most=most)
+    for asked in (play, short, play, short):
+        assert read_by(referees.of(SABRA), asked) == judge(asked)
+
+
+def test_referees_start_over_when_they_remember_too_many_melds_or_rulesets() -> None:
+    referees = Referees[int, ProposedMeld](
+        lambda threshold: replace(SABRA, initial_meld_threshold=threshold), lambda proposed: proposed, most=2
     )
-    referee = Referee[ProposedMeld](SABRA, lambda proposed: proposed)
-    assert not referee.is_full
-    referee.read(play.table_after)
-    assert referee.is_full
+    first = referees.of(30)
+    assert referees.of(30) is first
+    first.read(ProposedMeld((Tile(value),)) for value in (1, 2, 3))
+    assert referees.of(30) is not first
+    second = referees.of(30)
+    for threshold in range(31, REFEREES_MAX + 31):
+        assert referees.of(threshold).ruleset.initial_meld_threshold == threshold
+    assert referees.of(30) is not second
+
+
+def test_violations_name_what_the_caller_calls_the_table() -> None:
+    referee = Referee[ProposedMeld](SABRA, lambda proposed: proposed, subject="play.table")
+    play = play_of(". + *{R1 R2 B9} -> [R1 R2] ; {B9}")
+    assert read_by(referee, play).violations[0].subject == "play.table[0]"
 
 
 def test_a_referee_reads_what_was_sent_once() -> None:
