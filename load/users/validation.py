@@ -116,6 +116,15 @@ class BaselineUser(ValidationUser):
         """Nothing was asked."""
 
 
+BaselineUser.tasks = [
+    BaselineUser.validate_turn,
+    BaselineUser.validate_melds,
+    BaselineUser.batch_validate_turns,
+    BaselineUser.stream_validate_turns,
+]
+"""In place of those that it has from its base class with their weights: a baseline needs enough calls of each."""
+
+
 def _until_none(
     questions: "Queue[StreamValidateTurnsRequest | None]",
 ) -> Iterator[StreamValidateTurnsRequest]:
