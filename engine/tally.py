@@ -9,16 +9,14 @@ from array import array
 from collections.abc import Iterable
 from typing import Final
 
-from engine.tiles import COLORS, Tile, naturals
+from engine.tiles import LAST_TILE, Tile
 
 BITS: Final = 16
 """Bits of a face, those of an array's "H". Callers see to it that no tally has more than 32,767 tiles."""
 
-_LAST: Final = naturals(len(COLORS))[-1]
+_BYTES: Final = BITS // 8 * (LAST_TILE + 1)
 
-_BYTES: Final = BITS // 8 * (_LAST + 1)
-
-ONE: Final = tuple(1 << BITS * face for face in range(_LAST + 1))
+ONE: Final = tuple(1 << BITS * face for face in range(LAST_TILE + 1))
 """The tally of one tile, by its face; of 0, which is no tile, too."""
 
 ROOM: Final = sum(one << BITS - 1 for one in ONE)

@@ -30,6 +30,8 @@ class Color(Enum):
 COLORS: Final = tuple(Color)
 JOKER: Final = Tile(53)
 _NATURALS: Final = tuple(Tile(number) for number in range(1, 80) if number != JOKER)
+LAST_TILE: Final = _NATURALS[-1]
+"""The highest number of a tile, of whatever game."""
 _FACES: Final = {
     (color, value): _NATURALS[place * MAX_VALUE + value - 1]
     for place, color in enumerate(COLORS)

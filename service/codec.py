@@ -310,9 +310,8 @@ def _joker_faces(meld: Meld) -> Iterable[meld_pb2.JokerFaces]:
     )
 
 
-def encode_reading(proposed: ProposedMeld, place: int, ruleset: Ruleset) -> meld_pb2.MeldReading:
-    """How the rules read a meld."""
-    reading = read_meld(proposed, ruleset)
+def encode_reading(reading: Meld | NotAMeld, place: int) -> meld_pb2.MeldReading:
+    """How the rules read a meld, by its place in the question."""
     if isinstance(reading, NotAMeld):
         found = meld_violations(reading, f"melds[{place}]")
         return meld_pb2.MeldReading(tiles=_numbers(reading.tiles), violations=map(encode_violation, found))
@@ -898,15 +897,12 @@ def encode_judgement(judgement: Judgement) -> validation_service_pb2.ValidateTur
     )
 
 
-def turns(
-    message: validation_service_pb2.BatchValidateTurnsRequest,
-) -> Sequence[validation_service_pb2.ValidateTurnRequest]:
-    """The turns of a batch. Raises InvalidRequest."""
-    if len(message.turns) > BATCH_MAX:
+def check_batch(turns: int, melds: int) -> None:
+    """Refuses a batch of too many turns, or too many melds in all. Raises InvalidRequest."""
+    if turns > BATCH_MAX:
         raise _invalid("turns", f"expected at most {BATCH_MAX} turns")
-    if sum(len(turn.table_before) + len(turn.table_after) for turn in message.turns) > BATCH_MELDS_MAX:
+    if melds > BATCH_MELDS_MAX:
         raise _invalid("turns", f"expected at most {BATCH_MELDS_MAX} melds in all")
-    return message.turns
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from service.settings import Settings
 from service.storage.base import GameStore
 from service.storage.measured import MeasuredStore
 from service.sweeper import Sweeper
+from service.validation import Validation
 from service.watch import Watch
 
 PING_SECONDS: Final = 0.5
@@ -80,7 +81,7 @@ class Server:
         games = Games(self._store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms)
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
-        self._validation = ValidationServicer(self._stopping)
+        self._validation = ValidationServicer(Validation(), self._stopping)
         self.analysis = AnalysisPool(settings.analysis_workers, settings.analysis_queue, self.metrics, analysis_command)
         thoughts = max(1, settings.analysis_workers - 1)  # one is left to callers
         self._bots = Bots(games, Ahead(self.analysis), thoughts, settings.bot_delay_ms / 1000, self._stopping)

@@ -1,7 +1,7 @@
 """Handlers that take and give bytes: decoding is part of the call, so that malformed bytes get the right status."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
@@ -87,6 +87,15 @@ def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]
     return grpc.unary_unary_rpc_method_handler(handle)
 
 
+def unary_bytes(call: Callable[[bytes], bytes]) -> Handler:
+    """A handler of one request and one answer, made by a plain function of bytes."""
+
+    async def handle(data: bytes, _context: Context) -> bytes:
+        return call(data)
+
+    return grpc.unary_unary_rpc_method_handler(handle)
+
+
 def answers(message_type: type[_M], call: Callable[[_M, Context], AsyncGenerator[bytes, None]]) -> Handler:
     """A handler of one request and a stream of answers."""
 
@@ -96,13 +105,3 @@ def answers(message_type: type[_M], call: Callable[[_M, Context], AsyncGenerator
                 yield answer
 
     return grpc.unary_stream_rpc_method_handler(handle)
-
-
-def stream(message_type: type[_M], call: Callable[[AsyncIterator[_M]], AsyncIterator[bytes]]) -> Handler:
-    """A handler of a stream of requests and a stream of answers."""
-
-    async def handle(data: AsyncIterator[bytes], _context: Context) -> AsyncGenerator[bytes, None]:
-        async for answer in call(decode(message_type, item) async for item in data):
-            yield answer
-
-    return grpc.stream_stream_rpc_method_handler(handle)

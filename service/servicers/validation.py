@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 
+import grpc
+
 from engine.presets import PRESET_SOURCES, PRESETS
-from engine.rules import judge
-from engine.ruleset import Ruleset
 from engine.scoring import score_round
 from rummikub.v1 import validation_service_pb2 as pb
-from service import codec
+from service import codec, packed
 from service.faults import ShuttingDown
-from service.servicers.rpc import Context, Service, stream, unary
+from service.servicers.rpc import Context, Service, unary, unary_bytes
+from service.validation import Validation
 
 _PRESETS_CURSOR = r"\d{1,3}"
 
@@ -20,63 +21,41 @@ class ValidationServicer:
     """The RPCs of ValidationService.
 
     Args:
+        validation: What answers.
         stopping: Set when the server stops: streams end then.
     """
 
-    def __init__(self, stopping: asyncio.Event) -> None:
+    def __init__(self, validation: Validation, stopping: asyncio.Event) -> None:
+        self._validation = validation
         self._stopping = stopping
         self._streams: set[asyncio.Task[object]] = set()
 
     def service(self) -> Service:
         """The service to serve."""
         handlers = {
-            "ValidateMelds": unary(pb.ValidateMeldsRequest, self.validate_melds),
-            "ValidateTurn": unary(pb.ValidateTurnRequest, self.validate_turn),
-            "BatchValidateTurns": unary(pb.BatchValidateTurnsRequest, self.batch_validate_turns),
-            "StreamValidateTurns": stream(pb.StreamValidateTurnsRequest, self.stream_validate_turns),
+            "ValidateMelds": unary_bytes(self._validation.validate_melds),
+            "ValidateTurn": unary_bytes(self._validation.validate_turn),
+            "BatchValidateTurns": grpc.unary_unary_rpc_method_handler(self.batch_validate_turns),
+            "StreamValidateTurns": grpc.stream_stream_rpc_method_handler(self.stream_validate_turns),
             "ScoreRound": unary(pb.ScoreRoundRequest, self.score_round),
             "ListRulesets": unary(pb.ListRulesetsRequest, self.list_rulesets),
         }
         return Service("rummikub.v1.ValidationService", handlers)
 
-    async def validate_melds(self, request: pb.ValidateMeldsRequest, _context: Context) -> bytes:
-        """ValidateMelds."""
-        rules = codec.ruleset(request.ruleset)
-        melds = codec.melds(request.melds, "melds")
-        readings = (codec.encode_reading(meld, place, rules) for place, meld in enumerate(melds))
-        return pb.ValidateMeldsResponse(melds=readings).SerializeToString()
-
-    async def validate_turn(self, request: pb.ValidateTurnRequest, _context: Context) -> bytes:
-        """ValidateTurn."""
-        return _judged(request, codec.ruleset(request.ruleset)).SerializeToString()
-
-    async def batch_validate_turns(self, request: pb.BatchValidateTurnsRequest, _context: Context) -> bytes:
+    async def batch_validate_turns(self, data: bytes, _context: Context) -> bytes:
         """BatchValidateTurns."""
-        default = codec.ruleset(request.ruleset)
         answers = []
-        for place, turn in enumerate(codec.turns(request)):
-            field = f"turns[{place}]."
-            rules = codec.ruleset(turn.ruleset, field) if turn.HasField("ruleset") else default
-            answers.append(_judged(turn, rules, field))
+        for answer in self._validation.batch(data):
+            answers.append(answer)
             await asyncio.sleep(0)  # other calls are not to wait for a long batch
-        return pb.BatchValidateTurnsResponse(turns=answers).SerializeToString()
+        return packed.batch_answer(answers)
 
-    async def stream_validate_turns(
-        self, requests: AsyncIterator[pb.StreamValidateTurnsRequest]
-    ) -> AsyncIterator[bytes]:
+    async def stream_validate_turns(self, requests: AsyncIterator[bytes], _context: Context) -> AsyncIterator[bytes]:
         """StreamValidateTurns."""
+        answer = self._validation.stream()
         with self._ended_by_stopping():
-            async for answer in self._answers(requests):
-                yield answer
-
-    async def _answers(self, requests: AsyncIterator[pb.StreamValidateTurnsRequest]) -> AsyncIterator[bytes]:
-        rules = Ruleset()
-        async for request in requests:
-            if request.turn.HasField("ruleset"):
-                rules = codec.ruleset(request.turn.ruleset, "turn.")
-            correlation_id = codec.correlation_id(request.correlation_id)
-            answer = _judged(request.turn, rules, "turn.")
-            yield pb.StreamValidateTurnsResponse(turn=answer, correlation_id=correlation_id).SerializeToString()
+            async for request in requests:
+                yield answer(request)
 
     @contextlib.contextmanager
     def _ended_by_stopping(self) -> Iterator[None]:
@@ -122,7 +101,3 @@ class ValidationServicer:
         return pb.ListRulesetsResponse(
             rulesets=rulesets, next_page_token=codec.page_token(following)
         ).SerializeToString()
-
-
-def _judged(request: pb.ValidateTurnRequest, rules: Ruleset, field: str = "") -> pb.ValidateTurnResponse:
-    return codec.encode_judgement(judge(codec.play(request, rules, field)))

@@ -1,0 +1,147 @@
+"""The messages of the validation hot path, read and written without a list of tiles ever being built.
+
+A packed `repeated Tile` is, on the wire, the bytes of its numbers, as all of them are below 128. So these messages are
+those of the contract, derived from its descriptors when the module is loaded, with every list of tiles and every
+message inside as bytes: a meld is the bytes that a client sent for it, and is looked up by them. What such a reading
+cannot tell (`is_whole`: tiles that were not packed, and numbers that are no tiles) is left to the contract's own
+messages. Both read the same bytes.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol, cast
+
+from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from rummikub.v1 import validation_service_pb2
+
+
+class PackedTurn(Protocol):
+    """ValidateTurnRequest. A message inside, and a list of tiles, may come in several parts, to be joined."""
+
+    ruleset: Sequence[bytes]
+    table_before: Sequence[bytes]
+    table_after: Sequence[bytes]
+    rack: Sequence[bytes]
+    has_melded: bool
+    river: Sequence[bytes]
+    river_index: int
+    tile_drawn: int
+    calls_rummikub: bool
+
+    def HasField(self, name: str) -> bool:  # noqa: N802 - protobuf's name
+        """Whether an optional field is set."""
+
+
+class PackedMelds(Protocol):
+    """ValidateMeldsRequest."""
+
+    ruleset: Sequence[bytes]
+    melds: Sequence[bytes]
+
+
+class PackedBatch(Protocol):
+    """BatchValidateTurnsRequest."""
+
+    ruleset: Sequence[bytes]
+    turns: Sequence[bytes]
+
+
+class PackedStreamTurn(Protocol):
+    """StreamValidateTurnsRequest."""
+
+    turn: Sequence[bytes]
+    correlation_id: str
+
+
+def _derived(names: Sequence[str]) -> dict[str, Any]:
+    """Message classes for messages of the contract, with lists of tiles and messages as bytes, and enums as numbers."""
+    file = FileDescriptorProto(name="rummikub/packed.proto", package="rummikub.packed", syntax="proto3")
+    for name in names:
+        message = file.message_type.add()
+        validation_service_pb2.DESCRIPTOR.message_types_by_name[name].CopyToProto(message)
+        for field in message.field:
+            _pack(field)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{name}")) for name in names
+    }
+
+
+def _pack(field: FieldDescriptorProto) -> None:
+    is_list = field.label == FieldDescriptorProto.LABEL_REPEATED
+    if field.type == FieldDescriptorProto.TYPE_MESSAGE or (field.type == FieldDescriptorProto.TYPE_ENUM and is_list):
+        field.type, field.label = FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.LABEL_REPEATED
+    elif field.type == FieldDescriptorProto.TYPE_ENUM:
+        field.type = FieldDescriptorProto.TYPE_INT32
+    field.ClearField("type_name")
+
+
+_CLASSES: Final = _derived(
+    [
+        "ValidateTurnRequest",
+        "ValidateTurnResponse",
+        "ValidateMeldsRequest",
+        "ValidateMeldsResponse",
+        "BatchValidateTurnsRequest",
+        "BatchValidateTurnsResponse",
+        "StreamValidateTurnsRequest",
+        "StreamValidateTurnsResponse",
+    ]
+)
+
+_TURN: Final = _CLASSES["ValidateTurnRequest"]
+_TURN_ANSWER: Final = _CLASSES["ValidateTurnResponse"]
+_MELDS_ANSWER: Final = _CLASSES["ValidateMeldsResponse"]
+_BATCH_ANSWER: Final = _CLASSES["BatchValidateTurnsResponse"]
+_STREAM_ANSWER: Final = _CLASSES["StreamValidateTurnsResponse"]
+
+
+def turn(data: bytes) -> PackedTurn:
+    """A turn. Raises DecodeError."""
+    return cast("PackedTurn", _TURN.FromString(data))
+
+
+def melds(data: bytes) -> PackedMelds:
+    """Melds. Raises DecodeError."""
+    return cast("PackedMelds", _CLASSES["ValidateMeldsRequest"].FromString(data))
+
+
+def batch(data: bytes) -> PackedBatch:
+    """A batch. Raises DecodeError."""
+    return cast("PackedBatch", _CLASSES["BatchValidateTurnsRequest"].FromString(data))
+
+
+def stream_turn(data: bytes) -> PackedStreamTurn:
+    """A turn of a stream. Raises DecodeError."""
+    return cast("PackedStreamTurn", _CLASSES["StreamValidateTurnsRequest"].FromString(data))
+
+
+def is_whole(message: Any) -> bool:  # noqa: ANN401 - any of these
+    """Whether all that was sent is in a message: tiles that were not packed are not, nor fields of later contracts."""
+    return not len(UnknownFieldSet(message))
+
+
+def legal_turn_answer(played: Sequence[int], points: int, left: Sequence[int]) -> bytes:
+    """ValidateTurnResponse of a legal turn: the tiles played, their points, the tiles left."""
+    message = _TURN_ANSWER(tiles_played=(bytes(played),), points=points, goes_out=not left)
+    if left:
+        message.rack_left.append(bytes(left))
+    return cast("bytes", message.SerializeToString())
+
+
+def melds_answer(readings: Iterable[bytes]) -> bytes:
+    """ValidateMeldsResponse of its readings."""
+    return cast("bytes", _MELDS_ANSWER(melds=readings).SerializeToString())
+
+
+def batch_answer(turns: Iterable[bytes]) -> bytes:
+    """BatchValidateTurnsResponse of its turns."""
+    return cast("bytes", _BATCH_ANSWER(turns=turns).SerializeToString())
+
+
+def stream_answer(turn_answer: bytes, correlation_id: str) -> bytes:
+    """StreamValidateTurnsResponse of its turn."""
+    return cast("bytes", _STREAM_ANSWER(turn=(turn_answer,), correlation_id=correlation_id).SerializeToString())

@@ -1,0 +1,178 @@
+"""Validation from bytes to bytes: what callers ask at every drag of a tile, for as little as can be.
+
+Every method is a plain function of its request, may be called by several threads at once, and raises InvalidRequest or
+MalformedRequest. There are two ways through it. Nearly all requests are regular: their melds are looked up by their
+bytes (packed, engine.referee). Whatever is not, each malformed request first of all, goes through the contract's own
+messages and the codec, which find and name what is wrong with it. Both come to the same answers; tests compare them.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar, cast
+
+from google.protobuf.message import DecodeError
+
+from engine.melds import NotAMeld, ProposedMeld, read_meld
+from engine.referee import AtTheTable, Reading, Referees
+from engine.rules import judge
+from engine.ruleset import Ruleset
+from engine.tiles import LAST_TILE, Tile
+from rummikub.v1 import meld_pb2, ruleset_pb2
+from rummikub.v1 import validation_service_pb2 as pb
+from service import codec, packed
+from service.faults import InvalidRequest, MalformedRequest
+
+ENCODED_MAX: Final = 65_536
+"""Most readings of melds that are remembered as bytes. When there is no more room, all are forgotten."""
+
+T = TypeVar("T")
+
+
+class _IrregularError(Exception):
+    """A request that the quick way cannot answer."""
+
+
+_IRREGULAR: Final = (_IrregularError, InvalidRequest, MalformedRequest, DecodeError)
+"""What the quick way raises. The other way says what is wrong, if anything is."""
+
+
+class Validation:
+    """ValidateTurn and its like."""
+
+    def __init__(self) -> None:
+        self._referees = Referees[bytes, bytes](_ruleset, _proposed)
+        self._encoded: dict[Reading, bytes] = {}
+
+    def validate_turn(self, data: bytes) -> bytes:
+        """ValidateTurn."""
+        return self.judged(data, b"")
+
+    def validate_melds(self, data: bytes) -> bytes:
+        """ValidateMelds."""
+        try:
+            return self._read(data)
+        except _IRREGULAR:
+            return _read_plainly(data)
+
+    def batch(self, data: bytes) -> Iterator[bytes]:
+        """BatchValidateTurns, an answer at a time; packed.batch_answer puts them together."""
+        request = _decoded(packed.batch, data)
+        codec.check_batch(len(request.turns), melds=0)
+        default = b"".join(request.ruleset)
+        _ruleset(default)
+        turns = [_decoded(packed.turn, turn) for turn in request.turns]
+        codec.check_batch(len(turns), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
+        for place, turn in enumerate(request.turns):
+            yield self.judged(turn, default, f"turns[{place}].")
+
+    def stream(self) -> Callable[[bytes], bytes]:
+        """What answers the turns of one StreamValidateTurns, in their order."""
+        rules = b""
+
+        def answer(data: bytes) -> bytes:
+            nonlocal rules
+            request = _decoded(packed.stream_turn, data)
+            turn = b"".join(request.turn)
+            correlation_id = codec.correlation_id(request.correlation_id)
+            stated = _decoded(packed.turn, turn).ruleset
+            rules = b"".join(stated) if stated else rules
+            return packed.stream_answer(self.judged(turn, rules, "turn."), correlation_id)
+
+        return answer
+
+    def judged(self, data: bytes, default: bytes, field: str = "") -> bytes:
+        """ValidateTurnResponse of a ValidateTurnRequest.
+
+        Args:
+            data: The turn.
+            default: The ruleset of a turn that states none.
+            field: What faults call the turn, with a dot at the end, if it is part of a larger message.
+        """
+        try:
+            return self._judged(data, default)
+        except _IRREGULAR:
+            return _judged_plainly(data, default, field)
+
+    def _judged(self, data: bytes, default: bytes) -> bytes:
+        turn = packed.turn(data)
+        seat = _seat(turn)
+        referee = self._referees.of(b"".join(turn.ruleset) if turn.ruleset else default)
+        play = referee.play(referee.read(turn.table_before), referee.read(turn.table_after), seat)
+        if not referee.can_be(play):
+            raise _IrregularError
+        judgement = referee.judge(play)
+        if judgement.violations:
+            return codec.encode_judgement(judgement).SerializeToString()
+        return packed.legal_turn_answer(judgement.tiles_played, judgement.points, judgement.rack_left)
+
+    def _read(self, data: bytes) -> bytes:
+        request = packed.melds(data)
+        if not packed.is_whole(request) or len(request.melds) > codec.MELDS_MAX:
+            raise _IrregularError
+        referee = self._referees.of(b"".join(request.ruleset))
+        if len(self._encoded) > ENCODED_MAX:
+            self._encoded = {}
+        encoded, answers = self._encoded, []
+        for place, reading in enumerate(referee.read(request.melds)):
+            answer = encoded.get(reading)
+            if answer is None:
+                answer = codec.encode_reading(reading.meld, place).SerializeToString()
+                if not isinstance(reading.meld, NotAMeld):  # a violation has the meld's place
+                    encoded[reading] = answer
+            answers.append(answer)
+        return packed.melds_answer(answers)
+
+
+def _seat(turn: packed.PackedTurn) -> AtTheTable:
+    """Who plays a regular turn. Raises _IrregularError."""
+    rack = tuple(sorted(b"".join(turn.rack)))
+    if (
+        not packed.is_whole(turn)
+        or len(turn.table_before) > codec.MELDS_MAX
+        or len(turn.table_after) > codec.MELDS_MAX
+        or len(rack) > codec.RACK_TILES_MAX
+        or (rack and not 1 <= rack[0] <= rack[-1] <= LAST_TILE)
+        or (turn.tile_drawn and turn.tile_drawn not in rack)
+        or turn.HasField("river_index")
+        or turn.river
+    ):
+        raise _IrregularError
+    return AtTheTable(
+        cast("tuple[Tile, ...]", rack),
+        turn.has_melded,
+        drawn=Tile(turn.tile_drawn) if turn.tile_drawn else None,
+        calls_rummikub=turn.calls_rummikub,
+    )
+
+
+def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:
+    """What is in a message. Raises MalformedRequest."""
+    try:
+        return decode(data)
+    except DecodeError:
+        raise MalformedRequest from None
+
+
+def _ruleset(data: bytes) -> Ruleset:
+    """Rules from the bytes of their message. Raises InvalidRequest, MalformedRequest."""
+    return codec.ruleset(codec.decode(ruleset_pb2.Ruleset, data))
+
+
+def _proposed(data: bytes) -> ProposedMeld:
+    """A meld from the bytes of its message. Raises InvalidRequest, MalformedRequest."""
+    return codec.melds([codec.decode(meld_pb2.Meld, data)], "meld")[0]
+
+
+def _judged_plainly(data: bytes, default: bytes, field: str) -> bytes:
+    """The same as Validation.judged for any request. Raises InvalidRequest, MalformedRequest."""
+    request = codec.decode(pb.ValidateTurnRequest, data)
+    rules = codec.ruleset(request.ruleset, field) if request.HasField("ruleset") else _ruleset(default)
+    return codec.encode_judgement(judge(codec.play(request, rules, field))).SerializeToString()
+
+
+def _read_plainly(data: bytes) -> bytes:
+    """The same as Validation.validate_melds for any request. Raises InvalidRequest, MalformedRequest."""
+    request = codec.decode(pb.ValidateMeldsRequest, data)
+    rules = codec.ruleset(request.ruleset)
+    melds = [read_meld(meld, rules) for meld in codec.melds(request.melds, "melds")]
+    readings = (codec.encode_reading(meld, place) for place, meld in enumerate(melds))
+    return pb.ValidateMeldsResponse(melds=readings).SerializeToString()
