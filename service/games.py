@@ -95,25 +95,23 @@ class _Situation:
         record: The game.
         now_ms: The store's time.
         overdue_revision: The game's revision before this very request had a time-out applied to it, if it had.
+        until_ms: Until when it holds, if this server only remembers it (Commit.until_ms).
     """
 
     record: Record
     now_ms: int
-    overdue_revision: int | None
+    overdue_revision: int | None = None
+    until_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """A change decided: the engine's answer, the seats' tokens after it, the answer made of the new record.
-
-    It holds until a time, if it was decided on what may be over (Commit.until_ms).
-    """
+    """A change decided: the engine's answer, the seats' tokens after it, the answer made of the new record."""
 
     applied: Applied
     tokens: tuple[SeatToken, ...]
     answer: Callable[[Record], bytes]
     salt: bytes = b""
-    until_ms: int | None = None
 
 
 def _allowed(outcome: Applied | Refused) -> Applied:
@@ -229,7 +227,7 @@ class Games:
         decision = _Decision(applied, (), lambda record: encode(see_game(record, None, now_ms)))
         await self._store.index(to_be)  # before the commit: a list may name a game too much, but never lacks one
         try:
-            return await self._commit(to_be, decision, now_ms, request, _as_stored)
+            return await self._commit(_Situation(to_be, now_ms), decision, request)
         except _Overtaken:
             raise StaleState(applied.game.revision) from None
 
@@ -435,34 +433,38 @@ class Games:
             if loaded.record is None:
                 raise GameNotFound
             revision = loaded.record.game.revision
-            decision = await self._decided(decide, _Situation(loaded.record, loaded.now_ms, overdue_revision))
+            situation = _Situation(loaded.record, loaded.now_ms, overdue_revision)
+            decision = await self._decided(decide, situation)
             with contextlib.suppress(_Overtaken):
-                return await self._commit(loaded.record, decision, loaded.now_ms, request, finish)
+                return await self._commit(situation, decision, request, finish)
         raise StaleState(revision)
 
     async def _try_turn(self, game_id: str, request: Request, decide: Callable[[_Situation], _Decision]) -> bytes:
         """A change by one commit where this server remembers the game, and else as any other."""
         recalled = self._store.recall(game_id)
         if recalled and recalled.record:
+            record, now_ms = recalled.record, recalled.now_ms
             with contextlib.suppress(_Overtaken):
-                return await self._change_recalled(recalled.record, recalled.now_ms, request, decide)
+                situation = _Situation(record, now_ms, until_ms=_holds_until(record, now_ms))
+                return await self._change_recalled(situation, request, decide)
         return await self._try_change(game_id, request, decide, _as_stored)
 
     async def _change_recalled(
-        self, record: Record, now_ms: int, request: Request, decide: Callable[[_Situation], _Decision]
+        self, situation: _Situation, request: Request, decide: Callable[[_Situation], _Decision]
     ) -> bytes:
         """Decides on the game as this server has last seen it; the commit finds out whether it is still that.
 
         Raises _Overtaken where a load has to come first: for every refusal, as nobody is refused for what may be over;
         for an overdue turn; and for what takes a search, which is not to be made in vain.
         """
-        if asking_options(record.game.ruleset) or is_expired(record.game, now_ms):
+        game = situation.record.game
+        if asking_options(game.ruleset) or is_expired(game, situation.now_ms):
             raise _Overtaken
         try:
-            decision = decide(_Situation(record, now_ms, None))
+            decision = decide(situation)
         except Fault:
             raise _Overtaken from None
-        return await self._commit(record, replace(decision, until_ms=_holds_until(record, now_ms)), now_ms, request)
+        return await self._commit(situation, decision, request)
 
     async def _decided(self, decide: Callable[[_Situation], T], situation: _Situation) -> T:
         """What is decided. Rules that ask what could be played may search for seconds: others are served meanwhile."""
@@ -487,7 +489,7 @@ class Games:
         if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
             self._remember_bots(loaded)
             return loaded, None
-        applied = await self._decided(_time_out, _Situation(record, loaded.now_ms, None))
+        applied = await self._decided(_time_out, _Situation(record, loaded.now_ms))
         after, change = self._after(record, applied, record.tokens, loaded.now_ms)
         await self._arm(record, after)
         outcome = await self._store.commit(Commit(record.etag, after, change))
@@ -507,18 +509,18 @@ class Games:
 
     async def _commit(
         self,
-        record: Record,
+        situation: _Situation,
         decision: _Decision,
-        now_ms: int,
         request: Request,
         finish: Callable[[bytes, bytes], bytes] = _as_stored,
     ) -> bytes:
         """Stores a decision with the answer to its request. Raises _Overtaken when the game has changed meanwhile."""
-        after, change = self._after(record, decision.applied, decision.tokens, now_ms)
+        record = situation.record
+        after, change = self._after(record, decision.applied, decision.tokens, situation.now_ms)
         answer = decision.answer(after)
         memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
         await self._arm(record, after)
-        outcome = await self._store.commit(Commit(record.etag, after, change, request.key, memo, decision.until_ms))
+        outcome = await self._store.commit(Commit(record.etag, after, change, request.key, memo, situation.until_ms))
         match outcome:
             case Memo():
                 return _replay(outcome, request, finish)
@@ -589,14 +591,14 @@ def _as_it_lies(game: Game) -> tuple[ProposedMeld, ...]:
 
 def _turn_sight(game: GameSight, applied: Applied) -> TurnSight:
     """What a player's own turn brought them."""
-    sight = TurnSight(game, violations=applied.violations)
-    for event in applied.events:
-        match event:
-            case TilesPlayed(_, tiles, _, points):
-                sight = replace(sight, tiles_played=tiles, points=points)
-            case _:
-                sight = replace(sight, tiles_drawn=sight.tiles_drawn + _tiles_drawn(event))
-    return sight
+    played = next((event for event in applied.events if isinstance(event, TilesPlayed)), None)
+    return TurnSight(
+        game,
+        tiles_played=played.tiles if played else (),
+        points=played.points if played else 0,
+        tiles_drawn=tuple(tile for event in applied.events for tile in _tiles_drawn(event)),
+        violations=applied.violations,
+    )
 
 
 def _tiles_drawn(event: Event) -> tuple[Tile, ...]:

@@ -6,6 +6,7 @@ change may be decided on a game of here, and is stored only if the store finds t
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from service.storage.base import Loaded, Record
@@ -16,9 +17,15 @@ GAMES: Final = 4_096
 
 
 class Recollection:
-    """Games by id, each with its stored bytes; the store's clock."""
+    """Games by id, each with its stored bytes; the store's clock.
 
-    def __init__(self, games: int = GAMES) -> None:
+    Args:
+        clock: The store's clock where it can be read without asking the store; for tests.
+        games: Most games to remember.
+    """
+
+    def __init__(self, clock: Callable[[], int] | None = None, games: int = GAMES) -> None:
+        self._clock = clock
         self._most = games
         self._games: OrderedDict[str, tuple[bytes, Record]] = OrderedDict()
         self._ahead_ms: float | None = None
@@ -57,7 +64,12 @@ class Recollection:
         The time is a bit early, by what the answer took that told it last, but not before the game's last change.
         """
         known = self._games.get(game_id)
-        if known is None or self._ahead_ms is None:
+        now_ms = self._now_ms()
+        if known is None or now_ms is None:
             return None
-        now_ms = int(time.monotonic() * 1000 + self._ahead_ms)
         return Loaded(max(now_ms, known[1].updated_ms), known[1], None)
+
+    def _now_ms(self) -> int | None:
+        if self._clock:
+            return self._clock()
+        return None if self._ahead_ms is None else int(time.monotonic() * 1000 + self._ahead_ms)

@@ -159,7 +159,7 @@ class RedisStore:
         self._due = client.register_script(_Script.read("due.lua").text)
         self._rearm = client.register_script(_Script.read("rearm.lua").text)
         self._wire = Wire(client.connection_pool.make_connection, ANSWER_SECONDS)
-        self._recollection = Recollection()
+        self._recollection = Recollection(clock)
         self._secret = b""
         self._feed = _Feed(client)
 

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -26,6 +26,7 @@ from service.storage.base import (
     Conflict,
     Due,
     GameStore,
+    Loaded,
     Memo,
     Record,
     SeatToken,
@@ -34,6 +35,7 @@ from service.storage.base import (
     lineage,
 )
 from service.storage.measured import MeasuredStore
+from service.storage.recollection import Recollection
 from service.storage.redis import RedisStore, connect
 from service.storage.snapshot import FINGERPRINT_BYTES, encode_change
 
@@ -163,6 +165,107 @@ async def test_of_commits_at_the_same_time_on_one_record_exactly_one_is_stored(s
     assert (await store.load(GAME)).record == winner.record
     entries = await store.events(GAME, 1, 10)
     assert [entry.etag for entry in entries] == [record.etag, winner.record.etag]
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "until_ms", "is_stored"),
+    [(0, 0, True), (0, 500, True), (500, 500, True), (501, 500, False), (-1, 500, False), (10_000, None, True)],
+)
+async def test_a_change_that_was_not_decided_by_the_stores_clock_is_stored_only_in_its_time(
+    store: GameStore, clock: FakeClock, later_ms: int, until_ms: int | None, *, is_stored: bool
+) -> None:
+    record = await stored(store, creation())
+    clock.advance(60)
+    decided = joining(record, "Ada", clock.now_ms)
+    late = replace(decided, until_ms=None if until_ms is None else clock.now_ms + until_ms)
+    clock.advance(later_ms / 1000)
+    assert await store.commit(late) == (Committed() if is_stored else Conflict())
+    assert (await store.load(GAME)).record == (decided.record if is_stored else record)
+    assert await store.bounds(GAME) == ((1, 2) if is_stored else (1, 1))
+
+
+# What is remembered
+
+
+async def test_what_is_recalled_is_what_a_load_answers_without_the_memo(store: GameStore, clock: FakeClock) -> None:
+    assert store.recall(GAME) is None
+    record = await stored(store, replace(creation(), request_key="request-1", memo=MEMO))
+    for name in ("Ada", "Ben"):
+        clock.advance(1)
+        recalled = store.recall(GAME)
+        assert recalled in {None, await store.load(GAME)}
+        record = await stored(store, joining(record, name))
+    assert store.recall(OTHER_GAME) is None
+
+
+async def test_a_game_that_another_server_has_changed_is_forgotten_when_that_is_noticed(
+    redis_backed: RedisStore, empty_redis_url: str, clock: FakeClock
+) -> None:
+    other = redis_store(empty_redis_url, clock)
+    record = await stored(redis_backed, creation())
+    changed = await stored(other, joining(record, "Ada"))
+    assert redis_backed.recall(GAME) == Loaded(START_MS, record, None)  # it does not know yet
+    assert await redis_backed.commit(joining(record, "Ben")) == Conflict()
+    assert redis_backed.recall(GAME) is None
+    assert (await redis_backed.load(GAME)).record == changed
+    assert redis_backed.recall(GAME) == Loaded(START_MS, changed, None)
+    await other.close()
+
+
+async def test_a_game_that_is_gone_is_forgotten_and_not_brought_back(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    record = await stored(redis_backed, creation())
+    await raw.flushdb()
+    assert await redis_backed.commit(joining(record, "Ada")) == Conflict()
+    assert (await redis_backed.load(GAME)).record is None
+    assert redis_backed.recall(GAME) is None
+    assert not await raw.keys()
+
+
+async def test_a_repeated_request_makes_a_server_look_at_the_game_anew(redis_backed: RedisStore) -> None:
+    record = await stored(redis_backed, creation())
+    request = replace(joining(record, "Ada"), request_key="request-1", memo=MEMO)
+    await stored(redis_backed, request)
+    assert await redis_backed.commit(request) == MEMO
+    assert redis_backed.recall(GAME) is None
+
+
+async def test_no_more_games_are_remembered_than_there_is_room_for() -> None:
+    recollection = Recollection(lambda: START_MS, games=3)
+    records = [creation(f"{number:032x}").record for number in range(5)]
+    for record in records[:3]:
+        recollection.keep(b"", record)
+    assert recollection.read(records[0].game_id, b"") == records[0]  # used again
+    for record in records[3:]:
+        recollection.keep(b"", record)
+    known = [record for record in records if recollection.recall(record.game_id)]
+    assert known == [records[0], *records[3:]]
+
+
+async def test_the_time_that_is_recalled_is_that_of_the_redis_server(empty_redis_url: str, raw: "aredis.Redis") -> None:
+    store = redis_store(empty_redis_url)
+    record = await stored(store, creation(now_ms=0))
+    seconds, micros = await raw.time()
+    recalled = store.recall(GAME)
+    assert recalled
+    assert -10_000 < recalled.now_ms - (seconds * 1000 + micros // 1000) < 10_000
+    change = replace(joining(record, "Ada", recalled.now_ms), until_ms=recalled.now_ms + 60_000)
+    assert await store.commit(change) == Committed()
+    await store.close()
+
+
+async def test_a_game_of_the_future_is_recalled_no_earlier_than_it_was_changed(empty_redis_url: str) -> None:
+    """A Redis server whose clock was set back: the time is not right, so a turn of that game needs a load first."""
+    store = redis_store(empty_redis_url)
+    future_ms = 4_000_000_000_000
+    record = await stored(store, creation(now_ms=future_ms))
+    recalled = store.recall(GAME)
+    assert recalled
+    assert recalled.now_ms == future_ms
+    change = replace(joining(record, "Ada", recalled.now_ms), until_ms=recalled.now_ms + 1000)
+    assert await store.commit(change) == Conflict()
+    await store.close()
 
 
 # Memos
@@ -717,6 +820,50 @@ async def test_a_refused_connection_is_tried_once(clock: FakeClock) -> None:
             await store.ping()
         await store.close()
     assert fake.connections == 1
+
+
+async def test_a_connection_that_was_lost_is_made_anew_by_the_next_call(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    record = await stored(redis_backed, creation())
+    for name in ("Ada", "Ben", "Cleo"):
+        await raw.client_kill_filter(_type="normal", skipme=True)
+        with suppress(StoreUnavailable):  # nobody knows of the end of a connection before it is told
+            await redis_backed.load(GAME)
+        assert (await redis_backed.load(GAME)).record == record
+        record = await stored(redis_backed, joining(record, name))
+
+
+async def test_all_calls_share_one_connection(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+    record = await stored(redis_backed, creation())
+    before = len(await raw.client_list())
+    loads = (redis_backed.load(GAME) for _ in range(100))
+    *_, outcome = await asyncio.gather(*loads, redis_backed.commit(joining(record, "Ada")))
+    assert outcome == Committed()
+    assert len(await raw.client_list()) == before
+
+
+async def test_calls_that_come_while_it_is_being_connected_share_the_attempt(clock: FakeClock) -> None:
+    async with fake_redis(greets=False) as (fake, url):
+        store = redis_store(url, clock)
+        calls = [asyncio.create_task(store.load(GAME)) for _ in range(10)]
+        await asyncio.sleep(0)
+        calls[0].cancel()  # the first one, whose attempt it is
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        await store.close()
+    assert fake.connections == 1
+    assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError, *[StoreUnavailable] * 9]
+
+
+async def test_a_store_is_closed_while_calls_wait(own_redis: RedisServer, clock: FakeClock) -> None:
+    store = redis_store(own_redis.url, clock)
+    await stored(store, creation())
+    own_redis.pause()
+    calls = [asyncio.create_task(store.load(GAME)) for _ in range(3)]
+    await asyncio.sleep(0)
+    await store.close()
+    own_redis.resume()
+    assert [type(outcome) for outcome in await asyncio.gather(*calls, return_exceptions=True)] == [StoreUnavailable] * 3
 
 
 async def subscribed(raw: "aredis.Redis") -> set[str]:
