@@ -9,11 +9,9 @@ Jokers are spent only where they are needed: never at the end of a run of four o
 that could have the joker at its end instead. What is left of them is laid to finished melds afterwards (layout.py).
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
-
-BITS = 4
-MASK = (1 << BITS) - 1
 
 
 class Open(NamedTuple):
@@ -34,18 +32,42 @@ class Open(NamedTuple):
     held: int = 0
 
 
+# Open runs as a number
+#
+# Open runs are as flexible as others if each of those has one that needs no more: no more are young, no more are owed,
+# no fewer there are in all, no more are blank, and as many ones are set aside. Each of these numbers has a field with a
+# bit above it that stays clear. So runs are compared in all fields, and in all colors, by one subtraction; and what
+# open runs need tells what they are.
+
+FIELD = 5
+FIELDS = 6
+WIDTH = FIELD * FIELDS
+HIGHEST = (1 << FIELD - 1) - 1
+MAX_COLORS = 6
+GUARDS = sum(1 << FIELD * place + FIELD - 1 for place in range(FIELDS * MAX_COLORS + 2))
+"""The clear bits above the fields of all colors, and of two fields more."""
+
+
 def pack(runs: Open) -> int:
-    """Open runs as a number, which is quicker to compare."""
+    """What open runs need, packed: less is better in every field."""
+    owed = runs.young + runs.half
+    fields = (runs.young, owed, HIGHEST - owed - runs.closable, runs.blank, runs.held, HIGHEST - runs.held)
     number = 0
-    for count in reversed(runs):
-        number = number << BITS | count
+    for field in fields:
+        number = number << FIELD | field
     return number
 
 
 @lru_cache(maxsize=1 << 12)
 def unpack(number: int) -> Open:
     """The open runs that a number stands for."""
-    return Open(*((number >> BITS * place) & MASK for place in range(len(Open._fields))))
+    young, owed, fewer, blank, held, _ = ((number >> FIELD * place) & HIGHEST for place in reversed(range(FIELDS)))
+    return Open(young, owed - young, HIGHEST - fewer - owed, blank, held)
+
+
+def need_no_more(one: int, other: int) -> bool:
+    """Whether something needs no more than something else, in no field."""
+    return ((other | GUARDS) - one) & GUARDS == GUARDS
 
 
 class Step(NamedTuple):
@@ -56,14 +78,12 @@ class Step(NamedTuple):
         grouped: Tiles that go to groups.
         jokers: Jokers that go to runs.
         runs: The open runs afterwards, packed.
-        needs: What those need, packed to be compared (needs_of).
     """
 
     left: int
     grouped: int
     jokers: int
     runs: int
-    needs: int
 
 
 Tiles = tuple[int, int, int, int, int]
@@ -87,20 +107,47 @@ class Place(NamedTuple):
     is_held: bool = False
 
 
-@lru_cache(maxsize=1 << 16)
-def steps(number: int, tiles: Tiles, place: Place, jokers: int) -> tuple[Step, ...]:
+class Spot:
+    """The tiles of a color at a place. There is one of each in memory, so that it is quickly looked up."""
+
+    __slots__ = ("place", "tiles")
+
+    def __init__(self, tiles: Tiles, place: Place) -> None:
+        self.tiles = tiles
+        self.place = place
+
+
+spot = lru_cache(maxsize=1 << 13)(Spot)
+
+
+class Choice:
+    """All steps worth trying at a spot. There is one of each in memory too: spots are many, what they offer is not."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self.steps = steps
+
+
+_choice_of = lru_cache(maxsize=1 << 12)(Choice)
+
+
+@lru_cache(maxsize=1 << 15)
+def choice(number: int, where: Spot, jokers: int) -> Choice:
     """All steps worth trying, those that leave fewest tiles on the rack first.
 
     Args:
         number: The open runs before, packed.
-        tiles: The tiles.
-        place: Where they are.
+        where: The tiles.
         jokers: How many jokers may be spent at most.
     """
-    runs = unpack(number)
+    return _choice_of(_undominated(list(_steps(unpack(number), where.tiles, where.place, jokers))))
+
+
+def _steps(runs: Open, tiles: Tiles, place: Place, jokers: int) -> Iterator[Step]:
+    """The steps at a place, but those after which a run could not go on."""
     must, may = (runs.held, 0) if place.is_held else tiles[:2]
     runs = runs._replace(held=0) if place.is_held else runs
-    found = []
     for left in range(may + 1):
         used = must + may - left
         for held in range(min(used, tiles[4]) + 1):
@@ -109,8 +156,7 @@ def steps(number: int, tiles: Tiles, place: Place, jokers: int) -> tuple[Step, .
                 for spent, after in _extended(before, used - held - grouped, jokers, place.after):
                     if _can_go_on(after, tiles, place.after, jokers - spent):
                         capped = _capped(after, tiles, place.after, jokers - spent)
-                        found.append(Step(left, grouped, spent, pack(capped), needs_of(capped)))
-    return _undominated(found)
+                        yield Step(left, grouped, spent, pack(capped))
 
 
 def _extended(runs: Open, naturals: int, jokers: int, after: int) -> list[tuple[int, Open]]:
@@ -164,40 +210,5 @@ def _is_as_good(one: Step, other: Step) -> bool:
         one.grouped == other.grouped
         and one.left <= other.left
         and one.jokers <= other.jokers
-        and need_no_more(one.needs, other.needs)
+        and need_no_more(one.runs, other.runs)
     )
-
-
-# Open runs compared
-#
-# Open runs are as flexible as others if each of those has one that needs no more: no more are young, no more are owed,
-# no fewer there are in all, no more are blank, and as many ones are set aside. Each number has a field of its own with
-# a bit above it that stays clear, so that all are compared by one subtraction.
-
-FIELD = 5
-FIELDS = 6
-WIDTH = FIELD * FIELDS
-HIGHEST = (1 << FIELD - 1) - 1
-MAX_COLORS = 6
-GUARDS = sum(1 << FIELD * place + FIELD - 1 for place in range(FIELDS * MAX_COLORS + 1))
-"""The clear bits of the needs of all colors, and of jokers spent."""
-
-
-def needs_of(runs: Open) -> int:
-    """What open runs need, packed: less is better in every field."""
-    owed = runs.young + runs.half
-    fields = (runs.young, owed, HIGHEST - owed - runs.closable, runs.blank, runs.held, HIGHEST - runs.held)
-    number = 0
-    for field in fields:
-        number = number << FIELD | field
-    return number
-
-
-def need_no_more(one: int, other: int) -> bool:
-    """Whether something needs no more than something else, in no field."""
-    return ((other | GUARDS) - one) & GUARDS == GUARDS
-
-
-def is_as_flexible(one: int, other: int) -> bool:
-    """Whether packed open runs can go on in every way in which others can."""
-    return need_no_more(needs_of(unpack(one)), needs_of(unpack(other)))

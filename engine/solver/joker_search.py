@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from engine.ruleset import JokersAdjacent, JokersMaxPerSet, Ruleset, RunWrap
 from engine.solver.color_steps import Place, Tiles
+from engine.solver.levels import Level, levels_of
 from engine.solver.lines import Line, Melds, Run, melds_in_order, whole_runs
 from engine.solver.problem import FACES, Problem, weight
-from engine.solver.search import STEPS_A_NODE, Level, Meter, crossings, levels_of
+from engine.solver.search import STEPS_A_NODE, Meter, crossings
 from engine.tiles import JOKER, MAX_VALUE, Tile
 
 MANY = 99
@@ -53,7 +54,11 @@ def joker_rules(ruleset: Ruleset) -> JokerRules:
 
 def are_free(ruleset: Ruleset) -> bool:
     """Whether jokers may lie in any way, beside a numbered tile at least."""
-    return joker_rules(ruleset) == JokerRules(MANY, balanced=False, apart=False, leads=True)
+    return (
+        ruleset.jokers_max_per_set is JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL
+        and ruleset.jokers_adjacent is JokersAdjacent.ALLOWED
+        and ruleset.jokers_may_lead
+    )
 
 
 class OpenRun(NamedTuple):

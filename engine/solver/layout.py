@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 from engine.ruleset import Ruleset, RunWrap
 from engine.solver.color_steps import Open, Step, unpack
+from engine.solver.levels import Level
 from engine.solver.lines import Line, Melds, Run, halves, melds_in_order, whole_runs
 from engine.solver.problem import FACES
-from engine.solver.search import Found, Level, jokers_for
+from engine.solver.search import Found, jokers_for
 from engine.tiles import JOKER, MAX_VALUE, Tile
 
 
@@ -36,7 +38,7 @@ def lay(found: Found, ruleset: Ruleset, jokers: int) -> Laid:
 
 def groups_of(value: int, steps: tuple[Step, ...]) -> Iterator[tuple[Tile, ...]]:
     """The groups of a value: each color's tiles go to the groups in turn, so that these are of like size."""
-    grouped = tuple(step.grouped for step in steps)
+    grouped = tuple([step.grouped for step in steps])
     if not any(grouped):
         return
     number = max(*grouped, -(-sum(grouped) // len(grouped)))
@@ -50,34 +52,27 @@ def groups_of(value: int, steps: tuple[Step, ...]) -> Iterator[tuple[Tile, ...]]
 # Runs
 
 
-Lines = tuple[list[Line], list[Line], list[Line]]
-"""The young, half and closable runs of a color (color_steps.Open)."""
-
-
 def _runs(found: Found, color: int, ruleset: Ruleset) -> Iterator[Run]:
     """The runs of a color."""
-    begun = unpack(found.start[color])
-    crossing: Lines = (_begun(found, begun.young), _begun(found, begun.half), _begun(found, begun.closable))
-    young, half, closable = map(list, crossing)
+    before = unpack(found.start[color])
+    crossing = [Line(found.levels[0].value) for _ in range(before.young + before.half + before.closable)]
+    lines = list(crossing)
     done: list[Line] = []
-    before = begun
     for level, steps in zip(found.levels, found.steps, strict=True):
-        closable, closed = closable[: before.closable], closable[before.closable :]
-        step, after = steps[color], unpack(steps[color].runs)
+        step = steps[color]
+        after = unpack(step.runs)
         naturals = _naturals(level, color, step, before, after)
-        if not (naturals or step.jokers or closable or closed):  # no runs are open, and none begins
-            before = after
-            continue
-        face = FACES[(level.value - 1) % MAX_VALUE][color]
-        (young, half, closable), ended = _extended((young, half, closable), (level.value, face), naturals, step, after)
-        done += closed + ended
+        going_on = before.young + before.half + before.closable
+        if naturals or lines or step.jokers:
+            done += lines[going_on:]
+            face = FACES[(level.value - 1) % MAX_VALUE][color]
+            here = _Here(level.value, face, naturals, step.jokers)
+            lines, ended = (_with_jokers if step.jokers else _longer_by)(lines[:going_on], here, before, after)
+            done += ended
         before = after
-    done += _at_the_seam(crossing, (young, half, closable))
-    return whole_runs(done, [line for lines in crossing for line in lines], ruleset)
-
-
-def _begun(found: Found, count: int) -> list[Line]:
-    return [Line(found.levels[0].value) for _ in range(count)]
+    done += _at_the_seam(crossing, lines)
+    runs = whole_runs(done, crossing, ruleset)
+    return map(_turned_round, runs) if found.is_downwards else runs
 
 
 def _naturals(level: Level, color: int, step: Step, before: Open, after: Open) -> int:
@@ -88,37 +83,65 @@ def _naturals(level: Level, color: int, step: Step, before: Open, after: Open) -
     return must + may - step.left - step.grouped - (after.held if level.place.holds else 0)
 
 
-def _extended(lines: Lines, here: tuple[int, Tile], naturals: int, step: Step, after: Open) -> tuple[Lines, list[Line]]:
-    """Open runs with the tiles of a value, and those that end: see color_steps.py for who goes first."""
-    young, half, closable = lines
-    value, face = here
+class _Here(NamedTuple):
+    """What a value has for the runs of a color: numbered tiles of a face, jokers."""
+
+    value: int
+    face: Tile
+    naturals: int
+    jokers: int
+
+
+Lines = list[Line]
+"""The open runs of a color in the order of what they need: young, half, closable ones (color_steps.Open)."""
+
+
+def _longer_by(lines: Lines, here: _Here, before: Open, after: Open) -> tuple[Lines, Lines]:  # noqa: ARG001 - as below
+    """Open runs with the numbered tiles of a value, and those that end: who needs most goes first."""
+    longer = lines[: here.naturals]
+    for line in longer:
+        line.tiles.append(here.face)
+    new = [Line(here.value, here.face) for _ in range(here.naturals - len(longer))]
+    return new + longer, lines[here.naturals :]
+
+
+def _with_jokers(lines: Lines, here: _Here, before: Open, after: Open) -> tuple[Lines, Lines]:
+    """The same where jokers are laid too: see color_steps.py for who goes first."""
+    young, half = lines[: before.young], lines[before.young : before.young + before.half]
+    closable = lines[before.young + before.half :]
     owed = sorted((*young, *half), key=lambda line: not line.is_blank)
-    to_owed = max(0, len(owed) - naturals)
-    free = max(0, naturals - len(owed))
+    to_owed = max(0, len(owed) - here.naturals)
+    free = max(0, here.naturals - len(owed))
     longer, others = closable[:free], closable[free:]
     starts = free - len(longer)
     joker_starts = after.young - starts
-    bridged = others[: step.jokers - to_owed - joker_starts]
+    bridged = others[: here.jokers - to_owed - joker_starts]
     for place, line in enumerate(owed):
-        line.tiles.append(face if place < len(owed) - to_owed else JOKER)
+        line.tiles.append(here.face if place < len(owed) - to_owed else JOKER)
     for line in longer:
-        line.tiles.append(face)
+        line.tiles.append(here.face)
     for line in bridged:
         line.tiles.append(JOKER)
-    new = [Line(value, face) for _ in range(starts)] + [Line(value, JOKER) for _ in range(joker_starts)]
-    return (new, [*young, *bridged], [*half, *longer]), others[len(bridged) :]
+    new = [Line(here.value, here.face) for _ in range(starts)] + [Line(here.value, JOKER) for _ in range(joker_starts)]
+    return [*new, *young, *bridged, *half, *longer], others[len(bridged) :]
 
 
-def _at_the_seam(crossing: Lines, ending: Lines) -> list[Line]:
+def _at_the_seam(begun: Lines, ended: Lines) -> Lines:
     """Lets the lines that cross the seam go on from those that end there; gives those that do not.
 
-    Both are in the order of what they need, so that each goes on from one that needs no more (color_steps.needs_of).
+    Both are in the order of what they need, so that each goes on from one that needs no more (color_steps.pack).
     """
-    ended = [line for lines in ending for line in lines]
-    begun = [line for lines in crossing for line in lines]
     for line, before in zip(begun, ended, strict=False):
         line.before = before
     return ended[len(begun) :]
+
+
+def _turned_round(run: Run) -> Run:
+    """A run that was laid from its high end. Jokers at its low end go to the high one, if there is room."""
+    tiles = run.tiles[::-1]
+    leading = next(place for place, t in enumerate(tiles) if t != JOKER)
+    moved = min(leading, MAX_VALUE - run.first)
+    return Run(run.first - len(tiles) + 1 + moved, tiles[moved:] + tiles[:moved])
 
 
 # Jokers that were not needed

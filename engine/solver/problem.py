@@ -6,6 +6,7 @@ Only faces count here: the melds of the table are taken apart, what lies on it m
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from engine.ruleset import Ruleset, RunWrap
 from engine.solver.answers import Objective
@@ -35,6 +36,8 @@ class Problem:
 
     def cost(self, tiles: Iterable[Tile]) -> int:
         """What it costs to leave tiles."""
+        if self.objective is Objective.MOST_TILES:
+            return sum(1 for _ in tiles)
         return sum(weight(t, self.objective, self.ruleset) for t in tiles)
 
 
@@ -56,36 +59,35 @@ FACES = tuple(tuple(tile(color, value) for color in COLORS) for value in range(1
 """The faces of each value, a color each."""
 
 
+OF_COLOR = tuple(tuple(tile(color, value) for value in range(1, MAX_VALUE + 1)) for color in COLORS)
+"""The faces of each color, a value each."""
+
+
 def layable(wanted: Problem) -> Problem:
     """The problem without tiles of the rack that can be in no meld at all, whatever lies beside them."""
-    if not any(t != JOKER for t in wanted.may):
+    needed = 3 - wanted.jokers
+    if needed <= 1:
         return wanted
-    there = {t for t in (*wanted.must, *wanted.may) if t != JOKER}
-    kept = {t: count for t, count in wanted.may.items() if t == JOKER or _fits(t, there, wanted)}
+    there = wanted.must.keys() | wanted.may.keys()
+    neighbors = _neighbors(wanted.ruleset.geometry_colors, wanted.ruleset.run_wrap)
+    kept = {
+        t: count
+        for t, count in wanted.may.items()
+        if t == JOKER or any(len(meld & there) >= needed for meld in neighbors[t])
+    }
     return wanted if len(kept) == len(wanted.may) else Problem(wanted.must, kept, wanted.ruleset, wanted.objective)
 
 
-def _fits(t: Tile, there: set[Tile], wanted: Problem) -> bool:
-    """Whether a tile can be in a meld with others that are there and all jokers."""
-    needed = 3 - wanted.jokers
-    colors, wrap = wanted.ruleset.geometry_colors, wanted.ruleset.run_wrap
-    return (
-        needed <= 1
-        or sum(face in there for face in FACES[value_of(t) - 1][:colors]) >= needed
-        or any(sum(face in there for face in window) >= needed for window in _WINDOWS[wrap][t])
-    )
-
-
-def _windows(wrap: RunWrap) -> dict[Tile, tuple[tuple[Tile, ...], ...]]:
-    """The shortest runs that each face can be in."""
+@lru_cache
+def _neighbors(colors: int, wrap: RunWrap) -> dict[Tile, tuple[frozenset[Tile], ...]]:
+    """The faces that each face can be in a meld with: in a group of all colors, in each of the shortest runs."""
     last = {RunWrap.NONE: 11, RunWrap.ONE_HIGH: 12, RunWrap.CYCLIC: 13}[wrap]
-    found: dict[Tile, list[tuple[Tile, ...]]] = {}
-    for place in range(len(COLORS)):
-        for first in range(last):
-            window = tuple(FACES[(first + step) % MAX_VALUE][place] for step in range(3))
-            for t in window:
-                found.setdefault(t, []).append(window)
-    return {t: tuple(windows) for t, windows in found.items()}
-
-
-_WINDOWS = {wrap: _windows(wrap) for wrap in RunWrap}
+    groups = [frozenset(faces[:colors]) for faces in FACES]
+    runs = [
+        frozenset(FACES[(first + step) % MAX_VALUE][color] for step in range(3))
+        for color in range(colors)
+        for first in range(last)
+    ]
+    return {
+        face: tuple(meld for meld in (*groups, *runs) if face in meld) for faces in FACES for face in faces[:colors]
+    }

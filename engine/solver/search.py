@@ -1,9 +1,10 @@
 """The search of the solver: best first over the values, a state being the open runs of each color.
 
 The cost of a state is what the tiles cost that were left on the rack so far, so the first state that is reached behind
-the last value is optimal. Among states of equal cost the search goes deep first. A state is dropped when the same open
-runs were reached with no more jokers spent: it can lead to nothing better. This is the dynamic program over values of
-van Rijn, Takes and Vis with the jokers folded in, read from the cheap end.
+the last value is optimal. Among states of equal cost the search goes deep first. What follows a state is looked up with
+no tiles left at first, and with one more left only when the search has come to that cost. A state is dropped when one
+was reached that needs no more: it can lead to nothing better. This is the dynamic program over values of van Rijn,
+Takes and Vis with the jokers folded in, read from the cheap end.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,26 +12,24 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import islice, product
-from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from engine.ruleset import RunWrap
 from engine.solver.answers import Budget
-from engine.solver.color_steps import GUARDS, WIDTH, Open, Place, Step, Tiles, is_as_flexible, pack, steps
-from engine.solver.problem import FACES, Problem, weight
+from engine.solver.color_steps import GUARDS, WIDTH, Open, Spot, Step, choice, need_no_more, pack, spot
+from engine.solver.halves import MOST_COMBINATIONS, TooManyCombinations, Ways, joins, jokers_to_group, layout_of, ways
+from engine.solver.levels import Level, is_better_downwards, levels_of, open_runs
+from engine.solver.problem import Problem
 from engine.tiles import JOKER, MAX_VALUE
 
 ASKED_EVERY = 64
 """How many states are looked at between two questions whether the time is up."""
 
-MOST_COMBINATIONS = 1 << 13
-"""Steps of all colors are not combined where that would take a twentieth of a second: it cannot be interrupted."""
-
 COMPARED = 200
 """How many states, the newest, another is compared with; with all of very many it would take too long."""
 
-SETTLED = 99
-"""Tiles behind the seam, for all that is asked before it: what can go on over it was settled at the start."""
+COLOR = (1 << WIDTH) - 1
+"""The bits of the first color in a state."""
 
 STEPS_A_NODE = 16
 """How many combinations of steps are as much work as looking at a state."""
@@ -80,13 +79,6 @@ Runs = tuple[int, ...]
 """The open runs of each color, packed."""
 
 
-class Way(NamedTuple):
-    """A step of all colors, and the way that led to it."""
-
-    steps: tuple[Step, ...]
-    before: "Way | None"
-
-
 @dataclass(frozen=True)
 class Found:
     """A way through all values.
@@ -97,28 +89,21 @@ class Found:
         start: The open runs at the seam (run_wrap CYCLIC), of each color.
         steps: What is done at each place, of each color.
         levels: The places.
+        is_downwards: Whether the values come from 13 to 1.
     """
 
     cost: int
     spent: int
     start: Runs
     steps: tuple[tuple[Step, ...], ...]
-    levels: Sequence["Level"]
-
-
-class Level(NamedTuple):
-    """A place in the order of values: its number (14 is the 1 after the 13), tiles a color, weight."""
-
-    value: int
-    tiles: tuple[Tiles, ...]
-    place: Place
-    weight: int
+    levels: Sequence[Level]
+    is_downwards: bool
 
 
 def cheapest(problem: Problem, meter: Meter, below: int | None = None) -> Found | None:
     """The cheapest way to lay all that must be laid; None if there is none, or none that costs less than asked."""
     best: Found | None = None
-    levels = levels_of(problem)
+    levels = levels_of(problem, downwards=is_better_downwards(problem))
     for start in starts_of(problem, levels, meter):
         if below is not None and below <= 0:
             return best
@@ -133,66 +118,13 @@ def any_with_a_rack_tile(problem: Problem, meter: Meter) -> Found | None:
 
     A joker of the rack is such a tile if it finds a place, which is not seen here (layout.py).
     """
-    levels = [level._replace(weight=0) for level in levels_of(problem)]
+    levels = [level._replace(weight=0) for level in levels_of(problem, downwards=is_better_downwards(problem))]
     has_joker = problem.jokers > problem.must.get(JOKER, 0)
     for start in starts_of(problem, levels, meter):
         found = _from_start(levels, _Start(start, lays_one=has_joker), problem.jokers, meter, None)
         if found:
             return found
     return None
-
-
-def levels_of(problem: Problem) -> tuple[Level, ...]:
-    """The places in order. With run_wrap CYCLIC the order begins where fewest runs can cross its seam."""
-    must, may, ruleset, jokers = problem.must, problem.may, problem.ruleset, problem.jokers
-    colors, wrap = ruleset.geometry_colors, ruleset.run_wrap
-    counts = [[(must.get(face, 0), may.get(face, 0)) for face in faces[:colors]] for faces in FACES]
-    sizes = [[lying + own for lying, own in row] for row in counts]
-    values = _order(wrap, sizes)
-    following = [sizes[(value - 1) % MAX_VALUE] for value in values]
-    beyond = [SETTLED if wrap is RunWrap.CYCLIC else 0] * colors
-    following += [beyond, beyond]
-    last = len(values) - 1
-    levels = []
-    for index, value in enumerate(values):
-        number = (value - 1) % MAX_VALUE
-        here = colors - following[index].count(0)
-        place = Place(
-            after=3 if wrap is RunWrap.CYCLIC else min(3, last - index),
-            groups=value <= MAX_VALUE and here > 0 and here + jokers >= 3,
-            holds=wrap is RunWrap.ONE_HIGH and value == 1,
-            is_held=value > MAX_VALUE,
-        )
-        holdable = _holdable(sizes, jokers) if place.holds else [0] * colors
-        next_two = zip(counts[number], following[index + 1], following[index + 2], holdable, strict=True)
-        tiles = tuple([(lying, own, soon, later, held) for (lying, own), soon, later, held in next_two])
-        levels.append(Level(value, tiles, place, weight(FACES[number][0], problem.objective, ruleset)))
-    return tuple(levels)
-
-
-def _holdable(sizes: list[list[int]], jokers: int) -> list[int]:
-    """How many ones of each color can lie behind a 13 (run_wrap ONE_HIGH)."""
-    last = zip(sizes[-2], sizes[-1], strict=True)
-    return [there + jokers if before + there + jokers > 1 else 0 for before, there in last]
-
-
-def _order(wrap: RunWrap, sizes: list[list[int]]) -> list[int]:
-    """The values in the order of the search; 14 is the 1 after the 13."""
-    values = list(range(1, MAX_VALUE + 1))
-    match wrap:
-        case RunWrap.NONE:
-            return values
-        case RunWrap.ONE_HIGH:
-            return [*values, MAX_VALUE + 1]
-        case RunWrap.CYCLIC:
-            first = min(values, key=lambda value: _ways_to_cross(sizes[value - 2], sizes[value - 1]))
-            return values[first - 1 :] + values[: first - 1]
-
-
-def _ways_to_cross(before: list[int], after: list[int]) -> int:
-    """About how many sets of open runs can cross from a value to the next, without jokers."""
-    most = map(min, before, after)
-    return prod(sum(len(_open_runs(fewer)) for fewer in range(count + 1)) for count in most)
 
 
 def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterator[Runs]:
@@ -202,16 +134,9 @@ def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterat
         yield (pack(Open()),) * colors
         return
     for crossing, _ in crossings(problem, levels, meter):
-        for runs in product(*[_open_runs(count) for count in crossing]):
+        for runs in product(*[open_runs(count) for count in crossing]):
             meter.count()
             yield runs
-
-
-@lru_cache
-def _open_runs(count: int) -> tuple[int, ...]:
-    """All that so many open runs can be."""
-    kinds = ((young, half, count - young - half) for young in range(count + 1) for half in range(count - young + 1))
-    return tuple(pack(Open(*kind)) for kind in kinds)
 
 
 def crossings(problem: Problem, levels: Sequence[Level], meter: Meter) -> list[tuple[tuple[int, ...], int]]:
@@ -236,14 +161,19 @@ class _Start(NamedTuple):
     lays_one: bool = True
 
 
+Node = tuple[int, int, int, Any]
+"""A state that was reached: how many places lie behind it, the state (halves.py), how many tiles are left at the next
+place by what is tried next, the node before it."""
+
+
 def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Meter, below: int | None) -> Found | None:
     """The cheapest way from given open runs at the seam back to them."""
-    queue: dict[int, list[tuple[int, Runs, bool, int, int, Way | None]]] = {0: [(0, *start, 0, 0, None)]}
+    steps = _Steps(levels, len(start.runs), jokers)
+    runs = steps.state_of(start)
+    queue: dict[int, list[Node]] = {0: [(0, runs, 0, None)]}
     costs = [0]
-    seen: dict[tuple[int, bool], dict[int, None]] = {}
+    seen: list[dict[int, None]] = [{} for _ in levels]
     last = len(levels)
-    optional = [0 if level.place.is_held else sum(may for _, may, *_ in level.tiles) for level in levels]
-    colors = WIDTH * len(start.runs)
     while costs:
         cost = costs[0]
         if below is not None and cost >= below:
@@ -253,27 +183,129 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
             heappop(costs)
             del queue[cost]
             continue
-        index, runs, lays_one, needs, spent, way = stack.pop()
+        node = stack.pop()
+        index, state, left, before = node
         if index == last:
-            if lays_one and _closes(runs, start.runs):
-                return Found(cost, spent, start.runs, _steps_of(way), levels)
+            if steps.closes(state, runs):
+                is_downwards = levels[0].value == MAX_VALUE and levels[-1].value == 1
+                return Found(cost, state >> steps.layout.jokers, start.runs, steps.to(node), levels, is_downwards)
             continue
-        known = seen.setdefault((index, lays_one), {})
-        if needs in known or _is_outdone(needs, islice(reversed(known), COMPARED)):
-            continue
-        known[needs] = None
-        level = levels[index]
-        meter.count()
-        following = successors(runs, level.tiles, level.place, jokers - spent)
-        meter.count(len(following) // STEPS_A_NODE)
-        for left, more, needed, after, chosen in following:
-            dearer = cost + left * level.weight
+        if not left:
+            known = seen[index]
+            if state in known or _is_outdone(state, islice(reversed(known), COMPARED)):
+                continue
+            known[state] = None
+        following, has_more = steps.following(index, state, left)
+        meter.count(1 + len(following) // STEPS_A_NODE)
+        if has_more:
+            dearer = cost + levels[index].weight
             if dearer not in queue:
                 queue[dearer] = []
                 heappush(costs, dearer)
-            laid, total = lays_one or left < optional[index], spent + more
-            queue[dearer].append((index + 1, after, laid, total << colors | needed, total, Way(chosen, way)))
+            queue[dearer].append((index, state, left + 1, before))
+        index += 1
+        stack += [(index, after, 0, node) for after in following]
     return None
+
+
+class _Steps:
+    """The steps from state to state."""
+
+    def __init__(self, levels: Sequence[Level], colors: int, jokers: int) -> None:
+        self.layout = layout_of(colors)
+        self.colors = colors
+        self.half = (colors + 1) // 2
+        self.jokers = jokers
+        self.spots: list[list[Spot]] = [[spot(tiles, level.place) for tiles in level.tiles] for level in levels]
+        self.optional = [0 if level.place.is_held else sum(may for _, may, *_ in level.tiles) for level in levels]
+        self.runs = self.layout.idle - 1
+        self.limit = (jokers + 1) << self.layout.jokers
+
+    def state_of(self, start: _Start) -> int:
+        """The state where a search begins."""
+        runs = sum(open_runs << WIDTH * color for color, open_runs in enumerate(start.runs))
+        return runs if start.lays_one else runs | self.layout.idle
+
+    def closes(self, state: int, begun: int) -> bool:
+        """Whether a state at the end can be the one at the start, and nothing is wanting."""
+        idle = self.layout.idle
+        return not state & idle and need_no_more(state & self.runs, begun & self.runs)
+
+    def following(self, index: int, state: int, left: int) -> tuple[list[int], bool]:
+        """The states that can follow if so many tiles are left, the best last; whether more tiles could be left.
+
+        Raises:
+            OutOfBudget: There are far more combinations than in any game with four colors.
+        """
+        found: list[int] = []
+        combined = 0
+        low, high = self._ways(index, state)
+        limit, jokers, colors = self.limit, self.layout.jokers, self.colors
+        base = self._base(index, state, left)
+        for of_low in range(max(0, left - len(high) + 1), min(left + 1, len(low))):
+            shares, numbers = low[of_low]
+            others, more = high[left - of_low]
+            for place, other, needed in joins(shares, others, colors):
+                spent = base + (needed << jokers)
+                beside = more[other]
+                combined += len(numbers[place]) * len(beside)
+                if combined > MOST_COMBINATIONS:
+                    raise OutOfBudget
+                for number in numbers[place]:
+                    for rest in beside:
+                        after = spent + number + rest
+                        if after < limit:
+                            found.append(after)
+        found.sort(reverse=True)
+        return found, left + 2 < len(low) + len(high)
+
+    def _ways(self, index: int, state: int) -> tuple[tuple[Ways, ...], tuple[Ways, ...]]:
+        """The ways to go on of both halves of the colors; none of either if a color has none."""
+        layout = self.layout
+        jokers = self.jokers - (state >> layout.jokers)
+        choices = []
+        for where in self.spots[index]:
+            steps = choice(state & COLOR, where, jokers)
+            if not steps.steps:
+                return (), ()
+            choices.append(steps)
+            state >>= WIDTH
+        half = self.half
+        try:
+            return (
+                ways(tuple(choices[:half]), 0, layout.jokers),
+                ways(tuple(choices[half:]), layout.middle, layout.jokers),
+            )
+        except TooManyCombinations:
+            raise OutOfBudget from None
+
+    def _base(self, index: int, state: int, left: int) -> int:
+        """What of a state stays beside its runs."""
+        beside = state & ~self.runs
+        return beside & ~self.layout.idle if left < self.optional[index] else beside
+
+    def to(self, node: Node) -> tuple[tuple[Step, ...], ...]:
+        """The steps that led to a node, place by place."""
+        found = []
+        while node[3]:
+            found.append(self._between(node[3], node[1]))
+            node = node[3]
+        return tuple(reversed(found))
+
+    def _between(self, node: Node, after: int) -> tuple[Step, ...]:
+        """The steps from a node to a state."""
+        index, state, left, _ = node
+        low, high = self._ways(index, state)
+        rest = after - self._base(index, state, left)
+        found = (
+            (*chosen, *more[other][beside])
+            for of_low in range(max(0, left - len(high) + 1), min(left + 1, len(low)))
+            for (shares, numbers), (others, more) in ((low[of_low], high[left - of_low]),)
+            for place, other, needed in joins(shares, others, self.colors)
+            for number, chosen in numbers[place].items()
+            if (beside := rest - number - (needed << self.layout.jokers)) in more[other]
+        )
+        return next(found)
 
 
 def _is_outdone(needs: int, known: Iterable[int]) -> bool:
@@ -285,87 +317,7 @@ def _is_outdone(needs: int, known: Iterable[int]) -> bool:
     return False
 
 
-def _closes(runs: Runs, start: Runs) -> bool:
-    """Whether the open runs at the end can be those that crossed the seam at the start."""
-    return runs == start or all(is_as_flexible(end, begun) for end, begun in zip(runs, start, strict=True))
-
-
-def _steps_of(way: Way | None) -> tuple[tuple[Step, ...], ...]:
-    found = []
-    while way:
-        found.append(way.steps)
-        way = way.before
-    return tuple(reversed(found))
-
-
-Groupings = tuple[tuple[tuple[int, ...], int], ...]
-"""Ways to give tiles of each color to groups, each with the jokers that it takes."""
-
-Successor = tuple[int, int, int, Runs, tuple[Step, ...]]
-"""Tiles left, jokers spent, what is needed in all colors (color_steps.needs_of), open runs, steps."""
-
-
-@lru_cache(maxsize=1 << 13)
-def successors(runs: Runs, tiles: tuple[Tiles, ...], place: Place, jokers: int) -> tuple[Successor, ...]:
-    """What can follow; the best last, since it is looked at first.
-
-    Raises:
-        OutOfBudget: There are far more combinations than in any game with four colors.
-    """
-    choices = [_by_group(number, there, place, jokers) for number, there in zip(runs, tiles, strict=True)]
-    groupings = _groupings(tuple(map(tuple, choices)), jokers)
-    at_most = prod(sum(map(len, choice.values())) for choice in choices)
-    if at_most > MOST_COMBINATIONS and _combinations(choices, groupings) > MOST_COMBINATIONS:
-        raise OutOfBudget
-    best: dict[tuple[int, Runs], tuple[int, tuple[Step, ...]]] = {}
-    for groups, needed in groupings:
-        for chosen in product(*[choice[grouped] for choice, grouped in zip(choices, groups, strict=True)]):
-            lefts, _, spents, after, _ = zip(*chosen, strict=True)
-            spent = needed + sum(spents)
-            if spent <= jokers:
-                left, key = sum(lefts), (spent, after)
-                if key not in best or left < best[key][0]:
-                    best[key] = (left, chosen)
-    found = [(left, spent, _needs(chosen), after, chosen) for (spent, after), (left, chosen) in best.items()]
-    return tuple(sorted(found, reverse=True))
-
-
-def _combinations(choices: Sequence[dict[int, list[Step]]], groupings: Groupings) -> int:
-    ways = (
-        prod(len(choice[grouped]) for choice, grouped in zip(choices, groups, strict=True)) for groups, _ in groupings
-    )
-    return sum(ways)
-
-
-def _needs(chosen: tuple[Step, ...]) -> int:
-    number = 0
-    for step in chosen:
-        number = number << WIDTH | step.needs
-    return number
-
-
-@lru_cache(maxsize=1 << 14)
-def _by_group(number: int, tiles: Tiles, place: Place, jokers: int) -> dict[int, list[Step]]:
-    """The steps of a color by the tiles that go to groups."""
-    found: dict[int, list[Step]] = {}
-    for step in steps(number, tiles, place, jokers):
-        found.setdefault(step.grouped, []).append(step)
-    return found
-
-
-@lru_cache(maxsize=1 << 12)
-def _groupings(choices: tuple[tuple[int, ...], ...], jokers: int) -> Groupings:
-    """The ways to give tiles of each color to groups, with the jokers that it takes."""
-    found = ((groups, jokers_for(groups)) for groups in product(*choices))
-    return tuple((groups, needed) for groups, needed in found if needed is not None and needed <= jokers)
-
-
 @lru_cache(maxsize=1 << 12)
 def jokers_for(groups: tuple[int, ...]) -> int | None:
     """Jokers that it takes to make groups of so many tiles a color; None if there can be no such groups."""
-    total = sum(groups)
-    if not total:
-        return 0
-    number = max(*groups, -(-total // len(groups)))
-    needed = max(0, 3 * number - total)
-    return needed if needed <= 2 * number and total >= number else None
+    return jokers_to_group(sum(groups), max(groups), len(groups))

@@ -1,0 +1,110 @@
+"""The steps of half of the colors at once, so that four colors are combined by looking up two of them twice.
+
+A state of the search is one number: what the open runs of each color need (color_steps.py), those of the first color in
+the lowest bits; above them whether a tile of the rack has still to be laid, and the jokers spent. What comes of a half
+is such a number too, with nothing in the bits of the other half: the sum of two is a state.
+
+Tiles and open runs are of many kinds, but what can be done with them is not: a few hundred choices a color are all that
+games bring. So choices are compared by identity, and combinations of two are kept for all positions.
+"""
+
+from collections import defaultdict
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+from engine.solver.color_steps import FIELD, WIDTH, Choice, Step
+
+MOST_COMBINATIONS = 1 << 13
+"""Steps are not combined where that would take a twentieth of a second: it cannot be interrupted."""
+
+
+class TooManyCombinations(Exception):  # noqa: N818 - it is no error: the caller has an answer for it
+    """There are far more combinations than in any game with four colors."""
+
+
+class Layout(NamedTuple):
+    """Where in the number of a state is what.
+
+    Attributes:
+        middle: The first bit of the second half of the colors.
+        idle: The bit that says that no tile of the rack is laid yet.
+        jokers: The first bit of the number of jokers spent.
+    """
+
+    middle: int
+    idle: int
+    jokers: int
+
+
+def layout_of(colors: int) -> Layout:
+    """Where what is in states of so many colors."""
+    return Layout((colors + 1) // 2 * WIDTH, 1 << colors * WIDTH, colors * WIDTH + FIELD)
+
+
+Share = tuple[int, int]
+"""Tiles that some colors give to groups: how many in all, and of the color that gives most."""
+
+
+class Ways(NamedTuple):
+    """The ways to use the tiles of half of the colors so that so many are left, by what they give to groups.
+
+    Attributes:
+        shares: What is given to groups.
+        steps: For each share, in ascending order, the parts of states that can come of it, with the steps that lead
+            there.
+    """
+
+    shares: frozenset[Share]
+    steps: tuple[dict[int, tuple[Step, ...]], ...]
+
+
+@lru_cache(maxsize=1 << 13)
+def ways(choices: tuple[Choice, ...], first: int, jokers: int) -> tuple[Ways, ...]:
+    """The ways of some colors, by the number of tiles left. More jokers may be spent together than there are.
+
+    Args:
+        choices: The steps of each color.
+        first: The bit of a state where these colors begin.
+        jokers: The bit of a state where the number of jokers spent begins.
+
+    Raises:
+        TooManyCombinations: It cannot be told in good time.
+    """
+    if prod(len(choice.steps) for choice in choices) > MOST_COMBINATIONS:
+        raise TooManyCombinations
+    found: defaultdict[int, defaultdict[Share, dict[int, tuple[Step, ...]]]] = defaultdict(lambda: defaultdict(dict))
+    for chosen in product(*(choice.steps for choice in choices)):
+        share = sum(step.grouped for step in chosen), max(step.grouped for step in chosen)
+        number = (sum(step.jokers for step in chosen) << jokers) + (_joined(chosen) << first)
+        found[sum(step.left for step in chosen)][share][number] = chosen
+    return tuple(_in_order(found[left]) for left in range(max(found, default=-1) + 1))
+
+
+def _joined(chosen: tuple[Step, ...]) -> int:
+    return sum(step.runs << WIDTH * place for place, step in enumerate(chosen))
+
+
+def _in_order(found: dict[Share, dict[int, tuple[Step, ...]]]) -> Ways:
+    return Ways(frozenset(found), tuple(found[share] for share in sorted(found)))
+
+
+@lru_cache(maxsize=1 << 12)
+def joins(low: frozenset[Share], high: frozenset[Share], colors: int) -> tuple[tuple[int, int, int], ...]:
+    """The places of shares of the one half and of the other that make groups, and the jokers that it takes."""
+    return tuple(
+        (place, other, needed)
+        for place, (total, most) in enumerate(sorted(low))
+        for other, (more, others) in enumerate(sorted(high))
+        if (needed := jokers_to_group(total + more, max(most, others), colors)) is not None
+    )
+
+
+def jokers_to_group(total: int, most: int, colors: int) -> int | None:
+    """Jokers that it takes to make groups of so many tiles, of which one color gives most; None if it cannot be."""
+    if not total:
+        return 0
+    number = max(most, -(-total // colors))
+    needed = max(0, 3 * number - total)
+    return needed if needed <= 2 * number and total >= number else None

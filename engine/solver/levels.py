@@ -1,0 +1,115 @@
+"""The order in which the searches go through the values, and what tiles there are at each place of it."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, repeat
+from math import prod
+from typing import NamedTuple
+
+from engine.ruleset import RunWrap
+from engine.solver.color_steps import Open, Place, Tiles, pack
+from engine.solver.problem import FACES, OF_COLOR, Problem, weight
+from engine.tiles import JOKER, MAX_VALUE, value_of
+
+MIDDLE_VALUE = 7
+
+SETTLED = 99
+"""Tiles behind the seam, for all that is asked before it: what can go on over it was settled at the start."""
+
+Counts = list[tuple[int, int]]
+"""The tiles of a color that must be laid, and those that may be, by value."""
+
+
+class Level(NamedTuple):
+    """A place in the order of values: its number (14 is the 1 after the 13), tiles a color, weight."""
+
+    value: int
+    tiles: tuple[Tiles, ...]
+    place: Place
+    weight: int
+
+
+def is_better_downwards(problem: Problem) -> bool:
+    """Whether a search had better go from 13 to 1.
+
+    It had better begin where fewer faces lie: there is less to choose, and much to find out before there is more.
+    """
+    faces = problem.must.keys() | problem.may.keys()
+    below_the_middle = sum([MIDDLE_VALUE - value_of(face) for face in faces if face != JOKER])
+    return problem.ruleset.run_wrap is RunWrap.NONE and below_the_middle > 0
+
+
+def levels_of(problem: Problem, *, downwards: bool = False) -> tuple[Level, ...]:
+    """The places in order. With run_wrap CYCLIC the order begins where fewest runs can cross its seam."""
+    return tuple(_levels(problem, downwards=downwards))
+
+
+def _levels(problem: Problem, *, downwards: bool) -> Iterator[Level]:
+    ruleset, jokers = problem.ruleset, problem.jokers
+    wrap = ruleset.run_wrap
+    must, may = problem.must.get, problem.may.get
+    counts = [[(must(face, 0), may(face, 0)) for face in faces] for faces in OF_COLOR[: ruleset.geometry_colors]]
+    order = _order(wrap, counts)
+    values = order[::-1] if downwards else order
+    places = [(value - 1) % MAX_VALUE for value in values]
+    rows = [_row(places, of_color, wrap, jokers) for of_color in counts]
+    last = len(values) - 1
+    for index, (value, tiles) in enumerate(zip(values, zip(*rows, strict=True), strict=True)):
+        place = _place(
+            3 if wrap is RunWrap.CYCLIC else min(3, last - index),
+            value <= MAX_VALUE and _has_groups(tiles, jokers),
+            wrap is RunWrap.ONE_HIGH and value == 1,
+            value > MAX_VALUE,
+        )
+        yield Level(value, tiles, place, weight(FACES[places[index]][0], problem.objective, ruleset))
+
+
+_place = lru_cache(maxsize=1 << 6)(Place)
+
+
+def _row(places: Sequence[int], counts: Counts, wrap: RunWrap, jokers: int) -> list[Tiles]:
+    """The tiles of a color at each place, which has a value less one."""
+    beyond = SETTLED if wrap is RunWrap.CYCLIC else 0
+    held = _holdable(counts, jokers) if wrap is RunWrap.ONE_HIGH else 0
+    here = [counts[place] for place in places]
+    sizes = [*[lying + own for lying, own in here], beyond, beyond]
+    following = zip(here, sizes[1:], sizes[2:], chain([held], repeat(0)), strict=False)
+    return [(lying, own, soon, later, aside) for (lying, own), soon, later, aside in following]
+
+
+def _holdable(counts: Counts, jokers: int) -> int:
+    """How many ones of a color can lie behind a 13 (run_wrap ONE_HIGH)."""
+    before, there = sum(counts[-2]), sum(counts[-1]) + jokers
+    return there if before + there > 1 else 0
+
+
+def _has_groups(tiles: tuple[Tiles, ...], jokers: int) -> bool:
+    """Whether tiles of a value can be in groups."""
+    colors = sum([lying + own > 0 for lying, own, *_ in tiles])
+    return colors > 0 and colors + jokers >= 3
+
+
+def _order(wrap: RunWrap, counts: list[Counts]) -> list[int]:
+    """The values in the order of the search; 14 is the 1 after the 13."""
+    values = list(range(1, MAX_VALUE + 1))
+    match wrap:
+        case RunWrap.NONE:
+            return values
+        case RunWrap.ONE_HIGH:
+            return [*values, MAX_VALUE + 1]
+        case RunWrap.CYCLIC:
+            first = min(values, key=lambda value: _ways_to_cross(counts, value))
+            return values[first - 1 :] + values[: first - 1]
+
+
+def _ways_to_cross(counts: list[Counts], value: int) -> int:
+    """About how many sets of open runs can cross to a value from the one before, without jokers."""
+    fewer = [min(sum(row[value - 2]), sum(row[value - 1])) for row in counts]
+    return prod(sum(len(open_runs(count)) for count in range(most + 1)) for most in fewer)
+
+
+@lru_cache
+def open_runs(count: int) -> tuple[int, ...]:
+    """All that so many open runs can be."""
+    kinds = ((young, half, count - young - half) for young in range(count + 1) for half in range(count - young + 1))
+    return tuple(pack(Open(*kind)) for kind in kinds)
