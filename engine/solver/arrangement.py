@@ -2,6 +2,8 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.ruleset import JokersDeclaration, Ruleset
@@ -27,7 +29,7 @@ def best_lay(problem: Problem, meter: Meter, below: int | None = None) -> Lay | 
         OutOfBudget: The meter's budget is spent.
     """
     reduced = layable(problem)
-    dropped = sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in reduced.may)
+    dropped = _dropped(problem, reduced)
     limit = None if below is None else below - dropped
     if are_free(problem.ruleset):
         found = cheapest(reduced, meter, limit)
@@ -39,12 +41,18 @@ def best_lay(problem: Problem, meter: Meter, below: int | None = None) -> Lay | 
     return _with_jokers(reduced, meter, ANYTHING, limit, dropped)
 
 
+def _dropped(problem: Problem, reduced: Problem) -> int:
+    """What the tiles cost that were left at once."""
+    if reduced is problem:
+        return 0
+    return sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in reduced.may)
+
+
 def costs_less(problem: Problem, meter: Meter, limit: int) -> bool:
     """Whether there is a way to lay what must be laid that costs less than a limit."""
     if are_free(problem.ruleset):
         reduced = layable(problem)
-        dropped = sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in reduced.may)
-        found = cheapest(reduced, meter, limit - dropped)
+        found = cheapest(reduced, meter, limit - _dropped(problem, reduced))
         if found is None or found.spent == problem.jokers or not lay(found, problem.ruleset, problem.jokers).spare:
             return found is not None
     return best_lay(problem, meter, limit) is not None
@@ -75,8 +83,35 @@ def _with_jokers(problem: Problem, meter: Meter, wanted: Wanted, below: int | No
 Kinds = tuple[tuple[MeldKind, tuple[Tile, ...]], ...]
 
 
+class _Reader:
+    """Reads melds by a ruleset: one for all rulesets that are equal, which is quicker to look up than they are."""
+
+    __slots__ = ("ruleset",)
+
+    def __init__(self, ruleset: Ruleset) -> None:
+        self.ruleset = ruleset
+
+
+class _Ruled(NamedTuple):
+    ruleset: Ruleset
+
+    def __hash__(self) -> int:
+        return self.ruleset.geometry_jokers
+
+
+@lru_cache(maxsize=1 << 4)
+def _reader(ruled: _Ruled) -> _Reader:
+    return _Reader(ruled.ruleset)
+
+
 def _melds(found: Kinds, ruleset: Ruleset) -> tuple[Meld, ...]:
-    return tuple(stated(kind, tiles, ruleset) for kind, tiles in found)
+    reader = _reader(_Ruled(ruleset))
+    return tuple([_known(tiles, kind is MeldKind.RUN, reader) for kind, tiles in found])
+
+
+@lru_cache(maxsize=1 << 12)
+def _known(tiles: tuple[Tile, ...], is_run: bool, reader: _Reader) -> Meld:
+    return stated(MeldKind.RUN if is_run else MeldKind.GROUP, tiles, reader.ruleset)
 
 
 def stated(kind: MeldKind, tiles: tuple[Tile, ...], ruleset: Ruleset) -> Meld:

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Final
 
 from engine.analysis import Situation
-from engine.melds import Meld
+from engine.melds import Meld, MeldKind
 from engine.play import Play, identity
 from engine.rules import judge
 from engine.ruleset import InitialMeldSameTurnTablePlay
@@ -74,7 +74,8 @@ class Question:
     @cached_property
     def own(self) -> Problem:
         """The tiles that the player can lay."""
-        may = without(self.situation.rack, (*self.played, *self.left))
+        settled = (*self.played, *self.left)
+        may = without(self.situation.rack, settled) if settled else self.situation.rack
         return problem((*self.pulled[:1], *self.played), may, self.situation.ruleset, self.objective)
 
     @property
@@ -84,8 +85,11 @@ class Question:
 
     def with_table(self, changed: frozenset[int]) -> Problem:
         """The same with the tiles of melds of the table."""
-        tiles = Counter(t for place in sorted(changed) for t in self.situation.table[place].tiles)
-        return replace(self.own, must=Counter(self.own.must) + tiles)
+        own, table = self.own, self.situation.table
+        must = Counter(chain(*[table[place].tiles for place in changed]))
+        for t, count in own.must.items():
+            must[t] += count
+        return Problem(must, own.may, own.ruleset, own.objective)
 
     @cached_property
     def everything(self) -> frozenset[int]:
@@ -239,6 +243,8 @@ def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Ca
 
     def rest(changed: frozenset[int]) -> Problem:
         whole = question.with_table(changed)
+        if not opening:
+            return whole
         own = question.own
         of_must = laid & Counter(own.must)
         return replace(whole, must=Counter(whole.must) - of_must, may=Counter(whole.may) - (laid - of_must))
@@ -346,20 +352,35 @@ def _turn(question: Question, candidate: Candidate) -> Turn:
     """A candidate as an answer."""
     table = question.situation.table
     untouched, melds = _untouched(table, candidate)
-    after = (*(table[place] for place in untouched), *melds)
-    came = Counter(t for meld in after for t in meld.tiles) - Counter(t for meld in table for t in meld.tiles)
-    tiles = in_order((came - Counter(question.pulled[:1])).elements())
-    return Turn(after, tiles, untouched, question.river_index)
+    after = (*[table[place] for place in untouched], *melds)
+    came = Counter(chain(*[meld.tiles for meld in melds]))
+    came.subtract(question.pulled[:1])
+    kept = set(untouched)
+    for place, meld in enumerate(table):
+        if place not in kept:
+            for t in meld.tiles:
+                came[t] -= 1
+    return Turn(after, in_order(came.elements()), untouched, question.river_index)
 
 
 def _untouched(table: Melds, candidate: Candidate) -> tuple[tuple[int, ...], Melds]:
     """The places of the melds that stay, and the others; some that might change may happen to lie as before."""
     untouched = []
-    melds = list(candidate.melds)
+    new: dict[object, list[int]] = {}
+    for number, meld in enumerate(candidate.melds):
+        new.setdefault(_lies_as(meld), []).append(number)
+    same = set()
     for place, old in enumerate(table):
         if place not in candidate.changed:
             untouched.append(place)
-        elif same := next((meld for meld in melds if identity(meld) == identity(old)), None):
-            melds.remove(same)
+        elif numbers := new.get(_lies_as(old)):
+            same.add(numbers.pop(0))
             untouched.append(place)
-    return tuple(untouched), tuple(melds)
+    return tuple(untouched), tuple([meld for number, meld in enumerate(candidate.melds) if number not in same])
+
+
+def _lies_as(meld: Meld) -> object:
+    """The identity of a meld; without jokers its tiles are enough, and quicker to compare."""
+    if meld.joker_faces:
+        return identity(meld)
+    return meld.tiles if meld.kind is MeldKind.RUN else in_order(meld.tiles)
