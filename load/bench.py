@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from load import bench_analysis, bench_hostile, bench_latency
+from load import bench_analysis, bench_hostile, bench_latency, bench_play
 
 RESULTS: Final = Path("build") / "bench"
 
@@ -20,6 +20,7 @@ PARTS: Final[dict[str, Part]] = {
     "analysis": bench_analysis.run,
     "hostile": bench_hostile.run,
     "latency": bench_latency.run,
+    "play": bench_play.run,
 }
 
 

@@ -373,6 +373,11 @@ class ServerProcess:
     def target(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
     async def start(self) -> None:
         """Starts it and waits until it says where it serves."""
         self._process = await asyncio.create_subprocess_exec(
