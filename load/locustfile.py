@@ -18,6 +18,7 @@ from load.stages import SHAPES, report
 from load.thresholds import Limits, Row, missed
 from load.users.analysis import AnalysisUser
 from load.users.games import GameUser
+from load.users.grpc_user import GrpcUser
 from load.users.validation import BaselineUser, ValidationUser
 
 __all__ = ["AnalysisUser", "BaselineUser", "GameUser", "ValidationUser"]
@@ -80,8 +81,9 @@ def _missed(environment: Environment) -> list[str]:
     options, runner = environment.parsed_options, environment.runner
     if options is None or runner is None:
         return ["Locust did not start"]
-    rpcs = [rpc for user in environment.user_classes for rpc in getattr(user, "takes_part_by", ())]
-    limits = Limits(options.p95_ratio, options.p95_slack_ms, options.least_calls, rpcs)
+    users = {user.__name__: user.takes_part_by for user in environment.user_classes if issubclass(user, GrpcUser)}
+    callers = {name: rpcs for name, rpcs in users.items() if rpcs}
+    limits = Limits(options.p95_ratio, options.p95_slack_ms, options.least_calls, callers)
     found = missed(_rows(environment), sum(int(one["count"]) for one in runner.exceptions.values()), limits)
     lost = len(runner.clients.missing) if isinstance(runner, MasterRunner) else 0
     return [*found, f"{lost} of Locust's workers were lost"] if lost else found

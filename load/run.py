@@ -24,6 +24,9 @@ LOCUSTFILE: Final = Path("load") / "locustfile.py"
 RESULTS: Final = Path("build") / "load"
 REPORT: Final = RESULTS / "report"
 WEB_PORT: Final = 8089
+MOST_PROCESSES: Final = 4
+"""More processes that make calls are not started by themselves, however many cores there are."""
+
 STOP_SECONDS: Final = 15.0
 
 CI: Final = (
@@ -46,7 +49,8 @@ def main() -> int:
     )
     parser.add_argument("--ci", action="store_true", help=f"the run of CI: {' '.join(CI)}")
     parser.add_argument("--host", default=os.environ.get("LOAD_HOST", ""), help="host:port to test (starts a server)")
-    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that make calls (one a core)")
+    processes = min(os.cpu_count() or 1, MOST_PROCESSES)
+    parser.add_argument("--processes", type=int, default=processes, help=f"how many make calls ({processes})")
     parser.add_argument("--locust-help", action="store_true", help="what Locust understands beside")
     chosen, others = parser.parse_known_args()
     signal.signal(signal.SIGTERM, _end)

@@ -4,7 +4,7 @@ Nothing here knows Locust; locustfile.py hands over what it measured.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 SERVICE: Final = "grpc"
@@ -49,13 +49,13 @@ class Limits:
         ratio: How many times as long as its baseline the p95 of a validation call may be ...
         slack_ms: ... and how many milliseconds longer than that; what is more work may be that many times longer.
         least_calls: How many calls of the service there must be in all.
-        rpcs: The RPCs that must have been called.
+        users: Which sorts of users there are, each with the RPCs of which it calls one at least.
     """
 
     ratio: float
     slack_ms: float
     least_calls: int
-    rpcs: Sequence[str] = ()
+    users: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def most_ms(self, name: str, baseline_ms: float) -> float:
         """The longest p95 of an RPC of MEASURED beside a baseline."""
@@ -86,9 +86,9 @@ def _idleness(rows: Sequence[Row], limits: Limits) -> Iterator[str]:
     calls = sum(called.values())
     if calls < limits.least_calls:
         yield f"{calls} calls, where {limits.least_calls} are the least"
-    for name in limits.rpcs:
-        if not called.get(name):
-            yield f"{name} was never called"
+    for user, rpcs in limits.users.items():
+        if not any(called.get(rpc) for rpc in rpcs):
+            yield f"{user} did not take part: it never called {' or '.join(rpcs)}"
 
 
 def _slowness(rows: Sequence[Row], limits: Limits) -> Iterator[str]:

@@ -27,7 +27,7 @@ class AnalysisUser(GrpcUser):
 
     wait_time = constant_throughput(TASKS_A_SECOND)
     weight = 1
-    takes_part_by: ClassVar[tuple[str, ...]] = ("SuggestTurn",)
+    takes_part_by: ClassVar[tuple[str, ...]] = ("SuggestTurn", "HasLegalTurn", "BatchSuggestTurns")
 
     @task(3)
     def suggest_turn(self) -> None:

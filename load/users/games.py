@@ -95,7 +95,7 @@ class GameUser(GrpcUser):
 
     wait_time = constant(1)
     weight = 2
-    takes_part_by: ClassVar[tuple[str, ...]] = ("PlayTurn", "WatchGame")
+    takes_part_by: ClassVar[tuple[str, ...]] = ("PlayTurn",)
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

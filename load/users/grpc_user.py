@@ -123,7 +123,7 @@ class GrpcUser(User):
     abstract = True
     sort = SERVICE
     takes_part_by: ClassVar[tuple[str, ...]] = ()
-    """The RPCs of the service that are called in every run with this user."""
+    """The RPCs of the service of which one at least is called in every run with this user; none for a baseline."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -33,7 +33,7 @@ class ValidationUser(GrpcUser):
 
     wait_time = constant_throughput(TASKS_A_SECOND)
     weight = 4
-    takes_part_by: ClassVar[tuple[str, ...]] = ("ValidateTurn", "ValidateMelds")
+    takes_part_by: ClassVar[tuple[str, ...]] = ("ValidateTurn",)
 
     def target(self) -> str:
         """The listener of validation, which may be one of its own."""

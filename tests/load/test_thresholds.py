@@ -6,7 +6,9 @@ import pytest
 
 from load.thresholds import BASELINE, MEASURED, SERVICE, Limits, Row, missed
 
-LIMITS = Limits(ratio=4, slack_ms=50, least_calls=100, rpcs=("ValidateTurn", "PlayTurn"))
+LIMITS = Limits(
+    ratio=4, slack_ms=50, least_calls=100, users={"Judge": ("ValidateTurn",), "Player": ("JoinGame", "PlayTurn")}
+)
 
 TURNS = Row(SERVICE, "ValidateTurn", requests=90, failures=0, p95_ms=12)
 PLAYS = Row(SERVICE, "PlayTurn", requests=10, failures=0, p95_ms=900)
@@ -44,12 +46,19 @@ def with_row(changed: Row) -> tuple[Row, ...]:
             with_row(replace(TURNS, requests=89)), 0, ["99 calls, where 100 are the least"], id="too few calls"
         ),
         pytest.param(
-            (replace(TURNS, requests=100), NOTHING), 0, ["PlayTurn was never called"], id="a sort of users is missing"
+            (replace(TURNS, requests=100), NOTHING),
+            0,
+            ["Player did not take part: it never called JoinGame or PlayTurn"],
+            id="a sort of users is missing",
         ),
         pytest.param(
             (),
             0,
-            ["0 calls, where 100 are the least", "ValidateTurn was never called", "PlayTurn was never called"],
+            [
+                "0 calls, where 100 are the least",
+                "Judge did not take part: it never called ValidateTurn",
+                "Player did not take part: it never called JoinGame or PlayTurn",
+            ],
             id="nothing happens",
         ),
         pytest.param(with_row(replace(TURNS, p95_ms=70)), 0, [], id="as slow as may be"),
