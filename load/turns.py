@@ -4,7 +4,8 @@
 
 The legal ones are best turns of midgame positions. An illegal one is a legal one in which one thing was done wrong, as
 players do while they drag tiles about. The verdicts are those of the engine, so that whoever generates load needs no
-solver and no rules.
+solver and no rules. A solver that searches in another order may find other turns that are as good; the verdicts on
+those in the file hold nevertheless.
 """
 
 import argparse

@@ -1,5 +1,6 @@
-"""The turns that load tests send: the file is what its command writes, and its verdicts are the engine's."""
+"""The turns that load tests send: their verdicts are the engine's, and whoever writes them again gets the same."""
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -10,7 +11,7 @@ from engine.melds import Meld, read_meld
 from engine.rules import judge
 from engine.solver import best_turn
 from load.corpus import rules
-from load.turns import LEGAL, MISTAKES, TURNS, RecordedTurn, read
+from load.turns import LEGAL, MISTAKES, RecordedTurn, read
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,9 +28,14 @@ NAMES = {
 
 
 def test_the_command_writes_the_same_turns_again(tmp_path: Path) -> None:
-    written = tmp_path / "turns.jsonl"
-    subprocess.run([sys.executable, "-m", "load.turns", "--to", str(written)], cwd=ROOT, check=True)
-    assert written.read_text() == TURNS.read_text()
+    written = []
+    for number in ("1", "2"):
+        file = tmp_path / f"{number}.jsonl"
+        command = [sys.executable, "-m", "load.turns", "--size", "40", "--to", str(file)]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": number}, check=True)
+        written.append(file.read_text())
+    assert written[0] == written[1]
+    assert len(written[0].splitlines()) == 40
 
 
 def test_the_recorded_verdicts_are_those_of_the_engine() -> None:
