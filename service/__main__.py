@@ -3,11 +3,13 @@
 import argparse
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import ssl
 import sys
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,6 +31,8 @@ from service.tally import Tally
 from service.workers import OPTION, Parent, Place, Workers, WorkersError, share
 
 NAME = "rummikub-server"
+COLLECT_AFTER = (10_000, 20, 50)
+"""The garbage collector's thresholds: a call makes some hundred objects, nearly all of which end with it."""
 HEALTH_SECONDS = 3.0
 """How long the health check waits for its answer."""
 
@@ -100,8 +104,13 @@ async def _serve_alone(settings: Settings, asked_to_stop: asyncio.Event) -> None
         server = Server(settings, store)
         with server.serve_metrics():
             await server.start()
-            address = f"{settings.listen.rpartition(':')[0]}:{server.port}"
-            _greet(settings, address, server.metrics_port, store_is_up=await _answers(store))
+            served_at = ServedAt(
+                _at(settings.listen, server.port),
+                _at(settings.validation_listen, server.validation_port),
+                _at(settings.metrics_listen, server.metrics_port),
+            )
+            tune_collector()
+            _greet(settings, served_at, store_is_up=await _answers(store))
             lost = await _asked_or_lost(asked_to_stop, *_endings(embedded))
             _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
             await server.stop()
@@ -113,10 +122,14 @@ async def _serve_with_workers(settings: Settings, asked_to_stop: asyncio.Event) 
     """Keeps workers and the embedded store, if there is one, and shows the workers' metrics."""
     async with contextlib.AsyncExitStack() as stack:
         address = stack.enter_context(reserved("RUMMIKUB_LISTEN", settings.listen))
+        validation = ""
+        if settings.validation_listen:
+            validation = stack.enter_context(reserved("RUMMIKUB_VALIDATION_LISTEN", settings.validation_listen))
         url, embedded = await stack.enter_async_context(_store_url(settings))
         own_settings = [
             {
                 "listen": address,
+                "validation_listen": validation,
                 "redis_url": url,
                 "workers": str(settings.workers),
                 "analysis_workers": str(share(settings.analysis_workers, settings.workers, number)),
@@ -126,7 +139,8 @@ async def _serve_with_workers(settings: Settings, asked_to_stop: asyncio.Event) 
         workers = Workers(own_settings, settings.drain_seconds + LATE_SECONDS)
         metrics_port = stack.enter_context(served(settings.metrics_listen, registry(workers.metrics.read)))
         workers.start()
-        greeting = asyncio.create_task(_greet_when_served(settings, address, metrics_port, workers))
+        served_at = ServedAt(address, validation, _at(settings.metrics_listen, metrics_port))
+        greeting = asyncio.create_task(_greet_when_served(settings, served_at, workers))
         lost = await _asked_or_lost(asked_to_stop, workers.failed(), *_endings(embedded))
         greeting.cancel()
         _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
@@ -135,9 +149,9 @@ async def _serve_with_workers(settings: Settings, asked_to_stop: asyncio.Event) 
             raise lost
 
 
-async def _greet_when_served(settings: Settings, address: str, metrics_port: int, workers: Workers) -> None:
+async def _greet_when_served(settings: Settings, served_at: "ServedAt", workers: Workers) -> None:
     await workers.serving()
-    _greet(settings, address, metrics_port, store_is_up=workers.metrics.store_is_up)
+    _greet(settings, served_at, store_is_up=workers.metrics.store_is_up)
 
 
 async def _serve_at(place: Place, settings: Settings, asked_to_stop: asyncio.Event) -> None:
@@ -146,6 +160,7 @@ async def _serve_at(place: Place, settings: Settings, asked_to_stop: asyncio.Eve
         async with _store(settings.redis_url, settings) as store:
             server = Server(settings, store, metrics=Metrics(Tally(place.tally)))
             await server.start()
+            tune_collector()
             parent.tell_serving()
             await _asked_or_lost(asked_to_stop, parent.ended())
             await server.stop()
@@ -203,19 +218,41 @@ async def _asked_or_lost(
     return ended.result() if ended else None
 
 
-def _greet(settings: Settings, address: str, metrics_port: int, *, store_is_up: bool) -> None:
+def tune_collector() -> None:
+    """Spares the garbage collector what lives as long as the process, and has it look less often for what does not."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAt:
+    """The addresses where this command serves; of validation alone "" without one."""
+
+    everything: str
+    validation: str
+    metrics: str
+
+
+def _at(address: str, port: int) -> str:
+    """An address with the port that it has got."""
+    return f"{address.rpartition(':')[0]}:{port}" if address else ""
+
+
+def _greet(settings: Settings, served_at: ServedAt, *, store_is_up: bool) -> None:
     """Says where what is, and what to type next."""
     where = _without_password(settings.redis_url) if settings.redis_url else f"embedded, in {settings.data_dir}"
     if settings.redis_url == MEMORY_URL:
         where = "in memory: games are lost when the server stops"
     if not store_is_up:
         where += " (does not answer yet: health is NOT_SERVING)"
-    metrics_host = settings.metrics_listen.rpartition(":")[0]
+    tls = " (TLS)" if settings.tls_cert else ""
+    validation = f"\n  gRPC     {served_at.validation}{tls}, ValidationService alone" if served_at.validation else ""
     workers = f"\n  workers  {settings.workers}" if settings.workers > 1 else ""
     sys.stdout.write(f"""\
 Rummikub rules service {version("rummikub-service")}
-  gRPC     {address}{" (TLS)" if settings.tls_cert else ""}
-  metrics  http://{metrics_host}:{metrics_port}/metrics
+  gRPC     {served_at.everything}{tls}{validation}
+  metrics  http://{served_at.metrics}/metrics
   store    {where}{workers}
 Next, in another terminal:
   make demo                 plays a four-player round against this server

@@ -25,7 +25,8 @@ from service.metrics import Metrics
 REQUEST_ID: Final = "x-request-id"
 DETAILS: Final = "grpc-status-details-bin"
 
-_REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
+REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
+_VERY_OFTEN: Final = "/rummikub.v1.ValidationService/"
 _OF_THE_SERVER: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 """Methods about the server itself: they are answered at any time, and nobody waits for their streams to end."""
 
@@ -107,14 +108,14 @@ class Boundary(ServerInterceptor):
     def told(self, method: str, request_id: str, code: str, reason: str, seconds: float) -> None:
         """Logs and counts a finished call. Nothing of the request's content is logged."""
         self._metrics.call(method, code, seconds)
-        _log.info(
-            "call",
-            method=method,
-            code=code,
-            request_id=request_id,
-            ms=round(seconds * 1000, 3),
-            **({"reason": reason} if reason else {}),
-        )
+        log_call(method, request_id, code, reason, seconds)
+
+
+def log_call(method: str, request_id: str, code: str, reason: str, seconds: float) -> None:
+    """Logs a finished call. Good ones of a service that is called at every drag of a tile are for level debug."""
+    log = _log.debug if code == "OK" and method.startswith(_VERY_OFTEN) else _log.info
+    told = {"reason": reason} if reason else {}
+    log("call", method=method, code=code, request_id=request_id, ms=round(seconds * 1000, 3), **told)
 
 
 class _Call:
@@ -223,6 +224,6 @@ def _code_name(context: Context) -> str:
 def _request_id(context: Context) -> str:
     """The caller's x-request-id if it is of its form, else a new one."""
     for key, value in context.invocation_metadata() or ():
-        if key == REQUEST_ID and isinstance(value, str) and _REQUEST_ID_FORM.fullmatch(value):
+        if key == REQUEST_ID and isinstance(value, str) and REQUEST_ID_FORM.fullmatch(value):
             return value
     return secrets.token_hex(8)

@@ -17,6 +17,7 @@ from service.faults import StoreUnavailable
 from service.games import BOT_WAIT_MS, Games
 from service.identity import Chance, SystemChance
 from service.interceptors import Boundary
+from service.listener import CLOSING_SECONDS, credentials, options
 from service.metrics import Metrics, served
 from service.servicers.analysis import AnalysisServicer
 from service.servicers.games import GameServicer
@@ -27,6 +28,7 @@ from service.storage.base import GameStore
 from service.storage.measured import MeasuredStore
 from service.sweeper import Sweeper
 from service.validation import Validation
+from service.validation_listener import ValidationListener
 from service.watch import Watch
 
 PING_SECONDS: Final = 0.5
@@ -35,9 +37,6 @@ REMIND_CHECKS: Final = 60
 """After how many failed checks in a row the log says again that the store is away."""
 COUNT_SECONDS: Final = 10.0
 """How often the games are counted."""
-CLOSING_SECONDS: Final = 0.5
-"""How long connections have to take their last answers."""
-
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -81,7 +80,9 @@ class Server:
         games = Games(self._store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms)
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
-        self._validation = ValidationServicer(Validation(), self._stopping)
+        validation = Validation()
+        self._validation = ValidationServicer(validation, self._stopping)
+        self._validation_listener = ValidationListener(settings, validation, self.metrics)
         self.analysis = AnalysisPool(settings.analysis_workers, settings.analysis_queue, self.metrics, analysis_command)
         thoughts = max(1, settings.analysis_workers - 1)  # one is left to callers
         self._bots = Bots(games, Ahead(self.analysis), thoughts, settings.bot_delay_ms / 1000, self._stopping)
@@ -97,25 +98,13 @@ class Server:
         self._tasks: list[asyncio.Task[None]] = []
         self._failed_checks = 0
         self.port = 0
+        self.validation_port = 0
         self.metrics_port = 0
 
     def _build(self) -> grpc.aio.Server:
-        settings = self._settings
         server = grpc.aio.server(
             interceptors=(self._boundary,),
-            options=(
-                ("grpc.max_receive_message_length", settings.max_message_bytes),
-                ("grpc.max_metadata_size", settings.max_metadata_bytes),
-                ("grpc.absolute_max_metadata_size", 2 * settings.max_metadata_bytes),
-                ("grpc.max_concurrent_streams", settings.max_streams),
-                ("grpc.so_reuseport", int(settings.workers > 1)),
-                # the core drops what waits too long without a word; the boundary refuses with one
-                ("grpc.server.max_pending_requests", 2 * settings.max_calls),
-                ("grpc.server.max_pending_requests_hard_limit", 4 * settings.max_calls),
-                ("grpc.keepalive_time_ms", 60_000),
-                ("grpc.keepalive_permit_without_calls", 1),
-                ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
-            ),
+            options=options(self._settings),
         )
         for service in self._services:
             handler = grpc.method_handlers_generic_handler(service.name, dict(service.handlers))
@@ -132,6 +121,7 @@ class Server:
             self.port = self._listen()
         except RuntimeError:
             raise cannot_listen("RUMMIKUB_LISTEN", self._settings.listen) from None
+        self.validation_port = self._validation_listener.start()
         await self._server.start()
         await self._check_store()
         self._spawn("store-check", self._every(PING_SECONDS, self._check_store))
@@ -139,11 +129,10 @@ class Server:
         self._spawn("sweeper", self.sweeper.run())
 
     def _listen(self) -> int:
-        settings = self._settings
-        if settings.tls_cert is None or settings.tls_key is None:
-            return self._server.add_insecure_port(settings.listen)
-        pair = (settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())
-        return self._server.add_secure_port(settings.listen, grpc.ssl_server_credentials([pair]))
+        secrets = credentials(self._settings)
+        if secrets is None:
+            return self._server.add_insecure_port(self._settings.listen)
+        return self._server.add_secure_port(self._settings.listen, secrets)
 
     def serve_metrics(self) -> contextlib.AbstractContextManager[object]:
         """Serves metrics on their own port, as long as the context lasts. Raises AddressInUseError."""
@@ -190,11 +179,14 @@ class Server:
         await self._health.enter_graceful_shutdown()
         self._stopping.set()
         self._validation.end_streams()
+        self._validation_listener.refuse()
         # New calls are refused with a reason meanwhile. Were the connections told to go away now, the core would cancel
         # calls that cross that message, and clients do not send those again.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._boundary.drained(), self._settings.drain_seconds)
-        await self._server.stop(CLOSING_SECONDS)
+            async with asyncio.timeout(self._settings.drain_seconds):
+                await self._boundary.drained()
+                await self._validation_listener.drained()
+        await asyncio.gather(self._server.stop(CLOSING_SECONDS), asyncio.to_thread(self._validation_listener.stop))
         await self._bots.close()
         await self.analysis.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -59,6 +59,10 @@ def _is_redis_url(text: str) -> bool:
     return parts.scheme == "unix" or bool(_DATABASE.fullmatch(parts.path))
 
 
+def _address_if_any(text: str) -> str:
+    return _address(text) if text else text
+
+
 def _readable(path: Path | None) -> Path | None:
     if path is not None and not path.is_file():
         raise ValueError(f"there is no file {path}")
@@ -75,6 +79,7 @@ def _number_of_workers(given: object) -> object:
 
 Address = Annotated[str, AfterValidator(_address)]
 Workers = Annotated[int, BeforeValidator(_number_of_workers)]
+AddressIfAny = Annotated[str, AfterValidator(_address_if_any)]
 ReadableFile = Annotated[Path | None, AfterValidator(_readable)]
 
 
@@ -84,6 +89,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
 
     listen: Address = Field("127.0.0.1:50051", description="where gRPC is served")
+    validation_listen: AddressIfAny = Field(
+        "", description="where ValidationService is served a second time, at half the CPU a call; unset: nowhere"
+    )
     metrics_listen: Address = Field("127.0.0.1:9464", description="where Prometheus metrics are served, at /metrics")
     redis_url: Annotated[str, AfterValidator(_store_url)] = Field(
         "", description="the store, like redis://host:6379/0; unset: an embedded one in RUMMIKUB_DATA_DIR"
@@ -106,6 +114,7 @@ class Settings(BaseSettings):
     max_metadata_bytes: int = Field(8_192, ge=1_024, description="the largest metadata of a request")
     max_streams: int = Field(1_000, ge=1, description="most calls at once on one connection")
     max_calls: int = Field(10_000, ge=1, description="most calls under way at once, watchers included")
+    validation_streams: int = Field(64, ge=1, description="most streams at once at RUMMIKUB_VALIDATION_LISTEN")
     analysis_workers: int = Field(2, ge=1, description="most processes that search for exact analysis at once")
     analysis_queue: int = Field(64, ge=0, description="most calls that wait for one of them")
     bot_delay_ms: int = Field(0, ge=0, le=60_000, description="how long a bot waits before each action")

@@ -12,15 +12,18 @@ from typing import Final, TypeVar, cast
 from google.protobuf.message import DecodeError
 
 from engine.melds import NotAMeld, ProposedMeld, read_meld
+from engine.presets import PRESET_SOURCES, PRESETS
 from engine.referee import AtTheTable, Reading, Referees
 from engine.rules import judge
 from engine.ruleset import Ruleset
+from engine.scoring import score_round
 from engine.tiles import LAST_TILE, Tile
 from rummikub.v1 import meld_pb2, ruleset_pb2
 from rummikub.v1 import validation_service_pb2 as pb
 from service import codec, packed
 from service.faults import InvalidRequest, MalformedRequest
 
+_PRESETS_CURSOR: Final = r"\d{1,3}"
 ENCODED_MAX: Final = 65_536
 """Most readings of melds that are remembered as bytes. When there is no more room, all are forgotten."""
 
@@ -52,6 +55,25 @@ class Validation:
             return self._read(data)
         except _IRREGULAR:
             return _read_plainly(data)
+
+    def score_round(self, data: bytes) -> bytes:
+        """ScoreRound."""
+        request = codec.decode(pb.ScoreRoundRequest, data)
+        rules = codec.ruleset(request.ruleset)
+        to_score = codec.round_to_score(request, rules)
+        return codec.encode_score(score_round(1, to_score.end, to_score.standings, rules)).SerializeToString()
+
+    def list_rulesets(self, data: bytes) -> bytes:
+        """ListRulesets."""
+        request = codec.decode(pb.ListRulesetsRequest, data)
+        size = codec.page_size(request.page_size, default=50, most=50)
+        first = int(codec.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
+        rulesets = (
+            pb.NamedRuleset(ruleset=codec.encode_ruleset(rules), name=preset.name, source=PRESET_SOURCES[preset])
+            for preset, rules in tuple(PRESETS.items())[first : first + size]
+        )
+        token = codec.page_token(str(first + size) if first + size < len(PRESETS) else "")
+        return pb.ListRulesetsResponse(rulesets=rulesets, next_page_token=token).SerializeToString()
 
     def batch(self, data: bytes) -> Iterator[bytes]:
         """BatchValidateTurns, an answer at a time; packed.batch_answer puts them together."""

@@ -368,10 +368,16 @@ class ServerProcess:
         }
         self._process: asyncio.subprocess.Process | None = None
         self.port = port
+        self.validation_port = 0
 
     @property
     def target(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def validation_target(self) -> str:
+        """Where ValidationService is served, by itself if the environment has an address for it."""
+        return f"127.0.0.1:{self.validation_port}"
 
     @property
     def pid(self) -> int:
@@ -384,11 +390,14 @@ class ServerProcess:
             sys.executable, "-m", "service", cwd=ROOT, env=self._environment, stdout=asyncio.subprocess.PIPE
         )
         assert self._process.stdout
+        ports: list[int] = []
         async with asyncio.timeout(30):
             async for line in self._process.stdout:
                 words = line.decode().split()
                 if words[:1] == ["gRPC"]:
-                    self.port = int(words[1].rpartition(":")[2])
+                    ports.append(int(words[1].removesuffix(",").rpartition(":")[2]))
+                if words[:1] == ["metrics"]:
+                    self.port, self.validation_port = ports[0], ports[-1]
                     return
         raise AssertionError("the server ended before it served")
 

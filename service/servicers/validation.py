@@ -3,18 +3,17 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
 import grpc
 
-from engine.presets import PRESET_SOURCES, PRESETS
-from engine.scoring import score_round
-from rummikub.v1 import validation_service_pb2 as pb
-from service import codec, packed
+from service import packed
 from service.faults import ShuttingDown
-from service.servicers.rpc import Context, Service, unary, unary_bytes
+from service.servicers.rpc import Context, Service, unary_bytes
+from service.thread_boundary import ThreadBoundary
 from service.validation import Validation
 
-_PRESETS_CURSOR = r"\d{1,3}"
+NAME: Final = "rummikub.v1.ValidationService"
 
 
 class ValidationServicer:
@@ -37,10 +36,10 @@ class ValidationServicer:
             "ValidateTurn": unary_bytes(self._validation.validate_turn),
             "BatchValidateTurns": grpc.unary_unary_rpc_method_handler(self.batch_validate_turns),
             "StreamValidateTurns": grpc.stream_stream_rpc_method_handler(self.stream_validate_turns),
-            "ScoreRound": unary(pb.ScoreRoundRequest, self.score_round),
-            "ListRulesets": unary(pb.ListRulesetsRequest, self.list_rulesets),
+            "ScoreRound": unary_bytes(self._validation.score_round),
+            "ListRulesets": unary_bytes(self._validation.list_rulesets),
         }
-        return Service("rummikub.v1.ValidationService", handlers)
+        return Service(NAME, handlers)
 
     async def batch_validate_turns(self, data: bytes, _context: Context) -> bytes:
         """BatchValidateTurns."""
@@ -77,27 +76,20 @@ class ValidationServicer:
         for task in self._streams:
             task.cancel()
 
-    async def score_round(self, request: pb.ScoreRoundRequest, _context: Context) -> bytes:
-        """ScoreRound."""
-        rules = codec.ruleset(request.ruleset)
-        to_score = codec.round_to_score(request, rules)
-        result = score_round(1, to_score.end, to_score.standings, rules)
-        return codec.encode_score(result).SerializeToString()
 
-    async def list_rulesets(self, request: pb.ListRulesetsRequest, _context: Context) -> bytes:
-        """ListRulesets."""
-        size = codec.page_size(request.page_size, default=50, most=50)
-        first = int(codec.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
-        presets = tuple(PRESETS.items())
-        rulesets = (
-            pb.NamedRuleset(
-                ruleset=codec.encode_ruleset(rules),
-                name=preset.name,
-                source=PRESET_SOURCES[preset],
-            )
-            for preset, rules in presets[first : first + size]
-        )
-        following = str(first + size) if first + size < len(presets) else ""
-        return pb.ListRulesetsResponse(
-            rulesets=rulesets, next_page_token=codec.page_token(following)
-        ).SerializeToString()
+def threaded_service(validation: Validation, boundary: ThreadBoundary) -> Service:
+    """The same service for a synchronous server."""
+
+    def batch(data: bytes) -> bytes:
+        return packed.batch_answer(validation.batch(data))
+
+    unaries = {
+        "ValidateMelds": validation.validate_melds,
+        "ValidateTurn": validation.validate_turn,
+        "BatchValidateTurns": batch,
+        "ScoreRound": validation.score_round,
+        "ListRulesets": validation.list_rulesets,
+    }
+    handlers = {name: boundary.unary(f"/{NAME}/{name}", call) for name, call in unaries.items()}
+    stream = "StreamValidateTurns"
+    return Service(NAME, {**handlers, stream: boundary.stream(f"/{NAME}/{stream}", validation.stream)})

@@ -1,0 +1,93 @@
+"""A second listener, for calls that need no event loop: grpcio's synchronous server costs half the CPU a call.
+
+A call there holds a thread, so it is nothing for watchers; validation is a plain function of bytes. For the same reason
+health has Check alone here, and reflection is served by the other listener.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import grpc
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health, health_pb2
+
+from service.servicers.rpc import Service
+from service.settings import Settings
+from service.threads import CallThreads, message_has_come
+
+CLOSING_SECONDS: Final = 0.5
+"""How long connections have to take their last answers."""
+
+
+def options(settings: Settings) -> tuple[tuple[str, int], ...]:
+    """The options of every listener."""
+    return (
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        ("grpc.max_metadata_size", settings.max_metadata_bytes),
+        ("grpc.absolute_max_metadata_size", 2 * settings.max_metadata_bytes),
+        ("grpc.max_concurrent_streams", settings.max_streams),
+        ("grpc.so_reuseport", int(settings.workers > 1)),
+        # the core drops what waits too long without a word; the boundary refuses with one
+        ("grpc.server.max_pending_requests", 2 * settings.max_calls),
+        ("grpc.server.max_pending_requests_hard_limit", 4 * settings.max_calls),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    )
+
+
+def credentials(settings: Settings) -> grpc.ServerCredentials | None:
+    """What TLS is served with; None: no TLS."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    return grpc.ssl_server_credentials([(settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())])
+
+
+class ThreadedServer:
+    """A synchronous server, with health.
+
+    Args:
+        services: What it serves.
+        threads: Answer the calls.
+        settings: How to serve.
+    """
+
+    def __init__(self, services: Sequence[Service], threads: CallThreads, settings: Settings) -> None:
+        self._settings = settings
+        self._threads = threads
+        self._health = health.HealthServicer()
+        self._server = grpc.server(threads, options=options(settings))  # type: ignore[arg-type] # it only submits
+        for service in services:
+            handler = grpc.method_handlers_generic_handler(service.name, dict(service.handlers))
+            self._server.add_generic_rpc_handlers((handler,))
+            self._health.set(service.name, health_pb2.HealthCheckResponse.SERVING)
+        check: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(self._check)
+        handler = grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check})
+        self._server.add_generic_rpc_handlers((handler,))
+
+    def start(self, address: str) -> int:
+        """Serves at an address, and answers the port. Raises RuntimeError."""
+        secrets = credentials(self._settings)
+        port = self._server.add_secure_port(address, secrets) if secrets else self._server.add_insecure_port(address)
+        # the kernel then lets a thread go on that was woken by another, rather than have them take turns
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        self._server.start()
+        return port
+
+    def _check(self, data: bytes, context: grpc.ServicerContext) -> bytes:
+        message_has_come()
+        try:
+            request = health_pb2.HealthCheckRequest.FromString(data)
+        except DecodeError:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the request is no HealthCheckRequest")
+        return cast("bytes", self._health.Check(request, context).SerializeToString())
+
+    def refuse(self) -> None:
+        """Has health say that nothing is served here any more."""
+        self._health.enter_graceful_shutdown()
+
+    def stop(self) -> None:
+        """Closes the connections, and returns when the threads have ended."""
+        self._server.stop(CLOSING_SECONDS).wait()
+        self._threads.shutdown()

@@ -1,0 +1,176 @@
+"""The boundary of every call of the synchronous listener: what `interceptors` is for the others.
+
+It wraps plain functions of bytes.
+"""
+
+import contextlib
+import itertools
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NoReturn, TypeAlias
+
+import grpc
+import structlog
+from grpc import _server
+
+from service.errors import Status, status_of
+from service.faults import Fault, Overloaded, ShuttingDown
+from service.interceptors import DETAILS, REQUEST_ID, REQUEST_ID_FORM, log_call
+from service.metrics import Metrics
+from service.threads import CallThreads, message_has_come
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+
+SPARE_THREADS: Final = 4
+"""Threads that refuse streams beyond the most."""
+
+_PROCESS: Final = secrets.token_hex(8)
+_CALLS: Final = itertools.count()
+"""What request ids are made of, as chance for each would cost more than all else here."""
+
+_log = structlog.get_logger()
+
+
+class ThreadBoundary:
+    """Makes handlers of functions, which may raise any Fault.
+
+    Args:
+        metrics: Counts calls.
+        threads: Answer the calls that are no streams.
+        max_calls: Most calls that wait for a thread; more are refused.
+        max_streams: Most streams at a time, each of which has a thread of its own; more are refused.
+    """
+
+    def __init__(self, metrics: Metrics, threads: CallThreads, max_calls: int, max_streams: int) -> None:
+        self._metrics = metrics
+        self._threads = threads
+        self._max_calls = max_calls
+        self._streams = _Streams(max_streams)
+        self._is_stopping = False
+
+    def unary(self, method: str, call: Callable[[bytes], bytes]) -> Handler:
+        """A handler of one request and one answer."""
+
+        def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
+            started = time.perf_counter()
+            message_has_come()
+            request_id = _request_id(context)
+            try:
+                self._check()
+                answer = call(data)
+            except Exception as error:  # noqa: BLE001 - grpcio would answer with its text
+                self._abort(method, context, request_id, started, error)
+            context.set_trailing_metadata(((REQUEST_ID, request_id),))
+            self._tell(method, request_id, "OK", started)
+            return answer
+
+        return grpc.unary_unary_rpc_method_handler(handle)
+
+    def stream(self, method: str, answerer: Callable[[], Callable[[bytes], bytes]]) -> Handler:
+        """A handler of a stream of requests, each answered in its order by what is made for the stream."""
+
+        def handle(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+            started = time.perf_counter()
+            request_id = _request_id(context)
+            try:
+                self._check()
+                with self._streams.open(context):
+                    answer = answerer()
+                    for data in requests:
+                        yield answer(data)
+            except GeneratorExit:
+                self._tell(method, request_id, "CANCELLED", started)
+            except Exception as error:
+                if not context.is_active():
+                    self._tell(method, request_id, "UNAVAILABLE" if self._is_stopping else "CANCELLED", started)
+                    raise
+                self._abort(method, context, request_id, started, error)
+            else:
+                context.set_trailing_metadata(((REQUEST_ID, request_id),))
+                self._tell(method, request_id, "OK", started)
+
+        handle.experimental_thread_pool = self._streams.threads  # type: ignore[attr-defined]
+        return grpc.stream_stream_rpc_method_handler(handle)
+
+    def stop(self) -> None:
+        """Refuses new calls, and ends streams: what was not answered is to be sent to another server."""
+        self._is_stopping = True
+        self._streams.end(status_of(ShuttingDown()))
+
+    @property
+    def under_way(self) -> int:
+        """How many calls are under way."""
+        return self._threads.under_way + self._streams.count
+
+    def _check(self) -> None:
+        """Raises ShuttingDown, Overloaded."""
+        if self._is_stopping:
+            raise ShuttingDown
+        if self._threads.waiting > self._max_calls:
+            raise Overloaded
+
+    def _abort(
+        self, method: str, context: grpc.ServicerContext, request_id: str, started: float, error: Exception
+    ) -> NoReturn:
+        status = status_of(error)
+        if not isinstance(error, Fault):
+            _log.exception("fault", method=method, request_id=request_id, exc_info=error)
+        self._tell(method, request_id, status.code.name, started, status.reason)
+        context.set_trailing_metadata(((DETAILS, status.serialize()), (REQUEST_ID, request_id)))
+        context.abort(status.code, status.message)
+
+    def _tell(self, method: str, request_id: str, code: str, started: float, reason: str = "") -> None:
+        seconds = time.perf_counter() - started
+        self._metrics.call(method, code, seconds)
+        log_call(method, request_id, code, reason, seconds)
+
+
+class _Streams:
+    """The streams that are open."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: set[grpc.ServicerContext] = set()
+        self._lock = threading.Lock()
+        self.threads = ThreadPoolExecutor(most + SPARE_THREADS, "stream")
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._open)
+
+    @contextlib.contextmanager
+    def open(self, context: grpc.ServicerContext) -> Iterator[None]:
+        """Around a stream. Raises Overloaded."""
+        with self._lock:
+            if len(self._open) >= self._most:
+                raise Overloaded
+            self._open.add(context)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open.discard(context)
+
+    def end(self, status: Status) -> None:
+        """Ends all with a status. They wait for their clients, and nothing public ends another thread's call."""
+        with self._lock:
+            contexts = tuple(self._open)
+        for context in contexts:
+            context.set_trailing_metadata(((DETAILS, status.serialize()),))
+            context.set_code(status.code)
+            context.set_details(status.message)
+            state, call = context._state, context._rpc_event.call  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+            with state.condition:
+                _server._abort(state, call, status.code.value[0], b"")  # noqa: SLF001 - see above
+
+
+def _request_id(context: grpc.ServicerContext) -> str:
+    """The caller's x-request-id if it is of its form, else a new one."""
+    for key, value in context.invocation_metadata() or ():
+        if key == REQUEST_ID and isinstance(value, str) and REQUEST_ID_FORM.fullmatch(value):
+            return value
+    return f"{_PROCESS}{next(_CALLS):08x}"

@@ -1,0 +1,137 @@
+"""Threads that answer the calls of a synchronous gRPC server.
+
+grpcio gives each call to a thread, which waits for the call's message and answers it. The pool of the standard library
+makes a future of each, with a lock and a condition that nobody looks at; here a call is an entry of a queue. Nor does
+one slow caller keep others waiting: where calls wait and none gets on, threads are added, and a call whose message does
+not come is ended.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from queue import SimpleQueue
+from typing import Any, Final
+
+import structlog
+
+THREADS: Final = 4
+"""Threads that answer, as long as none of them is kept waiting."""
+THREADS_MAX: Final = 256
+TICK_SECONDS: Final = 0.1
+"""How often is looked whether calls get on."""
+MESSAGE_SECONDS: Final = 10.0
+"""How long a call's message may take to come."""
+
+_log = structlog.get_logger()
+
+_Task = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class _Submitted(Future[Any]):
+    """What grpcio gets for a call, and asks only to tell it when the call ends, of which it makes no use."""
+
+    def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
+        """Nobody is told."""
+
+
+_SUBMITTED: Final = _Submitted()
+
+
+class _Worker(threading.Thread):
+    """A thread, and what it is at."""
+
+    def __init__(self, name: str, queue: "SimpleQueue[_Task | None]") -> None:
+        super().__init__(name=name, daemon=True)
+        self._queue = queue
+        self.call: tuple[Any, ...] | None = None
+        self.has_message = False
+        self.since = 0.0
+        self.finished = 0
+
+    def run(self) -> None:
+        """Answers calls until there is no more."""
+        get = self._queue.get
+        while (task := get()) is not None:
+            function, arguments = task
+            self.has_message = False
+            self.since = time.monotonic()
+            self.call = arguments
+            try:
+                function(*arguments)
+            except Exception:  # noqa: BLE001 - the thread goes on
+                _log.exception("a call was not answered")
+            self.call = task = function = arguments = None  # type: ignore[assignment] # to be freed before the next
+            self.finished += 1
+
+
+def message_has_come() -> None:
+    """Says that this thread's call has its message."""
+    threading.current_thread().has_message = True  # type: ignore[attr-defined]
+
+
+class CallThreads(Executor):
+    """The threads of a server."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[_Task | None] = SimpleQueue()
+        self._workers: list[_Worker] = []
+        self._submitted = 0
+        self._closed = threading.Event()
+        self._add(THREADS)
+        self._watch = threading.Thread(target=self._watch_calls, name="calls-watch", daemon=True)
+        self._watch.start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **_kwargs: Any) -> Future[Any]:  # noqa: ANN401 - as Executor
+        """Has a call answered. To be called by one thread alone, as grpcio does."""
+        self._submitted += 1
+        self._queue.put((fn, args))
+        return _SUBMITTED
+
+    @property
+    def waiting(self) -> int:
+        """How many calls have no thread yet."""
+        return self._queue.qsize()
+
+    @property
+    def under_way(self) -> int:
+        """How many calls have not been answered."""
+        return self._submitted - self._finished
+
+    @property
+    def _finished(self) -> int:
+        return sum(worker.finished for worker in self._workers)
+
+    def _add(self, count: int) -> None:
+        first = len(self._workers)
+        for number in range(first, min(first + count, THREADS_MAX)):
+            worker = _Worker(f"call-{number}", self._queue)
+            self._workers.append(worker)
+            worker.start()
+
+    def _watch_calls(self) -> None:
+        finished = 0
+        while not self._closed.wait(TICK_SECONDS):
+            before, finished = finished, self._finished
+            if self.waiting and finished == before:
+                self._add(self.waiting)
+            for worker in self._workers:
+                _end_if_stuck(worker)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - as Executor
+        """Ends the threads when they have answered what was submitted."""
+        self._closed.set()
+        for _ in self._workers:
+            self._queue.put(None)
+        if wait:
+            for thread in (*self._workers, self._watch):
+                thread.join()
+
+
+def _end_if_stuck(worker: _Worker) -> None:
+    """Ends the call of a thread that has waited for its message for too long; then the thread is told that it ended."""
+    call = worker.call
+    if call is not None and not worker.has_message and time.monotonic() - worker.since > MESSAGE_SECONDS:
+        for event in itertools.islice((part for part in call if hasattr(part, "call_details")), 1):
+            event.call.cancel()
