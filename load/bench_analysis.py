@@ -1,9 +1,15 @@
-"""How fast the solver finds the best turn, beside an integer program that HiGHS solves, on positions of whole games.
+"""How fast the solver finds the best turn, beside integer programs that HiGHS solves, on positions of whole games.
 
-Both answer the same positions, one right after the other, so that what else the machine does meets both alike. Times
-are of the processor, in milliseconds: of a whole call, building the program included. The program is solved on one
-thread without a gap: by HiGHS as it comes, and without presolve, which is far quicker where it is slow. A second pass
-asks both for the whole question: which of the best turns changes least, too.
+All answer the same positions, one right after the other, so that what else the machine does meets all alike. Times are
+of the processor, in milliseconds: of a whole call, building the program included. Programs are solved on one thread
+without a gap. There are two, of the same optimum:
+
+* the published program, as den Hertog and Hulshof wrote it down, in full: a variable for every meld that the tile set
+  can form (1,173 with two jokers). It is for players who have melded, and it is slow, so it is asked of a sample.
+* the reduced program, in which only melds that can be laid have a variable: by HiGHS as it comes, and without presolve,
+  which is far quicker where it is slow.
+
+A second pass asks the solver and the reduced program the whole question: which of the best turns changes least, too.
 """
 
 import argparse
@@ -15,7 +21,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,17 +40,21 @@ from load.corpus import MIDGAME, Phase, Recorded, read
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests"))
 
-from integer_program import IntegerProgram, Optimum  # noqa: E402 - the program is a part of the tests
+from integer_program import IntegerProgram, Optimum, PublishedProgram  # noqa: E402 - the programs are a part of the tests
 
 SOLVER: Final = "solver"
 SOLVER_WHOLE: Final = "solver, least change too"
-AS_IT_COMES: Final = "HiGHS"
-WITHOUT_PRESOLVE: Final = "HiGHS without presolve"
-WHOLE_QUESTION: Final = "HiGHS, least change too"
-RIVALS: Final = {AS_IT_COMES: SOLVER, WITHOUT_PRESOLVE: SOLVER, WHOLE_QUESTION: SOLVER_WHOLE}
+PUBLISHED: Final = "published program"
+REDUCED: Final = "reduced program"
+WITHOUT_PRESOLVE: Final = "reduced, without presolve"
+WHOLE_QUESTION: Final = "reduced, least change too"
+RIVALS: Final = {PUBLISHED: SOLVER, REDUCED: SOLVER, WITHOUT_PRESOLVE: SOLVER, WHOLE_QUESTION: SOLVER_WHOLE}
 """What HiGHS is asked, and what of the solver it is compared with."""
 
-NAMES: Final = (SOLVER, AS_IT_COMES, WITHOUT_PRESOLVE, SOLVER_WHOLE, WHOLE_QUESTION)
+NAMES: Final = (SOLVER, REDUCED, WITHOUT_PRESOLVE, SOLVER_WHOLE, WHOLE_QUESTION)
+SAMPLED_NAMES: Final = (SOLVER, PUBLISHED, REDUCED)
+SAMPLE: Final = "sample, melded"
+"""The positions that the published program is asked."""
 
 BEST_ALONE: Final = Budget(change_nodes=0)
 """The best turn, whatever it changes."""
@@ -100,6 +110,15 @@ class Measured:
 Program = Callable[[Situation], Optimum | None]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A program, its name, and the numbers of the positions that it is asked."""
+
+    name: str
+    program: Program
+    numbers: Set[int]
+
+
 def run(arguments: Sequence[str], results: Path) -> int:
     """Measures, prints and writes; 1 when a requirement is missed."""
     chosen = _parsed(arguments)
@@ -109,7 +128,8 @@ def run(arguments: Sequence[str], results: Path) -> int:
     if chosen.quick:
         corpus = corpus[:300]
     compared = len(corpus) if chosen.full else min(len(corpus), 60 if chosen.quick else 600)
-    measured = _measured(corpus, compared, console)
+    sample = min(chosen.published, 30) if chosen.quick else chosen.published
+    measured = _measured(corpus, compared, sample, console)
     start = _start(len(corpus))
     report = _report(measured, compared, start)
     results.write_text(json.dumps(report, indent=2) + "\n")
@@ -122,38 +142,50 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="load.bench analysis", description="Measure the solver beside HiGHS.")
     parser.add_argument("--corpus", type=Path, default=MIDGAME, help=f"the positions ({MIDGAME.name})")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="the solver on 300 positions, HiGHS on 60")
-    size.add_argument("--full", action="store_true", help="HiGHS on all positions too, not only on 600")
+    size.add_argument("--quick", action="store_true", help="the solver on 300 positions, programs on 60 and 30")
+    size.add_argument("--full", action="store_true", help="the reduced program on all positions too, not only on 600")
+    parser.add_argument("--published", type=int, default=300, help="positions for the published program (300)")
     return parser.parse_args(arguments)
 
 
 # Measuring.
 
 
-def _measured(corpus: Sequence[Recorded], compared: int, console: Console) -> list[Measured]:
-    """Each position asked of the solver, so many of HiGHS too."""
-    plain, bare = IntegerProgram(has_presolve=True), IntegerProgram(has_presolve=False)
-    alone: dict[str, Program] = {AS_IT_COMES: plain.best, WITHOUT_PRESOLVE: bare.best}
-    whole: dict[str, Program] = {WHOLE_QUESTION: partial(plain.best, keep=True)}
-    passes: tuple[tuple[str, Budget, dict[str, Program]], ...] = (
-        (SOLVER, BEST_ALONE, alone),
-        (SOLVER_WHOLE, Budget(), whole),
+def _measured(corpus: Sequence[Recorded], compared: int, sample: int, console: Console) -> list[Measured]:
+    """Each position asked of the solver, so many of the reduced program too, so many of the published one."""
+    plain, bare, published = IntegerProgram(has_presolve=True), IntegerProgram(has_presolve=False), PublishedProgram()
+    everywhere = set(range(compared))
+    melded = [number for number, recorded in enumerate(corpus) if recorded.situation.has_melded]
+    sampled = set(melded[:sample])
+    passes: tuple[tuple[str, Budget, tuple[Asked, ...]], ...] = (
+        (
+            SOLVER,
+            BEST_ALONE,
+            (
+                Asked(PUBLISHED, published.best, sampled),
+                Asked(REDUCED, plain.best, everywhere | sampled),
+                Asked(WITHOUT_PRESOLVE, bare.best, everywhere),
+            ),
+        ),
+        (SOLVER_WHOLE, Budget(), (Asked(WHOLE_QUESTION, partial(plain.best, keep=True), everywhere),)),
     )
     found = [Measured(recorded) for recorded in corpus]
     gc.freeze()  # no process that searches has such a corpus to look through for garbage
     for solver, budget, programs in passes:
-        best_turn(corpus[0].situation, budget=budget)  # what is made once in a process is measured on its own
-        for program in programs.values():
-            program(corpus[0].situation)
+        first = corpus[melded[0]].situation  # what is made once in a process is measured on its own
+        best_turn(first, budget=budget)
+        for asked in programs:
+            asked.program(first)
         for number, one in enumerate(track(found, f"Measuring {solver}", console=console)):
             situation = one.recorded.situation
             answer = _timed(one, solver, partial(best_turn, situation, budget=budget))
             one.tiles[solver] = len(answer.turn.tiles) if answer.turn else 0
             one.is_proven = answer.is_proven
             one.is_least_change = answer.is_least_change
-            for name, program in programs.items() if number < compared else ():
-                best = _timed(one, name, partial(program, situation))
-                one.tiles[name] = best.worth if best else 0
+            for asked in programs:
+                if number in asked.numbers:
+                    best = _timed(one, asked.name, partial(asked.program, situation))
+                    one.tiles[asked.name] = best.worth if best else 0
     return found
 
 
@@ -181,15 +213,17 @@ def _in_a_process(size: int) -> dict[str, float]:
 
 
 def _report(measured: Sequence[Measured], compared: int, start: Mapping[str, float]) -> dict[str, Any]:
-    beside = measured[:compared]
-    agree = sum(len(set(one.tiles.values())) == 1 for one in beside)
+    asked = [one for one in measured if REDUCED in one.tiles]
+    agree = sum(len(set(one.tiles.values())) == 1 for one in asked)
     everything = {name: quantiles([one.milliseconds[name] for one in measured]) for name in (SOLVER, SOLVER_WHOLE)}
-    sorts = {name: _compared([one for one in beside if keeps(one)]) for name, keeps in _sorts().items()}
+    beside = measured[:compared]
+    sorts = {name: _compared([one for one in beside if keeps(one)], NAMES) for name, keeps in _sorts().items()}
+    sorts[SAMPLE] = _compared([one for one in measured if PUBLISHED in one.tiles], SAMPLED_NAMES)
     return {
         "versions": _versions(),
         "positions": {
             "solver": len(measured),
-            "compared": compared,
+            "compared": len(asked),
             "proven": sum(one.is_proven for one in measured),
             "least_change": sum(one.is_least_change for one in measured),
         },
@@ -197,7 +231,7 @@ def _report(measured: Sequence[Measured], compared: int, start: Mapping[str, flo
         "solver_on_all": everything,
         "sorts": sorts,
         "start": dict(start),
-        "requirements": list(_requirements(sorts["all"], everything[SOLVER]["max"], start, agree == compared)),
+        "requirements": list(_requirements(sorts, everything[SOLVER]["max"], start, agree == len(asked))),
     }
 
 
@@ -213,26 +247,29 @@ def _sorts() -> dict[str, Callable[[Measured], bool]]:
     return found
 
 
-def _compared(measured: Sequence[Measured]) -> dict[str, Any]:
-    """Quantiles of each, and how many times as fast as each HiGHS the solver is."""
+def _compared(measured: Sequence[Measured], names: Sequence[str]) -> dict[str, Any]:
+    """Quantiles of each, and how many times as fast as each program the solver is."""
     if not measured:
         return {"positions": 0}
-    times = {name: quantiles([one.milliseconds[name] for one in measured]) for name in NAMES}
+    times = {name: quantiles([one.milliseconds[name] for one in measured]) for name in names}
     ratios = {
-        name: {key: times[name][key] / times[solver][key] for key in QUANTILES} for name, solver in RIVALS.items()
+        name: {key: times[name][key] / times[RIVALS[name]][key] for key in QUANTILES}
+        for name in names
+        if name in RIVALS
     }
     return {"positions": len(measured), "milliseconds": times, "ratios": ratios}
 
 
 def _requirements(
-    together: Mapping[str, Any], longest: float, start: Mapping[str, float], agree: bool
+    sorts: Mapping[str, Any], longest: float, start: Mapping[str, float], agree: bool
 ) -> Iterator[dict[str, Any]]:
     yield {"what": "as many tiles as HiGHS on every position", "met": agree, "measured": str(agree)}
     for name in RIVALS:
-        for key, least in RATIOS.items():
+        together = sorts[SAMPLE if name == PUBLISHED else "all"]
+        for key, least in RATIOS.items() if together["positions"] else ():
             ratio = together["ratios"][name][key]
             yield {
-                "what": f"{least:.0f} times as fast as {name}, {key}",
+                "what": f"{least:.0f} times as fast as HiGHS, {name}, {key}",
                 "met": ratio >= least,
                 "measured": f"{ratio:.1f}",
             }
@@ -264,7 +301,7 @@ def _print(report: Mapping[str, Any], console: Console) -> None:
     for name in ("positions", "", "answered by", *QUANTILES, *(f"times {name}" for name in QUANTILES)):
         table.add_column(name, justify="left" if name in {"positions", "answered by"} else "right")
     for sort, figures in report["sorts"].items():
-        for name in NAMES if figures["positions"] else ():
+        for name in figures.get("milliseconds", ()):
             first = (sort, str(figures["positions"])) if name == SOLVER else ("", "")
             ratios = figures["ratios"].get(name, {})
             times = [f"{value:.2f}" for value in figures["milliseconds"][name].values()]

@@ -258,6 +258,10 @@ def _matrix(rules: MeldRules, *, short: bool) -> tuple[tuple[Kind, ...], npt.NDA
     return found, np.stack([counts_of(kind.tiles).astype(np.int8) for kind in found])
 
 
+_EXACTLY: Final = (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0))
+"""How HiGHS is to solve a program."""
+
+
 @dataclass
 class IntegerProgram:
     """Solves situations, one after the other, on one thread with one instance of HiGHS.
@@ -269,8 +273,7 @@ class IntegerProgram:
     highs: highspy.Highs = field(default_factory=highspy.Highs)
 
     def __post_init__(self) -> None:
-        exactly = (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0))
-        for option, value in (*exactly, ("presolve", "choose" if self.has_presolve else "off")):
+        for option, value in (*_EXACTLY, ("presolve", "choose" if self.has_presolve else "off")):
             self.highs.setOptionValue(option, value)
 
     def best(
@@ -280,6 +283,44 @@ class IntegerProgram:
         if not supports(situation):
             raise ValueError("the program lacks a rule of this situation")
         return _Question(situation, objective, keep).ask(self.highs)
+
+
+@dataclass
+class PublishedProgram:
+    """The program as it was published, in full, for players who have melded: to be measured, not to be believed.
+
+    It has a variable for every kind of meld that the tile set can form (1,173 with two jokers), whatever tiles there
+    are, and one for each face of the rack. `IntegerProgram` is the same with what can play no part left out.
+    """
+
+    highs: highspy.Highs = field(default_factory=highspy.Highs)
+
+    def __post_init__(self) -> None:
+        for option, value in _EXACTLY:
+            self.highs.setOptionValue(option, value)
+
+    def best(self, situation: Situation) -> Optimum | None:
+        """The turn that plays most tiles, None if there is none."""
+        if not (supports(situation) and situation.has_melded):
+            raise ValueError("the program was published for players who have melded, by the default rules")
+        sets, rows = _published_rows(meld_rules(situation.ruleset, situation.ruleset.geometry_jokers))
+        lying, rack = counts_of([t for meld in situation.table for t in meld.tiles]), counts_of(situation.rack)
+        played = np.repeat([0, 1], [len(sets), len(FACES)])
+        uppers = np.concatenate([np.full(len(sets), situation.ruleset.geometry_copies), rack])
+        uses = _solved(self.highs, rows, (lying, lying), played, uppers)
+        if uses is None or not uses @ played:
+            return None
+        assert np.all(rows @ uses == lying), "HiGHS broke a constraint"
+        tiles = tuple(face for face, number in zip(FACES, uses[len(sets) :], strict=True) for _ in range(int(number)))
+        melds = tuple(kind.tiles for kind, number in zip(sets, uses, strict=False) for _ in range(int(number)))
+        return Optimum(len(tiles), tiles, melds, None)
+
+
+@lru_cache(maxsize=4)
+def _published_rows(rules: MeldRules) -> tuple[tuple[Kind, ...], Integers]:
+    """The kinds of melds, and for each face how often each has it less how often it leaves the rack."""
+    found, counts = _matrix(rules, short=True)
+    return found, np.concatenate([counts.T.astype(np.int64), -np.eye(len(FACES), dtype=np.int64)], axis=1)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -12,7 +13,7 @@ from brute_force import TooManyPlaysError, arrangement_fault, best_by_force, sma
 from engine.analysis import Situation
 from engine.ruleset import SABRA, TurnDraw, choose
 from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn
-from integer_program import IntegerProgram, meld_rules, random_rules, random_situation, short_kinds
+from integer_program import IntegerProgram, PublishedProgram, meld_rules, random_rules, random_situation, short_kinds
 from load.corpus import positions, read
 from random_play import random_ruleset
 
@@ -32,6 +33,16 @@ def program() -> IntegerProgram:
 @pytest.mark.parametrize(("jokers", "count"), [(0, 185), (1, 679), (2, 1173), (4, 1445)])
 def test_there_are_as_many_kinds_of_melds_as_published(jokers: int, count: int) -> None:
     assert len(short_kinds(meld_rules(SABRA, jokers))) == count
+
+
+def test_the_published_program_agrees(program: IntegerProgram) -> None:
+    published = PublishedProgram()
+    melded = [recorded.situation for recorded in read()[:60] if recorded.situation.has_melded]
+    for situation in melded:
+        best, same = program.best(situation), published.best(situation)
+        assert (best and best.worth) == (same and same.worth)
+    with pytest.raises(ValueError, match="who have melded"):
+        published.best(replace(melded[0], has_melded=False))
 
 
 @pytest.mark.parametrize("seed", range(3))
