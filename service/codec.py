@@ -516,8 +516,9 @@ def encode_game(sight: GameSight) -> game_pb2.Game:
 def _game_bytes(sight: GameSight) -> bytes:
     """The same as bytes: fields may follow one another in any message's bytes, so what stays is encoded once."""
     view = sight.view
-    passing = _without_ruleset_and_table(sight).SerializeToString()
-    return b"".join((passing, _ruleset_bytes(view.ruleset), *map(_table_meld_bytes, view.table)))
+    passing = _what_changes(sight).SerializeToString()
+    lasting = (_ruleset_bytes(view.ruleset), *map(_player_bytes, view.players), *map(_table_meld_bytes, view.table))
+    return b"".join((passing, *lasting))
 
 
 @lru_cache(maxsize=256)
@@ -532,14 +533,20 @@ def _table_meld_bytes(meld: Meld) -> bytes:
     return game_pb2.Game(table=(encode_meld(meld),)).SerializeToString()
 
 
-def _without_ruleset_and_table(sight: GameSight) -> game_pb2.Game:
+@lru_cache(maxsize=4_096)
+def _player_bytes(player: PlayerView) -> bytes:
+    """The field of a game that tells a player."""
+    return game_pb2.Game(players=(_player(player),)).SerializeToString()
+
+
+def _what_changes(sight: GameSight) -> game_pb2.Game:
+    """A game without its ruleset, players and table."""
     view = sight.view
     return game_pb2.Game(
         game_id=sight.game_id,
         revision=view.revision,
         etag=sight.etag,
         state=_STATES[view.phase],
-        players=map(_player, view.players),
         round=view.round_number,
         pool_count=view.pool_count,
         turn=_turn_view(view.turn) if view.turn else None,
