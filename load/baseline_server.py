@@ -40,7 +40,7 @@ def main() -> int:
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     signal.signal(signal.SIGTERM, lambda _number, _frame: server.stop(None))
-    sys.stdout.write(f"gRPC 127.0.0.1:{port}\n")
+    sys.stdout.write(f"  gRPC     127.0.0.1:{port}\nStop with Ctrl-C.\n")
     sys.stdout.flush()
     server.wait_for_termination()
     return 0

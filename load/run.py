@@ -59,8 +59,13 @@ def main() -> int:
     try:
         with contextlib.ExitStack() as servers:
             nothing = servers.enter_context(baseline())
-            host = chosen.host or servers.enter_context(service())
-            hosts = ("--host", host, "--baseline-host", nothing)
+            host, validation = (chosen.host,) * 2 if chosen.host else servers.enter_context(service())
+            hosts = ["--host", host, "--baseline-host", nothing]
+            if validation != host:
+                hosts += ["--validation-host", validation]
+            print(
+                f"Testing {host}" + (f", ValidationService at {validation}" if validation != host else ""), flush=True
+            )
             return _run(_command(hosts, chosen.processes, [*(CI if chosen.ci else ()), *others]))
     except ServerError as error:
         sys.exit(f"load.run: {error}")
@@ -76,16 +81,15 @@ def _command(hosts: Sequence[str], processes: int, arguments: Sequence[str]) -> 
     command = _locust(*hosts, *distributed, *ports)
     if "--headless" in arguments:
         RESULTS.mkdir(parents=True, exist_ok=True)
-        print(f"Testing {hosts[1]}; the report will be {REPORT}.html, its figures beside it", flush=True)
+        print(f"The report will be {REPORT}.html, its figures beside it.", flush=True)
         return [*command, *REPORTS, *arguments]
     web_port = str(free_port(WEB_PORT))
-    print(_what_next(hosts[1], web_port), flush=True)
+    print(_what_next(web_port), flush=True)
     return [*command, "--web-host", "127.0.0.1", "--web-port", web_port, *arguments]
 
 
-def _what_next(host: str, web_port: str) -> str:
+def _what_next(web_port: str) -> str:
     return f"""\
-Testing {host}
 Open http://127.0.0.1:{web_port} in a browser, say how many users there are to be (22 are a good start), press Start.
 When the run is stopped there, what it missed is printed here. Ctrl-C ends everything."""
 

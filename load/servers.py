@@ -24,8 +24,12 @@ class ServerError(Exception):
 
 
 @contextlib.contextmanager
-def service() -> Iterator[str]:
-    """The service, and where it listens; on the store of RUMMIKUB_REDIS_URL, else on an embedded, temporary one."""
+def service() -> Iterator[tuple[str, str]]:
+    """The service, on the store of RUMMIKUB_REDIS_URL, else on an embedded, temporary one.
+
+    Yields:
+        Where it listens, and where for ValidationService: the same, unless RUMMIKUB_VALIDATION_LISTEN is set.
+    """
     with tempfile.TemporaryDirectory(prefix="rummikub-load-") as data:
         settings = {
             "RUMMIKUB_LISTEN": "127.0.0.1:0",
@@ -33,15 +37,15 @@ def service() -> Iterator[str]:
             "RUMMIKUB_DATA_DIR": data,
             "RUMMIKUB_LOG_LEVEL": "warning",
         }
-        with _serving("service", settings) as address:
-            yield address
+        with _serving("service", settings) as addresses:
+            yield addresses[0], addresses[-1]
 
 
 @contextlib.contextmanager
 def baseline() -> Iterator[str]:
     """The server that does nothing, and where it listens."""
-    with _serving("load.baseline_server", {}) as address:
-        yield address
+    with _serving("load.baseline_server", {}) as addresses:
+        yield addresses[0]
 
 
 def free_port(wanted: int = 0) -> int:
@@ -57,7 +61,7 @@ def free_port(wanted: int = 0) -> int:
 
 
 @contextlib.contextmanager
-def _serving(module: str, settings: Mapping[str, str]) -> Iterator[str]:
+def _serving(module: str, settings: Mapping[str, str]) -> Iterator[list[str]]:
     with subprocess.Popen(
         [sys.executable, "-m", module],
         cwd=ROOT,
@@ -68,7 +72,7 @@ def _serving(module: str, settings: Mapping[str, str]) -> Iterator[str]:
         preexec_fn=end_with_parent,  # noqa: PLW1509 - set before other threads start
     ) as process:
         try:
-            yield _address(process, module)
+            yield _addresses(process, module)
         finally:
             process.terminate()
             try:
@@ -77,15 +81,20 @@ def _serving(module: str, settings: Mapping[str, str]) -> Iterator[str]:
                 process.kill()
 
 
-def _address(process: subprocess.Popen[str], module: str) -> str:
-    """What a server says of where it serves gRPC. Raises ServerError."""
+def _addresses(process: subprocess.Popen[str], module: str) -> list[str]:
+    """What a server says of where it serves gRPC, up to the line behind it. Raises ServerError."""
     too_late = threading.Timer(START_SECONDS, process.kill)
     too_late.start()
+    found: list[str] = []
     try:
         for line in process.stdout or ():
-            words = line.split()
-            if words[:1] == ["gRPC"]:
-                return words[1]
+            match line.split():
+                case ["gRPC", address, *_]:
+                    found.append(address.rstrip(","))
+                case _ if found:
+                    return found
+                case _:
+                    pass  # its name
     finally:
         too_late.cancel()
     raise ServerError(f"{module} ended before it served: what it said is above")

@@ -23,11 +23,17 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "load.run", *arguments]
 
 
-def load(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A quick run, with its report in a folder."""
+def load(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A quick run of a server with some settings, with its report in a folder."""
     report = ("--csv", str(folder / "report"), "--html", str(folder / "report.html"))
     return subprocess.run(
-        command(*QUICK, *report, *arguments), cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
+        command(*QUICK, *report, *arguments),
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
 
 
@@ -50,6 +56,13 @@ def test_a_run_fails_when_a_threshold_is_missed(tmp_path: Path) -> None:
     assert run.stdout.count("MISSED") == 1
 
 
+def test_validation_is_called_at_its_own_address_where_it_has_one(tmp_path: Path) -> None:
+    listen = {"RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:0"}
+    run = load(tmp_path, *PATIENT, "--least-calls", "50", "ValidationUser", "BaselineUser", **listen)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "ValidationService at 127.0.0.1:" in run.stdout
+
+
 def test_a_run_fails_when_a_turn_is_judged_wrongly(tmp_path: Path) -> None:
     with baseline() as everything_is_legal:
         run = load(tmp_path, *PATIENT, "--validation-host", everything_is_legal, "ValidationUser", "BaselineUser")
@@ -63,7 +76,7 @@ def test_no_server_is_left_when_a_run_is_ended(number: signal.Signals) -> None:
     run = subprocess.Popen(command(*QUICK, "--run-time", "1h"), cwd=ROOT, stdout=subprocess.PIPE, text=True)
     with run:
         assert run.stdout
-        address = run.stdout.readline().split()[1].rstrip(";")
+        address = run.stdout.readline().split()[1]
         assert is_served(address)
         os.kill(run.pid, number)
         run.wait(SECONDS)
