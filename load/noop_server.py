@@ -6,24 +6,12 @@ with an empty message. `python -m load.noop_server` prints the port that it list
 
 import asyncio
 import sys
-from typing import Final
 
 import grpc
 import grpc.aio
 
-OPTIONS: Final = (
-    ("grpc.max_receive_message_length", 262_144),
-    ("grpc.max_metadata_size", 8_192),
-    ("grpc.absolute_max_metadata_size", 16_384),
-    ("grpc.max_concurrent_streams", 1_000),
-    ("grpc.so_reuseport", 0),
-    ("grpc.server.max_pending_requests", 20_000),
-    ("grpc.server.max_pending_requests_hard_limit", 40_000),
-    ("grpc.keepalive_time_ms", 60_000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
-)
-"""Those of service/server.py, with the defaults of its settings."""
+from service.listener import options
+from service.settings import Settings
 
 
 class _Anything(grpc.GenericRpcHandler):
@@ -41,7 +29,7 @@ async def _nothing(_data: bytes, _context: "grpc.aio.ServicerContext[bytes, byte
 
 
 async def _serve() -> None:
-    server = grpc.aio.server(options=OPTIONS)
+    server = grpc.aio.server(options=options(Settings()))
     server.add_generic_rpc_handlers((_Anything(),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
