@@ -50,7 +50,7 @@ mutants: $(STAMP) ## Change the rules a little, place by place, and see whether 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
 	@$(BIN)/python tests/engine/compare_speed.py $(or $(BASE),main)
 
-bench: $(STAMP) ## Measure, all parts or PART=analysis, hostile or latency (ARGS="--quick" or "--full"; figures also in build/bench)
+bench: $(STAMP) ## Measure, all parts or PART=analysis, hostile, latency or play (ARGS="--quick" or "--full"; figures also in build/bench)
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
 load: $(STAMP) ## Load-test from a browser, a server that it starts or that of ARGS="--host host:port" (SHAPE=steady, ramp, spike or soak)
