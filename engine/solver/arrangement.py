@@ -72,7 +72,9 @@ def lays_a_rack_tile(problem: Problem, meter: Meter) -> bool:
 
 def best_lay_of(problem: Problem, meter: Meter, wanted: Wanted, below: int | None = None) -> Lay | None:
     """The same, of melds that are what is wanted."""
-    return _with_jokers(problem, meter, wanted, below, 0)
+    reduced = layable(problem)
+    dropped = _dropped(problem, reduced)
+    return _with_jokers(reduced, meter, wanted, None if below is None else below - dropped, dropped)
 
 
 def _with_jokers(problem: Problem, meter: Meter, wanted: Wanted, below: int | None, dropped: int) -> Lay | None:

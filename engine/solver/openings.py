@@ -18,9 +18,9 @@ from engine.ruleset import (
 )
 from engine.solver.arrangement import Lay, best_lay, best_lay_of, stated
 from engine.solver.joker_search import Wanted, joker_rules
-from engine.solver.problem import FACES, Problem
+from engine.solver.problem import FACES, Problem, layable
 from engine.solver.search import Meter
-from engine.tiles import JOKER, MAX_VALUE, Tile, in_order
+from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, value_of
 
 Melds = tuple[Meld, ...]
 
@@ -38,7 +38,24 @@ def best_opening(problem: Problem, meter: Meter, below: int) -> Lay | None:
         return _without_jokers(problem, meter, below)
     if ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
         return _with_one_that_reaches(problem, meter, below)
+    if _most_points(problem) < least_points(ruleset):
+        return None
+    easy = best_lay(problem, meter, below)  # there is none better if points count
+    if easy is None or _is_enough(easy.melds, ruleset):
+        return easy
     return best_lay_of(problem, meter, _wanted(ruleset), below)
+
+
+def _most_points(problem: Problem) -> int:
+    """What all tiles that can be laid count at most."""
+    reduced = layable(problem)
+    tiles = (*reduced.must.items(), *reduced.may.items())
+    return sum((MAX_VALUE if t == JOKER else value_of(t)) * count for t, count in tiles)
+
+
+def _is_enough(melds: Melds, ruleset: Ruleset) -> bool:
+    is_single = ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
+    return suffices(melds, ruleset) and (len(melds) == 1 or not is_single)
 
 
 def _without_jokers(problem: Problem, meter: Meter, below: int) -> Lay | None:

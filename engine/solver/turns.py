@@ -225,7 +225,8 @@ def _beside_the_table(question: Question, limit: int) -> Iterator[Candidate]:
     if found is None or not found.melds:
         return
     nothing: frozenset[int] = frozenset()
-    if question.allows(found.melds, question.everything):
+    situation = question.situation
+    if not is_guarded(situation.table, situation.ruleset) or question.allows(found.melds, question.everything):
         yield Candidate(found.cost, nothing, found.melds)
     else:
         guarded = Guarded(
