@@ -29,7 +29,7 @@ class Budget:
     """How much work an answer is worth.
 
     Attributes:
-        nodes: How many states of a search may be looked at, about 20 microseconds each.
+        nodes: How many states of a search may be looked at, about 10 microseconds each.
         change_nodes: How many of them may be spent on changing as few melds as possible, once the best turn is known.
         is_over: Asked now and then whether to stop, for instance since the caller's time is up.
     """

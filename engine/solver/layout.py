@@ -62,13 +62,12 @@ def _runs(found: Found, color: int, ruleset: Ruleset) -> Iterator[Run]:
         step = steps[color]
         after = unpack(step.runs)
         naturals = _naturals(level, color, step, before, after)
-        going_on = before.young + before.half + before.closable
-        if naturals or lines or step.jokers:
-            done += lines[going_on:]
-            face = FACES[(level.value - 1) % MAX_VALUE][color]
-            here = _Here(level.value, face, naturals, step.jokers)
-            lines, ended = (_with_jokers if step.jokers else _longer_by)(lines[:going_on], here, before, after)
+        if step.jokers:
+            lines, ended = _with_jokers(lines, _Here(level.value, color, naturals, step.jokers), before, after)
             done += ended
+        elif naturals or lines:
+            done += lines[naturals:]
+            lines = _grown(lines[:naturals], level.value, color, naturals)
         before = after
     done += _at_the_seam(crossing, lines)
     runs = whole_runs(done, crossing, ruleset)
@@ -79,51 +78,51 @@ def _naturals(level: Level, color: int, step: Step, before: Open, after: Open) -
     """The numbered tiles of a step that go to runs."""
     if level.place.is_held:
         return before.held
-    must, may, *_ = level.tiles[color]
-    return must + may - step.left - step.grouped - (after.held if level.place.holds else 0)
-
-
-class _Here(NamedTuple):
-    """What a value has for the runs of a color: numbered tiles of a face, jokers."""
-
-    value: int
-    face: Tile
-    naturals: int
-    jokers: int
+    there = level.tiles[color]
+    return there[0] + there[1] - step.left - step.grouped - (after.held if level.place.holds else 0)
 
 
 Lines = list[Line]
 """The open runs of a color in the order of what they need: young, half, closable ones (color_steps.Open)."""
 
 
-def _longer_by(lines: Lines, here: _Here, before: Open, after: Open) -> tuple[Lines, Lines]:  # noqa: ARG001 - as below
-    """Open runs with the numbered tiles of a value, and those that end: who needs most goes first."""
-    longer = lines[: here.naturals]
-    for line in longer:
-        line.tiles.append(here.face)
-    new = [Line(here.value, here.face) for _ in range(here.naturals - len(longer))]
-    return new + longer, lines[here.naturals :]
+def _grown(lines: Lines, value: int, color: int, naturals: int) -> Lines:
+    """Open runs, each longer by a numbered tile, and new ones of the other tiles."""
+    face = FACES[(value - 1) % MAX_VALUE][color]
+    for line in lines:
+        line.tiles.append(face)
+    return [Line(value, face) for _ in range(naturals - len(lines))] + lines
+
+
+class _Here(NamedTuple):
+    """What a value has for the runs of a color."""
+
+    value: int
+    color: int
+    naturals: int
+    jokers: int
 
 
 def _with_jokers(lines: Lines, here: _Here, before: Open, after: Open) -> tuple[Lines, Lines]:
-    """The same where jokers are laid too: see color_steps.py for who goes first."""
-    young, half = lines[: before.young], lines[before.young : before.young + before.half]
-    closable = lines[before.young + before.half :]
-    owed = sorted((*young, *half), key=lambda line: not line.is_blank)
-    to_owed = max(0, len(owed) - here.naturals)
-    free = max(0, here.naturals - len(owed))
+    """Open runs with the tiles of a value, and those that end: see color_steps.py for who goes first."""
+    owed, going_on = before.young + before.half, before.young + before.half + before.closable
+    young, half, closable = lines[: before.young], lines[before.young : owed], lines[owed:going_on]
+    naturals_first = sorted(lines[:owed], key=lambda line: not line.is_blank)
+    face = FACES[(here.value - 1) % MAX_VALUE][here.color]
+    to_owed = max(0, owed - here.naturals)
+    free = max(0, here.naturals - owed)
     longer, others = closable[:free], closable[free:]
     starts = free - len(longer)
     joker_starts = after.young - starts
     bridged = others[: here.jokers - to_owed - joker_starts]
-    for place, line in enumerate(owed):
-        line.tiles.append(here.face if place < len(owed) - to_owed else JOKER)
+    for place, line in enumerate(naturals_first):
+        line.tiles.append(face if place < owed - to_owed else JOKER)
     for line in longer:
-        line.tiles.append(here.face)
+        line.tiles.append(face)
     for line in bridged:
         line.tiles.append(JOKER)
-    new = [Line(here.value, here.face) for _ in range(starts)] + [Line(here.value, JOKER) for _ in range(joker_starts)]
-    return [*new, *young, *bridged, *half, *longer], others[len(bridged) :]
+    new = [Line(here.value, face) for _ in range(starts)] + [Line(here.value, JOKER) for _ in range(joker_starts)]
+    return [*new, *young, *bridged, *half, *longer], [*others[len(bridged) :], *lines[going_on:]]
 
 
 def _at_the_seam(begun: Lines, ended: Lines) -> Lines:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from engine.ruleset import RunWrap
 from engine.solver.color_steps import Open, Place, Tiles, pack
-from engine.solver.problem import FACES, OF_COLOR, Problem, weight
+from engine.solver.problem import FACES, OF_COLOR, Problem
 from engine.tiles import JOKER, MAX_VALUE, value_of
 
 MIDDLE_VALUE = 7
@@ -61,7 +61,7 @@ def _levels(problem: Problem, *, downwards: bool) -> Iterator[Level]:
             wrap is RunWrap.ONE_HIGH and value == 1,
             value > MAX_VALUE,
         )
-        yield Level(value, tiles, place, weight(FACES[places[index]][0], problem.objective, ruleset))
+        yield Level(value, tiles, place, problem.cost(FACES[places[index]][:1]))
 
 
 _place = lru_cache(maxsize=1 << 6)(Place)
@@ -85,7 +85,7 @@ def _holdable(counts: Counts, jokers: int) -> int:
 
 def _has_groups(tiles: tuple[Tiles, ...], jokers: int) -> bool:
     """Whether tiles of a value can be in groups."""
-    colors = sum([lying + own > 0 for lying, own, *_ in tiles])
+    colors = sum([bool(of_color[0] or of_color[1]) for of_color in tiles])
     return colors > 0 and colors + jokers >= 3
 
 

@@ -1,7 +1,7 @@
 """Runs as they grow, and whole runs of them, also where they go round (run_wrap CYCLIC)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.ruleset import Ruleset
@@ -17,8 +17,7 @@ def melds_in_order(runs: Iterable[tuple[Tile, ...]], groups: Iterable[tuple[Tile
     return tuple((kind, tiles) for _, tiles, kind in sorted(found, key=lambda meld: meld[:2]))
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A run: its first value (that of a joker, if it begins with one), its tiles."""
 
     first: int
@@ -27,6 +26,8 @@ class Run:
 
 class Line:
     """A run as it grows. It may go on from another line, which ended at the seam."""
+
+    __slots__ = ("before", "first", "tiles")
 
     def __init__(self, first: int, *tiles: Tile) -> None:
         self.first = first
@@ -58,6 +59,9 @@ def whole_runs(ended: Iterable[Line], crossing: Sequence[Line], ruleset: Ruleset
 
 def _whole(line: Line, used: set[Line]) -> Run:
     """A run from its beginning; the lines that it is made of are used then."""
+    if not line.before:
+        used.add(line)
+        return Run(line.first, tuple(line.tiles))
     parts = [line]
     while parts[-1].before:
         parts.append(parts[-1].before)

@@ -217,7 +217,7 @@ class _Steps:
         self.half = (colors + 1) // 2
         self.jokers = jokers
         self.spots: list[list[Spot]] = [[spot(tiles, level.place) for tiles in level.tiles] for level in levels]
-        self.optional = [0 if level.place.is_held else sum(may for _, may, *_ in level.tiles) for level in levels]
+        self.levels = levels
         self.runs = self.layout.idle - 1
         self.limit = (jokers + 1) << self.layout.jokers
 
@@ -282,7 +282,14 @@ class _Steps:
     def _base(self, index: int, state: int, left: int) -> int:
         """What of a state stays beside its runs."""
         beside = state & ~self.runs
-        return beside & ~self.layout.idle if left < self.optional[index] else beside
+        if beside & self.layout.idle and left < self._optional(index):
+            beside &= ~self.layout.idle
+        return beside
+
+    def _optional(self, index: int) -> int:
+        """How many tiles may be left at a place."""
+        level = self.levels[index]
+        return 0 if level.place.is_held else sum(may for _, may, *_ in level.tiles)
 
     def to(self, node: Node) -> tuple[tuple[Step, ...], ...]:
         """The steps that led to a node, place by place."""
@@ -297,7 +304,7 @@ class _Steps:
         index, state, left, _ = node
         low, high = self._ways(index, state)
         rest = after - self._base(index, state, left)
-        found = (
+        ways_there = (
             (*chosen, *more[other][beside])
             for of_low in range(max(0, left - len(high) + 1), min(left + 1, len(low)))
             for (shares, numbers), (others, more) in ((low[of_low], high[left - of_low]),)
@@ -305,7 +312,7 @@ class _Steps:
             for number, chosen in numbers[place].items()
             if (beside := rest - number - (needed << self.layout.jokers)) in more[other]
         )
-        return next(found)
+        return next(ways_there)
 
 
 def _is_outdone(needs: int, known: Iterable[int]) -> bool:
