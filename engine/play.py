@@ -63,6 +63,10 @@ class Play:
         """The tiles on the table as it shall lie."""
         return Counter(t for meld in self.table_after for t in meld.tiles)
 
+    def lying_of(self, t: Tile) -> int:
+        """How often a face is on the table as it shall lie."""
+        return self.tiles_after[t]
+
     @cached_property
     def missing(self) -> Counter[Tile]:
         """Tiles that left the table."""

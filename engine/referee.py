@@ -15,10 +15,10 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from engine.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.play import Identity, Play, identity, sent_as
-from engine.rules import Judgement, groups_of, judge
+from engine.rules import Judgement, groups_of, judge, never
 from engine.ruleset import Ruleset
-from engine.tally import ONE, beyond, divided, is_within, tally, tiles_of
-from engine.tiles import JOKER, Tile, naturals
+from engine.tally import JOKERS, ONE, beyond, counted, divided, is_within, tally, tiles_of
+from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
 
 READINGS_MAX: Final = 65_536
 """Most melds that the referees of a service remember, those that are none among them: some 50 MB. By the default rules
@@ -26,8 +26,12 @@ there are about 11,000 ordered melds with up to two jokers, each of which can be
 REFEREES_MAX: Final = 64
 """Most rulesets that have a referee at a time."""
 
+_VALUES: Final = [value_of(Tile(t)) if Tile(t) in naturals(len(COLORS)) else 0 for t in range(LAST_TILE + 1)]
+
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", bound=Hashable)
+
+_NO_TILES: Final = Counter[Tile]()
 
 _meld = attrgetter("meld")
 _tally = attrgetter("tally")
@@ -79,6 +83,8 @@ class _Readings(dict[K, Reading]):
         self._ruleset = ruleset
         self._proposed = proposed
         self._memory = memory
+        self.tallies: dict[K, int] = {}
+        """The tallies of those that are melds."""
         self._names: dict[Identity, int] = {}
         self._new_name = count(1)
 
@@ -87,6 +93,8 @@ class _Readings(dict[K, Reading]):
         reading = self.reading(proposed, read_meld(proposed, self._ruleset))
         if self._memory.take():
             self[key] = reading
+            if reading.lies_as is not None:
+                self.tallies[key] = reading.tally
         return reading
 
     def reading(self, proposed: ProposedMeld, meld: Meld | NotAMeld) -> Reading:
@@ -122,6 +130,14 @@ class _Lying(dict[Meld, Reading]):
         return reading
 
 
+class Accepted(NamedTuple):
+    """What there is to say of a legal turn: the tiles played, their points, and the tiles left, both ascending."""
+
+    played: tuple[int, ...]
+    points: int
+    left: tuple[int, ...]
+
+
 class Referee(Generic[K]):
     """Judges plays by one ruleset.
 
@@ -143,11 +159,38 @@ class Referee(Generic[K]):
         room = memory or Memory()
         self.ruleset = ruleset
         self._groups = groups_of(ruleset)
+        self._is_plain = all(group.is_kept is not never for group in self._groups)
         self._readings = _Readings(ruleset, proposed, room)
         self._lying = _Lying(self._readings, ruleset.geometry_colors, room)
         self._subject = subject
         faces = (*naturals(ruleset.geometry_colors), JOKER)
         self._tile_set = sum(ONE[face] * ruleset.copies_of(face) for face in faces)
+
+    def accepted(self, before: Iterable[K], after: Iterable[K], rack: Sequence[int]) -> "Accepted | None":
+        """What to say of most legal turns of players who have melded, and draw or pull nothing, for less than `judge`.
+
+        Args:
+            before: The table when the turn began, as it was sent.
+            after: The table as it shall lie, as it was sent.
+            rack: The player's tiles, in ascending order, each of them one (up to LAST_TILE).
+
+        Returns:
+            None says nothing of a turn. What is said, `judge` says too.
+        """
+        if not self._is_plain:
+            return None
+        tally_of = self._readings.tallies.__getitem__
+        try:
+            lay, lie = sum(map(tally_of, before)), sum(map(tally_of, after))
+        except KeyError:  # no meld, or one that was not read yet
+            return None
+        own, came = tally(rack), lie - lay
+        if not (is_within(lay, lie) and is_within(came, own) and is_within(lay + own, self._tile_set)):
+            return None
+        if not came or came & JOKERS:  # what a joker counts is a longer story
+            return None
+        played, left = divided(rack, came)
+        return Accepted(played, sum([_VALUES[t] for t in played]), left)
 
     def read(self, sent: Iterable[K]) -> list[Reading]:
         """The readings of melds that were sent."""
@@ -165,8 +208,7 @@ class Referee(Generic[K]):
 
     def can_be(self, play: "ReadPlay") -> bool:
         """Whether melds lie on the table, and rack and table together have no more tiles than the game (R1)."""
-        held = sum(map(_tally, play.before)) + play.own
-        return all(map(_lies_as, play.before)) and is_within(held, self._tile_set)
+        return all(map(_lies_as, play.before)) and is_within(play.lay + play.own, self._tile_set)
 
     def _as_known(self, before: Sequence[Reading], after: Sequence[Reading]) -> Sequence[Reading]:
         """What is sent, with what is remembered of jokers whose melds lay there before but were sent otherwise."""
@@ -262,38 +304,31 @@ class ReadPlay(Play):
 
     before: Sequence[Reading]
     after: Sequence[Reading]
-    new: Sequence[Reading]
-    changed: Sequence[Reading]
-    came: int
-    went: int
+    lay: int
+    lie: int
     own: int
 
     def __init__(self, before: Sequence[Reading], after: Sequence[Reading], seat: AtTheTable, ruleset: Ruleset) -> None:
-        new, changed = _new_and_changed(before, after)
-        went, came = sum(map(_tally, changed)), sum(map(_tally, new))
-        own = tally(seat.rack)
+        lay, lie, own = sum(map(_tally, before)), sum(map(_tally, after)), tally(seat.rack)
         facts = vars(self)  # a play is frozen
-        facts["before"] = before
-        facts["after"] = after
-        facts["new"], facts["came"] = new, came
-        facts["changed"], facts["went"] = changed, went
-        facts["rack"] = seat.rack
-        facts["has_melded"] = seat.has_melded
-        facts["river"] = seat.river
-        facts["river_index"] = seat.river_index
-        facts["drawn"] = seat.drawn
-        facts["calls_rummikub"] = seat.calls_rummikub
+        facts["before"], facts["after"] = before, after
+        facts["lay"], facts["lie"], facts["own"] = lay, lie, own
+        facts["rack"], facts["has_melded"] = seat.rack, seat.has_melded
+        facts["river"], facts["river_index"] = seat.river, seat.river_index
+        facts["drawn"], facts["calls_rummikub"] = seat.drawn, seat.calls_rummikub
         facts["ruleset"] = ruleset
         facts["readings"] = readings = tuple(map(_meld, after))
-        facts["own"] = own
+        if all(map(_lies_as, after)):
+            facts["is_all_melds"], facts["melds"] = True, readings
+        nothing_missing = is_within(lay, lie)
+        if nothing_missing:
+            facts["missing"] = _NO_TILES
         if seat.river_index is None:
-            added = beyond(came, went)
+            added = beyond(lie, lay)
             foreign = beyond(added, own)
             facts["played"], facts["rack_left"] = divided(seat.rack, added - foreign)
-            facts["adds_up"] = bool(added) and not foreign and is_within(went, came)
-        if all(map(_lies_as, new)):
-            facts["is_all_melds"] = True
-            facts["melds"] = readings
+            facts["unowned"] = tuple([t for t in tiles_of(foreign) if ruleset.copies_of(t)]) if foreign else ()
+            facts["adds_up"] = bool(added) and not foreign and nothing_missing
 
     @cached_property
     def table_before(self) -> tuple[Meld, ...]:
@@ -305,42 +340,37 @@ class ReadPlay(Play):
         """See Play."""
         return tuple([reading.proposed for reading in self.after])
 
-    @cached_property
-    def tiles_after(self) -> Counter[Tile]:
+    def lying_of(self, t: Tile) -> int:
         """See Play."""
-        return Counter([t for reading in self.after for t in reading.proposed.tiles])
+        return counted(self.lie, t)
 
     @cached_property
     def missing(self) -> Counter[Tile]:
         """See Play."""
-        return Counter(tiles_of(beyond(self.went, self.came)))
+        return Counter(tiles_of(beyond(self.lay, self.lie)))
 
     @cached_property
     def added(self) -> Counter[Tile]:
         """See Play."""
-        return Counter(tiles_of(beyond(self.came, self.went)))
+        return Counter(tiles_of(beyond(self.lie, self.lay)))
 
     @cached_property
-    def unowned(self) -> tuple[Tile, ...]:
-        """See Play."""
-        if self.river_index is not None:
-            return super().unowned
-        foreign = beyond(beyond(self.came, self.went), self.own)
-        return tuple([t for t in tiles_of(foreign) if self.ruleset.copies_of(t)])
+    def new_and_changed(self) -> tuple[list[Reading], list[Reading]]:
+        """What lies now and did not before, no melds among it, and what lay before and does not now."""
+        return _new_and_changed(self.before, self.after)
 
     @cached_property
     def new_melds(self) -> tuple[Meld, ...]:
         """See Play."""
-        return tuple([reading.meld for reading in self.new if isinstance(reading.meld, Meld)])
+        return tuple([reading.meld for reading in self.new_and_changed[0] if isinstance(reading.meld, Meld)])
 
     @cached_property
     def changed_melds(self) -> tuple[Meld, ...]:
         """See Play."""
-        return tuple(map(_meld, self.changed))
+        return tuple(map(_meld, self.new_and_changed[1]))
 
 
 def _new_and_changed(before: Sequence[Reading], after: Sequence[Reading]) -> tuple[list[Reading], list[Reading]]:
-    """What lies now and did not before, no melds among it; what lay before and does not now."""
     was, now = set(before), set(after)
     if len(was) < len(before) or len(now) < len(after):
         return _unpaired(after, before), _unpaired(before, after)

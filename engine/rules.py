@@ -119,12 +119,12 @@ def own_tiles_only(play: Play) -> tuple[Violation, ...]:
 
 
 def _is_duplicated(t: Tile, play: Play) -> bool:
-    return t in play.rack or play.tiles_after[t] > play.ruleset.copies_of(t)
+    return t in play.rack or play.lying_of(t) > play.ruleset.copies_of(t)
 
 
 def a_rack_tile_is_played(play: Play) -> Iterator[Violation]:
     """R38: at least one tile of the rack goes to the table."""
-    if not play.tiles_played:
+    if not play.played:
         yield Violation(Reason.NO_RACK_TILE_PLAYED, play.subject)
 
 
@@ -211,7 +211,7 @@ def the_initial_meld_reaches_the_threshold(play: Play) -> Iterator[Violation]:
 
 def _is_initial(play: Play) -> bool:
     """Whether a play is an initial meld of own tiles and melds alone, as far as that can be told."""
-    return not play.has_melded and bool(play.tiles_played) and not play.unowned and play.is_all_melds
+    return not play.has_melded and bool(play.played) and not play.unowned and play.is_all_melds
 
 
 def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
@@ -246,7 +246,8 @@ def jokers_are_retrieved_by_the_rules(play: Play) -> Iterator[Violation]:
             yield Violation(reason, play.subject, tiles)
 
 
-def _never(_play: Play) -> bool:
+def never(_play: Play) -> bool:
+    """Tells of no play that it keeps rules."""
     return False
 
 
@@ -265,7 +266,7 @@ class RuleGroup:
     """
 
     rules: tuple[Callable[[Play], Iterator[Violation]], ...]
-    is_kept: Callable[[Play], bool] = _never
+    is_kept: Callable[[Play], bool] = never
     is_of: Callable[[Ruleset], bool] = _always
 
 

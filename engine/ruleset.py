@@ -7,9 +7,10 @@ ruleset meaningless, so that nothing is ignored.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Final
 
-from engine.tiles import JOKER, MAX_VALUE, Tile, naturals
+from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural
 from engine.violations import Reason
 
 PAIRS_PLAYERS: Final = 4
@@ -478,7 +479,7 @@ class Ruleset:
         """How often the tile set has a tile, of whatever number of players; 0 of a tile that is not of the game."""
         if tile == JOKER:
             return self.jokers(self.players_max)
-        return self.geometry_copies if tile in naturals(self.geometry_colors) else 0
+        return self.geometry_copies if is_natural(tile, self.geometry_colors) else 0
 
 
 SABRA: Final = Ruleset()
@@ -676,6 +677,7 @@ def problems(ruleset: Ruleset) -> tuple[OptionProblem, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=256)
 def asking_options(ruleset: Ruleset) -> tuple[str, ...]:
     """The options with values whose games ask what could be played (NEEDS_ANALYSIS)."""
     return tuple(option for option, values in NEEDS_ANALYSIS.items() if getattr(ruleset, option) in values)

@@ -46,6 +46,14 @@ def naturals(colors: int) -> tuple[Tile, ...]:
     return _NATURALS[: colors * MAX_VALUE]
 
 
+_NATURALS_OF: Final = tuple(frozenset(naturals(colors)) for colors in range(len(COLORS) + 1))
+
+
+def is_natural(t: Tile, colors: int) -> bool:
+    """Whether a tile is a numbered one of a game with so many colors."""
+    return t in _NATURALS_OF[colors]
+
+
 NATURALS: Final = naturals(4)
 """The numbered tiles of most games."""
 

@@ -124,11 +124,15 @@ def is_whole(message: Any) -> bool:  # noqa: ANN401 - any of these
     return not len(UnknownFieldSet(message))
 
 
-def legal_turn_answer(played: Sequence[int], points: int, left: Sequence[int]) -> bytes:
-    """ValidateTurnResponse of a legal turn: the tiles played, their points, the tiles left."""
-    message = _TURN_ANSWER(tiles_played=(bytes(played),), points=points, goes_out=not left)
+def turn_answer(played: Sequence[int], points: int, left: Sequence[int], violations: Iterable[bytes] = ()) -> bytes:
+    """ValidateTurnResponse: the tiles played, their points, the tiles left, and violations, none of a legal turn."""
+    message = _TURN_ANSWER(violations=violations, points=points)
+    if played:
+        message.tiles_played.append(bytes(played))
     if left:
         message.rack_left.append(bytes(left))
+    elif not message.violations:
+        message.goes_out = True
     return cast("bytes", message.SerializeToString())
 
 

@@ -6,7 +6,8 @@ bytes (packed, engine.referee). Whatever is not, each malformed request first of
 messages and the codec, which find and name what is wrong with it. Both come to the same answers; tests compare them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, TypeVar, cast
 
 from google.protobuf.message import DecodeError
@@ -18,6 +19,7 @@ from engine.rules import judge
 from engine.ruleset import Ruleset
 from engine.scoring import score_round
 from engine.tiles import LAST_TILE, Tile
+from engine.violations import Violation
 from rummikub.v1 import meld_pb2, ruleset_pb2
 from rummikub.v1 import validation_service_pb2 as pb
 from service import codec, packed
@@ -26,6 +28,9 @@ from service.faults import InvalidRequest, MalformedRequest
 _PRESETS_CURSOR: Final = r"\d{1,3}"
 ENCODED_MAX: Final = 65_536
 """Most readings of melds that are remembered as bytes. When there is no more room, all are forgotten."""
+
+VIOLATIONS_MAX: Final = 4_096
+"""Most violations that are remembered as bytes: who drags a tile gets the same again and again."""
 
 T = TypeVar("T")
 
@@ -116,15 +121,19 @@ class Validation:
 
     def _judged(self, data: bytes, default: bytes) -> bytes:
         turn = packed.turn(data)
-        seat = _seat(turn)
+        before, after, rack = turn.table_before, turn.table_after, sorted(b"".join(turn.rack))
+        _check(turn, before, after, rack)
         referee = self._referees.of(b"".join(turn.ruleset) if turn.ruleset else default)
-        play = referee.play(referee.read(turn.table_before), referee.read(turn.table_after), seat)
+        if turn.has_melded and not turn.tile_drawn:
+            accepted = referee.accepted(before, after, rack)
+            if accepted:
+                return packed.turn_answer(accepted.played, accepted.points, accepted.left)
+        play = referee.play(referee.read(before), referee.read(after), _seat(turn, rack))
         if not referee.can_be(play):
             raise _IrregularError
         judgement = referee.judge(play)
-        if judgement.violations:
-            return codec.encode_judgement(judgement).SerializeToString()
-        return packed.legal_turn_answer(judgement.tiles_played, judgement.points, judgement.rack_left)
+        violations = map(_encoded_violation, judgement.violations)
+        return packed.turn_answer(judgement.tiles_played, judgement.points, judgement.rack_left, violations)
 
     def _read(self, data: bytes) -> bytes:
         request = packed.melds(data)
@@ -144,22 +153,31 @@ class Validation:
         return packed.melds_answer(answers)
 
 
-def _seat(turn: packed.PackedTurn) -> AtTheTable:
-    """Who plays a regular turn. Raises _IrregularError."""
-    rack = tuple(sorted(b"".join(turn.rack)))
+@lru_cache(maxsize=VIOLATIONS_MAX)
+def _encoded_violation(violation: Violation) -> bytes:
+    return codec.encode_violation(violation).SerializeToString()
+
+
+def _check(turn: packed.PackedTurn, before: Sequence[bytes], after: Sequence[bytes], rack: Sequence[int]) -> None:
+    """Raises _IrregularError of a turn that is not read quickly, or not at all."""
     if (
         not packed.is_whole(turn)
-        or len(turn.table_before) > codec.MELDS_MAX
-        or len(turn.table_after) > codec.MELDS_MAX
+        or len(before) > codec.MELDS_MAX
+        or len(after) > codec.MELDS_MAX
         or len(rack) > codec.RACK_TILES_MAX
         or (rack and not 1 <= rack[0] <= rack[-1] <= LAST_TILE)
-        or (turn.tile_drawn and turn.tile_drawn not in rack)
         or turn.HasField("river_index")
         or turn.river
     ):
         raise _IrregularError
+
+
+def _seat(turn: packed.PackedTurn, rack: Sequence[int]) -> AtTheTable:
+    """Who plays. Raises _IrregularError."""
+    if turn.tile_drawn and turn.tile_drawn not in rack:
+        raise _IrregularError
     return AtTheTable(
-        cast("tuple[Tile, ...]", rack),
+        cast("tuple[Tile, ...]", tuple(rack)),
         turn.has_melded,
         drawn=Tile(turn.tile_drawn) if turn.tile_drawn else None,
         calls_rummikub=turn.calls_rummikub,
