@@ -526,8 +526,8 @@ def _game_bytes(sight: GameSight) -> bytes:
     """The same as bytes: fields may follow one another in any message's bytes, so what stays is encoded once."""
     view = sight.view
     passing = _what_changes(sight).SerializeToString()
-    lasting = (_ruleset_bytes(view.ruleset), *map(_player_bytes, view.players), *map(_table_meld_bytes, view.table))
-    return b"".join((passing, *lasting))
+    melds, rounds = map(_table_meld_bytes, view.table), map(_result_bytes, view.results)
+    return b"".join((passing, _ruleset_bytes(view.ruleset), *map(_player_bytes, view.players), *melds, *rounds))
 
 
 @lru_cache(maxsize=256)
@@ -548,8 +548,14 @@ def _player_bytes(player: PlayerView) -> bytes:
     return game_pb2.Game(players=(_player(player),)).SerializeToString()
 
 
+@lru_cache(maxsize=4_096)
+def _result_bytes(result: RoundResult) -> bytes:
+    """The field of a game that tells how a round ended."""
+    return game_pb2.Game(rounds=(_result(result),)).SerializeToString()
+
+
 def _what_changes(sight: GameSight) -> game_pb2.Game:
-    """A game without its ruleset, players and table."""
+    """A game without its ruleset, players, table and finished rounds."""
     view = sight.view
     return game_pb2.Game(
         game_id=sight.game_id,
@@ -561,7 +567,6 @@ def _what_changes(sight: GameSight) -> game_pb2.Game:
         turn=_turn_view(view.turn) if view.turn else None,
         seat=view.seat or 0,
         rack=_numbers(view.rack),
-        rounds=map(_result, view.results),
         winner_seats=view.winners,
         create_time=_time(sight.created_ms),
         update_time=_time(sight.updated_ms),

@@ -340,6 +340,7 @@ def _read_round(stored: Json) -> Round:
     )
 
 
+@lru_cache(maxsize=4_096)
 def _result(result: RoundResult) -> Json:
     return {
         "number": result.number,
