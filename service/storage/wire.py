@@ -50,7 +50,13 @@ class Wire:
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._make_connection(), name="redis-wire")
             self._connecting.add_done_callback(self._connect_done)
-        return await asyncio.shield(self._connecting)
+        attempt = self._connecting
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            if attempt.cancelled():  # and not the caller, who is told as of any other end of a connection
+                raise exceptions.ConnectionError("the connection was given up while it was made") from None
+            raise
 
     def _connect_done(self, task: "asyncio.Task[_Connected]") -> None:
         self._connecting = None

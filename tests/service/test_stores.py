@@ -866,6 +866,30 @@ async def test_a_store_is_closed_while_calls_wait(own_redis: RedisServer, clock:
     assert [type(outcome) for outcome in await asyncio.gather(*calls, return_exceptions=True)] == [StoreUnavailable] * 3
 
 
+async def test_a_store_is_closed_while_it_is_being_connected(clock: FakeClock) -> None:
+    async with silent_redis() as url:
+        store = redis_store(url, clock)
+        calls = [asyncio.create_task(store.load(GAME)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await store.close()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
+
+
+@asynccontextmanager
+async def silent_redis() -> AsyncIterator[str]:
+    """The URL of what takes connections and says nothing."""
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    async with server:
+        yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
 async def subscribed(raw: "aredis.Redis") -> set[str]:
     """The channels of games that someone is subscribed to."""
     return {str(channel) for channel in await raw.pubsub_channels() if "{" in str(channel)}
