@@ -44,8 +44,8 @@ FIELDS = 6
 WIDTH = FIELD * FIELDS
 HIGHEST = (1 << FIELD - 1) - 1
 MAX_COLORS = 6
-GUARDS = sum(1 << FIELD * place + FIELD - 1 for place in range(FIELDS * MAX_COLORS + 2))
-"""The clear bits above the fields of all colors, and of two fields more."""
+GUARDS = sum(1 << FIELD * place + FIELD - 1 for place in range(FIELDS * MAX_COLORS + 3))
+"""The clear bits above the fields of all colors, and of three fields more."""
 
 
 def pack(runs: Open) -> int:
@@ -78,12 +78,14 @@ class Step(NamedTuple):
         grouped: Tiles that go to groups.
         jokers: Jokers that go to runs.
         runs: The open runs afterwards, packed.
+        wanting: Jokers that these will need at the next two values, at least.
     """
 
     left: int
     grouped: int
     jokers: int
     runs: int
+    wanting: int
 
 
 Tiles = tuple[int, int, int, int, int]
@@ -154,9 +156,10 @@ def _steps(runs: Open, tiles: Tiles, place: Place, jokers: int) -> Iterator[Step
             for grouped in range(used - held + 1 if place.groups else 1):
                 before = runs._replace(held=held) if place.holds else runs
                 for spent, after in _extended(before, used - held - grouped, jokers, place.after):
-                    if _can_go_on(after, tiles, place.after, jokers - spent):
+                    wanting = _wanting(after, tiles)
+                    if spent + wanting <= jokers and _can_go_on(after, tiles, place.after):
                         capped = _capped(after, tiles, place.after, jokers - spent)
-                        yield Step(left, grouped, spent, pack(capped))
+                        yield Step(left, grouped, spent, pack(capped), wanting)
 
 
 def _extended(runs: Open, naturals: int, jokers: int, after: int) -> list[tuple[int, Open]]:
@@ -179,15 +182,17 @@ def _extended(runs: Open, naturals: int, jokers: int, after: int) -> list[tuple[
     return found
 
 
-def _can_go_on(runs: Open, tiles: Tiles, after: int, jokers: int) -> bool:
-    """Whether there are tiles for what the open runs need."""
+def _wanting(runs: Open, tiles: Tiles) -> int:
+    """How many tiles are wanting for what open runs need: jokers must lie there."""
+    following, later = tiles[2:4]
+    return max(0, runs.young + runs.half - following) + max(0, runs.young - later)
+
+
+def _can_go_on(runs: Open, tiles: Tiles, after: int) -> bool:
+    """Whether there are places for what the open runs need, and numbered tiles where they need one."""
     if after == 0:
         return not (runs.young or runs.half or runs.blank)
-    following, later = tiles[2:4]
-    if (after == 1 and runs.young) or runs.blank > following + later:
-        return False
-    owed = runs.young + runs.half
-    return max(0, owed - following) + max(0, runs.young - later) <= jokers
+    return not (after == 1 and runs.young) and runs.blank <= tiles[2] + tiles[3]
 
 
 def _capped(runs: Open, tiles: Tiles, after: int, jokers: int) -> Open:

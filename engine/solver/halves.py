@@ -1,8 +1,9 @@
 """The steps of half of the colors at once, so that four colors are combined by looking up two of them twice.
 
 A state of the search is one number: what the open runs of each color need (color_steps.py), those of the first color in
-the lowest bits; above them whether a tile of the rack has still to be laid, and the jokers spent. What comes of a half
-is such a number too, with nothing in the bits of the other half: the sum of two is a state.
+the lowest bits; above them whether a tile of the rack has still to be laid, the jokers spent, and how many these will
+be at least when the open runs have what they need. What comes of a half is such a number too, with nothing in the bits
+of the other half: the sum of two is a state.
 
 Tiles and open runs are of many kinds, but what can be done with them is not: a few hundred choices a color are all that
 games bring. So choices are compared by identity, and combinations of two are kept for all positions.
@@ -14,7 +15,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from engine.solver.color_steps import FIELD, WIDTH, Choice, Step
+from engine.solver.color_steps import FIELD, MAX_COLORS, WIDTH, Choice, Step
 
 MOST_COMBINATIONS = 1 << 13
 """Steps are not combined where that would take a twentieth of a second: it cannot be interrupted."""
@@ -31,16 +32,22 @@ class Layout(NamedTuple):
         middle: The first bit of the second half of the colors.
         idle: The bit that says that no tile of the rack is laid yet.
         jokers: The first bit of the number of jokers spent.
+        in_all: The first bit of the number of jokers that will be spent at least, which is the highest of all.
+        joker: A joker spent: one in each of the two numbers.
     """
 
     middle: int
     idle: int
     jokers: int
+    in_all: int
+    joker: int
 
 
+@lru_cache(maxsize=MAX_COLORS)
 def layout_of(colors: int) -> Layout:
     """Where what is in states of so many colors."""
-    return Layout((colors + 1) // 2 * WIDTH, 1 << colors * WIDTH, colors * WIDTH + FIELD)
+    jokers, in_all = colors * WIDTH + FIELD, colors * WIDTH + 2 * FIELD
+    return Layout((colors + 1) // 2 * WIDTH, 1 << colors * WIDTH, jokers, in_all, (1 << jokers) + (1 << in_all))
 
 
 Share = tuple[int, int]
@@ -61,29 +68,33 @@ class Ways(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 13)
-def ways(choices: tuple[Choice, ...], first: int, jokers: int) -> tuple[Ways, ...]:
+def ways(choices: tuple[Choice, ...], first: int, colors: int) -> tuple[Ways, ...]:
     """The ways of some colors, by the number of tiles left. More jokers may be spent together than there are.
 
     Args:
         choices: The steps of each color.
         first: The bit of a state where these colors begin.
-        jokers: The bit of a state where the number of jokers spent begins.
+        colors: How many colors there are in all.
 
     Raises:
         TooManyCombinations: It cannot be told in good time.
     """
     if prod(len(choice.steps) for choice in choices) > MOST_COMBINATIONS:
         raise TooManyCombinations
+    layout = layout_of(colors)
     found: defaultdict[int, defaultdict[Share, dict[int, tuple[Step, ...]]]] = defaultdict(lambda: defaultdict(dict))
     for chosen in product(*(choice.steps for choice in choices)):
-        share = sum(step.grouped for step in chosen), max(step.grouped for step in chosen)
-        number = (sum(step.jokers for step in chosen) << jokers) + (_joined(chosen) << first)
-        found[sum(step.left for step in chosen)][share][number] = chosen
+        lefts, grouped, jokers, runs, wanting = zip(*chosen, strict=True)
+        number = (_joined(runs) << first) + (sum(wanting) << layout.in_all) + sum(jokers) * layout.joker
+        found[sum(lefts)][sum(grouped), max(grouped)][number] = chosen
     return tuple(_in_order(found[left]) for left in range(max(found, default=-1) + 1))
 
 
-def _joined(chosen: tuple[Step, ...]) -> int:
-    return sum(step.runs << WIDTH * place for place, step in enumerate(chosen))
+def _joined(runs: tuple[int, ...]) -> int:
+    number = 0
+    for of_color in reversed(runs):
+        number = number << WIDTH | of_color
+    return number
 
 
 def _in_order(found: dict[Share, dict[int, tuple[Step, ...]]]) -> Ways:

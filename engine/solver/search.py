@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from engine.ruleset import RunWrap
 from engine.solver.answers import Budget
-from engine.solver.color_steps import GUARDS, WIDTH, Open, Spot, Step, choice, need_no_more, pack, spot
+from engine.solver.color_steps import GUARDS, HIGHEST, WIDTH, Open, Spot, Step, choice, need_no_more, pack, spot
 from engine.solver.halves import MOST_COMBINATIONS, TooManyCombinations, Ways, joins, jokers_to_group, layout_of, ways
 from engine.solver.levels import Level, is_better_downwards, levels_of, open_runs
 from engine.solver.problem import Problem
@@ -188,7 +188,7 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
         if index == last:
             if steps.closes(state, runs):
                 is_downwards = levels[0].value == MAX_VALUE and levels[-1].value == 1
-                return Found(cost, state >> steps.layout.jokers, start.runs, steps.to(node), levels, is_downwards)
+                return Found(cost, steps.spent(state), start.runs, steps.to(node), levels, is_downwards)
             continue
         if not left:
             known = seen[index]
@@ -219,7 +219,7 @@ class _Steps:
         self.spots: list[list[Spot]] = [[spot(tiles, level.place) for tiles in level.tiles] for level in levels]
         self.levels = levels
         self.runs = self.layout.idle - 1
-        self.limit = (jokers + 1) << self.layout.jokers
+        self.limit = (jokers + 1) << self.layout.in_all
 
     def state_of(self, start: _Start) -> int:
         """The state where a search begins."""
@@ -240,13 +240,13 @@ class _Steps:
         found: list[int] = []
         combined = 0
         low, high = self._ways(index, state)
-        limit, jokers, colors = self.limit, self.layout.jokers, self.colors
+        limit, joker, colors = self.limit, self.layout.joker, self.colors
         base = self._base(index, state, left)
         for of_low in range(max(0, left - len(high) + 1), min(left + 1, len(low))):
             shares, numbers = low[of_low]
             others, more = high[left - of_low]
             for place, other, needed in joins(shares, others, colors):
-                spent = base + (needed << jokers)
+                spent = base + needed * joker
                 beside = more[other]
                 combined += len(numbers[place]) * len(beside)
                 if combined > MOST_COMBINATIONS:
@@ -261,8 +261,7 @@ class _Steps:
 
     def _ways(self, index: int, state: int) -> tuple[tuple[Ways, ...], tuple[Ways, ...]]:
         """The ways to go on of both halves of the colors; none of either if a color has none."""
-        layout = self.layout
-        jokers = self.jokers - (state >> layout.jokers)
+        jokers = self.jokers - self.spent(state)
         choices = []
         for where in self.spots[index]:
             steps = choice(state & COLOR, where, jokers)
@@ -273,18 +272,22 @@ class _Steps:
         half = self.half
         try:
             return (
-                ways(tuple(choices[:half]), 0, layout.jokers),
-                ways(tuple(choices[half:]), layout.middle, layout.jokers),
+                ways(tuple(choices[:half]), 0, self.colors),
+                ways(tuple(choices[half:]), self.layout.middle, self.colors),
             )
         except TooManyCombinations:
             raise OutOfBudget from None
 
+    def spent(self, state: int) -> int:
+        """The jokers spent."""
+        return (state >> self.layout.jokers) & HIGHEST
+
     def _base(self, index: int, state: int, left: int) -> int:
         """What of a state stays beside its runs."""
-        beside = state & ~self.runs
-        if beside & self.layout.idle and left < self._optional(index):
-            beside &= ~self.layout.idle
-        return beside
+        idle = state & self.layout.idle
+        if idle and left < self._optional(index):
+            idle = 0
+        return idle + self.spent(state) * self.layout.joker
 
     def _optional(self, index: int) -> int:
         """How many tiles may be left at a place."""
@@ -310,7 +313,7 @@ class _Steps:
             for (shares, numbers), (others, more) in ((low[of_low], high[left - of_low]),)
             for place, other, needed in joins(shares, others, self.colors)
             for number, chosen in numbers[place].items()
-            if (beside := rest - number - (needed << self.layout.jokers)) in more[other]
+            if (beside := rest - number - needed * self.layout.joker) in more[other]
         )
         return next(ways_there)
 

@@ -539,6 +539,23 @@ def test_colors_and_order_make_no_difference(objective: Objective) -> None:
         assert best_turn(others[-1], objective) == answer
 
 
+def _upside_down(situation: Situation) -> Situation:
+    """The same with every value as far from 13 as it was from 1; runs lie the other way round then."""
+    turned = tuple(
+        replace(meld, tiles=meld.tiles[::-1]) if meld.kind is MeldKind.RUN else meld for meld in situation.table
+    )
+    return _mapped(replace(situation, table=turned), lambda t: t if t == JOKER else tile(color_of(t), 14 - value_of(t)))
+
+
+def test_a_position_upside_down_has_as_good_a_turn() -> None:
+    for situation in _positions(40, seed=2):
+        melded = replace(situation, has_melded=True)
+        other = _upside_down(melded)
+        told, again = _told(melded, best_turn(melded), MOST), _told(other, best_turn(other), MOST)
+        assert again[:2] == told[:2]
+        assert has_turn(other) is has_turn(melded)
+
+
 ASKED = """
 import sys
 sys.path.insert(0, "tests")
