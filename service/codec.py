@@ -259,15 +259,23 @@ _KINDS: Final[dict[int, MeldKind | None]] = {
     meld_pb2.MELD_KIND_RUN: MeldKind.RUN,
 }
 
+_MELD_BYTES_MAX: Final = 2 * (2 + MELD_TILES_MAX) + 2
+"""A longer meld has too many tiles, or fields of no contract, of any length: it is not remembered."""
+
 
 def melds(messages: Sequence[meld_pb2.Meld], field: str) -> tuple[ProposedMeld, ...]:
     """Melds as a client sent them. Raises InvalidRequest."""
     if len(messages) > MELDS_MAX:
         raise _invalid(field, f"expected at most {MELDS_MAX} melds", "MALFORMED_TABLE")
     try:
-        return tuple([_meld_of(message.SerializeToString()) for message in messages])
+        return tuple([_remembered(message) for message in messages])
     except InvalidRequest:  # again, naming the field
         return tuple(_meld(message, f"{field}[{place}]") for place, message in enumerate(messages))
+
+
+def _remembered(message: meld_pb2.Meld) -> ProposedMeld:
+    data = message.SerializeToString()
+    return _meld_of(data) if len(data) <= _MELD_BYTES_MAX else _meld(message, "")
 
 
 @lru_cache(maxsize=16_384)
