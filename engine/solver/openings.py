@@ -17,7 +17,7 @@ from engine.ruleset import (
     RunWrap,
 )
 from engine.solver.arrangement import Lay, best_lay, best_lay_of, stated
-from engine.solver.joker_search import Wanted, joker_rules
+from engine.solver.joker_search import Wanted, are_free, joker_rules
 from engine.solver.problem import FACES, Problem, layable
 from engine.solver.search import Meter
 from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, value_of
@@ -40,9 +40,10 @@ def best_opening(problem: Problem, meter: Meter, below: int) -> Lay | None:
         return _with_one_that_reaches(problem, meter, below)
     if _most_points(problem) < least_points(ruleset):
         return None
-    easy = best_lay(problem, meter, below)  # there is none better if points count
-    if easy is None or _is_enough(easy.melds, ruleset):
-        return easy
+    if are_free(ruleset):
+        easy = best_lay(problem, meter, below)  # there is none better if points count
+        if easy is None or _is_enough(easy.melds, ruleset):
+            return easy
     return best_lay_of(problem, meter, _wanted(ruleset), below)
 
 
