@@ -2,8 +2,8 @@
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 
+from engine.facts import fact
 from engine.initial_meld import best_for_the_player, from_left_to_right, suffices
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset, SetOrder
@@ -38,7 +38,7 @@ class Play:
     drawn: Tile | None = None
     calls_rummikub: bool = False
 
-    @cached_property
+    @fact
     def pulled(self) -> tuple[Tile, ...]:
         """The tiles pulled from the River, oldest first: the key, which must be played, then the plunder."""
         return () if self.river_index is None else self.river[self.river_index :]
@@ -48,17 +48,17 @@ class Play:
         """The tiles pulled from the River that go to the rack and may not be played in this turn."""
         return Counter(self.pulled[1:])
 
-    @cached_property
+    @fact
     def playable(self) -> Counter[Tile]:
         """The tiles that the player may play: those of the rack, and the key."""
         return Counter(self.rack + self.pulled[:1])
 
-    @cached_property
+    @fact
     def tiles_before(self) -> Counter[Tile]:
         """The tiles on the table when the turn began."""
         return Counter(t for meld in self.table_before for t in meld.tiles)
 
-    @cached_property
+    @fact
     def tiles_after(self) -> Counter[Tile]:
         """The tiles on the table as it shall lie."""
         return Counter(t for meld in self.table_after for t in meld.tiles)
@@ -67,48 +67,48 @@ class Play:
         """How often a face is on the table as it shall lie."""
         return self.tiles_after[t]
 
-    @cached_property
+    @fact
     def missing(self) -> Counter[Tile]:
         """Tiles that left the table."""
         return self.tiles_before - self.tiles_after
 
-    @cached_property
+    @fact
     def added(self) -> Counter[Tile]:
         """Tiles that came to the table, wherever from."""
         return self.tiles_after - self.tiles_before
 
-    @cached_property
+    @fact
     def tiles_played(self) -> Counter[Tile]:
         """Tiles that came from the rack."""
         return self.added & self.playable
 
-    @cached_property
+    @fact
     def unowned(self) -> tuple[Tile, ...]:
         """Tiles that came to the table but not from the rack; a joker of a game without jokers is no tile at all."""
         foreign = self.added - self.playable - self.plunder
         return tuple(t for t in in_order(foreign.elements()) if self.ruleset.copies_of(t))
 
-    @cached_property
+    @fact
     def played(self) -> tuple[Tile, ...]:
         """The same in ascending order."""
         return in_order(self.tiles_played.elements())
 
-    @cached_property
+    @fact
     def adds_up(self) -> bool:
         """Whether nothing left the table, what came to it is the player's own, and something came."""
         return not self.missing and not self.unowned and bool(self.tiles_played)
 
-    @cached_property
+    @fact
     def is_all_melds(self) -> bool:
         """Whether all that lies is melds."""
         return len(self.melds) == len(self.readings)
 
-    @cached_property
+    @fact
     def rack_left(self) -> tuple[Tile, ...]:
         """The rack after the play, in ascending order; the plunder is on it then."""
         return in_order((Counter(self.rack + self.pulled) - self.tiles_played).elements())
 
-    @cached_property
+    @fact
     def readings(self) -> tuple[Meld | NotAMeld, ...]:
         """table_after as the rules read it. A meld of the old table sent without kind and faces keeps what it has."""
         known = defaultdict(list)
@@ -120,12 +120,12 @@ class Play:
             read[place] = read_meld(_as_known(sent, known[sent_as(sent.tiles, self.ruleset)]), self.ruleset)
         return tuple(read[place] for place in range(len(read)))
 
-    @cached_property
+    @fact
     def melds(self) -> tuple[Meld, ...]:
         """The proposed melds that are melds."""
         return tuple(reading for reading in self.readings if isinstance(reading, Meld))
 
-    @cached_property
+    @fact
     def kept_and_new(self) -> tuple[tuple[Meld, ...], tuple[Meld, ...]]:
         """The melds of table_after: those of table_before, and the others."""
         before = Counter(identity(meld) for meld in self.table_before)
@@ -139,12 +139,12 @@ class Play:
                 new.append(meld)
         return tuple(kept), tuple(new)
 
-    @cached_property
+    @fact
     def new_melds(self) -> tuple[Meld, ...]:
         """The melds of table_after that were not on the table."""
         return self.kept_and_new[1]
 
-    @cached_property
+    @fact
     def changed_melds(self) -> tuple[Meld, ...]:
         """The melds of table_before that are not on table_after."""
         kept = Counter(identity(meld) for meld in self.kept_and_new[0])
@@ -157,7 +157,7 @@ class Play:
                 changed.append(meld)
         return tuple(changed)
 
-    @cached_property
+    @fact
     def initial_meld(self) -> tuple[Meld, ...]:
         """The new melds of own tiles that count as the initial meld."""
         same_turn = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
@@ -165,7 +165,7 @@ class Play:
             return from_left_to_right(self.new_melds, self.playable)
         return best_for_the_player(self.melds, self.tiles_played, self.ruleset)
 
-    @cached_property
+    @fact
     def may_use_table(self) -> bool:
         """Whether the player has melded, or does so in this turn and may go on with the table (R33, R34)."""
         if self.has_melded:
@@ -173,7 +173,7 @@ class Play:
         same_turn = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
         return same_turn and not self.unowned and suffices(self.initial_meld, self.ruleset)
 
-    @cached_property
+    @fact
     def is_settled(self) -> bool:
         """Whether all that lies is melds, nothing is missing, and what is new is the player's own."""
         return not self.missing and not self.unowned and self.is_all_melds

@@ -8,17 +8,18 @@ difference; tests compare the two on the same plays.
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from engine.facts import fact
 from engine.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.play import Identity, Play, identity, sent_as
-from engine.rules import Judgement, groups_of, judge, never
+from engine.rules import Judgement, groups_of, judge, never, points_of, violations_of
 from engine.ruleset import Ruleset
 from engine.tally import JOKERS, ONE, beyond, counted, divided, is_within, tally, tiles_of
 from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
+from engine.violations import Violation
 
 READINGS_MAX: Final = 65_536
 """Most melds that the referees of a service remember, those that are none among them: some 50 MB. By the default rules
@@ -84,7 +85,7 @@ class _Readings(dict[K, Reading]):
         self._proposed = proposed
         self._memory = memory
         self.tallies: dict[K, int] = {}
-        """The tallies of those that are melds."""
+        """The tallies of those that are melds: what most turns are judged by costs a look-up less."""
         self._names: dict[Identity, int] = {}
         self._new_name = count(1)
 
@@ -130,12 +131,21 @@ class _Lying(dict[Meld, Reading]):
         return reading
 
 
-class Accepted(NamedTuple):
-    """What there is to say of a legal turn: the tiles played, their points, and the tiles left, both ascending."""
+class Verdict(NamedTuple):
+    """What is said of a turn: as Judgement, but for the table."""
 
-    played: tuple[int, ...]
+    violations: tuple[Violation, ...]
+    tiles_played: tuple[Tile, ...]
     points: int
-    left: tuple[int, ...]
+    rack_left: tuple[Tile, ...]
+
+
+class _Totals(NamedTuple):
+    """The tallies of the table before, of the table after, and of the rack."""
+
+    lay: int
+    lie: int
+    own: int
 
 
 class Referee(Generic[K]):
@@ -166,31 +176,45 @@ class Referee(Generic[K]):
         faces = (*naturals(ruleset.geometry_colors), JOKER)
         self._tile_set = sum(ONE[face] * ruleset.copies_of(face) for face in faces)
 
-    def accepted(self, before: Iterable[K], after: Iterable[K], rack: Sequence[int]) -> "Accepted | None":
-        """What to say of most legal turns of players who have melded, and draw or pull nothing, for less than `judge`.
+    def verdict(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> Verdict | None:
+        """What is said of a turn whose tables are given as they were sent; None of one that begins as none can.
 
-        Args:
-            before: The table when the turn began, as it was sent.
-            after: The table as it shall lie, as it was sent.
-            rack: The player's tiles, in ascending order, each of them one (up to LAST_TILE).
-
-        Returns:
-            None says nothing of a turn. What is said, `judge` says too.
+        Such a turn begins with a table of more than melds, or more tiles than the game has (R1).
         """
-        if not self._is_plain:
+        own = tally(seat.rack)
+        accepted = self._accepted(before, after, own, seat) if self._is_plain else None
+        if accepted:
+            return accepted
+        lay, lie = self.read(before), self.read(after)
+        totals = _Totals(sum(map(_tally, lay)), sum(map(_tally, lie)), own)
+        if not (all(map(_lies_as, lay)) and is_within(totals.lay + own, self._tile_set)):
+            return None
+        return self._told(self._play(lay, lie, totals, seat))
+
+    def _accepted(self, before: Sequence[K], after: Sequence[K], own: int, seat: "AtTheTable") -> Verdict | None:
+        """What is said of most legal turns, by rules that tell quickly that they are kept; None of others.
+
+        No more is looked at than what is on the tables in all, so it is for players who have melded, and draw and pull
+        nothing.
+        """
+        if not seat.has_melded or seat.drawn is not None or seat.river_index is not None:
             return None
         tally_of = self._readings.tallies.__getitem__
         try:
             lay, lie = sum(map(tally_of, before)), sum(map(tally_of, after))
         except KeyError:  # no meld, or one that was not read yet
             return None
-        own, came = tally(rack), lie - lay
+        came = lie - lay
         if not (is_within(lay, lie) and is_within(came, own) and is_within(lay + own, self._tile_set)):
             return None
         if not came or came & JOKERS:  # what a joker counts is a longer story
             return None
-        played, left = divided(rack, came)
-        return Accepted(played, sum([_VALUES[t] for t in played]), left)
+        played, left = divided(seat.rack, came)
+        return Verdict((), played, sum([_VALUES[t] for t in played]), left)
+
+    def _told(self, play: "ReadPlay") -> Verdict:
+        violations = tuple(violations_of(play, self._groups))
+        return Verdict(violations, play.played, points_of(play), play.rack_left)
 
     def read(self, sent: Iterable[K]) -> list[Reading]:
         """The readings of melds that were sent."""
@@ -202,13 +226,15 @@ class Referee(Generic[K]):
 
     def play(self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable") -> "ReadPlay":
         """A play to judge: the table when the turn began, all melds, and as it shall lie."""
-        play = ReadPlay(before, self._as_known(before, after), seat, self.ruleset)
+        totals = _Totals(sum(map(_tally, before)), sum(map(_tally, after)), tally(seat.rack))
+        return self._play(before, after, totals, seat)
+
+    def _play(
+        self, before: Sequence[Reading], after: Sequence[Reading], totals: _Totals, seat: "AtTheTable"
+    ) -> "ReadPlay":
+        play = ReadPlay((before, self._as_known(before, after)), totals, seat, self.ruleset)
         vars(play)["subject"] = self._subject
         return play
-
-    def can_be(self, play: "ReadPlay") -> bool:
-        """Whether melds lie on the table, and rack and table together have no more tiles than the game (R1)."""
-        return all(map(_lies_as, play.before)) and is_within(play.lay + play.own, self._tile_set)
 
     def _as_known(self, before: Sequence[Reading], after: Sequence[Reading]) -> Sequence[Reading]:
         """What is sent, with what is remembered of jokers whose melds lay there before but were sent otherwise."""
@@ -296,8 +322,8 @@ class ReadPlay(Play):
     What nearly every rule asks is made at once, the rest when it is asked for.
 
     Args:
-        before: The melds in play.
-        after: The melds as the player wants them.
+        tables: The melds in play, and the melds as the player wants them.
+        totals: Their tallies, and that of the rack.
         seat: Who plays.
         ruleset: The rules.
     """
@@ -308,8 +334,11 @@ class ReadPlay(Play):
     lie: int
     own: int
 
-    def __init__(self, before: Sequence[Reading], after: Sequence[Reading], seat: AtTheTable, ruleset: Ruleset) -> None:
-        lay, lie, own = sum(map(_tally, before)), sum(map(_tally, after)), tally(seat.rack)
+    def __init__(
+        self, tables: tuple[Sequence[Reading], Sequence[Reading]], totals: _Totals, seat: AtTheTable, ruleset: Ruleset
+    ) -> None:
+        before, after = tables
+        lay, lie, own = totals
         facts = vars(self)  # a play is frozen
         facts["before"], facts["after"] = before, after
         facts["lay"], facts["lie"], facts["own"] = lay, lie, own
@@ -318,8 +347,9 @@ class ReadPlay(Play):
         facts["drawn"], facts["calls_rummikub"] = seat.drawn, seat.calls_rummikub
         facts["ruleset"] = ruleset
         facts["readings"] = readings = tuple(map(_meld, after))
-        if all(map(_lies_as, after)):
-            facts["is_all_melds"], facts["melds"] = True, readings
+        facts["is_all_melds"] = is_all_melds = all(map(_lies_as, after))
+        if is_all_melds:
+            facts["melds"] = readings
         nothing_missing = is_within(lay, lie)
         if nothing_missing:
             facts["missing"] = _NO_TILES
@@ -330,12 +360,12 @@ class ReadPlay(Play):
             facts["unowned"] = tuple([t for t in tiles_of(foreign) if ruleset.copies_of(t)]) if foreign else ()
             facts["adds_up"] = bool(added) and not foreign and nothing_missing
 
-    @cached_property
+    @fact
     def table_before(self) -> tuple[Meld, ...]:
         """See Play."""
         return tuple(map(_meld, self.before))
 
-    @cached_property
+    @fact
     def table_after(self) -> tuple[ProposedMeld, ...]:
         """See Play."""
         return tuple([reading.proposed for reading in self.after])
@@ -344,27 +374,27 @@ class ReadPlay(Play):
         """See Play."""
         return counted(self.lie, t)
 
-    @cached_property
+    @fact
     def missing(self) -> Counter[Tile]:
         """See Play."""
         return Counter(tiles_of(beyond(self.lay, self.lie)))
 
-    @cached_property
+    @fact
     def added(self) -> Counter[Tile]:
         """See Play."""
         return Counter(tiles_of(beyond(self.lie, self.lay)))
 
-    @cached_property
+    @fact
     def new_and_changed(self) -> tuple[list[Reading], list[Reading]]:
         """What lies now and did not before, no melds among it, and what lay before and does not now."""
         return _new_and_changed(self.before, self.after)
 
-    @cached_property
+    @fact
     def new_melds(self) -> tuple[Meld, ...]:
         """See Play."""
         return tuple([reading.meld for reading in self.new_and_changed[0] if isinstance(reading.meld, Meld)])
 
-    @cached_property
+    @fact
     def changed_melds(self) -> tuple[Meld, ...]:
         """See Play."""
         return tuple(map(_meld, self.new_and_changed[1]))

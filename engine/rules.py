@@ -58,22 +58,24 @@ def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
     """
     asked = TURN_RULES if groups is None else groups
     return Judgement(
-        violations=tuple(_violations(play, asked)),
+        violations=tuple(violations_of(play, asked)),
         table=play.melds,
         tiles_played=play.played,
         rack_left=play.rack_left,
-        points=_points(play),
+        points=points_of(play),
     )
 
 
-def _violations(play: Play, groups: "Iterable[RuleGroup]") -> Iterator[Violation]:
+def violations_of(play: Play, groups: "Iterable[RuleGroup]") -> Iterator[Violation]:
+    """Every breach of some rules."""
     for group in groups:
         if not group.is_kept(play):
             for rule in group.rules:
                 yield from rule(play)
 
 
-def _points(play: Play) -> int:
+def points_of(play: Play) -> int:
+    """The value of the tiles played."""
     naturals = sum([value_of(t) for t in play.played if t != JOKER])
     count = play.played.count(JOKER)
     if not count:
@@ -88,27 +90,28 @@ def _tiles(counter: Counter[Tile]) -> tuple[Tile, ...]:
 
 def no_joker_leaves_the_table(play: Play) -> Iterator[Violation]:
     """R45, R49: a joker of the table never returns to a rack."""
-    if play.missing[JOKER]:
-        yield Violation(Reason.JOKER_TO_RACK, play.subject, (JOKER,) * play.missing[JOKER])
+    jokers = play.missing.get(JOKER, 0)
+    if jokers:
+        yield Violation(Reason.JOKER_TO_RACK, play.subject, (JOKER,) * jokers)
 
 
 def no_tile_leaves_the_table(play: Play) -> Iterator[Violation]:
     """R45: every tile that was on the table is on it at the end."""
-    naturals = tuple(t for t in _tiles(play.missing) if t != JOKER)
+    naturals = tuple([t for t in _tiles(play.missing) if t != JOKER]) if play.missing else ()
     if naturals:
         yield Violation(Reason.TABLE_TILE_MISSING, play.subject, naturals)
 
 
 def no_tile_is_used_twice(play: Play) -> Iterator[Violation]:
     """R1, R17: a tile of the rack is played once, and no face lies more often than the tile set has it."""
-    twice = tuple(t for t in play.unowned if _is_duplicated(t, play))
+    twice = tuple([t for t in play.unowned if _is_duplicated(t, play)])
     if twice:
         yield Violation(Reason.TILE_DUPLICATED, play.subject, twice)
 
 
 def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
     """R32: what is new on the table was on the player's rack. Whether the pool or another rack has it plays no part."""
-    foreign = tuple(t for t in play.unowned if not _is_duplicated(t, play))
+    foreign = tuple([t for t in play.unowned if not _is_duplicated(t, play)])
     if foreign:
         yield Violation(Reason.TILE_NOT_IN_RACK, play.subject, foreign)
 

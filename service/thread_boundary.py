@@ -5,6 +5,7 @@ It wraps plain functions of bytes.
 
 import contextlib
 import itertools
+import logging
 import secrets
 import threading
 import time
@@ -50,6 +51,7 @@ class ThreadBoundary:
         self._max_calls = max_calls
         self._streams = _Streams(max_streams)
         self._is_stopping = False
+        self._logs_all = _log.bind().is_enabled_for(logging.DEBUG)
 
     def unary(self, method: str, call: Callable[[bytes], bytes]) -> Handler:
         """A handler of one request and one answer."""
@@ -125,7 +127,8 @@ class ThreadBoundary:
     def _tell(self, method: str, request_id: str, code: str, started: float, reason: str = "") -> None:
         seconds = time.perf_counter() - started
         self._metrics.call(method, code, seconds)
-        log_call(method, request_id, code, reason, seconds)
+        if self._logs_all or code != "OK":
+            log_call(method, request_id, code, reason, seconds)
 
 
 class _Streams:

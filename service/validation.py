@@ -121,19 +121,14 @@ class Validation:
 
     def _judged(self, data: bytes, default: bytes) -> bytes:
         turn = packed.turn(data)
-        before, after, rack = turn.table_before, turn.table_after, sorted(b"".join(turn.rack))
+        before, after, rack = turn.table_before, turn.table_after, tuple(sorted(b"".join(turn.rack)))
         _check(turn, before, after, rack)
         referee = self._referees.of(b"".join(turn.ruleset) if turn.ruleset else default)
-        if turn.has_melded and not turn.tile_drawn:
-            accepted = referee.accepted(before, after, rack)
-            if accepted:
-                return packed.turn_answer(accepted.played, accepted.points, accepted.left)
-        play = referee.play(referee.read(before), referee.read(after), _seat(turn, rack))
-        if not referee.can_be(play):
+        verdict = referee.verdict(before, after, _seat(turn, cast("tuple[Tile, ...]", rack)))
+        if verdict is None:
             raise _IrregularError
-        judgement = referee.judge(play)
-        violations = map(_encoded_violation, judgement.violations)
-        return packed.turn_answer(judgement.tiles_played, judgement.points, judgement.rack_left, violations)
+        violations = map(_encoded_violation, verdict.violations)
+        return packed.turn_answer(verdict.tiles_played, verdict.points, verdict.rack_left, violations)
 
     def _read(self, data: bytes) -> bytes:
         request = packed.melds(data)
@@ -168,20 +163,14 @@ def _check(turn: packed.PackedTurn, before: Sequence[bytes], after: Sequence[byt
         or (rack and not 1 <= rack[0] <= rack[-1] <= LAST_TILE)
         or turn.HasField("river_index")
         or turn.river
+        or (turn.tile_drawn and turn.tile_drawn not in rack)
     ):
         raise _IrregularError
 
 
-def _seat(turn: packed.PackedTurn, rack: Sequence[int]) -> AtTheTable:
-    """Who plays. Raises _IrregularError."""
-    if turn.tile_drawn and turn.tile_drawn not in rack:
-        raise _IrregularError
-    return AtTheTable(
-        cast("tuple[Tile, ...]", tuple(rack)),
-        turn.has_melded,
-        drawn=Tile(turn.tile_drawn) if turn.tile_drawn else None,
-        calls_rummikub=turn.calls_rummikub,
-    )
+def _seat(turn: packed.PackedTurn, rack: tuple[Tile, ...]) -> AtTheTable:
+    drawn = Tile(turn.tile_drawn) if turn.tile_drawn else None
+    return AtTheTable(rack, turn.has_melded, drawn=drawn, calls_rummikub=turn.calls_rummikub)
 
 
 def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:

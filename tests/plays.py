@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from engine.melds import Meld, ProposedMeld, read_meld
+from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.notation import parse_play
 from engine.play import Play
 from engine.referee import AtTheTable, Referee
@@ -46,7 +46,15 @@ def by_referee(play: Play) -> Judgement:
         drawn=play.drawn,
         calls_rummikub=play.calls_rummikub,
     )
-    return referee.judge(referee.play(referee.lying(play.table_before), referee.read(play.table_after), seat))
+    judgement = referee.judge(referee.play(referee.lying(play.table_before), referee.read(play.table_after), seat))
+    colors = play.ruleset.geometry_colors
+    before = [as_proposed(meld, colors) for meld in play.table_before]
+    for _ in ("when the melds are read", "and when they are known"):
+        verdict = referee.verdict(before, play.table_after, seat)
+        if verdict and [reading.meld for reading in referee.read(before)] == list(play.table_before):
+            told = (judgement.violations, judgement.tiles_played, judgement.points, judgement.rack_left)
+            assert verdict == told, "a verdict is the judgement"
+    return judgement
 
 
 def to_tables(rng: random.Random, ruleset: Ruleset) -> Iterator[Play]:
