@@ -237,20 +237,18 @@ class Referee(Generic[K]):
         return play
 
     def _as_known(self, before: Sequence[Reading], after: Sequence[Reading]) -> Sequence[Reading]:
-        """What is sent, with what is remembered of jokers whose melds lay there before but were sent otherwise."""
-        with_jokers = [reading for reading in before if reading.known_by is not None]
-        if not with_jokers:
+        """What is sent, with what is remembered of jokers whose melds lay there before but read otherwise."""
+        lay = [reading for reading in before if reading.known_by is not None]
+        if not lay:
             return after
-        with_jokers += [reading for reading in after if reading.known_by is not None]
-        sent = {reading.known_by: reading for reading in with_jokers}
-        if not [reading for reading in with_jokers if sent[reading.known_by] is not reading]:
+        lies_as = {reading.known_by: reading.lies_as for reading in lay}
+        lie = [reading for reading in after if reading.known_by in lies_as]
+        if not [reading for reading in (*lay, *lie) if reading.lies_as != lies_as[reading.known_by]]:
             return after
-        table, proposed = tuple(map(_meld, before)), tuple([reading.proposed for reading in after])
-        known = Play(table, proposed, (), has_melded=True, ruleset=self.ruleset).readings
-        return [
-            now if now.meld == meld else self._readings.reading(now.proposed, meld)
-            for now, meld in zip(after, known, strict=True)
-        ]
+        sent = tuple([reading.proposed for reading in lie])
+        known = Play(tuple(map(_meld, lay)), sent, (), has_melded=True, ruleset=self.ruleset).readings
+        remembered = iter([self._readings.reading(*both) for both in zip(sent, known, strict=True)])
+        return [next(remembered) if reading.known_by in lies_as else reading for reading in after]
 
     def judge(self, play: "ReadPlay") -> Judgement:
         """What the rules say of a play."""
