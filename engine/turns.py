@@ -59,7 +59,7 @@ from engine.game import (
 from engine.melds import Meld, ProposedMeld
 from engine.play import Play
 from engine.referee import AtTheTable, Referees
-from engine.rules import Judgement, judge, own_tiles_only
+from engine.rules import Judgement, own_tiles_only
 from engine.ruleset import (
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
@@ -419,8 +419,8 @@ def _act(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Deci
             return (DraftSaved(seat, table),)
 
 
-def play_of(round_: Round, action: PlayTiles, ruleset: Ruleset) -> Play:
-    """The play that a player's action amounts to, for the rules to judge."""
+def _judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> tuple[Play, Judgement]:
+    """The play that a player's action amounts to, and what the rules say of it."""
     rack = round_.rack(action.seat)
     seat = AtTheTable(
         rack.tiles,
@@ -431,15 +431,15 @@ def play_of(round_: Round, action: PlayTiles, ruleset: Ruleset) -> Play:
         calls_rummikub=action.calls_rummikub,
     )
     referee = _REFEREES.of(ruleset)
-    return referee.play(referee.lying(round_.table), referee.read(action.table), seat)
+    play = referee.play(referee.lying(round_.table), referee.read(action.table), seat)
+    return play, referee.judge(play)
 
 
 _REFEREES: Final = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, "play.table")
 
 
 def _play(game: Game, round_: Round, action: PlayTiles, moment: _Moment) -> Decision:
-    play = play_of(round_, action, game.ruleset)
-    judgement = judge(play)
+    play, judgement = _judged(round_, action, game.ruleset)
     if judgement.violations:
         return _illegal(game, play, judgement.violations, moment)
     return _and_so(game, (_played(action.seat, play, judgement),), moment)
@@ -619,8 +619,7 @@ def _committed(round_: Round, ruleset: Ruleset) -> TilesPlayed | None:
     if round_.draft is None or not commits:
         return None
     seat = round_.turn.seat
-    play = play_of(round_, PlayTiles(seat, round_.draft), ruleset)
-    judgement = judge(play)
+    play, judgement = _judged(round_, PlayTiles(seat, round_.draft), ruleset)
     return None if judgement.violations else _played(seat, play, judgement)
 
 
