@@ -52,7 +52,7 @@ class Validation:
 
     def validate_turn(self, data: bytes) -> bytes:
         """ValidateTurn."""
-        return self.judged(data, b"")
+        return self._answered(_decoded(packed.turn, data), data, b"")
 
     def validate_melds(self, data: bytes) -> bytes:
         """ValidateMelds."""
@@ -83,13 +83,15 @@ class Validation:
     def batch(self, data: bytes) -> Iterator[bytes]:
         """BatchValidateTurns, an answer at a time; packed.batch_answer puts them together."""
         request = _decoded(packed.batch, data)
+        if len(request.ruleset) > 1:
+            codec.decode(pb.BatchValidateTurnsRequest, data)  # each part must be a message
         codec.check_batch(len(request.turns), melds=0)
         default = b"".join(request.ruleset)
         _ruleset(default)
         turns = [_decoded(packed.turn, turn) for turn in request.turns]
         codec.check_batch(len(turns), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
-        for place, turn in enumerate(request.turns):
-            yield self.judged(turn, default, f"turns[{place}].")
+        for place, (turn, sent) in enumerate(zip(turns, request.turns, strict=True)):
+            yield self._answered(turn, sent, default, f"turns[{place}].")
 
     def stream(self) -> Callable[[bytes], bytes]:
         """What answers the turns of one StreamValidateTurns, in their order."""
@@ -98,29 +100,31 @@ class Validation:
         def answer(data: bytes) -> bytes:
             nonlocal rules
             request = _decoded(packed.stream_turn, data)
-            turn = b"".join(request.turn)
+            if len(request.turn) > 1:
+                codec.decode(pb.StreamValidateTurnsRequest, data)  # each part must be a message
+            sent = b"".join(request.turn)
             correlation_id = codec.correlation_id(request.correlation_id)
-            stated = _decoded(packed.turn, turn).ruleset
-            rules = b"".join(stated) if stated else rules
-            return packed.stream_answer(self.judged(turn, rules, "turn."), correlation_id)
+            turn = _decoded(packed.turn, sent)
+            rules = b"".join(turn.ruleset) if turn.ruleset else rules
+            return packed.stream_answer(self._answered(turn, sent, rules, "turn."), correlation_id)
 
         return answer
 
-    def judged(self, data: bytes, default: bytes, field: str = "") -> bytes:
+    def _answered(self, turn: packed.PackedTurn, sent: bytes, default: bytes, field: str = "") -> bytes:
         """ValidateTurnResponse of a ValidateTurnRequest.
 
         Args:
-            data: The turn.
+            turn: The turn.
+            sent: Its bytes.
             default: The ruleset of a turn that states none.
             field: What faults call the turn, with a dot at the end, if it is part of a larger message.
         """
         try:
-            return self._judged(data, default)
+            return self._judged(turn, default)
         except _IRREGULAR:
-            return _judged_plainly(data, default, field)
+            return _judged_plainly(sent, default, field)
 
-    def _judged(self, data: bytes, default: bytes) -> bytes:
-        turn = packed.turn(data)
+    def _judged(self, turn: packed.PackedTurn, default: bytes) -> bytes:
         before, after, rack = turn.table_before, turn.table_after, tuple(sorted(b"".join(turn.rack)))
         _check(turn, before, after, rack)
         referee = self._referees.of(b"".join(turn.ruleset) if turn.ruleset else default)
@@ -132,7 +136,7 @@ class Validation:
 
     def _read(self, data: bytes) -> bytes:
         request = packed.melds(data)
-        if not packed.is_whole(request) or len(request.melds) > codec.MELDS_MAX:
+        if not packed.is_whole(request) or len(request.ruleset) > 1 or len(request.melds) > codec.MELDS_MAX:
             raise _IrregularError
         referee = self._referees.of(b"".join(request.ruleset))
         if len(self._encoded) > ENCODED_MAX:
@@ -157,6 +161,7 @@ def _check(turn: packed.PackedTurn, before: Sequence[bytes], after: Sequence[byt
     """Raises _IrregularError of a turn that is not read quickly, or not at all."""
     if (
         not packed.is_whole(turn)
+        or len(turn.ruleset) > 1  # each part must be a message, which the parts together do not tell
         or len(before) > codec.MELDS_MAX
         or len(after) > codec.MELDS_MAX
         or len(rack) > codec.RACK_TILES_MAX
@@ -192,7 +197,7 @@ def _proposed(data: bytes) -> ProposedMeld:
 
 
 def _judged_plainly(data: bytes, default: bytes, field: str) -> bytes:
-    """The same as Validation.judged for any request. Raises InvalidRequest, MalformedRequest."""
+    """The same for any request. Raises InvalidRequest, MalformedRequest."""
     request = codec.decode(pb.ValidateTurnRequest, data)
     rules = codec.ruleset(request.ruleset, field) if request.HasField("ruleset") else _ruleset(default)
     return codec.encode_judgement(judge(codec.play(request, rules, field))).SerializeToString()
