@@ -102,14 +102,15 @@ class Found:
 
 def cheapest(problem: Problem, meter: Meter, below: int | None = None) -> Found | None:
     """The cheapest way to lay all that must be laid; None if there is none, or none that costs less than asked."""
+    if below is not None and below <= 0:
+        return None
     best: Found | None = None
     levels = levels_of(problem, downwards=is_better_downwards(problem))
     for start in starts_of(problem, levels, meter):
-        if below is not None and below <= 0:
-            return best
-        found = _from_start(levels, _Start(start), problem.jokers, meter, below)
-        if found:
-            best, below = found, found.cost
+        found = _from_start(levels, _Start(start), problem.jokers, meter, best.cost if best else below)
+        best = found or best
+        if best and not best.cost:
+            break
     return best
 
 
