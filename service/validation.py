@@ -29,6 +29,9 @@ _PRESETS_CURSOR: Final = r"\d{1,3}"
 ENCODED_MAX: Final = 65_536
 """Most readings of melds that are remembered as bytes. When there is no more room, all are forgotten."""
 
+MELD_BYTES_MAX: Final = 256
+"""Longer melds, which have fields of no contract or too many tiles, are not remembered."""
+
 VIOLATIONS_MAX: Final = 4_096
 """Most violations that are remembered as bytes: who drags a tile gets the same again and again."""
 
@@ -152,9 +155,16 @@ class Validation:
         return packed.melds_answer(answers)
 
 
-@lru_cache(maxsize=VIOLATIONS_MAX)
 def _encoded_violation(violation: Violation) -> bytes:
+    """A violation; what is about a whole table is not remembered."""
+    return _of_a_meld(violation) if len(violation.tiles) <= codec.MELD_TILES_MAX else _encoded(violation)
+
+
+def _encoded(violation: Violation) -> bytes:
     return codec.encode_violation(violation).SerializeToString()
+
+
+_of_a_meld: Final = lru_cache(maxsize=VIOLATIONS_MAX)(_encoded)
 
 
 def _check(turn: packed.PackedTurn, before: Sequence[bytes], after: Sequence[bytes], rack: Sequence[int]) -> None:
@@ -192,7 +202,9 @@ def _ruleset(data: bytes) -> Ruleset:
 
 
 def _proposed(data: bytes) -> ProposedMeld:
-    """A meld from the bytes of its message. Raises InvalidRequest, MalformedRequest."""
+    """A meld from the bytes of its message. Raises InvalidRequest, MalformedRequest, _IrregularError."""
+    if len(data) > MELD_BYTES_MAX:
+        raise _IrregularError
     return codec.melds([codec.decode(meld_pb2.Meld, data)], "meld")[0]
 
 

@@ -1,6 +1,7 @@
 """Validation from bytes to bytes says what the codec and the rules say of the same bytes, whatever they are."""
 
 import random
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -301,6 +302,37 @@ def test_a_ruleset_that_is_there_and_empty_is_stated(validation: Validation) -> 
     empty = part(2, turn(WireTurn(ruleset=(), after=(run,), rack=(3, 4, 5))))
     answers = list(validation.batch(part(1, twelve) + unstated + empty))
     assert [bool(vs.ValidateTurnResponse.FromString(answer).violations) for answer in answers] == [False, True]
+
+
+MUCH = 200_000
+"""More bytes than all that a meld may say."""
+
+
+def test_what_no_contract_knows_is_not_remembered(validation: Validation) -> None:
+    tracemalloc.start()
+    try:
+        for count in range(20):
+            meld = wire.meld(WireMeld((3, 4, 5))) + part(UNKNOWN, bytes(MUCH + count))
+            assert isinstance(validation.validate_turn(part(2, meld) + part(3, meld)), bytes)
+            assert isinstance(validation.validate_melds(part(2, meld)), bytes)
+        remembered, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert remembered < 3 * MUCH
+
+
+def test_violations_by_many_tiles_are_not_remembered(validation: Validation) -> None:
+    rng = random.Random(1)
+    melds = [WireMeld(tuple(range(first, end))) for first in (1, 14, 27, 40) for end in range(first + 8, first + 14)]
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            after = tuple(rng.choices(melds, k=120))
+            assert isinstance(validation.validate_turn(turn(WireTurn(after=after))), bytes)
+        remembered, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert remembered < 500_000
 
 
 # Melds
