@@ -122,13 +122,14 @@ def stated(kind: MeldKind, tiles: tuple[Tile, ...], ruleset: Ruleset) -> Meld:
     Raises:
         ValueError: They are none.
     """
-    if JOKER not in tiles or not _asks(tiles.count(JOKER), ruleset):
+    if JOKER not in tiles or not must_declare(tiles.count(JOKER), ruleset):
         return _read(ProposedMeld(tiles, kind), ruleset)
     meld = _read(ProposedMeld(tiles, kind), replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL))
     return _read(ProposedMeld(meld.tiles, kind, _distinct(meld)), ruleset)
 
 
-def _asks(jokers: int, ruleset: Ruleset) -> bool:
+def must_declare(jokers: int, ruleset: Ruleset) -> bool:
+    """Whether it must be said what so many jokers of a meld stand for (jokers_declaration)."""
     least = {JokersDeclaration.EXPLICIT_WHEN_TWO: 2, JokersDeclaration.ALWAYS_EXPLICIT: 1}
     return jokers >= least.get(ruleset.jokers_declaration, jokers + 1)
 
@@ -149,6 +150,6 @@ def _read(proposed: ProposedMeld, ruleset: Ruleset) -> Meld:
 
 def proposed(meld: Meld, ruleset: Ruleset) -> ProposedMeld:
     """A meld as a player would send it."""
-    if _asks(len(meld.joker_faces), ruleset):
+    if must_declare(len(meld.joker_faces), ruleset):
         return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces))
     return as_proposed(meld, ruleset.geometry_colors)

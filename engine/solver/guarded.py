@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from engine.melds import Meld, ProposedMeld, read_meld
+from engine.melds import Meld
 from engine.ruleset import (
     Contract,
     JokerRetrievalMode,
@@ -20,8 +20,8 @@ from engine.ruleset import (
     Manipulation,
     Ruleset,
 )
-from engine.solver.arrangement import costs_less
-from engine.solver.openings import own_melds
+from engine.solver.arrangement import costs_less, must_declare
+from engine.solver.openings import other_readings, own_melds
 from engine.solver.problem import Problem
 from engine.solver.search import Meter
 from engine.tiles import JOKER, Tile
@@ -120,15 +120,15 @@ def _by_lowest(guarded: Guarded, problem: Problem) -> Mapping[Tile, Melds]:
 
 
 def _declared(meld: Meld, guarded: Guarded, ruleset: Ruleset) -> Iterator[Meld]:
-    """A group with faces declared for its jokers, if a joker of the table stands for one of them by declaration."""
+    """A group with other faces declared for its jokers: all, where some must be; else such as jokers of the table have.
+
+    What a joker of the table was declared to stand for may have to be said again.
+    """
     declared = {faces[0] for old in guarded.table for faces in old.joker_faces if len(faces) == 1}
-    open_faces = next((faces for faces in meld.joker_faces if len(faces) > 1), ())
-    readings = (
-        read_meld(ProposedMeld(meld.tiles, meld.kind, faces), ruleset)
-        for faces in combinations(open_faces, len(meld.joker_faces))
-        if declared.intersection(faces)
-    )
-    yield from (reading for reading in readings if isinstance(reading, Meld))
+    for reading in other_readings(meld, ruleset):
+        said = {faces[0] for faces in reading.joker_faces}
+        if must_declare(len(said), ruleset) or not declared.isdisjoint(said):
+            yield reading
 
 
 def _lowest(meld: Meld) -> Tile:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 from engine.initial_meld import initial_points, suffices
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
@@ -16,7 +16,7 @@ from engine.ruleset import (
     Ruleset,
     RunWrap,
 )
-from engine.solver.arrangement import Lay, best_lay, best_lay_of, stated
+from engine.solver.arrangement import Lay, best_lay, best_lay_of, must_declare, stated
 from engine.solver.joker_search import Wanted, are_free, joker_rules
 from engine.solver.problem import FACES, Problem, layable
 from engine.solver.search import Meter
@@ -147,6 +147,18 @@ def _with_jokers(
             yield stated(kind, laid, ruleset)
 
 
+def other_readings(meld: Meld, ruleset: Ruleset) -> Iterator[Meld]:
+    """A group with other faces declared for its jokers."""
+    if meld.kind is MeldKind.RUN:
+        return
+    value = value_of(next(t for t in meld.tiles if t != JOKER))
+    faces = [face for face in FACES[value - 1][: ruleset.geometry_colors] if face not in meld.tiles]
+    for chosen in combinations(faces, len(meld.joker_faces)) if meld.joker_faces else ():
+        reading = read_meld(ProposedMeld(meld.tiles, meld.kind, chosen), ruleset)
+        if isinstance(reading, Meld) and reading != meld:
+            yield reading
+
+
 def _silent(ruleset: Ruleset) -> Ruleset:
     """A ruleset by which nothing must be declared."""
     return replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
@@ -167,7 +179,19 @@ def least_openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterat
         laid = in_order(t for meld in chosen for t in meld.tiles)
         if laid not in known:
             known.add(laid)
-            yield chosen
+            yield from _readings(chosen, ruleset)
+
+
+def _readings(melds: Melds, ruleset: Ruleset) -> Iterator[Melds]:
+    """Melds with jokers declared in each way, where that is asked and not all are allowed (jokers_beyond_physical)."""
+    if ruleset.jokers_beyond_physical:
+        yield melds
+        return
+    choices = [
+        (meld, *other_readings(meld, ruleset)) if must_declare(len(meld.joker_faces), ruleset) else (meld,)
+        for meld in melds
+    ]
+    yield from product(*choices)
 
 
 def _openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:

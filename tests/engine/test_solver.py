@@ -456,6 +456,31 @@ def test_what_jokers_stand_for_is_said_where_it_must_be(declaration: JokersDecla
     assert not list(faults(situation, answer.turn))
 
 
+EXPLICIT = {"jokers_declaration": JokersDeclaration.ALWAYS_EXPLICIT}
+LOCKED = {"geometry_colors": 6, "jokers_may_lead": False, "joker_retrieval_mode": JokerRetrievalMode.LOCKED}
+TO_BE_HAD = {"jokers_beyond_physical": False, "initial_meld_threshold": 20}
+SAME_TURN = {"initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED}
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "rack", "melded", "tiles"),
+    [
+        (LOCKED, "[G8 G9 G10] | group[R7 O7 P7 J=K7]", "B8 O9 G7", True, "G7"),
+        (TO_BE_HAD, "[B6 B7 B8] | [B6 B7 B8]", "R7 O7 J", True, "R7 O7 J"),
+        (TO_BE_HAD, "[B6 B7 B8] | [B6 B7 B8]", "R7 O7 J", False, "R7 O7 J"),
+        (TO_BE_HAD | SAME_TURN, "[B6 B7 B8] | [B6 B7 B8]", "R1 R7 B9 O7 J", False, "R7 B9 O7 J"),
+    ],
+)
+def test_jokers_are_declared_as_the_rules_allow(
+    options: Mapping[str, Any], table: str, rack: str, melded: bool, tiles: str
+) -> None:
+    situation = at(table, rack, {**options, **EXPLICIT}, melded=melded)
+    answer = best_turn(situation)
+    assert played(answer) == tiles
+    assert answer.turn is not None
+    assert not list(faults(situation, answer.turn))
+
+
 # Legal plays of the conformance suite.
 
 
