@@ -192,9 +192,11 @@ class _Observed:
                     self._tell("OK")
                 case AbortError():
                     self._tell(_code_name(self._context))
-                case asyncio.CancelledError() | GeneratorExit():
+                case GeneratorExit():
                     self._tell("CANCELLED")
-                case Exception():
+                case asyncio.CancelledError() if _is_given_up():
+                    self._tell("CANCELLED")
+                case asyncio.CancelledError() | Exception():
                     await self._abort(error)
                 case _:
                     pass
@@ -202,7 +204,7 @@ class _Observed:
             if self._begun:
                 self._boundary.end(self._method)
 
-    async def _abort(self, error: Exception) -> None:
+    async def _abort(self, error: BaseException) -> None:
         status = status_of(error)
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
@@ -213,6 +215,12 @@ class _Observed:
     def _tell(self, code: str, reason: str = "") -> None:
         seconds = time.perf_counter() - self._started
         self._boundary.told(self._method, self._request_id, code, reason, seconds)
+
+
+def _is_given_up() -> bool:
+    """Whether the call itself is cancelled, by its caller or the server's end, and not something that it waited for."""
+    task = asyncio.current_task()
+    return task is not None and bool(task.cancelling())
 
 
 def _code_name(context: Context) -> str:

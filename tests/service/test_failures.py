@@ -11,8 +11,21 @@ import grpc.aio
 import pytest
 
 from grpc_play import Fleet, Played, history, lost_or_doubled, play_game, random_turn
-from harness import Client, GameAtHand, RedisServer, ServerProcess, error_info, new_id, server_process
+from harness import (
+    Client,
+    GameAtHand,
+    RedisServer,
+    ServerProcess,
+    error_info,
+    memory_store,
+    new_id,
+    running_server,
+    server_process,
+)
 from rummikub.v1 import game_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from service.storage.base import Loaded
+from service.storage.measured import MeasuredStore
 
 GAMES = 20
 KILLS = 3
@@ -108,3 +121,22 @@ async def test_a_turn_sent_to_two_servers_at_once_is_taken_once(redis_url: str) 
             state = following
             if state.state == game_pb2.GAME_STATE_FINISHED:
                 break
+
+
+class GivesUp(MeasuredStore):
+    """A store in which something that a load waits for is cancelled, as by a library's own end."""
+
+    def __init__(self) -> None:
+        super().__init__(memory_store(), lambda *_: None)
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+
+async def test_what_is_given_up_inside_of_the_server_does_not_look_like_a_caller_who_gave_up() -> None:
+    async with running_server(GivesUp()) as (_, client):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await client.games.GetGame(gs.GetGameRequest(game_id="0" * 32))
+    assert refusal.value.code() is grpc.StatusCode.INTERNAL
+    assert error_info(refusal.value).reason == "INTERNAL"
