@@ -155,7 +155,7 @@ def _retry() -> error_details_pb2.RetryInfo:
     return error_details_pb2.RetryInfo(retry_delay=Duration(seconds=RETRY_SECONDS))
 
 
-def status_of(error: BaseException) -> Status:
+def status_of(error: Exception) -> Status:
     """The status of an exception."""
     match error:
         case InvalidRequest():

@@ -196,7 +196,10 @@ class _Observed:
                     self._tell("CANCELLED")
                 case asyncio.CancelledError() if _is_given_up():
                     self._tell("CANCELLED")
-                case asyncio.CancelledError() | Exception():
+                case asyncio.CancelledError():
+                    unasked = RuntimeError("what the call waited for was cancelled")
+                    await self._abort(unasked.with_traceback(error.__traceback__))
+                case Exception():
                     await self._abort(error)
                 case _:
                     pass
@@ -204,7 +207,7 @@ class _Observed:
             if self._begun:
                 self._boundary.end(self._method)
 
-    async def _abort(self, error: BaseException) -> None:
+    async def _abort(self, error: Exception) -> None:
         status = status_of(error)
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
