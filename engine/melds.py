@@ -36,6 +36,10 @@ class ProposedMeld:
     kind: MeldKind | None = None
     declared: tuple[Tile, ...] = ()
 
+    def __hash__(self) -> int:
+        """Of the tiles alone, which hardly any two have in common: melds are looked up again and again."""
+        return hash(self.tiles)
+
 
 @dataclass(frozen=True, slots=True)
 class Meld:
@@ -53,6 +57,10 @@ class Meld:
     kind: MeldKind
     points: int
     joker_faces: tuple[tuple[Tile, ...], ...] = ()
+
+    def __hash__(self) -> int:
+        """Of the tiles alone: see ProposedMeld."""
+        return hash(self.tiles)
 
 
 @dataclass(frozen=True, slots=True)
