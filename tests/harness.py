@@ -436,6 +436,19 @@ async def server_process(environment: Mapping[str, str]) -> AsyncIterator[Server
             await process.kill()
 
 
+def openssl(folder: Path, *arguments: str) -> None:
+    program = shutil.which("openssl")
+    assert program, "these tests make certificates with openssl: put it on PATH"
+    subprocess.run([program, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
+
+
+def self_signed(folder: Path, names: str, subject: str = "/CN=rummikub.example") -> None:
+    """Makes cert.pem and key.pem, of a subject and, unless it is empty, its alternative names."""
+    extensions = ["-addext", f"subjectAltName={names}"] if names else []
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem"]
+    openssl(folder, "req", "-x509", *key, "-out", "cert.pem", "-days", "2", "-subj", subject, *extensions)
+
+
 def status_details(error: grpc.aio.AioRpcError) -> status_pb2.Status:
     """The google.rpc.Status of a refusal."""
     for key, value in error.trailing_metadata() or ():

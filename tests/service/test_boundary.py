@@ -6,9 +6,7 @@ import json
 import os
 import random
 import re
-import shutil
 import socket
-import subprocess
 import sys
 import time
 import urllib.request
@@ -34,8 +32,10 @@ from harness import (
     bearer,
     error_info,
     memory_store,
+    openssl,
     redis_store,
     running_server,
+    self_signed,
     server_process,
     server_settings,
     status_details,
@@ -57,19 +57,6 @@ STORE_CHECKS_SECONDS = 10.0
 """Much more than a server takes to see that its store is away or back."""
 
 # TLS
-
-
-def openssl(folder: Path, *arguments: str) -> None:
-    program = shutil.which("openssl")
-    assert program, "these tests make certificates with openssl: put it on PATH"
-    subprocess.run([program, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
-
-
-def self_signed(folder: Path, names: str, subject: str = "/CN=rummikub.example") -> None:
-    """Makes cert.pem and key.pem, of a subject and, unless it is empty, its alternative names."""
-    extensions = ["-addext", f"subjectAltName={names}"] if names else []
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem"]
-    openssl(folder, "req", "-x509", *key, "-out", "cert.pem", "-days", "2", "-subj", subject, *extensions)
 
 
 def of_an_authority(folder: Path, names: str) -> None:
@@ -475,7 +462,7 @@ def taken() -> Iterator[str]:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("variable", ["RUMMIKUB_LISTEN", "RUMMIKUB_METRICS_LISTEN"])
+@pytest.mark.parametrize("variable", ["RUMMIKUB_LISTEN", "RUMMIKUB_VALIDATION_LISTEN", "RUMMIKUB_METRICS_LISTEN"])
 async def test_an_address_in_use_ends_the_server_and_its_store_with_a_sentence(
     variable: str, taken: str, tmp_path: Path
 ) -> None:
