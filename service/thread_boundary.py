@@ -77,22 +77,25 @@ class ThreadBoundary:
         def handle(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             started = time.perf_counter()
             request_id = _request_id(context)
+            fault: Exception | None = None
             try:
                 self._check()
-                with self._streams.open(context):
+                with self._streams.open(context, request_id):
                     answer = answerer()
                     for data in requests:
                         yield answer(data)
             except GeneratorExit:
-                self._tell(method, request_id, "CANCELLED", started)
-            except Exception as error:
-                if not context.is_active():
-                    self._tell(method, request_id, "UNAVAILABLE" if self._is_stopping else "CANCELLED", started)
-                    raise
-                self._abort(method, context, request_id, started, error)
-            else:
-                context.set_trailing_metadata(((REQUEST_ID, request_id),))
-                self._tell(method, request_id, "OK", started)
+                self._tell(method, request_id, self._lost, started)
+                return
+            except Exception as error:  # noqa: BLE001 - grpcio would answer with its text
+                fault = error
+            if not context.is_active():
+                self._tell(method, request_id, self._lost, started)
+                _leave(context)
+            if fault:
+                self._abort(method, context, request_id, started, fault)
+            context.set_trailing_metadata(((REQUEST_ID, request_id),))
+            self._tell(method, request_id, "OK", started)
 
         handle.experimental_thread_pool = self._streams.threads  # type: ignore[attr-defined]
         return grpc.stream_stream_rpc_method_handler(handle)
@@ -102,10 +105,19 @@ class ThreadBoundary:
         self._is_stopping = True
         self._streams.end(status_of(ShuttingDown()))
 
+    def close(self) -> None:
+        """Ends the threads of streams, all of which have ended."""
+        self._streams.threads.shutdown()
+
     @property
     def under_way(self) -> int:
         """How many calls are under way."""
         return self._threads.under_way + self._streams.count
+
+    @property
+    def _lost(self) -> str:
+        """How a stream has ended that its handler did not end."""
+        return "UNAVAILABLE" if self._is_stopping else "CANCELLED"
 
     def _check(self) -> None:
         """Raises ShuttingDown, Overloaded."""
@@ -136,7 +148,8 @@ class _Streams:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._open: set[grpc.ServicerContext] = set()
+        self._open: dict[grpc.ServicerContext, str] = {}
+        self._is_ended = False
         self._lock = threading.Lock()
         self.threads = ThreadPoolExecutor(most + SPARE_THREADS, "stream")
 
@@ -146,29 +159,42 @@ class _Streams:
         return len(self._open)
 
     @contextlib.contextmanager
-    def open(self, context: grpc.ServicerContext) -> Iterator[None]:
-        """Around a stream. Raises Overloaded."""
+    def open(self, context: grpc.ServicerContext, request_id: str) -> Iterator[None]:
+        """Around a stream. Raises ShuttingDown, Overloaded."""
         with self._lock:
+            if self._is_ended:
+                raise ShuttingDown
             if len(self._open) >= self._most:
                 raise Overloaded
-            self._open.add(context)
+            self._open[context] = request_id
         try:
             yield
         finally:
             with self._lock:
-                self._open.discard(context)
+                del self._open[context]
 
     def end(self, status: Status) -> None:
-        """Ends all with a status. They wait for their clients, and nothing public ends another thread's call."""
-        with self._lock:
-            contexts = tuple(self._open)
-        for context in contexts:
-            context.set_trailing_metadata(((DETAILS, status.serialize()),))
-            context.set_code(status.code)
-            context.set_details(status.message)
-            state, call = context._state, context._rpc_event.call  # type: ignore[attr-defined]  # noqa: SLF001 - see above
-            with state.condition:
-                _server._abort(state, call, status.code.value[0], b"")  # noqa: SLF001 - see above
+        """Ends all with a status, and lets no more begin."""
+        with self._lock:  # none of them ends by itself meanwhile: a call has one status
+            self._is_ended = True
+            for context, request_id in self._open.items():
+                context.set_trailing_metadata(((DETAILS, status.serialize()), (REQUEST_ID, request_id)))
+                context.set_code(status.code)
+                context.set_details(status.message)
+                _end(context, status.code)
+
+
+def _end(context: grpc.ServicerContext, code: grpc.StatusCode) -> None:
+    """Ends another thread's call, which waits for its client; nothing public does."""
+    state, call = context._state, context._rpc_event.call  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+    with state.condition:
+        _server._abort(state, call, code.value[0], b"")  # noqa: SLF001 - see above
+
+
+def _leave(context: grpc.ServicerContext) -> NoReturn:
+    """Leaves the handler of a call that has ended, so that grpcio neither answers nor logs it again."""
+    _server._raise_rpc_error(context._state)  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public does
+    raise AssertionError  # it has raised
 
 
 def _request_id(context: grpc.ServicerContext) -> str:

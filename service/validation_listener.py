@@ -53,6 +53,7 @@ class ValidationListener:
             await asyncio.sleep(DRAIN_POLL_SECONDS)  # threads that end a call tell nobody
 
     def stop(self) -> None:
-        """Closes the connections."""
+        """Closes the connections, and returns when all threads have ended."""
         if self._server is not None:
             self._server.stop()
+            self._boundary.close()

@@ -1,0 +1,558 @@
+"""ValidationService at an address of its own: the same answers as at the other, and an end that nobody waits for."""
+
+import asyncio
+import contextlib
+import itertools
+import re
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2
+
+from conformance.grpc_answers import turn_request
+from conformance_cases import load
+from conformance_messages import ruleset_of, table_of, tiles_of
+from harness import (
+    error_info,
+    field_violations,
+    memory_store,
+    running_server,
+    self_signed,
+    server_process,
+    server_settings,
+    status_details,
+)
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import meld_pb2, tile_pb2
+from rummikub.v1 import validation_service_pb2 as vs
+from service import threads
+from service.server import Server
+from service.validation import Validation
+
+T = TypeVar("T")
+
+SUITE = load()
+SERVICE = "rummikub.v1.ValidationService"
+VALIDATE = f"/{SERVICE}/ValidateTurn"
+STREAM = f"/{SERVICE}/StreamValidateTurns"
+RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_11, tile_pb2.TILE_RED_12, tile_pb2.TILE_RED_13])
+TURN = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles).SerializeToString()
+"""A legal turn."""
+SOON = 20.0
+"""Much longer than anything here takes, in seconds."""
+
+Answer = bytes | tuple[grpc.StatusCode, str, bytes]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A client of a listener, which sends and gets bytes."""
+
+    channel: grpc.aio.Channel
+
+    def call(
+        self, method: str, data: bytes = TURN, metadata: Sequence[tuple[str, str]] = ()
+    ) -> "grpc.aio.UnaryUnaryCall[bytes, bytes]":
+        """A call of one request and one answer."""
+        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(method)
+        return unary(data, metadata=tuple(metadata), timeout=SOON)
+
+    def stream(self, metadata: Sequence[tuple[str, str]] = ()) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
+        """A stream of turns."""
+        stream: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = self.channel.stream_stream(STREAM)
+        return stream(metadata=tuple(metadata))
+
+    async def open_stream(self) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
+        """A stream that has answered once."""
+        stream = self.stream()
+        await one_more(stream)
+        return stream
+
+    def without_message(self, method: str = VALIDATE) -> "grpc.aio.StreamUnaryCall[bytes, bytes]":
+        """A call of one request that never comes."""
+        call: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(method)
+        return call()
+
+    async def answer(self, method: str, data: bytes = TURN) -> Answer:
+        """An answer's bytes, or the status with its details."""
+        try:
+            return await self.call(method, data)
+        except grpc.aio.AioRpcError as error:
+            return error.code(), error.details() or "", status_details(error).SerializeToString()
+
+
+def asked(data: bytes = TURN, correlation_id: str = "") -> bytes:
+    """A turn of a stream."""
+    turn = vs.ValidateTurnRequest.FromString(data)
+    return vs.StreamValidateTurnsRequest(turn=turn, correlation_id=correlation_id).SerializeToString()
+
+
+async def one_more(stream: "grpc.aio.StreamStreamCall[bytes, bytes]") -> bytes:
+    """The answer to one more turn of a stream."""
+    await stream.write(asked())
+    answer = await asyncio.wait_for(stream.read(), SOON)
+    assert isinstance(answer, bytes)
+    return answer
+
+
+async def refusal(call: Awaitable[object]) -> grpc.aio.AioRpcError:
+    """How a call is refused."""
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await asyncio.wait_for(call, SOON)
+    return refused.value
+
+
+async def rest(stream: "grpc.aio.StreamStreamCall[bytes, bytes]") -> None:
+    """Reads a stream to its end."""
+    while await stream.read() is not grpc.aio.EOF:
+        pass
+
+
+@asynccontextmanager
+async def caller_of(port: int) -> AsyncIterator[Caller]:
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
+        yield Caller(channel)
+
+
+@asynccontextmanager
+async def listening(**changes: object) -> AsyncIterator[tuple[Server, Caller]]:
+    """A server in this process, with a client of its listener for validation."""
+    settings = server_settings(validation_listen="127.0.0.1:0", **changes)
+    async with running_server(memory_store(), settings) as (server, _), caller_of(server.validation_port) as caller:
+        yield server, caller
+
+
+@dataclass(frozen=True)
+class Both:
+    """A server with clients of both its listeners."""
+
+    server: Server
+    plain: Caller
+    threaded: Caller
+
+    async def answer(self, method: str, data: bytes) -> Answer:
+        """What both answer."""
+        plain, threaded = await asyncio.gather(*(one.answer(method, data) for one in (self.plain, self.threaded)))
+        assert plain == threaded
+        return plain
+
+    def counted(self, method: str, code: str) -> float:
+        """How many calls have ended so."""
+        return (
+            self.server.metrics.registry.get_sample_value("rummikub_calls_total", {"method": method, "code": code}) or 0
+        )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def both() -> AsyncIterator[Both]:
+    async with listening() as (server, threaded), caller_of(server.port) as plain:
+        yield Both(server, plain, threaded)
+
+
+async def until(condition: Callable[[], T]) -> T:
+    """The first true value of a condition."""
+    async with asyncio.timeout(SOON):
+        while not (value := condition()):  # noqa: ASYNC110 - threads: there is nothing to be told by
+            await asyncio.sleep(0.01)
+        return value
+
+
+class Gate:
+    """Keeps calls of ValidateTurn waiting until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.came = 0
+        self._opened = threading.Event()
+        plain = Validation.validate_turn
+
+        def waiting(validation: Validation, data: bytes) -> bytes:
+            self.came += 1
+            assert self._opened.wait(SOON)
+            return plain(validation, data)
+
+        monkeypatch.setattr(Validation, "validate_turn", waiting)
+
+    async def has(self, calls: int) -> None:
+        """Returns when so many calls have come."""
+        await until(lambda: self.came == calls)
+
+    def open(self) -> None:
+        """Lets all go on."""
+        self._opened.set()
+
+
+# The same as at the other address
+
+
+def requests() -> Iterable[tuple[str, Message]]:
+    """Every case, as a request of each RPC that can ask it."""
+    for meld in SUITE.melds:
+        yield "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(meld.ruleset), melds=table_of([meld.meld]))
+    turns = [turn_request(turn, turn.ruleset) for turn in SUITE.turns]
+    yield from (("ValidateTurn", turn) for turn in turns)
+    yield "BatchValidateTurns", vs.BatchValidateTurnsRequest(turns=turns)
+    for case in SUITE.round_scores:
+        racks = [vs.RackToScore(seat=rack.seat, rack=tiles_of(rack.rack)) for rack in case.racks]
+        yield "ScoreRound", vs.ScoreRoundRequest(ruleset=ruleset_of(case.ruleset), racks=racks)
+    yield "ListRulesets", vs.ListRulesetsRequest()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_every_case_is_answered_as_at_the_other_address(both: Both) -> None:
+    for name, request in requests():
+        assert isinstance(await both.answer(f"/{SERVICE}/{name}", request.SerializeToString()), bytes)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_all_turns_in_a_stream_are_answered_as_at_the_other_address(both: Both) -> None:
+    turns = [turn_request(turn, turn.ruleset).SerializeToString() for turn in SUITE.turns]
+    streams = [both.plain.stream(), both.threaded.stream()]
+    for number, data in enumerate(turns):
+        for stream in streams:
+            await stream.write(asked(data, str(number)))
+        plain, threaded = [await stream.read() for stream in streams]
+        assert plain == threaded
+    for stream in streams:
+        await stream.done_writing()
+        assert await stream.read() is grpc.aio.EOF
+        assert await stream.code() is grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"\x12\x02\x0a\x05", b"\x22\x01\x00", b"\x0a\x02\x08\x7f"])
+@pytest.mark.parametrize("rpc", ["ValidateMelds", "ValidateTurn", "BatchValidateTurns", "ScoreRound", "ListRulesets"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_wrong_is_refused_as_at_the_other_address(rpc: str, data: bytes, both: Both) -> None:
+    answer = await both.answer(f"/{SERVICE}/{rpc}", data)
+    if rpc in {"ValidateTurn", "ScoreRound"} or data == b"\xff":
+        assert not isinstance(answer, bytes)
+        assert answer[0] is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_refusal_names_the_field_and_the_reason(both: Both) -> None:
+    turn = vs.ValidateTurnRequest(rack=[tile_pb2.TILE_UNSPECIFIED]).SerializeToString()
+    refused = await refusal(both.threaded.call(VALIDATE, turn))
+    assert (error_info(refused).reason, field_violations(refused)) == ("TILE_UNKNOWN", ["rack[0]"])
+    stream = both.threaded.stream()
+    await one_more(stream)
+    await stream.write(asked(turn))
+    refused = await refusal(rest(stream))
+    assert (error_info(refused).reason, field_violations(refused)) == ("TILE_UNKNOWN", ["turn.rack[0]"])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_calls_have_request_ids(both: Both) -> None:
+    given = (("x-request-id", "mine-1"),)
+    call = both.threaded.call(VALIDATE, metadata=given)
+    await call
+    assert dict(await call.trailing_metadata() or ())["x-request-id"] == "mine-1"
+    made = set()
+    for metadata in ((), (("x-request-id", "not of the form"),)):
+        call = both.threaded.call(VALIDATE, metadata=metadata)
+        await call
+        made.add(dict(await call.trailing_metadata() or ())["x-request-id"])
+    assert len(made) == 2
+    assert all(re.fullmatch("[0-9a-f]{16,64}", str(one)) for one in made)
+    refused = await refusal(both.threaded.call(VALIDATE, b"\xff", given))
+    assert dict(refused.trailing_metadata() or ())["x-request-id"] == "mine-1"
+    stream = both.threaded.stream(given)
+    await one_more(stream)
+    await stream.done_writing()
+    assert dict(await stream.trailing_metadata() or ())["x-request-id"] == "mine-1"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_calls_of_both_addresses_are_counted_together(both: Both) -> None:
+    before = [both.counted(VALIDATE, "OK"), both.counted(VALIDATE, "INVALID_ARGUMENT"), both.counted(STREAM, "OK")]
+    for one in (both.plain, both.threaded):
+        await one.answer(VALIDATE)
+        await one.answer(VALIDATE, b"\xff")
+        stream = await one.open_stream()
+        await stream.done_writing()
+        assert await stream.code() is grpc.StatusCode.OK
+
+    def counted() -> list[float]:
+        return [both.counted(VALIDATE, "OK"), both.counted(VALIDATE, "INVALID_ARGUMENT"), both.counted(STREAM, "OK")]
+
+    assert counted() == [count + 2 for count in before]
+
+
+async def health_of(caller: Caller, service: str) -> int:
+    data = health_pb2.HealthCheckRequest(service=service).SerializeToString()
+    answer = health_pb2.HealthCheckResponse.FromString(await caller.call("/grpc.health.v1.Health/Check", data))
+    return int(answer.status)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_health_can_be_checked(both: Both) -> None:
+    for service in ("", SERVICE):
+        assert await health_of(both.threaded, service) == health_pb2.HealthCheckResponse.SERVING
+    for service, code in (("rummikub.v1.GameService", grpc.StatusCode.NOT_FOUND), ("?", grpc.StatusCode.NOT_FOUND)):
+        data = health_pb2.HealthCheckRequest(service=service).SerializeToString()
+        assert (await refusal(both.threaded.call("/grpc.health.v1.Health/Check", data))).code() is code
+    malformed = await refusal(both.threaded.call("/grpc.health.v1.Health/Check", b"\xff"))
+    assert malformed.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(
+    "method", ["/rummikub.v1.GameService/ListGames", f"/{SERVICE}/NoSuchRpc", "/grpc.health.v1.Health/List", "/x"]
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_nothing_else_is_served(method: str, both: Both) -> None:
+    data = gs.ListGamesRequest().SerializeToString()
+    assert (await refusal(both.threaded.call(method, data))).code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_without_an_address_there_is_no_such_listener() -> None:
+    async with running_server(memory_store()) as (server, _):
+        assert server.validation_port == 0
+
+
+async def test_tls_is_served_here_too(tmp_path: Path) -> None:
+    self_signed(tmp_path, "DNS:localhost")
+    pair = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
+    async with listening(**pair) as (server, plain):
+        credentials = grpc.ssl_channel_credentials((tmp_path / "cert.pem").read_bytes())
+        async with grpc.aio.secure_channel(f"localhost:{server.validation_port}", credentials) as channel:
+            assert isinstance(await Caller(channel).answer(VALIDATE), bytes)
+        assert (await refusal(plain.call(VALIDATE))).code() is grpc.StatusCode.UNAVAILABLE
+
+
+# Faults
+
+
+async def test_a_fault_of_ours_tells_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(_validation: Validation, _data: bytes) -> bytes:
+        raise RuntimeError("secret")
+
+    def failing_stream(_validation: Validation) -> Callable[[bytes], bytes]:
+        return lambda data: failing(_validation, data)
+
+    monkeypatch.setattr(Validation, "validate_turn", failing)
+    monkeypatch.setattr(Validation, "stream", failing_stream)
+    async with listening() as (_, caller):
+        stream = caller.stream()
+        await stream.write(asked())
+        for refused in (await refusal(caller.call(VALIDATE)), await refusal(rest(stream))):
+            assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
+            assert "secret" not in str(refused)
+        assert isinstance(await caller.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+# Callers that keep a server busy
+
+
+async def test_calls_that_take_long_keep_no_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    async with listening() as (_, caller):
+        slow = [caller.call(VALIDATE) for _ in range(20)]
+        await gate.has(20)
+        assert isinstance(await caller.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
+        gate.open()
+        assert len({await call for call in slow}) == 1
+
+
+async def test_more_calls_than_may_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "THREADS_MAX", threads.THREADS)
+    gate = Gate(monkeypatch)
+    async with listening(max_calls=10) as (_, caller):
+        calls = []
+        for number in range(threads.THREADS + 20):
+            calls.append(caller.call(VALIDATE))
+            await gate.has(min(number + 1, threads.THREADS))
+            await asyncio.sleep(0.02)  # for it to come before the next: nobody is told
+        gate.open()
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, grpc.aio.AioRpcError)]
+    assert {(one.code(), error_info(one).reason) for one in refused} == {(grpc.StatusCode.UNAVAILABLE, "OVERLOADED")}
+    assert 5 <= len(refused) <= 10
+
+
+async def test_more_streams_than_may_be_open_are_refused() -> None:
+    async with listening(validation_streams=2) as (_, caller):
+        opened = [await caller.open_stream() for _ in range(2)]
+        for _ in range(8):
+            refused = await refusal(rest(caller.stream()))
+            assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "OVERLOADED")
+        await opened[0].done_writing()
+        assert await opened[0].code() is grpc.StatusCode.OK
+        await caller.open_stream()
+        await one_more(opened[1])
+
+
+async def test_a_call_whose_message_does_not_come_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "MESSAGE_SECONDS", 0.3)
+    async with listening() as (_, caller):
+        call = caller.without_message()
+        assert await asyncio.wait_for(call.code(), SOON) is grpc.StatusCode.CANCELLED
+        assert isinstance(await caller.answer(VALIDATE), bytes)
+
+
+async def test_calls_that_are_cancelled_keep_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    async with listening() as (server, caller):
+        calls = [caller.call(VALIDATE) for _ in range(10)]
+        await gate.has(10)
+        for call in calls:
+            call.cancel()
+        gate.open()
+        assert isinstance(await caller.answer(VALIDATE), bytes)
+        await asyncio.wait_for(server.stop(), SOON)
+
+
+async def test_a_client_that_vanishes_leaves_its_stream_to_others() -> None:
+    async with listening(validation_streams=1) as (server, caller):
+        async with caller_of(server.validation_port) as other:
+            await other.open_stream()
+        codes: list[grpc.StatusCode] = []
+        while not codes or codes[-1] is grpc.StatusCode.UNAVAILABLE:  # until the server has seen it go
+            stream = caller.stream()
+            await stream.done_writing()
+            assert await asyncio.wait_for(stream.read(), SOON) is grpc.aio.EOF
+            codes.append(await stream.code())
+        assert codes[-1] is grpc.StatusCode.OK
+
+
+async def test_who_reads_no_answers_keeps_nobody_waiting() -> None:
+    async with listening(drain_seconds=60) as (server, caller):
+        with grpc.insecure_channel(f"127.0.0.1:{server.validation_port}") as channel:
+            stream: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAM)
+            answers = stream(iter(itertools.repeat(asked(correlation_id="x" * 64))))
+            assert await asyncio.to_thread(next, answers)
+            await asyncio.sleep(1)  # until nothing more is taken: nobody is told
+            assert isinstance(await caller.answer(VALIDATE), bytes)
+            await one_more(await caller.open_stream())
+            await asyncio.wait_for(server.stop(), SOON)
+
+
+# The end
+
+
+async def test_a_call_under_way_is_answered_while_new_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    async with listening(drain_seconds=60) as (server, caller):
+        call = caller.call(VALIDATE)
+        await gate.has(1)
+        stopping = asyncio.ensure_future(server.stop())
+        while True:
+            answer = await caller.answer(f"/{SERVICE}/ListRulesets", b"")
+            if not isinstance(answer, bytes):
+                break
+        refused = await refusal(caller.call(VALIDATE))
+        assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
+        refused = await refusal(rest(caller.stream()))
+        assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
+        assert await health_of(caller, SERVICE) == health_pb2.HealthCheckResponse.NOT_SERVING
+        assert not stopping.done()
+        gate.open()
+        assert not vs.ValidateTurnResponse.FromString(await call).violations
+        await asyncio.wait_for(stopping, SOON)
+
+
+async def test_streams_end_with_the_server(capfd: pytest.CaptureFixture[str]) -> None:
+    async with listening(drain_seconds=60) as (server, caller):
+        given = (("x-request-id", "mine-2"),)
+        streams = [caller.stream(given) for _ in range(20)]
+        for stream in streams:
+            await one_more(stream)
+        waiting = [asyncio.ensure_future(refusal(rest(stream))) for stream in streams]
+        await asyncio.wait_for(server.stop(), SOON)
+        for refused in await asyncio.gather(*waiting):
+            assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
+            assert dict(refused.trailing_metadata() or ())["x-request-id"] == "mine-2"
+        counted = server.metrics.registry.get_sample_value(
+            "rummikub_calls_total", {"method": STREAM, "code": "UNAVAILABLE"}
+        )
+        assert counted == 20
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def end_of_a_busy_stream(port: int) -> tuple[object, object]:
+    """How a stream ends that always has a turn to judge."""
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stream: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAM)
+        answers = stream(iter(itertools.repeat(asked())))
+        with contextlib.suppress(grpc.RpcError):
+            for answer in answers:
+                assert answer
+        return answers.code(), answers.details()
+
+
+async def test_streams_that_are_busy_end_with_the_server_too(capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(4):
+        async with listening(drain_seconds=60) as (server, _), asyncio.TaskGroup() as group:
+            port = server.validation_port
+            busy = [group.create_task(asyncio.to_thread(end_of_a_busy_stream, port)) for _ in range(8)]
+            await asyncio.sleep(0.3)  # for all to be in the middle of something
+            await asyncio.wait_for(server.stop(), SOON)
+        ended = (grpc.StatusCode.UNAVAILABLE, "this server is stopping: send the request again")
+        assert {one.result() for one in busy} == {ended}
+    assert "Traceback" not in capfd.readouterr().err
+
+
+async def test_nothing_is_left_of_a_server_that_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(threading.enumerate())
+    gate = Gate(monkeypatch)
+    async with listening() as (_, caller):
+        stream = await caller.open_stream()
+        calls = [caller.call(VALIDATE) for _ in range(10)]
+        idle = caller.without_message()
+        await gate.has(10)
+        gate.open()
+        for call in calls:
+            await call
+        assert set(threading.enumerate()) - before
+        await stream.done_writing()
+        idle.cancel()
+    left = {thread.name for thread in threading.enumerate() if thread not in before}
+    assert not {name for name in left if name.startswith(("call", "stream"))}
+
+
+async def test_a_server_s_end_waits_for_no_message() -> None:
+    async with listening(drain_seconds=60) as (server, caller):
+        idle = caller.without_message()
+        await caller.answer(VALIDATE)
+        await asyncio.wait_for(server.stop(), SOON)
+        assert await asyncio.wait_for(idle.code(), SOON) in {grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE}
+
+
+# Processes
+
+
+def validation_environment(**variables: str) -> dict[str, str]:
+    return {"RUMMIKUB_REDIS_URL": "memory://", "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:0", **variables}
+
+
+async def test_sigterm_ends_streams_and_the_process() -> None:
+    async with server_process(validation_environment()) as process, caller_of(process.validation_port) as caller:
+        assert process.validation_port != process.port
+        stream = await caller.open_stream()
+        waiting = asyncio.ensure_future(refusal(rest(stream)))
+        assert await process.terminate() == 0
+        refused = await waiting
+        assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
+
+
+async def test_workers_serve_validation_at_an_address_that_they_share(tmp_path: Path) -> None:
+    variables = {"RUMMIKUB_WORKERS": "2", "RUMMIKUB_DATA_DIR": str(tmp_path), "RUMMIKUB_REDIS_URL": ""}
+    async with server_process(validation_environment(**variables)) as process, AsyncExitStack() as stack:
+        callers = [await stack.enter_async_context(caller_of(process.validation_port)) for _ in range(8)]
+        answers = await asyncio.gather(*(one.answer(VALIDATE) for one in callers))
+        assert len(set(answers)) == 1
+        streams = [await one.open_stream() for one in callers]
+        waiting = [asyncio.ensure_future(refusal(rest(stream))) for stream in streams]
+        assert await process.terminate() == 0
+        assert {error_info(await one).reason for one in waiting} == {"SHUTTING_DOWN"}
