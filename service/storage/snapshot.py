@@ -21,6 +21,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
+import orjson
+
 from engine import events as ev
 from engine.game import (
     BotLevel,
@@ -61,7 +63,7 @@ Json = dict[str, Any]
 
 def encode_record(record: Record) -> bytes:
     """A game as stored bytes."""
-    return _dump(
+    return orjson.dumps(
         {
             "format": FORMAT,
             "id": record.game_id,
@@ -108,7 +110,7 @@ def readable_record(data: bytes | None) -> Record | None:
 
 def encode_change(revision: int, time_ms: int, nonce: bytes, events: tuple[ev.Event, ...]) -> bytes:
     """A change as stored bytes, without the etag, which is made of them."""
-    return _dump(
+    return orjson.dumps(
         {
             "format": FORMAT,
             "revision": revision,
@@ -177,15 +179,8 @@ def _with_order(stored: Json, direction: TurnDirection) -> Json:
     return {**stored, "order": turn_order(seats, stored["starter"], direction)}
 
 
-_dump_text: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
-
-
-def _dump(value: Json) -> bytes:
-    return _dump_text(value).encode()
-
-
 def _load(data: bytes) -> Json:
-    stored: Json = json.loads(data)
+    stored: Json = orjson.loads(data)
     if stored.get("format") not in {OLD_FORMAT, FORMAT}:
         raise StoredFormatUnknown
     return stored
@@ -219,8 +214,10 @@ def _read_ruleset(text: str) -> Ruleset:
 
 
 @lru_cache(maxsize=16_384)
-def _meld(meld: Meld) -> tuple[Any, ...]:
-    return (_tiles(meld.tiles), meld.kind.name, meld.points, *map(_tiles, meld.joker_faces))
+def _meld(meld: Meld) -> orjson.Fragment:
+    """A meld as it is stored: most of a table lay there before."""
+    parts = (_tiles(meld.tiles), meld.kind.name, meld.points, *map(_tiles, meld.joker_faces))
+    return orjson.Fragment(orjson.dumps(parts))
 
 
 def _read_meld(stored: list[Any]) -> Meld:
@@ -228,7 +225,7 @@ def _read_meld(stored: list[Any]) -> Meld:
     return Meld(_read_tiles(tiles), MeldKind[kind], points, tuple(map(_read_tiles, faces)))
 
 
-def _table(table: tuple[Meld, ...]) -> list[tuple[Any, ...]]:
+def _table(table: tuple[Meld, ...]) -> list[orjson.Fragment]:
     return list(map(_meld, table))
 
 
@@ -306,17 +303,17 @@ def _read_shown_play(stored: Json) -> ShownPlay:
 def _round(round_: Round) -> Json:
     return {
         "number": round_.number,
-        "order": list(round_.order),
+        "order": round_.order,
         "table": _table(round_.table),
         "racks": [_rack(rack) for rack in round_.racks],
         "pool": _tiles(round_.pool),
         "turn": _turn(round_.turn),
-        "passed": list(round_.passed),
+        "passed": round_.passed,
         "river": _tiles(round_.river),
         "step": _step(round_.step),
         "draft": None if round_.draft is None else _proposed(round_.draft),
         "shown_play": None if round_.shown_play is None else _shown_play(round_.shown_play),
-        "last_chance": None if round_.last_chance is None else list(round_.last_chance),
+        "last_chance": round_.last_chance,
         **_declined(list(round_.declined)),
     }
 
@@ -341,13 +338,15 @@ def _read_round(stored: Json) -> Round:
 
 
 @lru_cache(maxsize=4_096)
-def _result(result: RoundResult) -> Json:
-    return {
+def _result(result: RoundResult) -> orjson.Fragment:
+    """A finished round as it is stored, which changes no more."""
+    parts = {
         "number": result.number,
         "end": result.end.name,
-        "winners": list(result.winners),
+        "winners": result.winners,
         "seats": [[seat.seat, seat.rack_value, seat.tile_count, seat.points] for seat in result.seats],
     }
+    return orjson.Fragment(orjson.dumps(parts))
 
 
 def _read_result(stored: Json) -> RoundResult:
