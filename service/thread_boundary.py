@@ -21,7 +21,7 @@ from service.errors import Status, status_of
 from service.faults import Fault, Overloaded, ShuttingDown
 from service.interceptors import DETAILS, REQUEST_ID, REQUEST_ID_FORM, log_call
 from service.metrics import Metrics
-from service.threads import CallThreads, message_has_come
+from service.threads import CallThreads
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
@@ -58,7 +58,6 @@ class ThreadBoundary:
 
         def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
             started = time.perf_counter()
-            message_has_come()
             request_id = _request_id(context)
             try:
                 self._check()

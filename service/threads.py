@@ -1,14 +1,11 @@
 """Threads that answer the calls of a synchronous gRPC server.
 
-grpcio gives each call to a thread, which waits for the call's message and answers it. The pool of the standard library
-makes a future of each, with a lock and a condition that nobody looks at; here a call is an entry of a queue. Nor does
-one slow caller keep others waiting: where calls wait and none gets on, threads are added, and a call whose message does
-not come is ended.
+The pool of the standard library makes a future of each call, with a lock and a condition that nobody looks at; here a
+call is an entry of a queue. Nor do calls that take long keep others waiting: where calls wait and none gets on, threads
+are added.
 """
 
-import itertools
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from queue import SimpleQueue
@@ -21,8 +18,6 @@ THREADS: Final = 4
 THREADS_MAX: Final = 256
 TICK_SECONDS: Final = 0.1
 """How often is looked whether calls get on."""
-MESSAGE_SECONDS: Final = 10.0
-"""How long a call's message may take to come."""
 
 _log = structlog.get_logger()
 
@@ -36,18 +31,16 @@ class _Submitted(Future[Any]):
         """Nobody is told."""
 
 
-_SUBMITTED: Final = _Submitted()
+SUBMITTED: Final = _Submitted()
+"""One for all calls."""
 
 
 class _Worker(threading.Thread):
-    """A thread, and what it is at."""
+    """A thread, and how many calls it has answered."""
 
     def __init__(self, name: str, queue: "SimpleQueue[_Task | None]") -> None:
         super().__init__(name=name, daemon=True)
         self._queue = queue
-        self.call: tuple[Any, ...] | None = None
-        self.has_message = False
-        self.since = 0.0
         self.finished = 0
 
     def run(self) -> None:
@@ -55,20 +48,12 @@ class _Worker(threading.Thread):
         get = self._queue.get
         while (task := get()) is not None:
             function, arguments = task
-            self.has_message = False
-            self.since = time.monotonic()
-            self.call = arguments
             try:
                 function(*arguments)
             except Exception:  # noqa: BLE001 - the thread goes on
                 _log.exception("a call was not answered")
-            self.call = task = function = arguments = None  # type: ignore[assignment] # to be freed before the next
+            task = function = arguments = None  # type: ignore[assignment] # to be freed before the next
             self.finished += 1
-
-
-def message_has_come() -> None:
-    """Says that this thread's call has its message."""
-    threading.current_thread().has_message = True  # type: ignore[attr-defined]
 
 
 class CallThreads(Executor):
@@ -87,7 +72,7 @@ class CallThreads(Executor):
         """Has a call answered. To be called by one thread alone, as grpcio does."""
         self._submitted += 1
         self._queue.put((fn, args))
-        return _SUBMITTED
+        return SUBMITTED
 
     @property
     def waiting(self) -> int:
@@ -116,22 +101,13 @@ class CallThreads(Executor):
             before, finished = finished, self._finished
             if self.waiting and finished == before:
                 self._add(self.waiting)
-            for worker in self._workers:
-                _end_if_stuck(worker)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - as Executor
         """Ends the threads when they have answered what was submitted."""
         self._closed.set()
+        self._watch.join()  # it adds no more
         for _ in self._workers:
             self._queue.put(None)
         if wait:
-            for thread in (*self._workers, self._watch):
+            for thread in self._workers:
                 thread.join()
-
-
-def _end_if_stuck(worker: _Worker) -> None:
-    """Ends the call of a thread that has waited for its message for too long; then the thread is told that it ended."""
-    call = worker.call
-    if call is not None and not worker.has_message and time.monotonic() - worker.since > MESSAGE_SECONDS:
-        for event in itertools.islice((part for part in call if hasattr(part, "call_details")), 1):
-            event.call.cancel()

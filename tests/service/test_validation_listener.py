@@ -393,12 +393,24 @@ async def test_more_streams_than_may_be_open_are_refused() -> None:
         await one_more(opened[1])
 
 
-async def test_a_call_whose_message_does_not_come_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "MESSAGE_SECONDS", 0.3)
+async def test_callers_who_send_no_message_keep_nobody_waiting() -> None:
+    async with listening() as (server, caller), AsyncExitStack() as stack:
+        idle = []
+        for _ in range(4):
+            other = await stack.enter_async_context(caller_of(server.validation_port))
+            idle += [other.without_message() for _ in range(150)]
+        assert isinstance(await caller.answer(VALIDATE), bytes)
+        for call in idle:
+            assert not call.done()
+            call.cancel()
+        assert isinstance(await caller.answer(VALIDATE), bytes)
+
+
+async def test_a_call_that_ends_without_a_message_is_refused() -> None:
     async with listening() as (_, caller):
         call = caller.without_message()
-        assert await asyncio.wait_for(call.code(), SOON) is grpc.StatusCode.CANCELLED
-        assert isinstance(await caller.answer(VALIDATE), bytes)
+        await call.done_writing()
+        assert await asyncio.wait_for(call.code(), SOON) is grpc.StatusCode.UNIMPLEMENTED
 
 
 async def test_calls_that_are_cancelled_keep_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,7 +433,8 @@ async def test_a_client_that_vanishes_leaves_its_stream_to_others() -> None:
         while not codes or codes[-1] is grpc.StatusCode.UNAVAILABLE:  # until the server has seen it go
             stream = caller.stream()
             await stream.done_writing()
-            assert await asyncio.wait_for(stream.read(), SOON) is grpc.aio.EOF
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                await asyncio.wait_for(rest(stream), SOON)
             codes.append(await stream.code())
         assert codes[-1] is grpc.StatusCode.OK
 
