@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from load import bench_analysis, bench_hostile, bench_latency, bench_play
+from load import bench_analysis, bench_engine, bench_hostile, bench_latency, bench_play, bench_validation
 
 RESULTS: Final = Path("build") / "bench"
 
@@ -18,9 +18,11 @@ Part = Callable[[Sequence[str], Path], int]
 
 PARTS: Final[dict[str, Part]] = {
     "analysis": bench_analysis.run,
+    "engine": bench_engine.run,
     "hostile": bench_hostile.run,
     "latency": bench_latency.run,
     "play": bench_play.run,
+    "validation": bench_validation.run,
 }
 
 

@@ -1,0 +1,157 @@
+"""What the benchmark of validation sends, and what it makes of its figures."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from load import bench_engine
+from load.bench_validation import batch_load, melds_load, stream_load, turn_load
+from load.bench_validation_client import unframed
+from load.bench_validation_loads import Load, framed
+from load.bench_validation_report import (
+    AIO_SERVICE,
+    BATCH,
+    ILLEGAL,
+    LEGAL,
+    LONG_STREAM,
+    SERVERS,
+    SERVICE,
+    SHORT_STREAM,
+    Measured,
+    Slice,
+    WorkersSlice,
+    ratio,
+    report_of,
+    spread,
+    tables_of,
+    workers_ratio,
+)
+from load.bench_validation_servers import AIO, BARE, BOUNDARY, STOCK
+from load.bench_validation_turns import RACK_TILES, TABLE_TILES, TURNS, Turns, read
+from service import packed
+from service.validation import Validation
+
+
+@pytest.fixture(scope="module")
+def turns() -> Turns:
+    return read()
+
+
+# What is sent.
+
+
+def test_a_body_is_each_message_behind_its_length() -> None:
+    assert framed([b"abc", b""]) == b"\0\0\0\0\3abc\0\0\0\0\0"
+    assert unframed(framed([b"abc", b"", bytes(300)])) == [b"abc", b"", bytes(300)]
+
+
+def test_of_an_answer_the_bytes_are_known() -> None:
+    load = Load("StreamValidateTurns", messages=(b"1", b"2"), answers=(b"one", b"two!"), turns=2)
+    assert load.answered(nothing=False) == 5 + 3 + 5 + 4
+    assert load.answered(nothing=True) == 2 * 5
+
+
+def test_turns_are_of_the_size_that_is_required_and_of_all_sorts(turns: Turns) -> None:
+    for turn in (*turns.legal, *turns.illegal):
+        assert sum(len(meld.tiles) for meld in turn.play.table_before) in TABLE_TILES
+        assert turn.sort == "not on the rack" or len(turn.play.rack) in RACK_TILES
+    assert len(turns.legal) == len(turns.illegal) == len(turns.mixed) == TURNS
+    assert len({turn.request.SerializeToString() for turn in turns.legal}) > 0.9 * TURNS
+    assert not any(turn.answer.violations for turn in turns.legal)
+    assert all(turn.answer.violations for turn in turns.illegal)
+    assert set(Counter(turn.sort for turn in turns.illegal)) == {
+        "not on the rack",
+        "tile missing",
+        "broken meld",
+        "nothing played",
+    }
+
+
+def test_the_service_answers_what_is_expected_of_it(turns: Turns) -> None:
+    validation = Validation()
+    for turn in (*turns.legal, *turns.illegal):
+        asked = turn_load(turn), melds_load(turn)
+        answers = validation.validate_turn(asked[0].messages[0]), validation.validate_melds(asked[1].messages[0])
+        assert answers == (asked[0].answers[0], asked[1].answers[0])
+    batch, stream = batch_load(turns.mixed), stream_load(turns.mixed)
+    assert packed.batch_answer(validation.batch(batch.messages[0])) == batch.answers[0]
+    assert tuple(map(validation.stream(), stream.messages)) == stream.answers
+
+
+# Figures.
+
+
+def test_a_spread_has_quartiles_and_extremes() -> None:
+    assert spread([5, 1, 2, 3, 4]) == {"median": 3, "low": 2, "high": 4, "least": 1, "most": 5}
+    assert spread([7])["high"] == 7
+
+
+def of(*microseconds: float) -> list[Slice]:
+    """Slices of a thousand turns that cost so much each."""
+    return [Slice(1_000, us / 1e3, 0.01, 0.5, (1.0, 2.0)) for us in microseconds]
+
+
+def test_slices_are_compared_with_those_of_the_same_time() -> None:
+    figures = ratio(of(100, 300), of(100, 200))
+    assert figures["median"] == pytest.approx(1.25)
+    assert figures["of_least"] == pytest.approx(1)
+    assert ratio(of(30, 90), of(100, 100, 300, 300))["median"] == pytest.approx(0.3)
+
+
+def worker(cpu_seconds: float, calls: int = 1_000) -> WorkersSlice:
+    return WorkersSlice(calls, (cpu_seconds,), generator_seconds=0.2, seconds=1, machine_seconds=2)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "expected"),
+    [
+        pytest.param(worker(1.0), worker(1.8, 1_800), 2, id="twice the processors, a call as dear as before"),
+        pytest.param(worker(1.25), worker(1.8, 1_440), 1.6, id="one worker used more than one processor"),
+        pytest.param(worker(1.0), worker(1.8, 1_440), 1.6, id="calls became dearer"),
+        pytest.param(worker(0.5, 500), worker(1.8, 1_800), 2, id="other work had kept one worker from its processor"),
+    ],
+)
+def test_two_workers_are_compared_as_if_the_generator_were_elsewhere(
+    one: WorkersSlice, two: WorkersSlice, expected: float
+) -> None:
+    assert workers_ratio([one], [two], 2)["median"] == pytest.approx(expected)
+
+
+def measured(service: float, batch: float) -> Measured:
+    """Everything where a no-op costs 100 us, and the stock one 120."""
+    no_ops = {STOCK: 120, BARE: 95, BOUNDARY: 100, AIO: 200, AIO_SERVICE: 250}
+    slices = {}
+    for case in (LEGAL, ILLEGAL, BATCH, SHORT_STREAM, LONG_STREAM):
+        own = service if case in {LEGAL, ILLEGAL} else batch
+        slices.update({(case, server): of(no_ops.get(server, own)) for server in SERVERS})
+    return Measured(slices, {1: [worker(1.0)], 2: [worker(1.8, 1_800)]}, rounds=1)
+
+
+def test_requirements_are_met_or_missed_one_by_one() -> None:
+    def missed(figures: Measured) -> int:
+        return sum(not one["met"] for one in report_of(figures, "h2load")["requirements"])
+
+    assert missed(measured(service=118, batch=11)) == 0
+    assert missed(measured(service=130, batch=11)) == 4, "dearer than 1.2 no-ops, and than the stock one"
+    assert missed(measured(service=118, batch=20)) == 1, "a batch; a turn of a stream may cost more"
+
+
+def test_every_listener_has_its_figures_in_the_tables() -> None:
+    for rows in tables_of(report_of(measured(service=110, batch=10), "h2load")).values():
+        assert {len(row) for row in rows} == {len(rows[0])}
+    assert SERVICE in next(iter(tables_of(report_of(measured(110, 10), "h2load")).values()))[0]
+
+
+# The engine alone.
+
+
+def test_everything_is_measured_of_the_rules_alone(turns: Turns) -> None:
+    few = replace(turns, legal=turns.legal[:3], illegal=turns.illegal[:3])
+    assert all(work() and count >= 3 for work, count in bench_engine.works(few).values())
+
+
+@pytest.mark.parametrize(("stock", "is_met"), [(150.0, True), (110.0, False)])
+def test_limits_are_those_of_a_machine_with_a_known_no_op(stock: float, is_met: bool) -> None:
+    report = bench_engine.report_of({bench_engine.LEGAL: [12.0, 8.0], bench_engine.MELD: [0.1]}, [stock, 400.0])
+    assert report["requirements"][0]["met"] is is_met
