@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench load load-ci check fmt proto docs lock image clean
+.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench profile load load-ci check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,8 +50,11 @@ mutants: $(STAMP) ## Change the rules a little, place by place, and see whether 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
 	@$(BIN)/python tests/engine/compare_speed.py $(or $(BASE),main)
 
-bench: $(STAMP) ## Measure, all parts or PART=analysis, hostile, latency or play (ARGS="--quick" or "--full"; figures also in build/bench)
+bench: $(STAMP) ## Measure, all parts or PART=analysis, engine, hostile, latency, play or validation (ARGS="--quick" or "--full"; figures also in build/bench)
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
+
+profile: $(STAMP) ## Find where the CPU of a ValidateTurn goes, and write it into docs/performance.md (ARGS="--quick": only show it)
+	@$(BIN)/python -m load.profile_validation $(ARGS)
 
 load: $(STAMP) ## Load-test from a browser, a server that it starts or that of ARGS="--host host:port" (SHAPE=steady, ramp, spike or soak)
 	@$(BIN)/python -m load.run $(if $(SHAPE),--shape $(SHAPE)) $(ARGS)
