@@ -110,8 +110,6 @@ class _Readings(dict[K, Reading]):
 
     def _named(self, same: Identity) -> Hashable:
         """A number in place of an identity, as it is quicker to compare; threads may ask at the same time."""
-        if self._memory.is_full:
-            return self._names.get(same, same)
         return self._names.setdefault(same, next(self._new_name))
 
 
@@ -289,8 +287,8 @@ class Referees(Generic[R, K]):
     def _appoint(self, key: R, ruleset: Ruleset) -> Referee[K]:
         if self._memory.is_full or len(self._referees) >= REFEREES_MAX:
             self._memory, self._referees = Memory(self._most), {}
-        referee = Referee(ruleset, self._proposed, self._memory, self._subject)
-        self._referees[key] = referee
+        memory, referees = self._memory, self._referees  # that belong together, if another thread replaces them
+        referees[key] = referee = Referee(ruleset, self._proposed, memory, self._subject)
         return referee
 
 

@@ -1,13 +1,14 @@
 """Plays for tests, from their text."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.notation import parse_play
 from engine.play import Play
-from engine.referee import AtTheTable, Referee
+from engine.referee import AtTheTable, Referee, Verdict
 from engine.rules import Judgement, judge
 from engine.ruleset import SABRA, Ruleset
 from engine.tiles import JOKER, NATURALS, tile_set
@@ -36,9 +37,38 @@ def judged(play: Play) -> Judgement:
 
 
 def by_referee(play: Play) -> Judgement:
-    """What a referee says of a play."""
+    """What a referee says of a play, of melds that lie and of melds that are sent."""
     referee = Referee[ProposedMeld](play.ruleset, lambda proposed: proposed)
-    seat = AtTheTable(
+    lying, sent = referee.lying(play.table_before), referee.read(before_as_sent(play))
+    judgement = referee.judge(referee.play(lying, referee.read(play.table_after), seat_of(play)))
+    if [reading.meld for reading in sent] == list(play.table_before):
+        new = Referee[ProposedMeld](play.ruleset, lambda proposed: proposed)
+        for asked in (new, new, referee):  # of melds that are read, that are known, that were read otherwise too
+            assert verdict_of(play, asked) == said(play, judgement), "a verdict is the judgement"
+    return judgement
+
+
+def verdict_of(play: Play, referee: Referee[ProposedMeld]) -> Verdict | None:
+    """What a referee says of a turn, both tables of which are sent."""
+    return referee.verdict(before_as_sent(play), play.table_after, seat_of(play))
+
+
+def said(play: Play, judgement: Judgement) -> Verdict | None:
+    """What there is to say of a turn: nothing where rack and table have more tiles than the game (R1)."""
+    tiles = Counter(play.rack) + play.tiles_before
+    if any(count > play.ruleset.copies_of(face) for face, count in tiles.items()):
+        return None
+    return Verdict(judgement.violations, judgement.tiles_played, judgement.points, judgement.rack_left)
+
+
+def before_as_sent(play: Play) -> list[ProposedMeld]:
+    """The table before as a player may send it."""
+    return [as_proposed(meld, play.ruleset.geometry_colors) for meld in play.table_before]
+
+
+def seat_of(play: Play) -> AtTheTable:
+    """Who plays."""
+    return AtTheTable(
         play.rack,
         play.has_melded,
         river=play.river,
@@ -46,15 +76,6 @@ def by_referee(play: Play) -> Judgement:
         drawn=play.drawn,
         calls_rummikub=play.calls_rummikub,
     )
-    judgement = referee.judge(referee.play(referee.lying(play.table_before), referee.read(play.table_after), seat))
-    colors = play.ruleset.geometry_colors
-    before = [as_proposed(meld, colors) for meld in play.table_before]
-    for _ in ("when the melds are read", "and when they are known"):
-        verdict = referee.verdict(before, play.table_after, seat)
-        if verdict and [reading.meld for reading in referee.read(before)] == list(play.table_before):
-            told = (judgement.violations, judgement.tiles_played, judgement.points, judgement.rack_left)
-            assert verdict == told, "a verdict is the judgement"
-    return judgement
 
 
 def to_tables(rng: random.Random, ruleset: Ruleset) -> Iterator[Play]:

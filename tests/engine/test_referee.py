@@ -1,6 +1,8 @@
 """A referee says what the rules say: the same plays, judged plainly and by look-up."""
 
 import random
+import sys
+import threading
 from collections import Counter
 from dataclasses import replace
 
@@ -11,12 +13,12 @@ from hypothesis import strategies as st
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.play import Play
 from engine.presets import PRESETS
-from engine.referee import REFEREES_MAX, AtTheTable, Referee, Referees
+from engine.referee import REFEREES_MAX, AtTheTable, Memory, Referee, Referees
 from engine.rules import TURN_RULES, Judgement, groups_of, judge
 from engine.ruleset import SABRA, JokersDeclaration, Preset, Ruleset, SetOrder
 from engine.tally import beyond, divided, is_within, tally, tiles_of
 from engine.tiles import JOKER, Tile, in_order, naturals
-from plays import by_referee, judged, play_of, to_tables
+from plays import by_referee, judged, play_of, said, to_tables, verdict_of
 
 MANY_JOKERS = replace(SABRA, geometry_jokers=4, initial_meld_threshold=0)
 
@@ -105,6 +107,44 @@ def test_a_referee_that_remembers_no_more_still_judges(most: int) -> None:
     referees = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, most=most)
     for asked in (play, short, play, short):
         assert read_by(referees.of(SABRA), asked) == judge(asked)
+
+
+def test_threads_get_what_the_rules_say_though_referees_start_over_again_and_again() -> None:
+    asked = [
+        (play, said(play, judge(play)))
+        for preset in (Preset.SABRA, Preset.WIKI_FR, Preset.WIKI_EN)
+        for seed in range(6)
+        for play in to_tables(random.Random(seed), replace(PRESETS[preset], initial_meld_threshold=0))
+    ]
+    referees = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, most=60)
+    wrong: list[Play] = []
+
+    def ask(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(3):
+            for play, expected in rng.sample(asked, len(asked)):
+                if verdict_of(play, referees.of(play.ruleset)) != expected:
+                    wrong.append(play)
+
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switching)
+    assert wrong == []
+
+
+def test_melds_that_are_the_same_lie_as_the_same_though_one_was_read_when_there_was_no_more_room() -> None:
+    referee = Referee[ProposedMeld](SABRA, lambda proposed: proposed, Memory(0))
+    tiles = (Tile(1), Tile(2), Tile(3))
+    one, other = referee.read([ProposedMeld(tiles), ProposedMeld(tiles, MeldKind.RUN)])
+    assert one is not other
+    assert one.lies_as == other.lies_as
 
 
 def test_referees_start_over_when_they_remember_too_many_melds_or_rulesets() -> None:
