@@ -38,7 +38,8 @@ async def _send(asked: dict[str, Any], messages: Sequence[bytes]) -> dict[str, A
         nonlocal answered
         for _ in ahead:
             started = time.perf_counter()
-            answered += await _call(channel, asked["path"], messages, is_stream=asked["is_stream"])
+            length = await _call(channel, asked["path"], messages, is_stream=asked["is_stream"])
+            answered += length  # the sum as it is now, not as it was before the call
             milliseconds.append((time.perf_counter() - started) * 1e3)
 
     async with AsyncExitStack() as stack:
