@@ -4,7 +4,6 @@ A tile is a face. The copies of a face are interchangeable for every rule, so no
 is a multiset of tiles and is kept in ascending order.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from enum import Enum
 from typing import Final, NewType
@@ -85,6 +84,8 @@ def in_order(tiles: Iterable[Tile]) -> tuple[Tile, ...]:
 
 def without(tiles: Iterable[Tile], taken: Iterable[Tile]) -> tuple[Tile, ...]:
     """The tiles left of a multiset when others are taken from it, in ascending order; what it lacks is not taken."""
-    left = Counter(tiles)
-    left.subtract(taken)
-    return in_order(left.elements())
+    left = sorted(tiles)
+    for t in taken:
+        if t in left:
+            left.remove(t)
+    return tuple(left)
