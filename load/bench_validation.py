@@ -29,8 +29,10 @@ from load.bench_validation_report import (
     CLIENTS,
     ILLEGAL,
     LEGAL,
+    LEGAL_BATCH,
     LEGAL_FEW,
     LEGAL_MANY,
+    LEGAL_STREAM,
     LONG_STREAM,
     MELDS,
     SERVICE,
@@ -73,7 +75,7 @@ WORKERS: Final = (1, 2)
 WORKERS_CALLS: Final = 3_000
 CHECKED_CALLS: Final = 500
 """Calls that are made while answers are checked."""
-PIPED_WIDTH: Final = 150
+PIPED_WIDTH: Final = 180
 OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 ANSWERS: Final[dict[str, Callable[[bytes], Message]]] = {
     "ValidateTurn": pb.ValidateTurnResponse.FromString,
@@ -176,7 +178,9 @@ def _cases(turns: Turns, divisor: int) -> list[Case]:
         Case(LEGAL_FEW, legal, many, clients=1, bodies=1),
         Case(LEGAL_MANY, legal, many, clients=32, bodies=1),
         Case(BATCH, (batch_load(turns.mixed),), 100 // divisor, bodies=1),
+        Case(LEGAL_BATCH, (batch_load(turns.legal),), 100 // divisor, bodies=1),
         Case(SHORT_STREAM, (stream_load(turns.mixed),), 48 // divisor, bodies=1),
+        Case(LEGAL_STREAM, (stream_load(turns.legal),), 48 // divisor, bodies=1),
         Case(LONG_STREAM, (stream_load(turns.mixed * LONG),), CLIENTS // divisor, bodies=1),
     ]
 
