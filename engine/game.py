@@ -231,7 +231,7 @@ class Game:
     @property
     def active_seats(self) -> tuple[int, ...]:
         """The seats of the players who have not resigned, ascending."""
-        return tuple(player.seat for player in self.players if not player.resigned)
+        return tuple([player.seat for player in self.players if not player.resigned])
 
 
 def turn_order(seats: tuple[int, ...], first: int, direction: TurnDirection) -> tuple[int, ...]:
@@ -258,7 +258,9 @@ def bots_to_act(game: Game) -> tuple[int, ...]:
     if not isinstance(game.phase, Playing):
         return ()
     turn, shown = game.phase.round.turn, game.phase.round.shown_play
-    bots = tuple(player.seat for player in game.players if player.bot and not player.resigned)
+    bots = tuple([player.seat for player in game.players if player.bot and not player.resigned])
+    if not bots:
+        return ()
     voted = bots if shown is None or shown.against is not None else shown.claimed
     voters = tuple(seat for seat in bots if seat not in (turn.seat, *voted))
     return voters + tuple(seat for seat in bots if seat == turn.seat)

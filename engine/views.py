@@ -39,7 +39,9 @@ from engine.game import (
     Game,
     Open,
     Phase,
+    Player,
     Playing,
+    Rack,
     Round,
     RoundResult,
     ShownPlay,
@@ -230,7 +232,7 @@ def see(game: Game, seat: int | None) -> GameView:
         rack=own.tiles if own else (),
         order=round_.order if round_ else (),
         passed=round_.passed if round_ else (),
-        last_chance=tuple(s for s in (round_ and round_.last_chance) or () if s in game.active_seats),
+        last_chance=_last_chance(game, round_) if round_ else (),
         results=game.results,
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
     )
@@ -238,18 +240,19 @@ def see(game: Game, seat: int | None) -> GameView:
 
 def _players(game: Game, round_: Round | None) -> tuple[PlayerView, ...]:
     racks = {rack.seat: rack for rack in round_.racks} if round_ else {}
-    return tuple(
-        PlayerView(
-            seat=player.seat,
-            name=player.name,
-            tile_count=len(racks[player.seat].tiles) if player.seat in racks else 0,
-            has_melded=player.seat in racks and racks[player.seat].has_melded,
-            total_points=player.total_points,
-            resigned=player.resigned,
-            bot=player.bot,
-        )
-        for player in game.players
-    )
+    return tuple([_player(player, racks.get(player.seat)) for player in game.players])
+
+
+def _player(player: Player, rack: Rack | None) -> PlayerView:
+    count, has_melded = (len(rack.tiles), rack.has_melded) if rack else (0, False)
+    return PlayerView(player.seat, player.name, count, has_melded, player.total_points, player.resigned, player.bot)
+
+
+def _last_chance(game: Game, round_: Round) -> tuple[int, ...]:
+    """Whose last turns are still to come."""
+    if not round_.last_chance:
+        return ()
+    return tuple(seat for seat in round_.last_chance if seat in game.active_seats)
 
 
 def _turn(round_: Round, seat: int | None) -> TurnView:
