@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.facts import fact
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.play import Play
 from engine.presets import PRESETS
@@ -209,6 +210,27 @@ def test_no_play_breaks_a_rule_that_its_ruleset_leaves_out(preset: Preset) -> No
     for seed in range(6):
         for play in to_tables(random.Random(seed), replace(ruleset, initial_meld_threshold=0)):
             assert not [found for group in left_out for rule in group.rules for found in rule(play)]
+
+
+class Thing:
+    """Something with a fact that takes some finding."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @fact
+    def answer(self) -> int:
+        """What there is to know."""
+        self.asked += 1
+        return 42
+
+
+def test_a_fact_is_found_once_unless_it_is_put_there_and_has_the_words_of_its_property() -> None:
+    thing, told = Thing(), Thing()
+    vars(told)["answer"] = 7
+    assert (thing.answer, thing.answer, told.answer) == (42, 42, 7)
+    assert (thing.asked, told.asked) == (1, 0)
+    assert Thing.answer.__doc__ == "What there is to know."
 
 
 TILES = st.lists(st.sampled_from((*naturals(6), JOKER)), max_size=60)
