@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from functools import cache
 from typing import Any, Final, TypeAlias, cast
 
 import grpc
@@ -111,9 +112,16 @@ class Boundary(ServerInterceptor):
         log_call(method, request_id, code, reason, seconds)
 
 
+@cache
+def _calls() -> Any:  # noqa: ANN401 - structlog's are untyped
+    """The log, bound when the first call ends: an unbound one looks its configuration up for every line."""
+    return _log.bind()
+
+
 def log_call(method: str, request_id: str, code: str, reason: str, seconds: float) -> None:
     """Logs a finished call. Good ones of a service that is called at every drag of a tile are for level debug."""
-    log = _log.debug if code == "OK" and method.startswith(_VERY_OFTEN) else _log.info
+    calls = _calls()
+    log = calls.debug if code == "OK" and method.startswith(_VERY_OFTEN) else calls.info
     told = {"reason": reason} if reason else {}
     log("call", method=method, code=code, request_id=request_id, ms=round(seconds * 1000, 3), **told)
 
