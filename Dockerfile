@@ -40,7 +40,8 @@ ENV PATH=/opt/rummikub/bin:$PATH \
 
 WORKDIR /app
 USER 10001:10001
-EXPOSE 50051 9464
+# 50052 is for ValidationService alone, if RUMMIKUB_VALIDATION_LISTEN=0.0.0.0:50052 asks for it.
+EXPOSE 50051 50052 9464
 STOPSIGNAL SIGTERM
 
 # Asks the gRPC health service of RUMMIKUB_LISTEN; exits 0 when it serves.
