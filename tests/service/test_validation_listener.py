@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import os
 import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -316,6 +317,15 @@ async def test_nothing_else_is_served(method: str, both: Both) -> None:
 async def test_without_an_address_there_is_no_such_listener() -> None:
     async with running_server(memory_store()) as (server, _):
         assert server.validation_port == 0
+
+
+async def test_a_sandbox_that_forbids_what_makes_it_quick_is_served_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_arguments: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", forbidden)
+    async with listening() as (_, caller):
+        assert isinstance(await caller.answer(VALIDATE), bytes)
 
 
 async def test_tls_is_served_here_too(tmp_path: Path) -> None:
