@@ -50,7 +50,7 @@ def credentials(settings: Settings) -> grpc.ServerCredentials | None:
 
 
 def _let_threads_finish() -> None:
-    """Asks the kernel to let a thread go on that has woken another, rather than have them take turns: for speed alone."""
+    """Has the kernel let a thread go on that has woken another, rather than have them take turns: for speed alone."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # a sandbox may forbid it
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
