@@ -4,9 +4,6 @@ A call there holds a thread, so it is nothing for watchers; validation is a plai
 health has Check alone here, and reflection is served by the other listener.
 """
 
-import contextlib
-import os
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any, Final, cast
@@ -19,7 +16,7 @@ from grpc_health.v1 import health, health_pb2
 
 from service.servicers.rpc import Service
 from service.settings import Settings
-from service.threads import SUBMITTED, CallThreads
+from service.threads import SUBMITTED, CallThreads, let_it_finish
 
 CLOSING_SECONDS: Final = 0.5
 """How long connections have to take their last answers."""
@@ -47,13 +44,6 @@ def credentials(settings: Settings) -> grpc.ServerCredentials | None:
     if settings.tls_cert is None or settings.tls_key is None:
         return None
     return grpc.ssl_server_credentials([(settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())])
-
-
-def _let_threads_finish() -> None:
-    """Has the kernel let a thread go on that has woken another, rather than have them take turns: for speed alone."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # a sandbox may forbid it
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 class _OnceItsMessageHasCome(Executor):
@@ -118,7 +108,7 @@ class ThreadedServer:
         """Serves at an address, and answers the port. Raises RuntimeError."""
         secrets = credentials(self._settings)
         port = self._server.add_secure_port(address, secrets) if secrets else self._server.add_insecure_port(address)
-        _let_threads_finish()
+        let_it_finish()
         self._server.start()
         return port
 
