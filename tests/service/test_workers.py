@@ -53,6 +53,7 @@ class Command:
             "RUMMIKUB_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_DATA_DIR": str(folder / "data"),
+            "RUMMIKUB_LOG_LEVEL": "debug",  # good calls of validation are told there alone, with who answers
             **variables,
         }
         self._log = folder / "log"
