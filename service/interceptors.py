@@ -9,7 +9,7 @@ import inspect
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from functools import cache
 from typing import Any, Final, TypeAlias, cast
@@ -26,7 +26,7 @@ from service.metrics import Metrics
 REQUEST_ID: Final = "x-request-id"
 DETAILS: Final = "grpc-status-details-bin"
 
-REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
+_REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
 _VERY_OFTEN: Final = "/rummikub.v1.ValidationService/"
 _OF_THE_SERVER: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 """Methods about the server itself: they are answered at any time, and nobody waits for their streams to end."""
@@ -241,8 +241,13 @@ def _code_name(context: Context) -> str:
 
 
 def _request_id(context: Context) -> str:
-    """The caller's x-request-id if it is of its form, else a new one."""
-    for key, value in context.invocation_metadata() or ():
-        if key == REQUEST_ID and isinstance(value, str) and REQUEST_ID_FORM.fullmatch(value):
+    """The caller's request id, else a new one."""
+    return sent_request_id(context.invocation_metadata()) or secrets.token_hex(8)
+
+
+def sent_request_id(metadata: Iterable[tuple[str, str | bytes]] | None) -> str:
+    """The x-request-id of a call if it is of its form, else ""."""
+    for key, value in metadata or ():
+        if key == REQUEST_ID and isinstance(value, str) and _REQUEST_ID_FORM.fullmatch(value):
             return value
-    return secrets.token_hex(8)
+    return ""

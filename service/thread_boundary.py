@@ -19,7 +19,7 @@ from grpc import _server
 
 from service.errors import Status, status_of
 from service.faults import Fault, Overloaded, ShuttingDown
-from service.interceptors import DETAILS, REQUEST_ID, REQUEST_ID_FORM, log_call
+from service.interceptors import DETAILS, REQUEST_ID, log_call, sent_request_id
 from service.metrics import Metrics
 from service.threads import CallThreads
 
@@ -197,8 +197,5 @@ def _leave(context: grpc.ServicerContext) -> NoReturn:
 
 
 def _request_id(context: grpc.ServicerContext) -> str:
-    """The caller's x-request-id if it is of its form, else a new one."""
-    for key, value in context.invocation_metadata() or ():
-        if key == REQUEST_ID and isinstance(value, str) and REQUEST_ID_FORM.fullmatch(value):
-            return value
-    return f"{_PROCESS}{next(_CALLS):08x}"
+    """The caller's request id, else a new one."""
+    return sent_request_id(context.invocation_metadata()) or f"{_PROCESS}{next(_CALLS):08x}"
