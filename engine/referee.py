@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from engine.facts import fact
 from engine.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.play import Identity, Play, identity, sent_as
-from engine.rules import Judgement, groups_of, judge, never, points_of, violations_of
+from engine.rules import Judgement, groups_of, judge, points_of, violations_of
 from engine.ruleset import Ruleset
 from engine.tally import JOKERS, ONE, beyond, counted, divided, is_within, tally, tiles_of
 from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
@@ -167,7 +167,7 @@ class Referee(Generic[K]):
         room = memory or Memory()
         self.ruleset = ruleset
         self._groups = groups_of(ruleset)
-        self._is_plain = all(group.is_kept is not never for group in self._groups)
+        self._is_plain = all(group.is_kept for group in self._groups)
         self._readings = _Readings(ruleset, proposed, room)
         self._lying = _Lying(self._readings, ruleset.geometry_colors, room)
         self._subject = subject

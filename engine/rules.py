@@ -69,7 +69,7 @@ def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
 def violations_of(play: Play, groups: "Iterable[RuleGroup]") -> Iterator[Violation]:
     """Every breach of some rules."""
     for group in groups:
-        if not group.is_kept(play):
+        if group.is_kept is None or not group.is_kept(play):
             for rule in group.rules:
                 yield from rule(play)
 
@@ -249,11 +249,6 @@ def jokers_are_retrieved_by_the_rules(play: Play) -> Iterator[Violation]:
             yield Violation(reason, play.subject, tiles)
 
 
-def never(_play: Play) -> bool:
-    """Tells of no play that it keeps rules."""
-    return False
-
-
 def _always(_ruleset: Ruleset) -> bool:
     return True
 
@@ -264,12 +259,13 @@ class RuleGroup:
 
     Attributes:
         rules: Them, in the order of reporting.
-        is_kept: Tells cheaply of most plays that keep all of them that they do; of a play that breaks one, never.
+        is_kept: Tells cheaply of most plays that keep all of them that they do; of a play that breaks one, never. None:
+            there is no cheap way.
         is_of: Whether a ruleset has what the rules are about. Under one that has not, no play breaks them.
     """
 
     rules: tuple[Callable[[Play], Iterator[Violation]], ...]
-    is_kept: Callable[[Play], bool] = never
+    is_kept: Callable[[Play], bool] | None = None
     is_of: Callable[[Ruleset], bool] = _always
 
 
