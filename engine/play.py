@@ -90,7 +90,7 @@ class Play:
 
     @fact
     def played(self) -> tuple[Tile, ...]:
-        """The same in ascending order."""
+        """The tiles that came from the rack, in ascending order."""
         return in_order(self.tiles_played.elements())
 
     @fact
