@@ -22,12 +22,13 @@ from rich.progress import track
 from rich.table import Table
 
 from engine.analysis import Situation
-from engine.melds import Meld, declared_faces
+from engine.melds import Meld, as_proposed
 from engine.solver import Budget, best_turn
 from load.bench_figures import QUANTILES, are_met, print_requirements, quantiles, requirement
 from load.corpus import read as read_midgame
 from load.hostile import Hostile
 from load.hostile import read as read_hostile
+from load.messages import melds_to_send
 from rummikub.v1 import analysis_service_pb2, meld_pb2, ruleset_pb2, validation_service_pb2
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -91,15 +92,7 @@ def _plays() -> list[validation_service_pb2.ValidateTurnRequest]:
 
 
 def _table(melds: Sequence[Meld], situation: Situation) -> list[meld_pb2.Meld]:
-    colors = situation.ruleset.geometry_colors
-    return [
-        meld_pb2.Meld(
-            tiles=as_tiles(meld.tiles),
-            kind=meld_pb2.MeldKind.Value(f"MELD_KIND_{meld.kind.name}"),
-            declared_faces=as_tiles(declared_faces(meld, colors)),
-        )
-        for meld in melds
-    ]
+    return melds_to_send(as_proposed(meld, situation.ruleset.geometry_colors) for meld in melds)
 
 
 def _question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:

@@ -33,7 +33,7 @@ class TurnToSend:
 def to_send(recorded: RecordedTurn) -> TurnToSend:
     """A recorded turn as requests."""
     ruleset = Ruleset(geometry_jokers=recorded.game_jokers)  # always, as on a stream the one stated last goes on
-    table, proposal = _melds(parse_table(recorded.table)), _melds(parse_table(recorded.proposal))
+    table, proposal = melds_to_send(parse_table(recorded.table)), melds_to_send(parse_table(recorded.proposal))
     rack, has_melded = _tiles(parse_rack(recorded.rack)), recorded.has_melded
     return TurnToSend(
         turn=ValidateTurnRequest(
@@ -62,7 +62,8 @@ def _numbers(names: Iterable[str]) -> list[int]:
     return [ErrorReason.Value(f"ERROR_REASON_{name}") for name in names]
 
 
-def _melds(melds: Iterable[ProposedMeld]) -> list[Meld]:
+def melds_to_send(melds: Iterable[ProposedMeld]) -> list[Meld]:
+    """Melds as a client sends them."""
     return [
         Meld(tiles=_tiles(meld.tiles), kind=KINDS[meld.kind], declared_faces=_tiles(meld.declared)) for meld in melds
     ]
