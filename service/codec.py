@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import lru_cache
@@ -84,6 +84,7 @@ from rummikub.v1 import (
     turn_service_pb2,
     validation_service_pb2,
 )
+from service import packed
 from service.analysis import PlayedTurn, Suggestion, Tier
 from service.faults import FieldFault, InvalidRequest, MalformedRequest
 from service.requests import Claim, DraftRequest, TurnRequest
@@ -807,21 +808,8 @@ def encode_turn(sight: TurnSight) -> bytes:
         points=sight.points,
         tiles_drawn=_numbers(sight.tiles_drawn),
         violations=map(encode_violation, sight.violations),
-    ).SerializeToString()
-    return _message_field(turn_service_pb2.PlayTurnResponse.GAME_FIELD_NUMBER, _game_bytes(sight.game)) + without_game
-
-
-def _message_field(number: int, message: bytes) -> bytes:
-    """A field that holds a message's bytes, as protobuf writes it: number and kind, length, bytes."""
-    return bytes((number << 3 | 2, *_varint(len(message)))) + message
-
-
-def _varint(value: int) -> Iterator[int]:
-    """A number as protobuf writes it: seven bits a byte, the lowest first, each but the last with its top bit set."""
-    while value > 127:
-        yield value & 127 | 128
-        value >>= 7
-    yield value
+    )
+    return packed.played_answer(_game_bytes(sight.game), without_game)
 
 
 def _draft(message: game_pb2.Draft) -> tuple[ProposedMeld, ...]:

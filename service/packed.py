@@ -12,9 +12,11 @@ from typing import Any, Final, Protocol, cast
 
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from rummikub.v1 import validation_service_pb2
+from rummikub.v1 import validation_service_pb2 as pb
+from rummikub.v1.turn_service_pb2 import PlayTurnResponse
 
 
 class PackedTurn(Protocol):
@@ -55,16 +57,17 @@ class PackedStreamTurn(Protocol):
     correlation_id: str
 
 
-def _derived(names: Sequence[str]) -> dict[str, Any]:
+def _derived(*contracts: type[Message]) -> dict[str, Any]:
     """Message classes for messages of the contract, with lists of tiles and messages as bytes, and enums as numbers."""
     file = FileDescriptorProto(name="rummikub/packed.proto", package="rummikub.packed", syntax="proto3")
-    for name in names:
+    for contract in contracts:
         message = file.message_type.add()
-        validation_service_pb2.DESCRIPTOR.message_types_by_name[name].CopyToProto(message)
+        contract.DESCRIPTOR.CopyToProto(message)
         for field in message.field:
             _pack(field)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
+    names = (contract.DESCRIPTOR.name for contract in contracts)
     return {
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{name}")) for name in names
     }
@@ -80,16 +83,15 @@ def _pack(field: FieldDescriptorProto) -> None:
 
 
 _CLASSES: Final = _derived(
-    [
-        "ValidateTurnRequest",
-        "ValidateTurnResponse",
-        "ValidateMeldsRequest",
-        "ValidateMeldsResponse",
-        "BatchValidateTurnsRequest",
-        "BatchValidateTurnsResponse",
-        "StreamValidateTurnsRequest",
-        "StreamValidateTurnsResponse",
-    ]
+    pb.ValidateTurnRequest,
+    pb.ValidateTurnResponse,
+    pb.ValidateMeldsRequest,
+    pb.ValidateMeldsResponse,
+    pb.BatchValidateTurnsRequest,
+    pb.BatchValidateTurnsResponse,
+    pb.StreamValidateTurnsRequest,
+    pb.StreamValidateTurnsResponse,
+    PlayTurnResponse,
 )
 
 _TURN: Final = _CLASSES["ValidateTurnRequest"]
@@ -97,6 +99,7 @@ _TURN_ANSWER: Final = _CLASSES["ValidateTurnResponse"]
 _MELDS_ANSWER: Final = _CLASSES["ValidateMeldsResponse"]
 _BATCH_ANSWER: Final = _CLASSES["BatchValidateTurnsResponse"]
 _STREAM_ANSWER: Final = _CLASSES["StreamValidateTurnsResponse"]
+_PLAYED: Final = _CLASSES["PlayTurnResponse"]
 
 
 def turn(data: bytes) -> PackedTurn:
@@ -149,3 +152,8 @@ def batch_answer(turns: Iterable[bytes]) -> bytes:
 def stream_answer(turn_answer: bytes, correlation_id: str) -> bytes:
     """StreamValidateTurnsResponse of its turn."""
     return cast("bytes", _STREAM_ANSWER(turn=(turn_answer,), correlation_id=correlation_id).SerializeToString())
+
+
+def played_answer(game: bytes, others: PlayTurnResponse) -> bytes:
+    """PlayTurnResponse of its game, which may be encoded already, and what else it says."""
+    return cast("bytes", _PLAYED(game=(game,)).SerializeToString()) + others.SerializeToString()

@@ -37,6 +37,7 @@ REMIND_CHECKS: Final = 60
 """After how many failed checks in a row the log says again that the store is away."""
 COUNT_SECONDS: Final = 10.0
 """How often the games are counted."""
+
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 
