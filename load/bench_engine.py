@@ -25,8 +25,9 @@ from load.bench_figures import are_met, print_requirements, requirement
 from load.bench_validation import turn_load
 from load.bench_validation_loads import generator
 from load.bench_validation_report import CLIENTS, cpu_model, spread
-from load.bench_validation_servers import STOCK, ready, serving
 from load.bench_validation_turns import RULESET, MeasuredTurn, Turns, read
+from load.measured_servers import ready, serving
+from load.noop_server import STOCK
 from rummikub.v1 import meld_pb2
 from service import codec, packed
 from service.validation import Validation
@@ -112,8 +113,8 @@ def _measured(turns: Turns, rounds: int, console: Console) -> tuple[dict[str, li
     microseconds: dict[str, list[float]] = {name: [] for name in to_do}
     stock = []
     load = turn_load(turns.legal[0])
-    with generator() as making_calls, serving("load.bench_validation_servers", [STOCK]) as pid:
-        server = ready(pid)
+    with generator() as making_calls, serving("load.noop_server", STOCK) as process:
+        server = ready(process)
         making_calls.send(server.main, load, STOCK_CALLS, CLIENTS)
         for work, _ in to_do.values():
             work()  # what is made once is not measured

@@ -28,6 +28,8 @@ from rich.table import Table
 
 from engine.ruleset import SABRA, MatchEnd, choose
 from load.bench_figures import are_met, print_requirements, quantiles, requirement
+from load.measured_servers import cpu_seconds_of, ready, serving
+from load.noop_server import AIO
 from load.recorded_turns import RecordedRound, Turn, rounds
 from rummikub.v1 import game_service_pb2
 from service.identity import digest
@@ -197,8 +199,8 @@ class Server:
 
     @property
     def cpu_seconds(self) -> float:
-        """User and system time of all its threads (clock_getcpuclockid(3))."""
-        return time.clock_gettime((~self.pid << 3) | 2)
+        """User and system time of all its threads."""
+        return cpu_seconds_of(self.pid)
 
     async def send(self, path: str, games: Sequence[Sequence[Call]]) -> list[float]:
         """Sends the calls of games, those of a game one after the other; the milliseconds of each."""
@@ -312,31 +314,16 @@ async def _bench() -> AsyncIterator[Bench]:
         await shelf.open()
         environment = {"RUMMIKUB_REDIS_URL": redis.url, "RUMMIKUB_SWEEP_SECONDS": "3600"}
         process = await stack.enter_async_context(server_process(environment))
-        noop = await stack.enter_async_context(_noop_process())
+        noop = stack.enter_context(serving("load.noop_server", AIO))
         yield Bench(
-            Server(noop[0], await stack.enter_async_context(_channel(noop[1]))),
-            Server(process.pid, await stack.enter_async_context(_channel(process.port))),
+            Server(noop.pid, await stack.enter_async_context(_channel(ready(noop).main))),
+            Server(process.pid, await stack.enter_async_context(_channel(process.target))),
             shelf,
         )
 
 
-def _channel(port: int) -> grpc.aio.Channel:
-    return grpc.aio.insecure_channel(f"127.0.0.1:{port}", OWN_CONNECTION)
-
-
-@contextlib.asynccontextmanager
-async def _noop_process() -> AsyncIterator[tuple[int, int]]:
-    """The process of the server that does nothing, and its port."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "load.noop_server", cwd=ROOT, stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        if process.stdout is None:
-            raise AssertionError("its output is piped")
-        yield process.pid, int(await process.stdout.readline())
-    finally:
-        process.kill()
-        await process.wait()
+def _channel(target: str) -> grpc.aio.Channel:
+    return grpc.aio.insecure_channel(target, OWN_CONNECTION)
 
 
 async def _measured(times: int, console: Console) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What validation costs: the server's CPU a call beside that of calls which do nothing, throughput and latency.
 
 Six listeners, in processes of their own, get the same bytes in turns, so that what else the machine does meets all
-alike: four that do nothing (bench_validation_servers.py), and the service's two. Whatever is compared was measured in
+alike: four that do nothing (noop_server.py), and the service's two. Whatever is compared was measured in
 the same round, a moment apart. Two more servers, of one worker and of two, are measured in turns as well.
 """
 
@@ -44,17 +44,16 @@ from load.bench_validation_report import (
     print_report,
     report_of,
 )
-from load.bench_validation_servers import (
-    NO_OPS,
+from load.bench_validation_turns import MeasuredTurn, Turns, batch_request, read, stream_requests
+from load.measured_servers import (
     SERVICE_SETTINGS,
-    STREAM,
     MeasuredServer,
     cpu_seconds_of,
     machine_busy_seconds,
     ready,
     serving,
 )
-from load.bench_validation_turns import MeasuredTurn, Turns, batch_request, read, stream_requests
+from load.noop_server import NO_OPS, STREAM
 from rummikub.v1 import validation_service_pb2 as pb
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -135,7 +134,7 @@ def _servers() -> Iterator[Servers]:
         redis = RedisServer()
         stack.callback(redis.close)
         redis.start()
-        no_ops = {name: stack.enter_context(serving("load.bench_validation_servers", [name])) for name in NO_OPS}
+        no_ops = {name: stack.enter_context(serving("load.noop_server", name)) for name in NO_OPS}
         alone = {**SERVICE_SETTINGS, "RUMMIKUB_REDIS_URL": "memory://"}
         service = stack.enter_context(serving("service", settings=alone))
         shared = {**SERVICE_SETTINGS, "RUMMIKUB_REDIS_URL": redis.url}
@@ -144,13 +143,13 @@ def _servers() -> Iterator[Servers]:
             for count in WORKERS
         }
         listeners = {}
-        for name, pid in no_ops.items():
-            server = ready(pid)
+        for name, process in no_ops.items():
+            server = ready(process)
             listeners[name] = Listener(server, server.validation, does_nothing=True)
         server = ready(service)
         listeners[SERVICE] = Listener(server, server.validation, does_nothing=False)
         listeners[AIO_SERVICE] = Listener(server, server.main, does_nothing=False)
-        yield Servers(listeners, {count: ready(pid) for count, pid in workers.items()})
+        yield Servers(listeners, {count: ready(process) for count, process in workers.items()})
 
 
 # What is sent.

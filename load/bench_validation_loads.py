@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from load.bench_validation_servers import STREAM
+from load.noop_server import STREAM
 from load.servers import ROOT
 from service.servicers.validation import NAME
 

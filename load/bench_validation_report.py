@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from load.bench_figures import print_requirements, quantiles, requirement
-from load.bench_validation_servers import AIO, BARE, BOUNDARY, NO_OPS, STOCK
+from load.noop_server import AIO, BARE, BOUNDARY, NO_OPS, STOCK
 
 SERVICE: Final = "service"
 AIO_SERVICE: Final = "service, aio"

@@ -1,42 +1,151 @@
-"""A server that does nothing: what a call costs before the service does any work.
+"""Servers that do nothing, of every kind that ours is compared with: what a call costs before any work is done.
 
-It is grpc.aio's server with the options of ours, in a process of its own, without interceptors; it answers every method
-with an empty message. `python -m load.noop_server` prints the port that it listens on.
+`python -m load.noop_server bare` answers every call with an empty message, each message of a stream with another one,
+and prints where it listens, in the words of the service.
 """
 
+import argparse
 import asyncio
+import logging
+import signal
 import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeAlias
 
 import grpc
 import grpc.aio
+import structlog
 
-from service.listener import options
+from service.__main__ import tune_collector
+from service.listener import ThreadedServer, options
+from service.metrics import Metrics
+from service.servicers.rpc import Service
+from service.servicers.validation import NAME
 from service.settings import Settings
+from service.thread_boundary import ThreadBoundary
+from service.threads import CallThreads
+
+STOCK: Final = "stock"
+BARE: Final = "bare"
+BOUNDARY: Final = "boundary"
+AIO: Final = "aio"
+NO_OPS: Final = {
+    STOCK: "no-op, stock grpc.server",
+    BARE: "no-op, same listener",
+    BOUNDARY: "no-op, same listener and boundary",
+    AIO: "no-op, grpc.aio",
+}
+"""The kinds, with what reports call them. The same listener is that of RUMMIKUB_VALIDATION_LISTEN."""
+
+STOCK_THREADS: Final = 10
+STREAMS: Final = 64
+UNARIES: Final = ("ValidateTurn", "ValidateMelds", "BatchValidateTurns")
+STREAM: Final = "StreamValidateTurns"
+ANYWHERE: Final = "127.0.0.1:0"
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
 class _Anything(grpc.GenericRpcHandler):
-    """Answers every method."""
+    """Answers every method; those called Stream... message by message."""
 
-    def __init__(self) -> None:
-        self._handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(_nothing)
+    def __init__(self, unary: Handler, stream: Handler) -> None:
+        self._unary = unary
+        self._stream = stream
 
-    def service(self, _details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
-        return self._handler
+    def service(self, details: grpc.HandlerCallDetails) -> Handler:
+        return self._stream if "/Stream" in str(details.method) else self._unary
 
 
-async def _nothing(_data: bytes, _context: "grpc.aio.ServicerContext[bytes, bytes]") -> bytes:
+def _nothing(_data: bytes) -> bytes:
     return b""
 
 
-async def _serve() -> None:
+def _nothing_at_once(data: bytes, _context: object) -> bytes:
+    return _nothing(data)
+
+
+def _nothing_each(messages: Iterator[bytes], _context: object) -> Iterator[bytes]:
+    yield from map(_nothing, messages)
+
+
+async def _nothing_later(data: bytes, _context: object) -> bytes:
+    return _nothing(data)
+
+
+async def _nothing_each_later(messages: AsyncIterator[bytes], _context: object) -> AsyncIterator[bytes]:
+    async for data in messages:
+        yield _nothing(data)
+
+
+def _serve_stock(threads: int) -> None:
+    unary: Handler = grpc.unary_unary_rpc_method_handler(_nothing_at_once)
+    handlers: list[grpc.GenericRpcHandler] = [_Anything(unary, grpc.stream_stream_rpc_method_handler(_nothing_each))]
+    server = grpc.server(ThreadPoolExecutor(threads), handlers=handlers, options=[("grpc.so_reuseport", 0)])
+    port = server.add_insecure_port(ANYWHERE)
+    server.start()
+    _say(port)
+    server.wait_for_termination()
+
+
+def _serve_threaded(handlers: Mapping[str, Handler], threads: CallThreads) -> None:
+    tune_collector()
+    _say(ThreadedServer([Service(NAME, handlers)], threads, Settings()).start(ANYWHERE))
+    signal.pause()
+
+
+def _serve_bare() -> None:
+    def stream(messages: Iterator[bytes], context: object) -> Iterator[bytes]:
+        yield from _nothing_each(messages, context)
+
+    stream.experimental_thread_pool = ThreadPoolExecutor(STREAMS)  # type: ignore[attr-defined] # as the boundary has
+    unary: Handler = grpc.unary_unary_rpc_method_handler(_nothing_at_once)
+    handlers = dict.fromkeys(UNARIES, unary)
+    _serve_threaded({**handlers, STREAM: grpc.stream_stream_rpc_method_handler(stream)}, CallThreads())
+
+
+def _serve_with_boundary() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))  # the service's default
+    settings, threads = Settings(), CallThreads()
+    boundary = ThreadBoundary(Metrics(), threads, settings.max_calls, settings.validation_streams)
+    unaries = {name: boundary.unary(f"/{NAME}/{name}", _nothing) for name in UNARIES}
+    _serve_threaded({**unaries, STREAM: boundary.stream(f"/{NAME}/{STREAM}", lambda: _nothing)}, threads)
+
+
+async def _serve_aio() -> None:
     server = grpc.aio.server(options=options(Settings()))
-    server.add_generic_rpc_handlers((_Anything(),))
-    port = server.add_insecure_port("127.0.0.1:0")
+    unary: Handler = grpc.unary_unary_rpc_method_handler(_nothing_later)
+    server.add_generic_rpc_handlers((_Anything(unary, grpc.stream_stream_rpc_method_handler(_nothing_each_later)),))
+    port = server.add_insecure_port(ANYWHERE)
     await server.start()
-    sys.stdout.write(f"{port}\n")
-    sys.stdout.flush()
+    tune_collector()
+    _say(port)
     await server.wait_for_termination()
 
 
+def _say(port: int) -> None:
+    sys.stdout.write(f"  gRPC     127.0.0.1:{port}\nStop with Ctrl-C.\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Serves until it is ended."""
+    parser = argparse.ArgumentParser(description="Serve, and do nothing.")
+    parser.add_argument("kind", choices=NO_OPS, help="; ".join(f"{kind}: {name}" for kind, name in NO_OPS.items()))
+    parser.add_argument("--threads", type=int, default=STOCK_THREADS, help=f"of the stock server ({STOCK_THREADS})")
+    chosen = parser.parse_args()
+    match chosen.kind:
+        case "stock":
+            _serve_stock(chosen.threads)
+        case "bare":
+            _serve_bare()
+        case "boundary":
+            _serve_with_boundary()
+        case _:
+            asyncio.run(_serve_aio())
+    return 0
+
+
 if __name__ == "__main__":
-    asyncio.run(_serve())
+    sys.exit(main())

@@ -23,8 +23,8 @@ from typing import Final
 from load.bench_validation import turn_load
 from load.bench_validation_loads import Generator, Load, generator
 from load.bench_validation_report import CLIENTS
-from load.bench_validation_servers import SERVICE_SETTINGS, MeasuredServer, ready, serving
 from load.bench_validation_turns import read
+from load.measured_servers import SERVICE_SETTINGS, MeasuredServer, ready, serving
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "performance.md"
@@ -249,8 +249,8 @@ def main() -> int:
     seconds = QUICK_SECONDS if chosen.quick else SECONDS
     turns = read()
     settings = {**SERVICE_SETTINGS, "RUMMIKUB_REDIS_URL": "memory://"}
-    with generator() as making_calls, serving("service", settings=settings) as pid:
-        server = ready(pid)
+    with generator() as making_calls, serving("service", settings=settings) as process:
+        server = ready(process)
         legal, illegal = (
             _profile(server, making_calls, [turn_load(turn) for turn in some], seconds)
             for some in (turns.legal, turns.illegal)

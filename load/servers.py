@@ -1,4 +1,4 @@
-"""Servers for a load test, each in a process of its own on a free port, ended with whoever uses them."""
+"""Servers for load tests and benchmarks, each in a process of its own on a free port, ended with whoever uses them."""
 
 import contextlib
 import ctypes
@@ -16,6 +16,8 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 20.0
+BASELINE_THREADS: Final = 64
+"""More than users, since a stream keeps one busy."""
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -37,14 +39,14 @@ def service() -> Iterator[tuple[str, str]]:
             "RUMMIKUB_DATA_DIR": data,
             "RUMMIKUB_LOG_LEVEL": "warning",
         }
-        with _serving("service", settings) as addresses:
+        with _serving("service", settings=settings) as addresses:
             yield addresses[0], addresses[-1]
 
 
 @contextlib.contextmanager
 def baseline() -> Iterator[str]:
     """The server that does nothing, and where it listens."""
-    with _serving("load.baseline_server", {}) as addresses:
+    with _serving("load.noop_server", "stock", "--threads", str(BASELINE_THREADS)) as addresses:
         yield addresses[0]
 
 
@@ -61,18 +63,28 @@ def free_port(wanted: int = 0) -> int:
 
 
 @contextlib.contextmanager
-def _serving(module: str, settings: Mapping[str, str]) -> Iterator[list[str]]:
+def _serving(module: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[list[str]]:
+    # Ctrl-C is for Locust, which the servers have to survive
+    with started(module, *arguments, environment={**os.environ, **(settings or {})}, own_session=True) as process:
+        yield addresses_of(process)
+
+
+@contextlib.contextmanager
+def started(
+    module: str, *arguments: str, environment: Mapping[str, str] | None = None, own_session: bool = False
+) -> Iterator[subprocess.Popen[str]]:
+    """A server that was started and may not serve yet: `addresses_of` waits for that."""
     with subprocess.Popen(
-        [sys.executable, "-m", module],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
-        env={**os.environ, **settings},
+        env=environment,
         stdout=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # Ctrl-C is for Locust, which the servers have to survive
+        start_new_session=own_session,
         preexec_fn=end_with_parent,  # noqa: PLW1509 - set before other threads start
     ) as process:
         try:
-            yield _addresses(process, module)
+            yield process
         finally:
             process.terminate()
             try:
@@ -81,7 +93,7 @@ def _serving(module: str, settings: Mapping[str, str]) -> Iterator[list[str]]:
                 process.kill()
 
 
-def _addresses(process: subprocess.Popen[str], module: str) -> list[str]:
+def addresses_of(process: subprocess.Popen[str]) -> list[str]:
     """What a server says of where it serves gRPC, up to the line behind it. Raises ServerError."""
     too_late = threading.Timer(START_SECONDS, process.kill)
     too_late.start()
@@ -97,7 +109,7 @@ def _addresses(process: subprocess.Popen[str], module: str) -> list[str]:
                     pass  # its name
     finally:
         too_late.cancel()
-    raise ServerError(f"{module} ended before it served: what it said is above")
+    raise ServerError("a server ended before it served: what it said is above")
 
 
 def end_with_parent() -> None:

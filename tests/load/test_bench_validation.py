@@ -27,8 +27,8 @@ from load.bench_validation_report import (
     tables_of,
     workers_ratio,
 )
-from load.bench_validation_servers import AIO, BARE, BOUNDARY, STOCK
 from load.bench_validation_turns import RACK_TILES, TABLE_TILES, TURNS, Turns, read
+from load.noop_server import AIO, BARE, BOUNDARY, STOCK
 from service import packed
 from service.validation import Validation
 

@@ -102,7 +102,7 @@ def test_the_command_explains_itself() -> None:
 
 
 def test_only_users_and_shapes_know_locust() -> None:
-    modules = ("baseline_server", "messages", "run", "servers", "simple_play", "stages", "thresholds", "turns")
+    modules = ("messages", "noop_server", "run", "servers", "simple_play", "stages", "thresholds", "turns")
     imports = "; ".join(f"import load.{module}" for module in modules)
     check = f"{imports}; import sys; assert not {{'gevent', 'locust'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=True)
