@@ -26,6 +26,8 @@ READINGS_MAX: Final = 65_536
 there are about 11,000 ordered melds with up to two jokers, each of which can be sent in a few forms."""
 REFEREES_MAX: Final = 64
 """Most rulesets that have a referee at a time."""
+FEW_MELDS: Final = 12
+"""Most melds that are read for a verdict that takes a moment only."""
 
 _VALUES: Final = [value_of(Tile(t)) if Tile(t) in naturals(len(COLORS)) else 0 for t in range(LAST_TILE + 1)]
 
@@ -210,6 +212,17 @@ class Referee(Generic[K]):
         played, left = divided(seat.rack, came)
         return Verdict((), played, sum([_VALUES[t] for t in played]), left)
 
+    def is_quick(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> bool:
+        """Whether the verdict on a turn takes a moment only: no rule that searches is asked, few melds are read.
+
+        Those are melds that were not read yet, and melds with jokers, which may have to be read again.
+        """
+        if not self._is_plain or not seat.has_melded:
+            return False
+        known = self._readings
+        to_read = [key for key in (*before, *after) if key not in known or known[key].known_by is not None]
+        return len(to_read) <= FEW_MELDS
+
     def _told(self, play: "ReadPlay") -> Verdict:
         violations = tuple(violations_of(play, self._groups))
         return Verdict(violations, play.played, points_of(play), play.rack_left)
@@ -283,6 +296,10 @@ class Referees(Generic[R, K]):
         if referee is None or self._memory.is_full:
             referee = self._appoint(key, self._ruleset(key))
         return referee
+
+    def known(self, key: R) -> Referee[K] | None:
+        """The referee of a ruleset if `of` would not have to appoint one. Takes no time, and raises nothing."""
+        return None if self._memory.is_full else self._referees.get(key)
 
     def _appoint(self, key: R, ruleset: Ruleset) -> Referee[K]:
         if self._memory.is_full or len(self._referees) >= REFEREES_MAX:

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from engine.melds import NotAMeld, ProposedMeld, read_meld
 from engine.presets import PRESET_SOURCES, PRESETS
-from engine.referee import AtTheTable, Reading, Referees
+from engine.referee import AtTheTable, Reading, Referees, Verdict
 from engine.rules import judge
 from engine.ruleset import Ruleset
 from engine.scoring import score_round
@@ -34,6 +34,12 @@ MELD_BYTES_MAX: Final = 256
 
 VIOLATIONS_MAX: Final = 4_096
 """Most violations that are remembered as bytes: who drags a tile gets the same again and again."""
+
+AT_ONCE_BYTES_MAX: Final = 2_048
+"""Longer requests are not answered at once: any turn of a game is shorter, its ruleset with it."""
+
+AT_ONCE_VIOLATIONS_MAX: Final = 16
+"""More violations are not encoded at once."""
 
 T = TypeVar("T")
 
@@ -56,6 +62,19 @@ class Validation:
     def validate_turn(self, data: bytes) -> bytes:
         """ValidateTurn."""
         return self._answered(_decoded(packed.turn, data), data, b"")
+
+    def turn_at_once(self, data: bytes) -> bytes | None:
+        """ValidateTurn if it takes a moment only, whatever was sent: a millisecond or two at the very most.
+
+        None if it may take longer, as rules are asked that search, or much is there that was not seen before; or if
+        something is wrong with the request. Then validate_turn knows the answer. Raises nothing.
+        """
+        if len(data) > AT_ONCE_BYTES_MAX:
+            return None
+        try:
+            return self._judged_at_once(packed.turn(data))
+        except _IRREGULAR:
+            return None
 
     def validate_melds(self, data: bytes) -> bytes:
         """ValidateMelds."""
@@ -128,14 +147,19 @@ class Validation:
             return _judged_plainly(sent, default, field)
 
     def _judged(self, turn: packed.PackedTurn, default: bytes) -> bytes:
-        before, after, rack = turn.table_before, turn.table_after, tuple(sorted(b"".join(turn.rack)))
-        _check(turn, before, after, rack)
+        before, after = turn.table_before, turn.table_after
+        seat = _seat(turn, before, after)
         referee = self._referees.of(b"".join(turn.ruleset) if turn.ruleset else default)
-        verdict = referee.verdict(before, after, _seat(turn, cast("tuple[Tile, ...]", rack)))
-        if verdict is None:
-            raise _IrregularError
-        violations = map(_encoded_violation, verdict.violations)
-        return packed.turn_answer(verdict.tiles_played, verdict.points, verdict.rack_left, violations)
+        return _told(referee.verdict(before, after, seat))
+
+    def _judged_at_once(self, turn: packed.PackedTurn) -> bytes | None:
+        before, after = turn.table_before, turn.table_after
+        seat = _seat(turn, before, after)
+        referee = self._referees.known(b"".join(turn.ruleset))
+        if referee is None or not referee.is_quick(before, after, seat):
+            return None
+        verdict = referee.verdict(before, after, seat)
+        return None if verdict and len(verdict.violations) > AT_ONCE_VIOLATIONS_MAX else _told(verdict)
 
     def _read(self, data: bytes) -> bytes:
         request = packed.melds(data)
@@ -167,8 +191,17 @@ def _encoded(violation: Violation) -> bytes:
 _of_a_meld: Final = lru_cache(maxsize=VIOLATIONS_MAX)(_encoded)
 
 
-def _check(turn: packed.PackedTurn, before: Sequence[bytes], after: Sequence[bytes], rack: Sequence[int]) -> None:
-    """Raises _IrregularError of a turn that is not read quickly, or not at all."""
+def _told(verdict: Verdict | None) -> bytes:
+    """ValidateTurnResponse of what a referee says. Raises _IrregularError where nothing is said."""
+    if verdict is None:
+        raise _IrregularError
+    violations = map(_encoded_violation, verdict.violations)
+    return packed.turn_answer(verdict.tiles_played, verdict.points, verdict.rack_left, violations)
+
+
+def _seat(turn: packed.PackedTurn, before: Sequence[bytes], after: Sequence[bytes]) -> AtTheTable:
+    """Who plays. Raises _IrregularError of a turn that is not read quickly, or not at all."""
+    rack = tuple(sorted(b"".join(turn.rack)))
     if (
         not packed.is_whole(turn)
         or len(turn.ruleset) > 1  # each part must be a message, which the parts together do not tell
@@ -181,11 +214,9 @@ def _check(turn: packed.PackedTurn, before: Sequence[bytes], after: Sequence[byt
         or (turn.tile_drawn and turn.tile_drawn not in rack)
     ):
         raise _IrregularError
-
-
-def _seat(turn: packed.PackedTurn, rack: tuple[Tile, ...]) -> AtTheTable:
     drawn = Tile(turn.tile_drawn) if turn.tile_drawn else None
-    return AtTheTable(rack, turn.has_melded, drawn=drawn, calls_rummikub=turn.calls_rummikub)
+    tiles = cast("tuple[Tile, ...]", rack)
+    return AtTheTable(tiles, turn.has_melded, drawn=drawn, calls_rummikub=turn.calls_rummikub)
 
 
 def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:

@@ -152,9 +152,11 @@ def test_referees_start_over_when_they_remember_too_many_melds_or_rulesets() -> 
     referees = Referees[int, ProposedMeld](
         lambda threshold: replace(SABRA, initial_meld_threshold=threshold), lambda proposed: proposed, most=2
     )
+    assert referees.known(30) is None
     first = referees.of(30)
-    assert referees.of(30) is first
+    assert referees.of(30) is referees.known(30) is first
     first.read(ProposedMeld((Tile(value),)) for value in (1, 2, 3))
+    assert referees.known(30) is None
     assert referees.of(30) is not first
     second = referees.of(30)
     for threshold in range(31, REFEREES_MAX + 31):
@@ -210,6 +212,31 @@ def test_no_play_breaks_a_rule_that_its_ruleset_leaves_out(preset: Preset) -> No
     for seed in range(6):
         for play in to_tables(random.Random(seed), replace(ruleset, initial_meld_threshold=0)):
             assert not [found for group in left_out for rule in group.rules for found in rule(play)]
+
+
+FOUR_RUNS = [(1, 2, 3), (4, 5, 6), (7, 8, 9), (10, 11, 12)]
+
+
+@pytest.mark.parametrize(
+    ("after", "is_quick"),
+    [
+        (FOUR_RUNS, True),
+        ([*FOUR_RUNS, *[(14, 15, end) for end in range(16, 28)]], True),
+        ([*FOUR_RUNS, *[(14, 15, end) for end in range(16, 29)]], False),
+        ([(1, 2, 53)] * 12, True),
+        ([(1, 2, 53)] * 13, False),
+    ],
+)
+def test_a_verdict_is_quick_if_few_melds_are_to_be_read(after: list[tuple[int, ...]], is_quick: bool) -> None:
+    referee = Referee[tuple[int, ...]](SABRA, lambda sent: ProposedMeld(tuple(map(Tile, sent))))
+    referee.read([*FOUR_RUNS, (1, 2, 53)])
+    assert referee.is_quick(FOUR_RUNS, after, AtTheTable((), has_melded=True)) is is_quick
+    assert not referee.is_quick(FOUR_RUNS, after, AtTheTable((), has_melded=False))
+
+
+def test_no_verdict_is_quick_by_rules_that_search() -> None:
+    referee = Referee[tuple[int, ...]](PRESETS[Preset.WIKI_FR], lambda sent: ProposedMeld(tuple(map(Tile, sent))))
+    assert not referee.is_quick([], [], AtTheTable((), has_melded=True))
 
 
 class Thing:

@@ -213,6 +213,7 @@ def asked(validation: Validation, data: bytes) -> bytes | Refusal:
     """What validation says of a turn, the same again and again."""
     once, again, at_last = (outcome(validation.validate_turn, data) for _ in range(3))
     assert once == again == at_last
+    assert validation.turn_at_once(data) in {None, once if isinstance(once, bytes) else None}
     return normal(vs.ValidateTurnResponse, once) if isinstance(once, bytes) else once
 
 
@@ -237,6 +238,50 @@ def test_turns_are_judged_as_the_rules_do(validation: Validation) -> None:
         seen[sort_of(asked(validation, data))] += 1
     assert seen.keys() == {"legal", "illegal"}
     assert min(seen.values()) > 200
+
+
+def test_what_takes_a_moment_is_answered_at_once(validation: Validation) -> None:
+    seen = Counter[str]()
+    for sent in CORPUS:
+        if sent.has_melded:
+            data = turn(sent)
+            seen[sort_of(asked(validation, data))] += 1
+            assert validation.turn_at_once(data) == validation.validate_turn(data)
+    assert seen.keys() == {"legal", "illegal"}
+    assert min(seen.values()) > 50
+
+
+RUN, LONGER = WireMeld((3, 4, 5)), WireMeld((3, 4, 5, 6))
+QUICK = WireTurn(before=(RUN,), after=(LONGER,), rack=(6, 7), has_melded=True)
+NEW_MELDS = tuple(WireMeld(tuple(range(first, end))) for first in (14, 27, 40) for end in range(first + 6, first + 13))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(turn(replace(QUICK, ruleset=options_of(ruleset_of({"initial_meld_threshold": 31})))), id="rules"),
+        pytest.param(turn(replace(QUICK, ruleset=options_of(ruleset_of({"preset": "WIKI_FR"})))), id="retrieval"),
+        pytest.param(turn(replace(QUICK, has_melded=False)), id="initial meld"),
+        pytest.param(turn(replace(QUICK, after=(LONGER, *NEW_MELDS))), id="new melds"),
+        pytest.param(turn(replace(QUICK, after=(LONGER, *[WireMeld((3, 5))] * 20))), id="violations"),
+        pytest.param(turn(replace(QUICK, after=(LONGER, *[WireMeld((3, 53, 5))] * 20))), id="jokers"),
+        pytest.param(turn(QUICK) + part(UNKNOWN, bytes(5_000)), id="bytes"),
+        pytest.param(turn(QUICK) + part(UNKNOWN, b"1"), id="another contract"),
+        pytest.param(turn(replace(QUICK, rack=(6, 127))), id="fault"),
+        pytest.param(turn(QUICK) + b"\x08", id="no message"),
+    ],
+)
+def test_what_may_take_longer_than_a_moment_is_not_answered_at_once(sent: bytes) -> None:
+    validation = Validation()
+    validation.validate_turn(turn(QUICK))
+    assert validation.turn_at_once(sent) is None
+
+
+def test_nothing_is_answered_at_once_by_rules_that_were_not_asked_for_yet() -> None:
+    validation = Validation()
+    assert validation.turn_at_once(turn(QUICK)) is None
+    answer = validation.validate_turn(turn(QUICK))
+    assert validation.turn_at_once(turn(QUICK)) == answer
 
 
 def test_the_same_turn_in_other_bytes_is_the_same_turn(validation: Validation) -> None:
