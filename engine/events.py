@@ -5,7 +5,7 @@ them is in views.py. Deciding what happens is in turns.py; nothing here refuses 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.game import (
     BotLevel,
@@ -27,17 +27,18 @@ from engine.game import (
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.tiles import Tile, in_order, without
+from engine.values import value
 from engine.violations import Reason
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GameCreated:
     """The game exists, with these rules."""
 
     ruleset: Ruleset
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PlayerJoined:
     """A player took a seat; a bot with its level."""
 
@@ -46,14 +47,14 @@ class PlayerJoined:
     bot: BotLevel | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PlayerLeft:
     """A player left the lobby."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StartDraw:
     """One tile drawn to find the starter (R7)."""
 
@@ -61,7 +62,7 @@ class StartDraw:
     tile: Tile
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RoundStarted:
     """A round was dealt: the start draw, the turn order, each rack by seat, the pool in the order of drawing."""
 
@@ -72,14 +73,14 @@ class RoundStarted:
     pool: tuple[Tile, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnStarted:
     """A turn began."""
 
     turn: Turn
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TilesPlayed:
     """A player played tiles (ascending), worth so many points, and left the table so.
 
@@ -93,7 +94,7 @@ class TilesPlayed:
     pulled: tuple[Tile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TileDrawn:
     """A player drew the pool's next tile (R22).
 
@@ -106,7 +107,7 @@ class TileDrawn:
     declined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TilesDrawn:
     """A player drew the pool's next tiles until one could be played (turn_draw UNTIL_PLAYABLE)."""
 
@@ -115,7 +116,7 @@ class TilesDrawn:
     declined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TilesOffered:
     """A player drew the pool's next two tiles and is to lay one of them on the River (turn_draw TWO_RIVER)."""
 
@@ -124,7 +125,7 @@ class TilesOffered:
     declined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RiverTileLaid:
     """A player laid one of the two tiles offered on the River and kept the other."""
 
@@ -132,7 +133,7 @@ class RiverTileLaid:
     tile: Tile
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnEnded:
     """A player ended a turn in which they had drawn and not played (turn_play_after_draw)."""
 
@@ -140,7 +141,7 @@ class TurnEnded:
     declined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DraftSaved:
     """A player told how the table lies under their hands."""
 
@@ -148,7 +149,7 @@ class DraftSaved:
     table: tuple[ProposedMeld, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IllegalPlayShown:
     """A player submitted an illegal play, which the others may claim."""
 
@@ -157,7 +158,7 @@ class IllegalPlayShown:
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ErrorClaimed:
     """A player voted on the claim of an error."""
 
@@ -165,7 +166,7 @@ class ErrorClaimed:
     agrees: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnPenalised:
     """A player drew these tiles from the pool for an illegal play (R56)."""
 
@@ -173,21 +174,21 @@ class TurnPenalised:
     tiles: tuple[Tile, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RedealDemanded:
     """A player with three pairs demanded a new deal, which follows (deal_three_pairs_reshuffle)."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LastChanceStarted:
     """The pool is empty and each of these seats has one more turn, in this order (pool_empty_mode)."""
 
     seats: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnPassed:
     """A player passed."""
 
@@ -195,7 +196,7 @@ class TurnPassed:
     declined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnTimedOut:
     """A player's time ran out, and they drew these tiles from the pool (R55)."""
 
@@ -203,21 +204,21 @@ class TurnTimedOut:
     tiles: tuple[Tile, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PlayerResigned:
     """A player gave up the game."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RoundEnded:
     """A round was scored."""
 
     result: RoundResult
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GameEnded:
     """The game ended."""
 

@@ -7,7 +7,7 @@ other consequences for it (turn_invalid_submission).
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Final
 
@@ -77,10 +77,11 @@ from engine.ruleset import (
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.solver import Budget, has_turn
 from engine.tiles import Tile, in_order
+from engine.values import value
 from engine.violations import Reason, Refused, Violation, refused
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Join:
     """A new player takes the lowest free seat; a bot with its level."""
 
@@ -88,14 +89,14 @@ class Join:
     bot: BotLevel | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Leave:
     """A player leaves the lobby."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StartGame:
     """A player starts the first round."""
 
@@ -103,7 +104,7 @@ class StartGame:
     shuffle: Shuffle
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StartNextRound:
     """A player starts the next round."""
 
@@ -111,7 +112,7 @@ class StartNextRound:
     shuffle: Shuffle
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PlayTiles:
     """A player plays tiles so that the table lies as given (R21, R44).
 
@@ -125,21 +126,21 @@ class PlayTiles:
     calls_rummikub: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DrawTile:
     """A player draws one tile (R22)."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Pass:
     """A player passes, the pool being empty; or ends a turn in which they have drawn (turn_play_after_draw)."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LayOnRiver:
     """A player lays one of the two tiles drawn on the River and keeps the other (turn_draw TWO_RIVER)."""
 
@@ -147,7 +148,7 @@ class LayOnRiver:
     tile: Tile
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SaveDraft:
     """A player tells how the table lies under their hands; nothing of it is checked."""
 
@@ -155,7 +156,7 @@ class SaveDraft:
     table: tuple[ProposedMeld, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ClaimError:
     """A player votes on the illegal play that the change of that revision showed (turn_invalid_submission)."""
 
@@ -164,7 +165,7 @@ class ClaimError:
     agrees: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RequestRedeal:
     """A player with three pairs of identical tiles demands a new deal (deal_three_pairs_reshuffle)."""
 
@@ -172,12 +173,12 @@ class RequestRedeal:
     shuffle: Shuffle
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TimeOut:
     """The time of the turn in progress has run out (R55)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Resign:
     """A player gives up the game."""
 
@@ -188,7 +189,7 @@ TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass | SaveDraft
 Action = Join | Leave | StartGame | StartNextRound | RequestRedeal | TurnAction | ClaimError | TimeOut | Resign
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Applied:
     """The game after an action, and the events that made it.
 
@@ -204,7 +205,7 @@ RULES_BUDGET: Final = Budget(nodes=20_000)
 """What the rules spend on an answer. It counts work, not time, so that a game comes out the same on any machine."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Exact:
     """The solver's answers to what could be played; UNKNOWN where they take more than the budget."""
 
@@ -219,7 +220,7 @@ EXACT: Final = Exact()
 """Whom the rules ask, unless told otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Moment:
     """When something is decided, and who knows what could be played, if the ruleset asks."""
 
@@ -265,7 +266,7 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
             return Applied(advance(game, events), events)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Illegal:
     """An illegal play with consequences."""
 
@@ -273,7 +274,7 @@ class _Illegal:
     violations: tuple[Violation, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Followed:
     """Events, the game after them, and what follows from that: so that no event is applied twice."""
 

@@ -3,8 +3,6 @@
 A view has no room for a hidden tile: whoever turns views into answers cannot leak one. Seat None is a spectator.
 """
 
-from dataclasses import dataclass
-
 from engine.events import (
     DraftSaved,
     ErrorClaimed,
@@ -51,9 +49,10 @@ from engine.game import (
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
+from engine.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PlayerView:
     """A player as everyone sees them; of a bot its level."""
 
@@ -66,7 +65,7 @@ class PlayerView:
     bot: BotLevel | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnView:
     """The turn in progress as one seat, or a spectator, sees it.
 
@@ -85,7 +84,7 @@ class TurnView:
     shown_play: ShownPlay | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GameView:
     """A game as one seat, or a spectator, sees it.
 
@@ -126,7 +125,7 @@ class GameView:
     winners: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RoundStartedView:
     """A deal: start draw and turn order are open to all, the rack is the viewer's own, the pool a number."""
 
@@ -137,7 +136,7 @@ class RoundStartedView:
     pool_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TilesDrawnView:
     """A draw, of tiles to choose from too: the tiles only for the seat that drew them, their number for all."""
 
@@ -146,7 +145,7 @@ class TilesDrawnView:
     tiles: tuple[Tile, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnTimedOutView:
     """A time-out: the tiles drawn only for the seat that drew them, their number for all."""
 
@@ -155,7 +154,7 @@ class TurnTimedOutView:
     tiles: tuple[Tile, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnPenalisedView:
     """A penalty: the tiles drawn only for the seat that drew them, their number for all."""
 
@@ -164,21 +163,21 @@ class TurnPenalisedView:
     tiles: tuple[Tile, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnPassedView:
     """A pass, whatever the player could have done."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnEndedView:
     """The end of a turn after a draw, whatever the player could have done."""
 
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DraftSavedView:
     """A draft was saved. What it shows is no part of the history, for whomever."""
 

@@ -13,7 +13,7 @@ import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from engine.deal import Shuffle
@@ -37,6 +37,7 @@ from engine.turns import (
     apply,
     create,
 )
+from engine.values import value
 from engine.violations import Refused
 from service.faults import (
     ActionRefused,
@@ -87,7 +88,7 @@ SEARCH_THREADS: Final = 2
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Situation:
     """What a change is decided on.
 
@@ -104,7 +105,7 @@ class _Situation:
     until_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Decision:
     """A change decided: the engine's answer, the seats' tokens after it, the answer made of the new record."""
 
