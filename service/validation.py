@@ -72,7 +72,7 @@ class Validation:
         if len(data) > AT_ONCE_BYTES_MAX:
             return None
         try:
-            return self._judged_at_once(packed.turn(data))
+            return self._judged_at_once(packed.turn(data), b"")
         except _IRREGULAR:
             return None
 
@@ -115,22 +115,9 @@ class Validation:
         for place, (turn, sent) in enumerate(zip(turns, request.turns, strict=True)):
             yield self._answered(turn, sent, default, f"turns[{place}].")
 
-    def stream(self) -> Callable[[bytes], bytes]:
+    def stream(self) -> "TurnsOfAStream":
         """What answers the turns of one StreamValidateTurns, in their order."""
-        rules = b""
-
-        def answer(data: bytes) -> bytes:
-            nonlocal rules
-            request = _decoded(packed.stream_turn, data)
-            if len(request.turn) > 1:
-                codec.decode(pb.StreamValidateTurnsRequest, data)  # each part must be a message
-            sent = b"".join(request.turn)
-            correlation_id = codec.correlation_id(request.correlation_id)
-            turn = _decoded(packed.turn, sent)
-            rules = b"".join(turn.ruleset) if turn.ruleset else rules
-            return packed.stream_answer(self._answered(turn, sent, rules, "turn."), correlation_id)
-
-        return answer
+        return TurnsOfAStream(self._answered, self._judged_at_once)
 
     def _answered(self, turn: packed.PackedTurn, sent: bytes, default: bytes, field: str = "") -> bytes:
         """ValidateTurnResponse of a ValidateTurnRequest.
@@ -152,13 +139,13 @@ class Validation:
         referee = self._referees.of(b"".join(turn.ruleset) if turn.ruleset else default)
         return _told(referee.verdict(before, after, seat))
 
-    def _judged_at_once(self, turn: packed.PackedTurn) -> bytes | None:
+    def _judged_at_once(self, turn: packed.PackedTurn, default: bytes) -> bytes | None:
         before, after = turn.table_before, turn.table_after
         seat = _seat(turn, before, after)
-        referee = self._referees.known(b"".join(turn.ruleset))
-        if referee is None or not referee.is_quick(before, after, seat):
+        referee = self._referees.known(b"".join(turn.ruleset) if turn.ruleset else default)
+        if referee is None:
             return None
-        verdict = referee.verdict(before, after, seat)
+        verdict = referee.verdict_at_once(before, after, seat)
         return None if verdict and len(verdict.violations) > AT_ONCE_VIOLATIONS_MAX else _told(verdict)
 
     def _read(self, data: bytes) -> bytes:
@@ -177,6 +164,52 @@ class Validation:
                     encoded[reading] = answer
             answers.append(answer)
         return packed.melds_answer(answers)
+
+
+class TurnsOfAStream:
+    """Answers the turns of one StreamValidateTurns, in their order.
+
+    Args:
+        answered: The answer to a turn, its bytes, the ruleset if it states none, and what faults call it.
+        judged_at_once: The same of a turn and that ruleset, if it takes a moment only.
+    """
+
+    def __init__(
+        self,
+        answered: Callable[[packed.PackedTurn, bytes, bytes, str], bytes],
+        judged_at_once: Callable[[packed.PackedTurn, bytes], bytes | None],
+    ) -> None:
+        self._answered = answered
+        self._judged_at_once = judged_at_once
+        self._rules = b""
+
+    def __call__(self, data: bytes) -> bytes:
+        """The answer to the next turn. Raises InvalidRequest, MalformedRequest."""
+        request = _decoded(packed.stream_turn, data)
+        if len(request.turn) > 1:
+            codec.decode(pb.StreamValidateTurnsRequest, data)  # each part must be a message
+        sent = b"".join(request.turn)
+        correlation_id = codec.correlation_id(request.correlation_id)
+        turn = _decoded(packed.turn, sent)
+        self._rules = b"".join(turn.ruleset) if turn.ruleset else self._rules
+        return packed.stream_answer(self._answered(turn, sent, self._rules, "turn."), correlation_id)
+
+    def at_once(self, data: bytes) -> bytes | None:
+        """The same as Validation.turn_at_once, for the next turn. If it is None, the turn is still the next."""
+        if len(data) > AT_ONCE_BYTES_MAX:
+            return None
+        try:
+            request = packed.stream_turn(data)
+            if len(request.turn) > 1:
+                return None
+            turn = packed.turn(b"".join(request.turn))
+            rules = b"".join(turn.ruleset) if turn.ruleset else self._rules
+            correlation_id = codec.correlation_id(request.correlation_id)
+            answer = self._judged_at_once(turn, rules)
+        except _IRREGULAR:
+            return None
+        self._rules = rules
+        return None if answer is None else packed.stream_answer(answer, correlation_id)
 
 
 def _encoded_violation(violation: Violation) -> bytes:
