@@ -51,6 +51,10 @@ class Metrics:
         """Counts a finished call."""
         self._tally.observe((_CALL, method, code), seconds)
 
+    def calls(self, method: str, code: str) -> Callable[[float], None]:
+        """What counts finished calls of a method with the same code: for whoever has many."""
+        return self._tally.histogram((_CALL, method, code))
+
     def store(self, operation: str, result: str, seconds: float) -> None:
         """Counts an operation of the store."""
         self._tally.observe((_STORE, operation, result), seconds)
