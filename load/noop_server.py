@@ -18,9 +18,9 @@ import grpc.aio
 import structlog
 
 from service.__main__ import tune_collector
+from service.calls import End, Method, Streaming, Unary
 from service.listener import ThreadedServer, options
 from service.metrics import Metrics
-from service.servicers.rpc import Service
 from service.servicers.validation import NAME
 from service.settings import Settings
 from service.thread_boundary import ThreadBoundary
@@ -39,7 +39,6 @@ NO_OPS: Final = {
 """The kinds, with what reports call them. The same listener is that of RUMMIKUB_VALIDATION_LISTEN."""
 
 STOCK_THREADS: Final = 10
-STREAMS: Final = 64
 UNARIES: Final = ("ValidateTurn", "ValidateMelds", "BatchValidateTurns")
 STREAM: Final = "StreamValidateTurns"
 ANYWHERE: Final = "127.0.0.1:0"
@@ -89,28 +88,48 @@ def _serve_stock(threads: int) -> None:
     server.wait_for_termination()
 
 
-def _serve_threaded(handlers: Mapping[str, Handler], threads: CallThreads) -> None:
+def _serve_threaded(methods: Mapping[str, Method], threads: CallThreads) -> None:
     tune_collector()
-    _say(ThreadedServer([Service(NAME, handlers)], threads, Settings()).start(ANYWHERE))
+    _say(ThreadedServer({NAME: methods}, threads, Settings()).start(ANYWHERE))
     signal.pause()
 
 
-def _serve_bare() -> None:
-    def stream(messages: Iterator[bytes], context: object) -> Iterator[bytes]:
-        yield from _nothing_each(messages, context)
+class _Nothing:
+    """Answers the messages of a stream."""
 
-    stream.experimental_thread_pool = ThreadPoolExecutor(STREAMS)  # type: ignore[attr-defined] # as the boundary has
-    unary: Handler = grpc.unary_unary_rpc_method_handler(_nothing_at_once)
-    handlers = dict.fromkeys(UNARIES, unary)
-    _serve_threaded({**handlers, STREAM: grpc.stream_stream_rpc_method_handler(stream)}, CallThreads())
+    def __call__(self, data: bytes, /) -> bytes:
+        return _nothing(data)
+
+    at_once = __call__
+
+
+class _BareStream:
+    """A stream of messages, without a boundary."""
+
+    def at_once(self, data: bytes) -> bytes:
+        return _nothing(data)
+
+    answer = at_once
+
+    def end(self) -> End:
+        return End()
+
+    def over(self, end: End, *, is_cancelled: bool) -> None:
+        pass
+
+
+def _serve_bare() -> None:
+    unary = Unary(lambda data, _metadata: End(_nothing(data)), lambda data, _metadata: End(_nothing(data)))
+    streaming = Streaming(lambda _metadata, _hang_up: _BareStream())
+    _serve_threaded({**dict.fromkeys(UNARIES, unary), STREAM: streaming}, CallThreads())
 
 
 def _serve_with_boundary() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))  # the service's default
     settings, threads = Settings(), CallThreads()
     boundary = ThreadBoundary(Metrics(), threads, settings.max_calls, settings.validation_streams)
-    unaries = {name: boundary.unary(f"/{NAME}/{name}", _nothing) for name in UNARIES}
-    _serve_threaded({**unaries, STREAM: boundary.stream(f"/{NAME}/{STREAM}", lambda: _nothing)}, threads)
+    unaries = {name: boundary.unary(f"/{NAME}/{name}", _nothing, _nothing) for name in UNARIES}
+    _serve_threaded({**unaries, STREAM: boundary.stream(f"/{NAME}/{STREAM}", _Nothing)}, threads)
 
 
 async def _serve_aio() -> None:

@@ -43,13 +43,12 @@ KERNEL: Final = "kernel: the rest"
 CORE: Final = "gRPC's core (C++) and its Cython"
 COLLECTOR: Final = "garbage collection"
 PYTHON: Final = "Python"
-GRPCIO: Final = "grpcio's Python"
-THREADS: Final = "our threads (`threads`)"
+SERVER: Final = "our server (`polling`, `threads`)"
 BOUNDARY: Final = "boundary: request id, metrics, log (`thread_boundary`, `tally`)"
 DECODING: Final = "decoding and checks (`packed`, `validation`)"
 ENGINE: Final = "engine (`referee`, `tally`, `rules`)"
 ENCODING: Final = "encoding (`packed`, `codec`)"
-ROWS: Final = (NETWORK, KERNEL, CORE, LOCKS, GRPCIO, THREADS, BOUNDARY, DECODING, ENGINE, ENCODING, COLLECTOR)
+ROWS: Final = (NETWORK, KERNEL, CORE, LOCKS, SERVER, BOUNDARY, DECODING, ENGINE, ENCODING, COLLECTOR)
 
 _OF_CONNECTIONS: Final = re.compile(r"sock|tcp|inet|epoll|sendmsg|recvmsg|net_rx|skb|eventfd")
 _OF_LOCKS: Final = re.compile(r"futex|pthread_|^sem_|lll_lock|take_gil|drop_gil|PyThread_(acquire|release)_lock")
@@ -104,12 +103,10 @@ def _part_of_frame(function: str, file: str) -> str | None:
             return ENCODING if encodes else DECODING
         case [*_, "service", "packed.py" | "validation.py"]:
             return ENCODING if encodes else DECODING
-        case [*_, "service", "threads.py"]:
-            return THREADS
+        case [*_, "service", "polling.py" | "calls.py" | "threads.py"]:
+            return SERVER
         case [*_, "service", "thread_boundary.py" | "interceptors.py" | "metrics.py" | "tally.py"]:
             return BOUNDARY
-        case [*_, "grpc", name] if name.endswith(".py"):
-            return GRPCIO
         case _:
             return None
 

@@ -1,23 +1,22 @@
-"""A second listener, for calls that need no event loop: grpcio's synchronous server costs half the CPU a call.
+"""A second listener, for calls that need no event loop: a server of one thread costs a third of the CPU.
 
-A call there holds a thread, so it is nothing for watchers; validation is a plain function of bytes. For the same reason
-health has Check alone here, and reflection is served by the other listener.
+All calls there wait for one another, which suits plain functions of bytes, but not watchers. So health has Check alone
+here, and reflection is served by the other listener.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
-from typing import Any, Final, cast
+from collections.abc import Mapping
+from typing import Final
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc._cython import cygrpc  # type: ignore[attr-defined] # grpcio is pinned: see _OnceItsMessageHasCome
-from grpc._server import _CLOSED, _OPEN, _RECEIVE_MESSAGE_TOKEN, _abort, _possibly_finish_call
 from grpc_health.v1 import health, health_pb2
 
-from service.servicers.rpc import Service
+from service.calls import End, Metadata, Method, Unary
+from service.polling import PollingServer
 from service.settings import Settings
-from service.threads import SUBMITTED, CallThreads, let_it_finish
+from service.threads import CallThreads, let_it_finish
 
+_HEALTH_CHECK: Final = f"/{health.SERVICE_NAME}/Check"
 CLOSING_SECONDS: Final = 0.5
 """How long connections have to take their last answers."""
 
@@ -46,84 +45,47 @@ def credentials(settings: Settings) -> grpc.ServerCredentials | None:
     return grpc.ssl_server_credentials([(settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())])
 
 
-class _OnceItsMessageHasCome(Executor):
-    """Gives a call to threads when its message is there.
-
-    grpcio has the call's thread wait for the message, so that callers who send none would keep all threads; and the
-    thread is woken twice. This takes its place, between the two halves of what grpcio does, for calls of one message.
-    """
-
-    def __init__(self, threads: CallThreads) -> None:
-        self._threads = threads
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **_kwargs: Any) -> Future[Any]:  # noqa: ANN401 - as Executor
-        """To be called by grpcio's own thread, which holds the lock of the call."""
-        answer, event, state, behavior, _wait, *as_bytes = args
-
-        def come(received: Any) -> Any:  # noqa: ANN401 - as grpcio's own
-            message = received.batch_operations[0].message()
-            with state.condition:
-                if message is not None:
-                    self._threads.submit(fn, answer, event, state, behavior, lambda: message, *as_bytes)
-                elif state.client is _OPEN:
-                    _refuse(event, state)
-                return _possibly_finish_call(state, _RECEIVE_MESSAGE_TOKEN)
-
-        event.call.start_server_batch((cygrpc.ReceiveMessageOperation(0),), come)
-        state.due.add(_RECEIVE_MESSAGE_TOKEN)
-        return SUBMITTED
-
-
-def _refuse(event: Any, state: Any) -> None:  # noqa: ANN401 - grpcio's own
-    """Ends a call that has no message, as grpcio does."""
-    state.client = _CLOSED
-    method = event.call_details.method.decode()
-    details = f'"{method}" requires exactly one request message.'
-    _abort(state, event.call, grpc.StatusCode.UNIMPLEMENTED.value[0], details.encode())
-
-
 class ThreadedServer:
-    """A synchronous server, with health.
+    """A server beside the event loop's, with health.
 
     Args:
-        services: What it serves.
-        threads: Answer the calls.
+        services: What it serves: by the names of services, and then of RPCs.
+        threads: Answer what cannot be answered at once.
         settings: How to serve.
     """
 
-    def __init__(self, services: Sequence[Service], threads: CallThreads, settings: Settings) -> None:
+    def __init__(self, services: Mapping[str, Mapping[str, Method]], threads: CallThreads, settings: Settings) -> None:
         self._settings = settings
         self._threads = threads
-        self._health = health.HealthServicer()
-        self._server = grpc.server(_OnceItsMessageHasCome(threads), options=options(settings))  # type: ignore[arg-type] # it only submits
-        for service in services:
-            handler = grpc.method_handlers_generic_handler(service.name, dict(service.handlers))
-            self._server.add_generic_rpc_handlers((handler,))
-            self._health.set(service.name, health_pb2.HealthCheckResponse.SERVING)
-        check: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(self._check)
-        handler = grpc.method_handlers_generic_handler(health.SERVICE_NAME, {"Check": check})
-        self._server.add_generic_rpc_handlers((handler,))
+        self._healthy = {"", *services}
+        self._is_refusing = False
+        methods: dict[str, Method] = {_HEALTH_CHECK: Unary(self._check, self._check)}
+        for service, rpcs in services.items():
+            methods |= {f"/{service}/{name}": method for name, method in rpcs.items()}
+        self._server = PollingServer(methods, threads, options(settings))
 
     def start(self, address: str) -> int:
         """Serves at an address, and answers the port. Raises RuntimeError."""
-        secrets = credentials(self._settings)
-        port = self._server.add_secure_port(address, secrets) if secrets else self._server.add_insecure_port(address)
         let_it_finish()
-        self._server.start()
-        return port
+        return self._server.start(address, credentials(self._settings))
 
-    def _check(self, data: bytes, context: grpc.ServicerContext) -> bytes:
+    def _check(self, data: bytes, _metadata: Metadata) -> End:
         try:
-            request = health_pb2.HealthCheckRequest.FromString(data)
+            service = health_pb2.HealthCheckRequest.FromString(data).service
         except DecodeError:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the request is no HealthCheckRequest")
-        return cast("bytes", self._health.Check(request, context).SerializeToString())
+            return End(code=grpc.StatusCode.INVALID_ARGUMENT, details="the request is no HealthCheckRequest")
+        if service not in self._healthy:
+            return End(code=grpc.StatusCode.NOT_FOUND)
+        status = (
+            health_pb2.HealthCheckResponse.NOT_SERVING if self._is_refusing else health_pb2.HealthCheckResponse.SERVING
+        )
+        return End(health_pb2.HealthCheckResponse(status=status).SerializeToString())
 
     def refuse(self) -> None:
         """Has health say that nothing is served here any more."""
-        self._health.enter_graceful_shutdown()
+        self._is_refusing = True
 
     def stop(self) -> None:
         """Closes the connections, and returns when the threads have ended."""
-        self._server.stop(CLOSING_SECONDS).wait()
+        self._server.stop(CLOSING_SECONDS)
         self._threads.shutdown()

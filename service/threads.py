@@ -1,4 +1,4 @@
-"""Threads that answer the calls of a synchronous gRPC server.
+"""Threads that answer those calls of a synchronous gRPC server that may take long.
 
 The pool of the standard library makes a future of each call, with a lock and a condition that nobody looks at; here a
 call is an entry of a queue. Nor do calls that take long keep others waiting: where calls wait and none gets on, threads
@@ -10,9 +10,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import structlog
 
@@ -24,18 +23,7 @@ TICK_SECONDS: Final = 0.1
 
 _log = structlog.get_logger()
 
-_Task = tuple[Callable[..., Any], tuple[Any, ...]]
-
-
-class _Submitted(Future[Any]):
-    """What grpcio gets for a call, and asks only to tell it when the call ends, of which it makes no use."""
-
-    def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
-        """Nobody is told."""
-
-
-SUBMITTED: Final = _Submitted()
-"""One for all calls."""
+_Task: TypeAlias = tuple[Callable[[bytes], object], bytes]
 
 
 def let_it_finish() -> None:
@@ -61,16 +49,16 @@ class _Worker(threading.Thread):
         let_it_finish()
         get = self._queue.get
         while (task := get()) is not None:
-            function, arguments = task
+            answer, message = task
             try:
-                function(*arguments)
+                answer(message)
             except Exception:  # noqa: BLE001 - the thread goes on
                 _log.exception("a call was not answered")
-            task = function = arguments = None  # type: ignore[assignment] # to be freed before the next
+            del task, answer, message  # to be freed before the next
             self.finished += 1
 
 
-class CallThreads(Executor):
+class CallThreads:
     """The threads of a server."""
 
     def __init__(self) -> None:
@@ -82,11 +70,10 @@ class CallThreads(Executor):
         self._watch = threading.Thread(target=self._watch_calls, name="calls-watch", daemon=True)
         self._watch.start()
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **_kwargs: Any) -> Future[Any]:  # noqa: ANN401 - as Executor
-        """Has a call answered. To be called by one thread alone, as grpcio does."""
+    def submit(self, answer: Callable[[bytes], object], message: bytes) -> None:
+        """Has a call answered. To be called by one thread alone."""
         self._submitted += 1
-        self._queue.put((fn, args))
-        return SUBMITTED
+        self._queue.put((answer, message))
 
     @property
     def waiting(self) -> int:
@@ -116,12 +103,11 @@ class CallThreads(Executor):
             if self.waiting and finished == before:
                 self._add(self.waiting)
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 - as Executor
+    def shutdown(self) -> None:
         """Ends the threads when they have answered what was submitted."""
         self._closed.set()
         self._watch.join()  # it adds no more
         for _ in self._workers:
             self._queue.put(None)
-        if wait:
-            for thread in self._workers:
-                thread.join()
+        for thread in self._workers:
+            thread.join()

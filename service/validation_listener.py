@@ -5,7 +5,7 @@ import asyncio
 from service.addresses import cannot_listen
 from service.listener import ThreadedServer
 from service.metrics import Metrics
-from service.servicers.validation import threaded_service
+from service.servicers.validation import NAME, threaded_service
 from service.settings import Settings
 from service.thread_boundary import ThreadBoundary
 from service.threads import CallThreads
@@ -30,7 +30,8 @@ class ValidationListener:
         if settings.validation_listen:
             threads = CallThreads()
             self._boundary = ThreadBoundary(metrics, threads, settings.max_calls, settings.validation_streams)
-            self._server = ThreadedServer([threaded_service(validation, self._boundary)], threads, settings)
+            services = {NAME: threaded_service(validation, self._boundary)}
+            self._server = ThreadedServer(services, threads, settings)
 
     def start(self) -> int:
         """Serves, and answers the port; 0 without an address. Raises AddressInUseError."""
@@ -56,4 +57,3 @@ class ValidationListener:
         """Closes the connections, and returns when all threads have ended."""
         if self._server is not None:
             self._server.stop()
-            self._boundary.close()

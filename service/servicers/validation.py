@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Final
 
 import grpc
 
 from service import packed
+from service.calls import Method
 from service.faults import ShuttingDown
 from service.servicers.rpc import Context, Service, unary_bytes
 from service.thread_boundary import ThreadBoundary
@@ -77,19 +78,23 @@ class ValidationServicer:
             task.cancel()
 
 
-def threaded_service(validation: Validation, boundary: ThreadBoundary) -> Service:
-    """The same service for a synchronous server."""
+def threaded_service(validation: Validation, boundary: ThreadBoundary) -> Mapping[str, Method]:
+    """The same RPCs for a synchronous server."""
 
     def batch(data: bytes) -> bytes:
         return packed.batch_answer(validation.batch(data))
 
-    unaries = {
+    def path(rpc: str) -> str:
+        return f"/{NAME}/{rpc}"
+
+    calls = {
         "ValidateMelds": validation.validate_melds,
-        "ValidateTurn": validation.validate_turn,
         "BatchValidateTurns": batch,
         "ScoreRound": validation.score_round,
         "ListRulesets": validation.list_rulesets,
     }
-    handlers = {name: boundary.unary(f"/{NAME}/{name}", call) for name, call in unaries.items()}
-    stream = "StreamValidateTurns"
-    return Service(NAME, {**handlers, stream: boundary.stream(f"/{NAME}/{stream}", validation.stream)})
+    return {
+        **{name: boundary.unary(path(name), call) for name, call in calls.items()},
+        "ValidateTurn": boundary.unary(path("ValidateTurn"), validation.validate_turn, validation.turn_at_once),
+        "StreamValidateTurns": boundary.stream(path("StreamValidateTurns"), validation.stream),
+    }

@@ -13,12 +13,11 @@ from load.profile_validation import (
     ENCODING,
     END,
     ENGINE,
-    GRPCIO,
     LOCKS,
     NETWORK,
     PYTHON,
     ROWS,
-    THREADS,
+    SERVER,
     Frame,
     page_with,
     part_of_cpu,
@@ -66,9 +65,9 @@ def test_cpu_is_of_the_kernel_of_grpc_or_of_python(frames: list[Frame], part: st
         ("handle (service/thread_boundary.py:65);observe (service/tally.py:9)", BOUNDARY),
         ("_judged (service/validation.py:9);turn (service/packed.py:2);0x7f (_message.abi3.so)", DECODING),
         ("_judged (service/validation.py:9);turn_answer (service/packed.py:2);0x7f (_message.abi3.so)", ENCODING),
-        ("_serve (grpc/_server.py:13);Condition.__enter__ (threading.py:272)", GRPCIO),
-        ("_Worker.run (service/threads.py:6);get (_queuemodule.c.h:177)", THREADS),
-        ("_serve (grpc/_server.py:13);0x7f (grpc/_cython/cygrpc.cpython-311-x86_64-linux-gnu.so)", None),
+        ("_poll (service/polling.py:13);Condition.__enter__ (threading.py:272)", SERVER),
+        ("_Worker.run (service/threads.py:6);get (_queuemodule.c.h:177)", SERVER),
+        ("_poll (service/polling.py:13);0x7f (grpc/_cython/cygrpc.cpython-311-x86_64-linux-gnu.so)", None),
         ("main (service/__main__.py:66);BaseEventLoop._run_once (asyncio/base_events.py:1884)", None),
         ("_judged (service/validation.py:9);gc_collect_main (libpython.so);visit_decref (libpython.so)", None),
     ],
@@ -83,22 +82,22 @@ def test_samples_of_perf_are_read() -> None:
 
 
 def test_what_perf_calls_python_is_divided_as_py_spy_says() -> None:
-    found = shares(Counter({CORE: 40, PYTHON: 60}), Counter({ENGINE: 1, GRPCIO: 2}))
+    found = shares(Counter({CORE: 40, PYTHON: 60}), Counter({ENGINE: 1, SERVER: 2}))
     assert found[CORE] == pytest.approx(0.4)
     assert found[ENGINE] == pytest.approx(0.2)
     assert sum(found.values()) == pytest.approx(1)
 
 
 def test_without_perf_there_is_what_is_done_while_the_gil_is_held() -> None:
-    found = shares(Counter(), Counter({ENGINE: 1, GRPCIO: 3}))
-    assert (found[ENGINE], found[GRPCIO], found[CORE]) == (0.25, 0.75, 0)
+    found = shares(Counter(), Counter({ENGINE: 1, SERVER: 3}))
+    assert (found[ENGINE], found[SERVER], found[CORE]) == (0.25, 0.75, 0)
 
 
 def test_the_table_takes_the_place_of_the_one_before() -> None:
     figures = dict.fromkeys(ROWS, 10.0)
     page = page_with(f"# Page\n{BEGIN}\nold\n{END}\nmore\n", table_of(figures, figures))
     assert page.startswith(f"# Page\n{BEGIN}\n| what |")
-    assert page.endswith(f"| 110 | |\n{END}\nmore\n")
+    assert page.endswith(f"| 100 | |\n{END}\nmore\n")
     assert "old" not in page
     with pytest.raises(ValueError, match="no place"):
         page_with("# Page\n", "")

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import random
 import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -19,6 +20,7 @@ import pytest_asyncio
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
+import wire
 from conformance.grpc_answers import turn_request
 from conformance_cases import load
 from conformance_messages import ruleset_of, table_of, tiles_of
@@ -37,7 +39,7 @@ from rummikub.v1 import meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
 from service import threads
 from service.server import Server
-from service.validation import Validation
+from service.validation import TurnsOfAStream, Validation
 
 T = TypeVar("T")
 
@@ -45,11 +47,16 @@ SUITE = load()
 SERVICE = "rummikub.v1.ValidationService"
 VALIDATE = f"/{SERVICE}/ValidateTurn"
 STREAM = f"/{SERVICE}/StreamValidateTurns"
+SCORE = f"/{SERVICE}/ScoreRound"
 RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_11, tile_pb2.TILE_RED_12, tile_pb2.TILE_RED_13])
 TURN = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles).SerializeToString()
-"""A legal turn."""
+"""A legal turn that is answered by a thread."""
+QUICK = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles, has_melded=True).SerializeToString()
+"""A legal turn that is answered at once by the thread that polls, if its rules were asked before."""
 SOON = 20.0
 """Much longer than anything here takes, in seconds."""
+ENDED = vs.ScoreRoundRequest(racks=[vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=RUN.tiles)]).SerializeToString()
+"""A round to score."""
 
 Answer = bytes | tuple[grpc.StatusCode, str, bytes]
 
@@ -97,9 +104,9 @@ def asked(data: bytes = TURN, correlation_id: str = "") -> bytes:
     return vs.StreamValidateTurnsRequest(turn=turn, correlation_id=correlation_id).SerializeToString()
 
 
-async def one_more(stream: "grpc.aio.StreamStreamCall[bytes, bytes]") -> bytes:
+async def one_more(stream: "grpc.aio.StreamStreamCall[bytes, bytes]", turn: bytes = TURN) -> bytes:
     """The answer to one more turn of a stream."""
-    await stream.write(asked())
+    await stream.write(asked(turn))
     answer = await asyncio.wait_for(stream.read(), SOON)
     assert isinstance(answer, bytes)
     return answer
@@ -169,19 +176,19 @@ async def until(condition: Callable[[], T]) -> T:
 
 
 class Gate:
-    """Keeps calls of ValidateTurn waiting until it is opened."""
+    """Keeps calls of ScoreRound waiting until it is opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.came = 0
         self._opened = threading.Event()
-        plain = Validation.validate_turn
+        plain = Validation.score_round
 
         def waiting(validation: Validation, data: bytes) -> bytes:
             self.came += 1
             assert self._opened.wait(SOON)
             return plain(validation, data)
 
-        monkeypatch.setattr(Validation, "validate_turn", waiting)
+        monkeypatch.setattr(Validation, "score_round", waiting)
 
     async def has(self, calls: int) -> None:
         """Returns when so many calls have come."""
@@ -239,6 +246,57 @@ async def test_what_is_wrong_is_refused_as_at_the_other_address(rpc: str, data: 
         assert answer[0] is grpc.StatusCode.INVALID_ARGUMENT
 
 
+async def end_of_stream(caller: Caller, messages: Sequence[bytes]) -> list[Answer]:
+    """The answers of a stream; the last one may be its status with the details."""
+    stream, answers = caller.stream(), list[Answer]()
+    try:
+        for message in messages:
+            await stream.write(message)
+            answer = await stream.read()
+            assert isinstance(answer, bytes)
+            answers.append(answer)
+        await stream.done_writing()
+        await rest(stream)
+    except grpc.aio.AioRpcError as error:
+        answers.append((error.code(), error.details() or "", status_details(error).SerializeToString()))
+    return answers
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_turns_in_bytes_that_were_spoiled_are_answered_as_at_the_other_address(both: Both) -> None:
+    rng = random.Random(1)
+    for number in range(200):
+        turn = wire.spoiled(QUICK, rng)
+        await both.answer(VALIDATE, turn)
+        messages = [asked(QUICK), wire.spoiled(asked(QUICK, str(number)), rng), asked(QUICK)]
+        plain, threaded = [await end_of_stream(caller, messages) for caller in (both.plain, both.threaded)]
+        assert plain == threaded
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_stream_s_rules_hold_until_others_are_stated_whoever_answers(both: Both) -> None:
+    """Of every two turns one is answered by a thread, as nothing was melded before."""
+    initial = [vs.ValidateTurnRequest.FromString(turn) for turn in (QUICK, TURN) * 4]
+    for place, points in ((0, 0), (3, 40), (4, 30), (7, 0)):
+        initial[place].ruleset.initial_meld_threshold = points
+    messages = [asked(turn.SerializeToString(), str(place)) for place, turn in enumerate(initial)]
+    plain, threaded = [await end_of_stream(caller, messages) for caller in (both.plain, both.threaded)]
+    assert plain == threaded
+    assert len(set(plain)) == len(messages)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_message_may_be_compressed_and_must_not_be_too_large(both: Both) -> None:
+    unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = both.threaded.channel.unary_unary(VALIDATE)
+    for turn in (TURN, QUICK):
+        assert await unary(turn, compression=grpc.Compression.Gzip) == await unary(turn)
+    large = TURN + wire.part(wire.UNKNOWN, bytes(2_000_000))
+    assert (await refusal(both.threaded.call(VALIDATE, large))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    stream = both.threaded.stream()
+    await stream.write(large)
+    assert (await refusal(rest(stream))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_refusal_names_the_field_and_the_reason(both: Both) -> None:
     turn = vs.ValidateTurnRequest(rack=[tile_pb2.TILE_UNSPECIFIED]).SerializeToString()
@@ -253,16 +311,16 @@ async def test_a_refusal_names_the_field_and_the_reason(both: Both) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_calls_have_request_ids(both: Both) -> None:
-    given = (("x-request-id", "mine-1"),)
-    call = both.threaded.call(VALIDATE, metadata=given)
-    await call
-    assert dict(await call.trailing_metadata() or ())["x-request-id"] == "mine-1"
-    made = set()
-    for metadata in ((), (("x-request-id", "not of the form"),)):
-        call = both.threaded.call(VALIDATE, metadata=metadata)
+    given, made = (("x-request-id", "mine-1"),), set()
+    for turn in (TURN, QUICK):
+        call = both.threaded.call(VALIDATE, turn, metadata=given)
         await call
-        made.add(dict(await call.trailing_metadata() or ())["x-request-id"])
-    assert len(made) == 2
+        assert dict(await call.trailing_metadata() or ())["x-request-id"] == "mine-1"
+        for metadata in ((), (("x-request-id", "not of the form"),)):
+            call = both.threaded.call(VALIDATE, turn, metadata=metadata)
+            await call
+            made.add(dict(await call.trailing_metadata() or ())["x-request-id"])
+    assert len(made) == 4
     assert all(re.fullmatch("[0-9a-f]{16,64}", str(one)) for one in made)
     refused = await refusal(both.threaded.call(VALIDATE, b"\xff", given))
     assert dict(refused.trailing_metadata() or ())["x-request-id"] == "mine-1"
@@ -272,20 +330,20 @@ async def test_calls_have_request_ids(both: Both) -> None:
     assert dict(await stream.trailing_metadata() or ())["x-request-id"] == "mine-1"
 
 
-@pytest.mark.asyncio(loop_scope="module")
-async def test_calls_of_both_addresses_are_counted_together(both: Both) -> None:
-    before = [both.counted(VALIDATE, "OK"), both.counted(VALIDATE, "INVALID_ARGUMENT"), both.counted(STREAM, "OK")]
-    for one in (both.plain, both.threaded):
-        await one.answer(VALIDATE)
-        await one.answer(VALIDATE, b"\xff")
-        stream = await one.open_stream()
-        await stream.done_writing()
-        assert await stream.code() is grpc.StatusCode.OK
-
-    def counted() -> list[float]:
-        return [both.counted(VALIDATE, "OK"), both.counted(VALIDATE, "INVALID_ARGUMENT"), both.counted(STREAM, "OK")]
-
-    assert counted() == [count + 2 for count in before]
+async def test_calls_of_both_addresses_are_counted_together() -> None:
+    async with listening() as (server, threaded), caller_of(server.port) as plain:
+        both = Both(server, plain, threaded)
+        for one in (plain, threaded):
+            await one.answer(VALIDATE)
+            await one.answer(VALIDATE, QUICK)
+            await one.answer(VALIDATE, b"\xff")
+            stream = await one.open_stream()
+            await stream.done_writing()
+            assert await stream.code() is grpc.StatusCode.OK
+        lost = await threaded.open_stream()
+        lost.cancel()
+        kinds = ((VALIDATE, "OK"), (VALIDATE, "INVALID_ARGUMENT"), (STREAM, "OK"), (STREAM, "CANCELLED"))
+        await until(lambda: [both.counted(*kind) for kind in kinds] == [4, 2, 2, 1])
 
 
 async def health_of(caller: Caller, service: str) -> int:
@@ -347,18 +405,19 @@ async def test_a_fault_of_ours_tells_nothing(
     def failing(_validation: Validation, _data: bytes) -> bytes:
         raise RuntimeError("secret")
 
-    def failing_stream(_validation: Validation) -> Callable[[bytes], bytes]:
-        return lambda data: failing(_validation, data)
+    def failing_too(_turns: TurnsOfAStream, data: bytes) -> bytes:
+        return failing(Validation(), data)
 
-    monkeypatch.setattr(Validation, "validate_turn", failing)
-    monkeypatch.setattr(Validation, "stream", failing_stream)
-    async with listening() as (_, caller):
-        stream = caller.stream()
-        await stream.write(asked())
-        for refused in (await refusal(caller.call(VALIDATE)), await refusal(rest(stream))):
-            assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
-            assert "secret" not in str(refused)
-        assert isinstance(await caller.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
+    for at_once in (False, True):
+        monkeypatch.setattr(Validation, "turn_at_once" if at_once else "validate_turn", failing)
+        monkeypatch.setattr(TurnsOfAStream, "at_once" if at_once else "__call__", failing_too)
+        async with listening() as (_, caller):
+            stream = caller.stream()
+            await stream.write(asked())
+            for refused in (await refusal(caller.call(VALIDATE)), await refusal(rest(stream))):
+                assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
+                assert "secret" not in str(refused)
+            assert isinstance(await caller.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -368,11 +427,24 @@ async def test_a_fault_of_ours_tells_nothing(
 async def test_calls_that_take_long_keep_no_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
     async with listening() as (_, caller):
-        slow = [caller.call(VALIDATE) for _ in range(20)]
+        slow = [caller.call(SCORE, ENDED) for _ in range(20)]
         await gate.has(20)
         assert isinstance(await caller.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
         gate.open()
         assert len({await call for call in slow}) == 1
+
+
+async def test_a_turn_is_answered_at_once_though_slow_calls_have_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "THREADS_MAX", threads.THREADS)
+    gate = Gate(monkeypatch)
+    async with listening(max_calls=10) as (_, caller):
+        stream = await caller.open_stream()  # its rules are known from now on
+        slow = [caller.call(SCORE, ENDED) for _ in range(30)]
+        await gate.has(threads.THREADS)
+        await until(lambda: any(call.done() for call in slow))  # no more may wait
+        assert isinstance(await caller.answer(VALIDATE, QUICK), bytes)
+        await one_more(stream, QUICK)
+        gate.open()
 
 
 async def test_more_calls_than_may_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,7 +453,7 @@ async def test_more_calls_than_may_wait_are_refused(monkeypatch: pytest.MonkeyPa
     async with listening(max_calls=10) as (_, caller):
         calls = []
         for number in range(threads.THREADS + 20):
-            calls.append(caller.call(VALIDATE))
+            calls.append(caller.call(SCORE, ENDED))
             await gate.has(min(number + 1, threads.THREADS))
             await asyncio.sleep(0.02)  # for it to come before the next: nobody is told
         gate.open()
@@ -401,6 +473,19 @@ async def test_more_streams_than_may_be_open_are_refused() -> None:
         assert await opened[0].code() is grpc.StatusCode.OK
         await caller.open_stream()
         await one_more(opened[1])
+
+
+async def test_an_open_stream_needs_no_thread() -> None:
+    async with listening(validation_streams=400) as (_, caller):
+        await caller.open_stream()
+        before = threading.active_count()
+        streams = [caller.stream() for _ in range(300)]
+        for turn in (QUICK, TURN):
+            assert len({await one_more(stream, turn) for stream in streams}) == 1
+        assert threading.active_count() <= before + threads.THREADS
+        for stream in streams:
+            await stream.done_writing()
+            assert await stream.code() is grpc.StatusCode.OK
 
 
 async def test_callers_who_send_no_message_keep_nobody_waiting() -> None:
@@ -426,7 +511,7 @@ async def test_a_call_that_ends_without_a_message_is_refused() -> None:
 async def test_calls_that_are_cancelled_keep_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
     async with listening() as (server, caller):
-        calls = [caller.call(VALIDATE) for _ in range(10)]
+        calls = [caller.call(SCORE, ENDED) for _ in range(10)]
         await gate.has(10)
         for call in calls:
             call.cancel()
@@ -467,7 +552,7 @@ async def test_who_reads_no_answers_keeps_nobody_waiting() -> None:
 async def test_a_call_under_way_is_answered_while_new_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
     async with listening(drain_seconds=60) as (server, caller):
-        call = caller.call(VALIDATE)
+        call = caller.call(SCORE, ENDED)
         await gate.has(1)
         stopping = asyncio.ensure_future(server.stop())
         while True:
@@ -481,7 +566,36 @@ async def test_a_call_under_way_is_answered_while_new_ones_are_refused(monkeypat
         assert await health_of(caller, SERVICE) == health_pb2.HealthCheckResponse.NOT_SERVING
         assert not stopping.done()
         gate.open()
-        assert not vs.ValidateTurnResponse.FromString(await call).violations
+        assert vs.ScoreRoundResponse.FromString(await call).seats
+        await asyncio.wait_for(stopping, SOON)
+
+
+async def outcomes_until_refused(port: int) -> list[Answer]:
+    """What a client gets that sends one turn after the other, in the end that the server is stopping."""
+    async with caller_of(port) as caller:
+        answers = [await caller.answer(VALIDATE, QUICK)]
+        while isinstance(answers[-1], bytes):
+            answers.append(await caller.answer(VALIDATE, QUICK))
+        return answers
+
+
+async def test_turns_are_answered_or_refused_with_a_word_while_the_server_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate(monkeypatch)
+    async with listening(drain_seconds=60) as (server, caller):
+        right = await caller.answer(VALIDATE)
+        under_way = caller.call(SCORE, ENDED)  # so that the server has to wait
+        await gate.has(1)
+        busy = [asyncio.ensure_future(outcomes_until_refused(server.validation_port)) for _ in range(8)]
+        await asyncio.sleep(0.2)
+        stopping = asyncio.ensure_future(server.stop())
+        for *answers, refused in await asyncio.gather(*busy):
+            assert {*answers} == {right}
+            assert refused[0] is grpc.StatusCode.UNAVAILABLE
+            assert "stopping" in str(refused[1])
+        gate.open()
+        assert await under_way
         await asyncio.wait_for(stopping, SOON)
 
 
@@ -535,7 +649,7 @@ async def test_nothing_is_left_of_a_server_that_has_stopped(monkeypatch: pytest.
     gate = Gate(monkeypatch)
     async with listening() as (_, caller):
         stream = await caller.open_stream()
-        calls = [caller.call(VALIDATE) for _ in range(10)]
+        calls = [caller.call(SCORE, ENDED) for _ in range(10)]
         idle = caller.without_message()
         await gate.has(10)
         gate.open()
