@@ -1,12 +1,14 @@
 """The best way to lay tiles in melds, whichever search it takes."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
-from engine.ruleset import JokersDeclaration, Ruleset
+from engine.ruleset import JokersDeclaration, Ruleset, RunWrap
+from engine.solver import untouched
 from engine.solver.joker_search import ANYTHING, Wanted, are_free, cheapest_with_jokers, melds_of
 from engine.solver.layout import lay
 from engine.solver.problem import Problem, layable
@@ -56,6 +58,26 @@ def costs_less(problem: Problem, meter: Meter, limit: int) -> bool:
         if found is None or found.spent == problem.jokers or not lay(found, problem.ruleset, problem.jokers).spare:
             return found is not None
     return best_lay(problem, meter, limit) is not None
+
+
+def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Meter) -> frozenset[int] | None:
+    """The places of the fewest melds that must change so that what is left costs no more; None if it cannot be told so.
+
+    More may have to change where a joker finds no place (untouched.py).
+
+    Args:
+        problem: The tiles to lay, those of the whole table among them.
+        table: The melds of the table.
+        cost: What there is to reach, which can be done if all of them change.
+        meter: The budget.
+
+    Raises:
+        OutOfBudget: The meter's budget is spent.
+    """
+    if problem.ruleset.run_wrap is not RunWrap.NONE or not are_free(problem.ruleset):
+        return None
+    reduced = layable(problem)
+    return untouched.fewest_changed(reduced, table, cost - _dropped(problem, reduced), meter)
 
 
 def lays_a_rack_tile(problem: Problem, meter: Meter) -> bool:

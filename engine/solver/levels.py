@@ -57,7 +57,7 @@ def _levels(problem: Problem, *, downwards: bool) -> Iterator[Level]:
     for index, (value, tiles) in enumerate(zip(values, zip(*rows, strict=True), strict=True)):
         place = _place(
             3 if wrap is RunWrap.CYCLIC else min(3, last - index),
-            value <= MAX_VALUE and _has_groups(tiles, jokers),
+            value <= MAX_VALUE and has_groups(tiles, jokers),
             wrap is RunWrap.ONE_HIGH and value == 1,
             value > MAX_VALUE,
         )
@@ -83,7 +83,7 @@ def _holdable(counts: Counts, jokers: int) -> int:
     return there if before + there > 1 else 0
 
 
-def _has_groups(tiles: tuple[Tiles, ...], jokers: int) -> bool:
+def has_groups(tiles: tuple[Tiles, ...], jokers: int) -> bool:
     """Whether tiles of a value can be in groups."""
     colors = sum([bool(of_color[0] or of_color[1]) for of_color in tiles])
     return colors > 0 and colors + jokers >= 3

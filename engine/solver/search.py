@@ -8,6 +8,7 @@ Takes and Vis with the jokers folded in, read from the cheap end.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -17,7 +18,8 @@ from typing import Any, NamedTuple
 from engine.ruleset import RunWrap
 from engine.solver.answers import Budget
 from engine.solver.color_steps import GUARDS, HIGHEST, WIDTH, Open, Spot, Step, choice, need_no_more, pack, spot
-from engine.solver.halves import MOST_COMBINATIONS, TooManyCombinations, Ways, joins, jokers_to_group, layout_of, ways
+from engine.solver.halves import MOST_COMBINATIONS, TooManyCombinations, Ways, joins, jokers_to_group, layout_of
+from engine.solver.halves import ways as ways_of
 from engine.solver.levels import Level, is_better_downwards, levels_of, open_runs
 from engine.solver.problem import Problem
 from engine.tiles import JOKER, MAX_VALUE
@@ -106,8 +108,9 @@ def cheapest(problem: Problem, meter: Meter, below: int | None = None) -> Found 
         return None
     best: Found | None = None
     levels = levels_of(problem, downwards=is_better_downwards(problem))
+    steps = Steps(levels, problem.ruleset.geometry_colors, problem.jokers)
     for start in starts_of(problem, levels, meter):
-        found = _from_start(levels, _Start(start), problem.jokers, meter, best.cost if best else below)
+        found = _from_start(steps, Start(start), meter, best.cost if best else below, _nothing_seen(levels))
         best = found or best
         if best and not best.cost:
             break
@@ -120,9 +123,10 @@ def any_with_a_rack_tile(problem: Problem, meter: Meter) -> Found | None:
     A joker of the rack is such a tile if it finds a place, which is not seen here (layout.py).
     """
     levels = [level._replace(weight=0) for level in levels_of(problem, downwards=is_better_downwards(problem))]
+    steps = Steps(levels, problem.ruleset.geometry_colors, problem.jokers)
     has_joker = problem.jokers > problem.must.get(JOKER, 0)
     for start in starts_of(problem, levels, meter):
-        found = _from_start(levels, _Start(start, lays_one=has_joker), problem.jokers, meter, None)
+        found = _from_start(steps, Start(start, lays_one=has_joker), meter, None, _nothing_seen(levels))
         if found:
             return found
     return None
@@ -155,7 +159,7 @@ def crossings(problem: Problem, levels: Sequence[Level], meter: Meter) -> list[t
     return sorted(found, key=lambda crossing: (sum(crossing[0]), crossing))
 
 
-class _Start(NamedTuple):
+class Start(NamedTuple):
     """Where a search begins: the open runs at the seam; whether a tile of the rack is laid already, or none must be."""
 
     runs: Runs
@@ -167,13 +171,24 @@ Node = tuple[int, int, int, Any]
 place by what is tried next, the node before it."""
 
 
-def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Meter, below: int | None) -> Found | None:
-    """The cheapest way from given open runs at the seam back to them."""
-    steps = _Steps(levels, len(start.runs), jokers)
+Seen = list[dict[int, int]]
+"""The states that were looked at, place by place, and what each costs: the first of a place costs least."""
+
+
+def _from_start(steps: "Steps", start: Start, meter: Meter, below: int | None, seen: Seen) -> Found | None:
+    """The cheapest way from given open runs at the seam back to them.
+
+    Args:
+        steps: The steps from state to state.
+        start: Where the search begins.
+        meter: The budget.
+        below: What the way must cost less than, if anything.
+        seen: Takes the states that are looked at.
+    """
+    levels = steps.levels
     runs = steps.state_of(start)
     queue: dict[int, list[Node]] = {0: [(0, runs, 0, None)]}
     costs = [0]
-    seen: list[dict[int, None]] = [{} for _ in levels]
     last = len(levels)
     while costs:
         cost = costs[0]
@@ -193,9 +208,9 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
             continue
         if not left:
             known = seen[index]
-            if state in known or _is_outdone(state, islice(reversed(known), COMPARED)):
+            if state in known or is_outdone(state, islice(reversed(known), COMPARED)):
                 continue
-            known[state] = None
+            known[state] = cost
         following, has_more = steps.following(index, state, left)
         meter.count(1 + len(following) // STEPS_A_NODE)
         if has_more:
@@ -209,7 +224,24 @@ def _from_start(levels: Sequence[Level], start: _Start, jokers: int, meter: Mete
     return None
 
 
-class _Steps:
+def _nothing_seen(levels: Sequence[Level]) -> Seen:
+    return [{} for _ in levels]
+
+
+def least_left(steps: "Steps", meter: Meter, nodes: int) -> list[int]:
+    """What the tiles cost at least that are left at all places before each one, as far as so many nodes can tell."""
+    seen = _nothing_seen(steps.levels)
+    with suppress(OutOfBudget):
+        _from_start(steps, Start((pack(Open()),) * steps.colors), meter.of(nodes), None, seen)
+    latest = max(next(reversed(known.values()), 0) for known in seen)
+    return [next(iter(known.values()), latest) for known in seen]
+
+
+Choices = tuple[Ways, ...]
+"""The ways of half of the colors, by the number of tiles left."""
+
+
+class Steps:
     """The steps from state to state."""
 
     def __init__(self, levels: Sequence[Level], colors: int, jokers: int) -> None:
@@ -222,7 +254,7 @@ class _Steps:
         self.runs = self.layout.idle - 1
         self.limit = (jokers + 1) << self.layout.in_all
 
-    def state_of(self, start: _Start) -> int:
+    def state_of(self, start: Start) -> int:
         """The state where a search begins."""
         runs = sum(open_runs << WIDTH * color for color, open_runs in enumerate(start.runs))
         return runs if start.lays_one else runs | self.layout.idle
@@ -238,11 +270,25 @@ class _Steps:
         Raises:
             OutOfBudget: There are far more combinations than in any game with four colors.
         """
+        low, high = self.ways(self.spots[index], state)
+        found = self.joined(low, high, left, self._base(index, state, left))
+        return found, left + 2 < len(low) + len(high)
+
+    def joined(self, low: Choices, high: Choices, left: int, base: int) -> list[int]:
+        """The states that come of the ways of both halves if so many tiles are left, the best last.
+
+        Args:
+            low: The ways of the first half of the colors.
+            high: Those of the second.
+            left: How many tiles are left.
+            base: What of the state before stays.
+
+        Raises:
+            OutOfBudget: There are far more combinations than in any game with four colors.
+        """
         found: list[int] = []
         combined = 0
-        low, high = self._ways(index, state)
         limit, joker, colors = self.limit, self.layout.joker, self.colors
-        base = self._base(index, state, left)
         for of_low in range(max(0, left - len(high) + 1), min(left + 1, len(low))):
             shares, numbers = low[of_low]
             others, more = high[left - of_low]
@@ -258,13 +304,13 @@ class _Steps:
                         if after < limit:
                             found.append(after)
         found.sort(reverse=True)
-        return found, left + 2 < len(low) + len(high)
+        return found
 
-    def _ways(self, index: int, state: int) -> tuple[tuple[Ways, ...], tuple[Ways, ...]]:
+    def ways(self, spots: Sequence[Spot], state: int) -> tuple[Choices, Choices]:
         """The ways to go on of both halves of the colors; none of either if a color has none."""
         jokers = self.jokers - self.spent(state)
         choices = []
-        for where in self.spots[index]:
+        for where in spots:
             steps = choice(state & COLOR, where, jokers)
             if not steps.steps:
                 return (), ()
@@ -273,8 +319,8 @@ class _Steps:
         half = self.half
         try:
             return (
-                ways(tuple(choices[:half]), 0, self.colors),
-                ways(tuple(choices[half:]), self.layout.middle, self.colors),
+                ways_of(tuple(choices[:half]), 0, self.colors),
+                ways_of(tuple(choices[half:]), self.layout.middle, self.colors),
             )
         except TooManyCombinations:
             raise OutOfBudget from None
@@ -306,7 +352,7 @@ class _Steps:
     def _between(self, node: Node, after: int) -> tuple[Step, ...]:
         """The steps from a node to a state."""
         index, state, left, _ = node
-        low, high = self._ways(index, state)
+        low, high = self.ways(self.spots[index], state)
         rest = after - self._base(index, state, left)
         ways_there = (
             (*chosen, *more[other][beside])
@@ -319,11 +365,11 @@ class _Steps:
         return next(ways_there)
 
 
-def _is_outdone(needs: int, known: Iterable[int]) -> bool:
+def is_outdone(needs: int, known: Iterable[int], guards: int = GUARDS) -> bool:
     """Whether one of some states that cost no more needs no more (color_steps.need_no_more, written out)."""
-    guarded = needs | GUARDS
+    guarded = needs | guards
     for other in known:  # noqa: SIM110 - as a generator it takes a quarter longer, and it is the innermost loop
-        if (guarded - other) & GUARDS == GUARDS:
+        if (guarded - other) & guards == guards:
             return True
     return False
 

@@ -19,7 +19,7 @@ from engine.play import Play, identity
 from engine.rules import judge
 from engine.ruleset import InitialMeldSameTurnTablePlay
 from engine.solver.answers import BestTurn, Budget, Objective, Turn
-from engine.solver.arrangement import Lay, best_lay, costs_less, lays_a_rack_tile, proposed
+from engine.solver.arrangement import Lay, best_lay, costs_less, fewest_changed, lays_a_rack_tile, proposed
 from engine.solver.guarded import Guarded, is_guarded, rearrangements
 from engine.solver.least_change import few, fewest
 from engine.solver.openings import best_opening, least_openings, own_melds
@@ -283,31 +283,69 @@ class _Change:
 def _change(question: Question, rest: Callable[[frozenset[int]], Problem], found: Lay) -> _Change:
     """Another way to lay as much as was found, with the fewest melds of the table changed; few, if that takes long."""
     allowed = question.meter.budget.change_nodes if question.asks_least_change else 0
-    if not allowed:
-        return _Change(question.everything, found, is_least=False)
-    known = {question.everything: True}
-    meter = question.meter.of(allowed)
-
-    def is_enough(changed: frozenset[int]) -> bool:
-        if changed not in known:
-            known[changed] = costs_less(rest(changed), meter, found.cost + 1)
-        return known[changed]
-
-    def is_soon_enough(changed: frozenset[int]) -> bool:
-        nonlocal meter
-        meter = question.meter.of(allowed // 16)
+    if allowed:
+        trials = _Trials(question, rest, found)
         with suppress(OutOfBudget):
-            return is_enough(changed)
-        return False
+            return trials.of_fewest(question.meter.of(allowed))
+        with suppress(OutOfBudget):
+            return trials.of_few(allowed // TRIALS)
+    return _Change(question.everything, found, is_least=False)
 
-    try:
-        changed, is_least = fewest(len(question.everything), is_enough, meter), True
-    except OutOfBudget:
-        changed, is_least = few(len(question.everything), is_soon_enough), False
-    if changed == question.everything:
-        return _Change(changed, found, is_least)
-    lay = best_lay(rest(changed), Meter(Budget()), found.cost + 1)
-    return _Change(changed, lay or found, is_least)
+
+TRIALS: Final = 64
+"""A trial of a turn that changes few melds may take this part of what may be spent on the fewest."""
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """Tries to lay as much as was found with fewer melds of the table changed.
+
+    Attributes:
+        question: What is asked.
+        rest: The problem that is left if only some melds may change.
+        found: What was found.
+    """
+
+    question: Question
+    rest: Callable[[frozenset[int]], Problem]
+    found: Lay
+
+    def of_fewest(self, meter: Meter) -> _Change:
+        """With the fewest; of equals those that are first in order."""
+        everything, table = self.question.everything, self.question.situation.table
+        changed = fewest_changed(self.rest(everything), table, self.found.cost, meter)
+        lay = None if changed is None else self._lay(changed)
+        if changed is None or lay is None:
+            changed = fewest(len(everything), self._is_enough(meter), meter)
+            lay = self._lay(changed)
+        return _Change(changed, lay or self.found, is_least=True)
+
+    def of_few(self, nodes: int) -> _Change:
+        """With few, each trial taking so many nodes at most."""
+
+        def is_soon_enough(changed: frozenset[int]) -> bool:
+            with suppress(OutOfBudget):
+                return self._is_enough(self.question.meter.of(nodes))(changed)
+            return False
+
+        changed = few(len(self.question.everything), is_soon_enough)
+        return _Change(changed, self._lay(changed) or self.found, is_least=False)
+
+    def _lay(self, changed: frozenset[int]) -> Lay | None:
+        if changed == self.question.everything:
+            return self.found
+        return best_lay(self.rest(changed), self.question.meter, self.found.cost + 1)
+
+    def _is_enough(self, meter: Meter) -> Callable[[frozenset[int]], bool]:
+        """Whether it is enough that some melds may change."""
+        known = {self.question.everything: True}
+
+        def is_enough(changed: frozenset[int]) -> bool:
+            if changed not in known:
+                known[changed] = costs_less(self.rest(changed), meter, self.found.cost + 1)
+            return known[changed]
+
+        return is_enough
 
 
 QUICKLY: Final = Budget(nodes=150)
