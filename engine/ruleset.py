@@ -7,9 +7,9 @@ ruleset meaningless, so that nothing is ignored.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import lru_cache
 from typing import Final
 
+from engine.kept import kept
 from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural
 from engine.violations import Reason
 
@@ -677,7 +677,7 @@ def problems(ruleset: Ruleset) -> tuple[OptionProblem, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=256)
+@kept(most=256)
 def asking_options(ruleset: Ruleset) -> tuple[str, ...]:
     """The options with values whose games ask what could be played (NEEDS_ANALYSIS)."""
     return tuple(option for option, values in NEEDS_ANALYSIS.items() if getattr(ruleset, option) in values)

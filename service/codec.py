@@ -38,6 +38,7 @@ from engine.game import (
     Step,
     Turn,
 )
+from engine.kept import kept
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.notation import describe
 from engine.play import Play
@@ -521,7 +522,9 @@ def listed_state(number: int) -> State:
     return _LISTS[number]
 
 
+@lru_cache(maxsize=1_024)
 def _time(milliseconds: int) -> Timestamp:
+    """A time, to be put into a message."""
     seconds, rest = divmod(milliseconds, 1000)
     return Timestamp(seconds=seconds, nanos=rest * 1_000_000)
 
@@ -535,17 +538,23 @@ def _game_bytes(sight: GameSight) -> bytes:
     """The same as bytes: fields may follow one another in any message's bytes, so what stays is encoded once."""
     view = sight.view
     passing = _what_changes(sight).SerializeToString()
-    melds, rounds = map(_table_meld_bytes, view.table), map(_result_bytes, view.results)
-    return b"".join((passing, _ruleset_bytes(view.ruleset), *map(_player_bytes, view.players), *melds, *rounds))
+    staying = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *map(_result_bytes, view.results))
+    return b"".join((passing, *map(_player_bytes, view.players), *staying))
 
 
-@lru_cache(maxsize=256)
+@kept(most=1_024)
 def _ruleset_bytes(rules: Ruleset) -> bytes:
     """The field of a game that tells its rules."""
     return game_pb2.Game(ruleset=encode_ruleset(rules)).SerializeToString()
 
 
-@lru_cache(maxsize=16_384)
+@kept(most=4_096)
+def _table_bytes(table: tuple[Meld, ...]) -> bytes:
+    """The fields of a game that tell its table."""
+    return b"".join(map(_table_meld_bytes, table))
+
+
+@kept(most=16_384)
 def _table_meld_bytes(meld: Meld) -> bytes:
     """The field of a game that tells a meld of its table."""
     return game_pb2.Game(table=(encode_meld(meld),)).SerializeToString()
@@ -557,7 +566,7 @@ def _player_bytes(player: PlayerView) -> bytes:
     return game_pb2.Game(players=(_player(player),)).SerializeToString()
 
 
-@lru_cache(maxsize=4_096)
+@kept(most=4_096)
 def _result_bytes(result: RoundResult) -> bytes:
     """The field of a game that tells how a round ended."""
     return game_pb2.Game(rounds=(_result(result),)).SerializeToString()
@@ -576,15 +585,15 @@ def _what_changes(sight: GameSight) -> game_pb2.Game:
         turn=_turn_view(view.turn) if view.turn else None,
         seat=view.seat or 0,
         rack=_numbers(view.rack),
-        winner_seats=view.winners,
+        winner_seats=view.winners or None,  # empty lists take as long as others
         create_time=_time(sight.created_ms),
         update_time=_time(sight.updated_ms),
         server_time=_time(sight.now_ms),
         starter_seat=view.order[0] if view.order else 0,
-        passed_seats=view.passed,
-        river=_numbers(view.river),
+        passed_seats=view.passed or None,
+        river=_numbers(view.river) or None,
         turn_order=view.order,
-        last_chance_seats=view.last_chance,
+        last_chance_seats=view.last_chance or None,
     )
 
 
@@ -619,16 +628,16 @@ _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
 }
 
 
-def _turn(turn: Turn) -> game_pb2.Turn:
-    """A turn as it begins."""
+def _turn(turn: Turn, step: type[Step] = Open) -> game_pb2.Turn:
+    """A turn, unless told otherwise as it begins."""
     deadline = None if turn.deadline_ms is None else _time(turn.deadline_ms)
-    return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=game_pb2.TURN_STEP_OPEN)
+    return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=_STEPS[step])
 
 
 def _turn_view(view: TurnView) -> game_pb2.Turn:
-    message = _turn(view.turn)
-    message.step = _STEPS[view.step]
-    message.tiles_drawn.extend(_numbers(view.tiles_drawn))
+    message = _turn(view.turn, view.step)
+    if view.tiles_drawn:
+        message.tiles_drawn.extend(_numbers(view.tiles_drawn))
     if view.draft is not None:
         message.draft.CopyFrom(game_pb2.Draft(table=map(_proposed, view.draft)))
     if view.shown_play is not None:
@@ -804,10 +813,10 @@ def _play_tiles(message: turn_service_pb2.PlayTiles) -> Callable[[int], PlayTile
 def encode_turn(sight: TurnSight) -> bytes:
     """The answer to a turn."""
     without_game = turn_service_pb2.PlayTurnResponse(
-        tiles_played=_numbers(sight.tiles_played),
+        tiles_played=_numbers(sight.tiles_played) or None,
         points=sight.points,
-        tiles_drawn=_numbers(sight.tiles_drawn),
-        violations=map(encode_violation, sight.violations),
+        tiles_drawn=_numbers(sight.tiles_drawn) or None,
+        violations=map(encode_violation, sight.violations) if sight.violations else None,
     )
     return packed.played_answer(_game_bytes(sight.game), without_game)
 

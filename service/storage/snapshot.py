@@ -46,6 +46,7 @@ from engine.game import (
     Turn,
     turn_order,
 )
+from engine.kept import kept
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.ruleset import Ruleset, TurnDirection
 from engine.tiles import Tile
@@ -68,12 +69,17 @@ def encode_record(record: Record) -> bytes:
             "format": FORMAT,
             "id": record.game_id,
             "etag": record.etag,
-            "tokens": {str(token.seat): token.digest.hex() for token in record.tokens},
+            "tokens": _tokens(record.tokens),
             "created": record.created_ms,
             "updated": record.updated_ms,
             "game": _game(record.game),
         }
     )
+
+
+@kept(most=4_096)
+def _tokens(tokens: tuple[SeatToken, ...]) -> orjson.Fragment:
+    return orjson.Fragment(orjson.dumps({str(token.seat): token.digest.hex() for token in tokens}))
 
 
 @contextlib.contextmanager
@@ -194,7 +200,7 @@ def _read_tiles(text: str) -> tuple[Tile, ...]:
     return tuple(map(Tile, bytes.fromhex(text)))
 
 
-@lru_cache(maxsize=1024)
+@kept(most=1_024)
 def _ruleset(ruleset: Ruleset) -> str:
     """The options that differ from the defaults, which never change: a server that lacks a newer option can read on."""
     values = {field.name: getattr(ruleset, field.name) for field in fields(ruleset)}
@@ -213,24 +219,25 @@ def _read_ruleset(text: str) -> Ruleset:
     return Ruleset(**values)
 
 
-@lru_cache(maxsize=16_384)
-def _meld(meld: Meld) -> orjson.Fragment:
+@kept(most=16_384)
+def _meld(meld: Meld) -> bytes:
     """A meld as it is stored: most of a table lay there before."""
-    parts = (_tiles(meld.tiles), meld.kind.name, meld.points, *map(_tiles, meld.joker_faces))
-    return orjson.Fragment(orjson.dumps(parts))
+    return orjson.dumps((_tiles(meld.tiles), meld.kind.name, meld.points, *map(_tiles, meld.joker_faces)))
 
 
-def _read_meld(stored: list[Any]) -> Meld:
-    tiles, kind, points, *faces = stored
+@lru_cache(maxsize=16_384)
+def _read_meld(tiles: str, kind: str, points: int, *faces: str) -> Meld:
     return Meld(_read_tiles(tiles), MeldKind[kind], points, tuple(map(_read_tiles, faces)))
 
 
-def _table(table: tuple[Meld, ...]) -> list[orjson.Fragment]:
-    return list(map(_meld, table))
+@kept(most=4_096)
+def _table(table: tuple[Meld, ...]) -> orjson.Fragment:
+    """A table as it is stored, in the game and in the event of the play that has made it."""
+    return orjson.Fragment(b"[%b]" % b",".join(map(_meld, table)))
 
 
 def _read_table(stored: list[list[Any]]) -> tuple[Meld, ...]:
-    return tuple(map(_read_meld, stored))
+    return tuple([_read_meld(*meld) for meld in stored])
 
 
 def _proposed(table: tuple[ProposedMeld, ...]) -> list[list[Any]]:
@@ -245,8 +252,10 @@ def _read_proposed(stored: list[list[Any]]) -> tuple[ProposedMeld, ...]:
     )
 
 
-def _rack(rack: Rack) -> list[Any]:
-    return [rack.seat, _tiles(rack.tiles), rack.has_melded]
+@kept(most=8_192)
+def _rack(rack: Rack) -> orjson.Fragment:
+    """A rack as it is stored: a turn changes no other player's."""
+    return orjson.Fragment(orjson.dumps((rack.seat, _tiles(rack.tiles), rack.has_melded)))
 
 
 def _read_rack(stored: list[Any]) -> Rack:
@@ -305,7 +314,7 @@ def _round(round_: Round) -> Json:
         "number": round_.number,
         "order": round_.order,
         "table": _table(round_.table),
-        "racks": [_rack(rack) for rack in round_.racks],
+        "racks": list(map(_rack, round_.racks)),
         "pool": _tiles(round_.pool),
         "turn": _turn(round_.turn),
         "passed": round_.passed,
@@ -337,7 +346,7 @@ def _read_round(stored: Json) -> Round:
     )
 
 
-@lru_cache(maxsize=4_096)
+@kept(most=4_096)
 def _result(result: RoundResult) -> orjson.Fragment:
     """A finished round as it is stored, which changes no more."""
     parts = {
@@ -380,6 +389,12 @@ def _read_phase(stored: Json) -> Phase:
             raise StoredFormatUnknown
 
 
+@kept(most=4_096)
+def _players(players: tuple[Player, ...]) -> orjson.Fragment:
+    """Players as they are stored, who stay as they are during a round."""
+    return orjson.Fragment(orjson.dumps(list(map(_player, players))))
+
+
 def _player(player: Player) -> list[Any]:
     level = [player.bot.name] if player.bot else []
     return [player.seat, player.name, player.total_points, player.resigned, *level]
@@ -398,9 +413,9 @@ def _game(game: Game) -> Json:
     return {
         "ruleset": _ruleset(game.ruleset),
         "revision": game.revision,
-        "players": [_player(player) for player in game.players],
+        "players": _players(game.players),
         "phase": _phase(game.phase),
-        "results": [_result(result) for result in game.results],
+        "results": list(map(_result, game.results)),
     }
 
 
@@ -472,7 +487,7 @@ def _round_started(event: ev.RoundStarted) -> Json:
         "number": event.number,
         "draws": [[draw.seat, draw.tile] for draw in event.draws],
         "order": list(event.order),
-        "racks": [_rack(rack) for rack in event.racks],
+        "racks": list(map(_rack, event.racks)),
         "pool": _tiles(event.pool),
     }
 
