@@ -293,6 +293,8 @@ Decision = tuple[Event, ...] | Refused | _Illegal | _Followed
 
 def _decide(game: Game, action: Action, moment: _Moment) -> Decision:
     match action:
+        case PlayTiles() | DrawTile() | LayOnRiver() | Pass() | SaveDraft():  # first, as most are these
+            return _playing(game) or _take_turn(game, round_of(game), action, moment)
         case Join():
             return _join(game, action)
         case Leave(seat):
@@ -303,8 +305,6 @@ def _decide(game: Game, action: Action, moment: _Moment) -> Decision:
             return _start_next_round(game, seat, shuffle, moment)
         case RequestRedeal(seat, shuffle):
             return _playing(game) or _redeal(game, round_of(game), action, moment)
-        case PlayTiles() | DrawTile() | LayOnRiver() | Pass() | SaveDraft():
-            return _playing(game) or _take_turn(game, round_of(game), action, moment)
         case ClaimError():
             return _playing(game) or _claim(game, round_of(game), action, moment)
         case TimeOut():
@@ -379,14 +379,14 @@ def _turn(seat: int, ruleset: Ruleset, moment: _Moment) -> Turn:
 def _playing(game: Game) -> Refused | None:
     """Why no round is being played, if none is."""
     match game.phase:
+        case Playing():
+            return None
         case Lobby():
             return refused(Reason.GAME_NOT_STARTED)
         case RoundOver():
             return refused(Reason.ROUND_OVER)
         case Finished():
             return refused(Reason.GAME_OVER)
-        case Playing():
-            return None
 
 
 def _take_turn(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Decision:

@@ -442,25 +442,35 @@ class Games:
 
     async def _try_turn(self, game_id: str, request: Request, decide: Callable[[_Situation], _Decision]) -> bytes:
         """A change by one commit where this server remembers the game, and else as any other."""
+        recalled = self._recalled(game_id)
+        if recalled is None:
+            return await self._try_change(game_id, request, decide, _as_stored)
+        try:
+            return await self._change_recalled(recalled, request, decide)
+        except _Overtaken:
+            return await self._try_change(game_id, request, decide, _as_stored)
+
+    def _recalled(self, game_id: str) -> _Situation | None:
+        """A game as this server has last seen it.
+
+        None where a load has to come first: where it has not seen it; for an overdue turn; and for what takes a search,
+        which is not to be made in vain.
+        """
         recalled = self._store.recall(game_id)
-        if recalled and recalled.record:
-            record, now_ms = recalled.record, recalled.now_ms
-            with contextlib.suppress(_Overtaken):
-                situation = _Situation(record, now_ms, until_ms=_holds_until(record, now_ms))
-                return await self._change_recalled(situation, request, decide)
-        return await self._try_change(game_id, request, decide, _as_stored)
+        if recalled is None or recalled.record is None:
+            return None
+        record, now_ms = recalled.record, recalled.now_ms
+        if asking_options(record.game.ruleset) or is_expired(record.game, now_ms):
+            return None
+        return _Situation(record, now_ms, until_ms=_holds_until(record, now_ms))
 
     async def _change_recalled(
         self, situation: _Situation, request: Request, decide: Callable[[_Situation], _Decision]
     ) -> bytes:
         """Decides on the game as this server has last seen it; the commit finds out whether it is still that.
 
-        Raises _Overtaken where a load has to come first: for every refusal, as nobody is refused for what may be over;
-        for an overdue turn; and for what takes a search, which is not to be made in vain.
+        Raises _Overtaken for every refusal, too, as nobody is refused for what may be over.
         """
-        game = situation.record.game
-        if asking_options(game.ruleset) or is_expired(game, situation.now_ms):
-            raise _Overtaken
         try:
             decision = decide(situation)
         except Fault:
@@ -518,10 +528,10 @@ class Games:
         """Stores a decision with the answer to its request. Raises _Overtaken when the game has changed meanwhile."""
         record = situation.record
         after, change = self._after(record, decision.applied, decision.tokens, situation.now_ms)
-        answer = decision.answer(after)
-        memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
+        answer, key = decision.answer(after), request.key
+        memo = Memo(request.fingerprint, answer, decision.salt) if key else None
         await self._arm(record, after)
-        outcome = await self._store.commit(Commit(record.etag, after, change, request.key, memo, situation.until_ms))
+        outcome = await self._store.commit(Commit(record.etag, after, change, key, memo, situation.until_ms))
         match outcome:
             case Memo():
                 return _replay(outcome, request, finish)

@@ -136,8 +136,15 @@ class _Call:
 
     def unary_unary(self, behavior: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[bytes, Context], Any]:
         async def handle(data: bytes, context: Context) -> Any:  # noqa: ANN401 - any message or its bytes
-            async with _Observed(self._boundary, self._method, context):
-                return await behavior(self._decoded(data), context)
+            observed = _Observed(self._boundary, self._method, context)
+            try:
+                observed.begin()
+                answer = await behavior(self._decoded(data), context)
+                observed.end_well()
+            except BaseException as error:
+                await observed.end_badly(error)
+                raise
+            return answer
 
         return handle
 
@@ -175,7 +182,10 @@ class _Call:
 
 
 class _Observed:
-    """Around a call: what it raises becomes a status; when it is done it is told."""
+    """Around a call: what it raises becomes a status; when it is done it is told.
+
+    A context manager for streams; for other calls that would cost more than what it does.
+    """
 
     def __init__(self, boundary: Boundary, method: str, context: Context) -> None:
         self._boundary = boundary
@@ -185,19 +195,33 @@ class _Observed:
         self._started = time.perf_counter()
         self._begun = False
 
+    def begin(self) -> None:
+        """Counts the call in. Raises Fault."""
+        self._boundary.begin(self._method)
+        self._begun = True
+
     async def __aenter__(self) -> None:
         try:
-            self._boundary.begin(self._method)
-            self._begun = True
+            self.begin()
         except Fault as error:
             await self._abort(error)
 
     async def __aexit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        if error is None:
+            self.end_well()
+        else:
+            await self.end_badly(error)
+
+    def end_well(self) -> None:
+        """The call has answered."""
+        self._context.set_trailing_metadata(((REQUEST_ID, self._request_id),))
+        self._tell("OK")
+        self._end()
+
+    async def end_badly(self, error: BaseException) -> None:
+        """The call has raised: aborts it with the status of that, unless its end needs none."""
         try:
             match error:
-                case None:
-                    self._context.set_trailing_metadata(((REQUEST_ID, self._request_id),))
-                    self._tell("OK")
                 case AbortError():
                     self._tell(_code_name(self._context))
                 case GeneratorExit():
@@ -212,8 +236,11 @@ class _Observed:
                 case _:
                     pass
         finally:
-            if self._begun:
-                self._boundary.end(self._method)
+            self._end()
+
+    def _end(self) -> None:
+        if self._begun:
+            self._boundary.end(self._method)
 
     async def _abort(self, error: Exception) -> None:
         status = status_of(error)

@@ -71,6 +71,9 @@ SECRET: Final = "rummikub:secret"  # noqa: S105 - where it is kept
 PROBE: Final = "rummikub:probe"
 DEADLINES: Final = "rummikub:deadlines"
 
+FAILURES: Final = (exceptions.RedisError, OSError, TimeoutError)
+"""What is raised where the store does not answer, or not what it should."""
+
 
 _Stream = list[tuple[bytes, dict[bytes, bytes]]]
 """What redis-py answers to XRANGE."""
@@ -102,11 +105,15 @@ def _answering() -> Iterator[None]:
     """
     try:
         yield
-    except (exceptions.RedisError, OSError, TimeoutError) as error:
-        text = f"{type(error).__name__}: {str(error)[:200]}"
-        is_away = isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError | OSError)
-        (_log.debug if is_away else _log.warning)("store", error=text)
-        raise StoreUnavailable(text) from error
+    except FAILURES as error:
+        raise _unavailable(error) from error
+
+
+def _unavailable(error: Exception) -> StoreUnavailable:
+    text = f"{type(error).__name__}: {str(error)[:200]}"
+    is_away = isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError | OSError)
+    (_log.debug if is_away else _log.warning)("store", error=text)
+    return StoreUnavailable(text)
 
 
 def connect(url: str) -> "redis.Redis":
@@ -177,12 +184,12 @@ class RedisStore:
 
     async def _run(self, script: "_Script", keys: Sequence[str], arguments: Sequence[str | int | bytes]) -> Any:  # noqa: ANN401 - whatever a script answers
         """What a script answers. A Redis that does not have it says so, and has done nothing: then it gets the text."""
+        try:
+            return await self._wire.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        except FAILURES as error:
+            if not str(error).startswith("NOSCRIPT"):
+                raise _unavailable(error) from error
         with _answering():
-            try:
-                return await self._wire.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
-            except exceptions.ResponseError as error:
-                if not str(error).startswith("NOSCRIPT"):
-                    raise
             return await self._wire.ask("EVAL", script.text, len(keys), *keys, *arguments)
 
     def _now_ms(self, seconds: int, micros: int) -> int:
