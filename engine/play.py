@@ -68,9 +68,9 @@ class Play:
         return self.tiles_after[t]
 
     @fact
-    def missing(self) -> Counter[Tile]:
-        """Tiles that left the table."""
-        return self.tiles_before - self.tiles_after
+    def missing(self) -> tuple[Tile, ...]:
+        """Tiles that left the table, in ascending order."""
+        return in_order((self.tiles_before - self.tiles_after).elements())
 
     @fact
     def added(self) -> Counter[Tile]:
@@ -92,11 +92,6 @@ class Play:
     def played(self) -> tuple[Tile, ...]:
         """The tiles that came from the rack, in ascending order."""
         return in_order(self.tiles_played.elements())
-
-    @fact
-    def adds_up(self) -> bool:
-        """Whether nothing left the table, what came to it is the player's own, and something came."""
-        return not self.missing and not self.unowned and bool(self.tiles_played)
 
     @fact
     def is_all_melds(self) -> bool:
@@ -123,7 +118,12 @@ class Play:
     @fact
     def melds(self) -> tuple[Meld, ...]:
         """The proposed melds that are melds."""
-        return tuple(reading for reading in self.readings if isinstance(reading, Meld))
+        return tuple([reading for reading in self.readings if isinstance(reading, Meld)])
+
+    @fact
+    def not_melds(self) -> tuple[tuple[int, NotAMeld], ...]:
+        """The proposed melds that are none, with their places."""
+        return tuple([(place, meld) for place, meld in enumerate(self.readings) if isinstance(meld, NotAMeld)])
 
     @fact
     def kept_and_new(self) -> tuple[tuple[Meld, ...], tuple[Meld, ...]]:

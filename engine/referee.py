@@ -10,15 +10,29 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from engine.facts import fact
 from engine.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.play import Identity, Play, identity, sent_as
-from engine.rules import Judgement, groups_of, judge, points_of, violations_of
+from engine.rules import Judgement, groups_of, judge, natural_points, points_of, violations_of
 from engine.ruleset import Ruleset
-from engine.tally import JOKERS, ONE, beyond, counted, divided, is_within, tally, tiles_of
-from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
+from engine.tally import (
+    CROWDED,
+    JOKERS,
+    MARK,
+    MARKED,
+    ONE,
+    beyond,
+    close_tally,
+    counted,
+    divided,
+    exchanged,
+    is_within,
+    tally,
+    tiles_of,
+)
+from engine.tiles import JOKER, Tile, naturals
 from engine.violations import Violation
 
 READINGS_MAX: Final = 65_536
@@ -27,18 +41,22 @@ there are about 11,000 ordered melds with up to two jokers, each of which can be
 REFEREES_MAX: Final = 64
 """Most rulesets that have a referee at a time."""
 FEW_MELDS: Final = 12
-"""Most melds that are read for a verdict that takes a moment only."""
-
-_VALUES: Final = [value_of(Tile(t)) if Tile(t) in naturals(len(COLORS)) else 0 for t in range(LAST_TILE + 1)]
+"""Most melds that are read for the first time for a verdict that takes a moment only, and most jokers in it."""
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", bound=Hashable)
 
-_NO_TILES: Final = Counter[Tile]()
+_Totals: TypeAlias = tuple[int, int, int]
+"""The tallies of the table before, of the table after, and of the rack."""
+
+_Moved: TypeAlias = tuple[int, int, int]
+"""The tallies of what came to the table, of what left it, and of what came but not from the rack; without notes."""
+
+_IMPOSSIBLE: Final = CROWDED | MARKED
+"""What tells of the tiles of a position that it cannot be, or that there are too many to tell: see Referee.verdict."""
 
 _meld = attrgetter("meld")
 _tally = attrgetter("tally")
-_lies_as = attrgetter("lies_as")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +66,7 @@ class Reading:
     Attributes:
         proposed: What was sent.
         meld: What the rules make of it.
-        tally: Its tiles.
+        tally: Its tiles, marked if it is no meld.
         lies_as: The same for two melds that are the same (play.identity), and no others; None if it is no meld.
         known_by: How it would be known again on the next table, if it has jokers: what they stand for, and nothing
             else, may depend on what lay there before.
@@ -59,6 +77,9 @@ class Reading:
     tally: int
     lies_as: Hashable
     known_by: tuple[Tile, ...] | None
+
+
+_Table: TypeAlias = Callable[[], Sequence[Reading]]
 
 
 class Memory:
@@ -87,7 +108,7 @@ class _Readings(dict[K, Reading]):
         self._proposed = proposed
         self._memory = memory
         self.tallies: dict[K, int] = {}
-        """The tallies of those that are melds: what most turns are judged by costs a look-up less."""
+        """Their tallies: what most turns are judged by costs a look-up less."""
         self._names: dict[Identity, int] = {}
         self._new_name = count(1)
 
@@ -96,8 +117,7 @@ class _Readings(dict[K, Reading]):
         reading = self.reading(proposed, read_meld(proposed, self._ruleset))
         if self._memory.take():
             self[key] = reading
-            if reading.lies_as is not None:
-                self.tallies[key] = reading.tally
+            self.tallies[key] = reading.tally
         return reading
 
     def reading(self, proposed: ProposedMeld, meld: Meld | NotAMeld) -> Reading:
@@ -105,7 +125,7 @@ class _Readings(dict[K, Reading]):
         return Reading(
             proposed,
             meld,
-            tally(proposed.tiles),
+            close_tally(proposed.tiles) + (MARK if isinstance(meld, NotAMeld) else 0),
             self._named(identity(meld)) if isinstance(meld, Meld) else None,
             sent_as(proposed.tiles, self._ruleset) if JOKER in proposed.tiles else None,
         )
@@ -140,14 +160,6 @@ class Verdict(NamedTuple):
     rack_left: tuple[Tile, ...]
 
 
-class _Totals(NamedTuple):
-    """The tallies of the table before, of the table after, and of the rack."""
-
-    lay: int
-    lie: int
-    own: int
-
-
 class Referee(Generic[K]):
     """Judges plays by one ruleset.
 
@@ -172,60 +184,54 @@ class Referee(Generic[K]):
         self._is_plain = all(group.is_kept for group in self._groups)
         self._readings = _Readings(ruleset, proposed, room)
         self._lying = _Lying(self._readings, ruleset.geometry_colors, room)
-        self._subject = subject
+        self.subject = subject
         faces = (*naturals(ruleset.geometry_colors), JOKER)
         self._tile_set = sum(ONE[face] * ruleset.copies_of(face) for face in faces)
 
     def verdict(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> Verdict | None:
         """What is said of a turn whose tables are given as they were sent; None of one that begins as none can.
 
-        Such a turn begins with a table of more than melds, or more tiles than the game has (R1).
+        Such a turn begins with a table of more than melds, or more tiles than the game has (R1). Nor is anything said
+        where tables have far more tiles than any game, of which the rules have to be asked plainly.
         """
-        own = tally(seat.rack)
-        accepted = self._accepted(before, after, own, seat) if self._is_plain else None
-        if accepted:
-            return accepted
-        lay, lie = self.read(before), self.read(after)
-        totals = _Totals(sum(map(_tally, lay)), sum(map(_tally, lie)), own)
-        if not (all(map(_lies_as, lay)) and is_within(totals.lay + own, self._tile_set)):
-            return None
-        return self._told(self._play(lay, lie, totals, seat))
+        totals = self._totals_of_known(before, after, seat) or self._totals_of_read(before, after, seat)
+        return self._said(before, after, totals, seat)
 
-    def _accepted(self, before: Sequence[K], after: Sequence[K], own: int, seat: "AtTheTable") -> Verdict | None:
-        """What is said of most legal turns, by rules that tell quickly that they are kept; None of others.
-
-        No more is looked at than what is on the tables in all, so it is for players who have melded, and draw and pull
-        nothing.
-        """
-        if not seat.has_melded or seat.drawn is not None or seat.river_index is not None:
+    def verdict_at_once(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> Verdict | None:
+        """The same if it takes a moment only: no rule that searches is asked, few melds are read anew. Else None."""
+        if not self._is_plain or not seat.has_melded:
             return None
+        totals = self._totals_of_known(before, after, seat)
+        if totals is None:
+            if len([key for key in (*before, *after) if key not in self._readings]) > FEW_MELDS:
+                return None
+            totals = self._totals_of_read(before, after, seat)
+        if counted(totals[1], JOKER) > FEW_MELDS:  # melds with jokers may have to be read again
+            return None
+        return self._said(before, after, totals, seat)
+
+    def _totals_of_known(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> _Totals | None:
+        """The totals, if all melds were read before."""
         tally_of = self._readings.tallies.__getitem__
         try:
-            lay, lie = sum(map(tally_of, before)), sum(map(tally_of, after))
-        except KeyError:  # no meld, or one that was not read yet
+            return sum(map(tally_of, before)), sum(map(tally_of, after)), tally(seat.rack)
+        except KeyError:
             return None
-        came = lie - lay
-        if not (is_within(lay, lie) and is_within(came, own) and is_within(lay + own, self._tile_set)):
+
+    def _totals_of_read(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> _Totals:
+        return _totals(self.read(before), self.read(after), seat)
+
+    def _said(self, before: Sequence[K], after: Sequence[K], totals: _Totals, seat: "AtTheTable") -> Verdict | None:
+        lay, lie, own = totals
+        position = lay + own
+        if position & _IMPOSSIBLE or lie & CROWDED or not is_within(position, self._tile_set):
             return None
-        if not came or came & JOKERS:  # what a joker counts is a longer story
-            return None
-        played, left = divided(seat.rack, came)
-        return Verdict((), played, sum([_VALUES[t] for t in played]), left)
-
-    def is_quick(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> bool:
-        """Whether the verdict on a turn takes a moment only: no rule that searches is asked, few melds are read.
-
-        Those are melds that were not read yet, and melds with jokers, which may have to be read again.
-        """
-        if not self._is_plain or not seat.has_melded:
-            return False
-        known = self._readings
-        to_read = [key for key in (*before, *after) if key not in known or known[key].known_by is not None]
-        return len(to_read) <= FEW_MELDS
-
-    def _told(self, play: "ReadPlay") -> Verdict:
-        violations = tuple(violations_of(play, self._groups))
-        return Verdict(violations, play.played, points_of(play), play.rack_left)
+        moved = _moved(totals)
+        if self._is_plain and not lie & MARKED and _is_plainly_legal(moved, seat):
+            played, left = divided(seat.rack, moved[0])
+            return Verdict((), played, natural_points(played), left)
+        play = ReadPlay((lambda: self.read(before), lambda: self.read(after)), totals, moved, seat, self)
+        return Verdict(violations_of(play, self._groups), play.played, points_of(play), play.rack_left)
 
     def read(self, sent: Iterable[K]) -> list[Reading]:
         """The readings of melds that were sent."""
@@ -235,23 +241,20 @@ class Referee(Generic[K]):
         """The readings of melds that lie on the table of a game."""
         return list(map(self._lying.__getitem__, melds))
 
-    def play(self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable") -> "ReadPlay":
+    def play(self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable") -> Play:
         """A play to judge: the table when the turn began, all melds, and as it shall lie."""
-        totals = _Totals(sum(map(_tally, before)), sum(map(_tally, after)), tally(seat.rack))
-        return self._play(before, after, totals, seat)
+        totals = lay, lie, own = _totals(before, after, seat)
+        if (lay + own | lie) & CROWDED:
+            return self._plain_play(before, after, seat)
+        return ReadPlay((lambda: before, lambda: after), totals, _moved(totals), seat, self)
 
-    def _play(
-        self, before: Sequence[Reading], after: Sequence[Reading], totals: _Totals, seat: "AtTheTable"
-    ) -> "ReadPlay":
-        play = ReadPlay((before, self._as_known(before, after)), totals, seat, self.ruleset)
-        vars(play)["subject"] = self._subject
-        return play
+    def _plain_play(self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable") -> Play:
+        melds, proposed = tuple(map(_meld, before)), tuple([reading.proposed for reading in after])
+        return Play(melds, proposed, ruleset=self.ruleset, subject=self.subject, **seat._asdict())
 
-    def _as_known(self, before: Sequence[Reading], after: Sequence[Reading]) -> Sequence[Reading]:
-        """What is sent, with what is remembered of jokers whose melds lay there before but read otherwise."""
+    def as_known(self, before: Sequence[Reading], after: Sequence[Reading]) -> Sequence[Reading]:
+        """The table after, with what is remembered of jokers whose melds lay there before but are sent otherwise."""
         lay = [reading for reading in before if reading.known_by is not None]
-        if not lay:
-            return after
         lies_as = {reading.known_by: reading.lies_as for reading in lay}
         lie = [reading for reading in after if reading.known_by in lies_as]
         if not [reading for reading in (*lay, *lie) if reading.lies_as != lies_as[reading.known_by]]:
@@ -261,7 +264,7 @@ class Referee(Generic[K]):
         remembered = iter([self._readings.reading(*both) for both in zip(sent, known, strict=True)])
         return [next(remembered) if reading.known_by in lies_as else reading for reading in after]
 
-    def judge(self, play: "ReadPlay") -> Judgement:
+    def judge(self, play: Play) -> Judgement:
         """What the rules say of a play."""
         return judge(play, self._groups)
 
@@ -329,49 +332,80 @@ class AtTheTable(NamedTuple):
     calls_rummikub: bool = False
 
 
+def _totals(before: Sequence[Reading], after: Sequence[Reading], seat: AtTheTable) -> _Totals:
+    return sum(map(_tally, before)), sum(map(_tally, after)), tally(seat.rack)
+
+
+def _moved(totals: _Totals) -> _Moved:
+    lay, lie, own = totals
+    came, missing = exchanged(lie, lay)
+    return came, missing, 0 if is_within(came, own) else beyond(came, own)
+
+
+def _is_plainly_legal(moved: _Moved, seat: AtTheTable) -> bool:
+    """Whether a turn after which all that lies is melds is legal by rules that tell cheaply that they are kept.
+
+    No more is looked at than what is on the tables in all, so it is for players who have melded, and draw and pull
+    nothing. What a joker counts is a longer story.
+    """
+    came, missing, foreign = moved
+    if missing or foreign or not came or came & JOKERS:
+        return False
+    return seat.has_melded and seat.drawn is None and seat.river_index is None
+
+
 class ReadPlay(Play):
     """A play of melds that were read, whose facts are known from that.
 
     What nearly every rule asks is made at once, the rest when it is asked for.
 
     Args:
-        tables: The melds in play, and the melds as the player wants them.
-        totals: Their tallies, and that of the rack.
+        tables: Make the readings of the table before, and of the table after.
+        totals: Their tallies, and that of the rack. They are not crowded.
+        moved: What came to the table and left it.
         seat: Who plays.
-        ruleset: The rules.
+        referee: Whose rules are asked.
     """
 
-    before: Sequence[Reading]
-    after: Sequence[Reading]
+    referee: Referee[Any]
+    tables: tuple[_Table, _Table]
     lay: int
     lie: int
-    own: int
+    came: int
 
     def __init__(
-        self, tables: tuple[Sequence[Reading], Sequence[Reading]], totals: _Totals, seat: AtTheTable, ruleset: Ruleset
+        self, tables: tuple[_Table, _Table], totals: _Totals, moved: _Moved, seat: AtTheTable, referee: Referee[Any]
     ) -> None:
-        before, after = tables
-        lay, lie, own = totals
+        came, missing, foreign = moved
+        lay, lie, _ = totals
+        ruleset = referee.ruleset
         facts = vars(self)  # a play is frozen
-        facts["before"], facts["after"] = before, after
-        facts["lay"], facts["lie"], facts["own"] = lay, lie, own
-        facts["rack"], facts["has_melded"] = seat.rack, seat.has_melded
-        facts["river"], facts["river_index"] = seat.river, seat.river_index
-        facts["drawn"], facts["calls_rummikub"] = seat.drawn, seat.calls_rummikub
-        facts["ruleset"] = ruleset
-        facts["readings"] = readings = tuple(map(_meld, after))
-        facts["is_all_melds"] = is_all_melds = all(map(_lies_as, after))
-        if is_all_melds:
-            facts["melds"] = readings
-        nothing_missing = is_within(lay, lie)
-        if nothing_missing:
-            facts["missing"] = _NO_TILES
-        if seat.river_index is None:
-            added = beyond(lie, lay)
-            foreign = beyond(added, own)
-            facts["played"], facts["rack_left"] = divided(seat.rack, added - foreign)
+        facts["referee"], facts["ruleset"], facts["subject"] = referee, ruleset, referee.subject
+        facts["tables"], facts["came"] = tables, came
+        facts["lay"], facts["lie"] = lay, lie
+        rack, facts["has_melded"], facts["river"], river_index, facts["drawn"], facts["calls_rummikub"] = seat
+        facts["rack"], facts["river_index"] = rack, river_index
+        facts["missing"] = tiles_of(missing) if missing else ()
+        if not lie & MARKED:
+            facts["not_melds"], facts["is_all_melds"] = (), True
+        if river_index is None:
+            facts["played"], facts["rack_left"] = divided(rack, came - foreign)
             facts["unowned"] = tuple([t for t in tiles_of(foreign) if ruleset.copies_of(t)]) if foreign else ()
-            facts["adds_up"] = bool(added) and not foreign and nothing_missing
+
+    @fact
+    def before(self) -> Sequence[Reading]:
+        """The readings of the melds in play."""
+        return self.tables[0]()
+
+    @fact
+    def sent(self) -> Sequence[Reading]:
+        """The readings of the melds as the player wants them, without what is remembered of jokers."""
+        return self.tables[1]()
+
+    @fact
+    def after(self) -> Sequence[Reading]:
+        """The readings of the melds as the player wants them."""
+        return self.referee.as_known(self.before, self.sent) if self.lay & JOKERS else self.sent
 
     @fact
     def table_before(self) -> tuple[Meld, ...]:
@@ -383,19 +417,32 @@ class ReadPlay(Play):
         """See Play."""
         return tuple([reading.proposed for reading in self.after])
 
+    @fact
+    def readings(self) -> tuple[Meld | NotAMeld, ...]:
+        """See Play."""
+        return tuple(map(_meld, self.after))
+
+    @fact
+    def not_melds(self) -> tuple[tuple[int, NotAMeld], ...]:
+        """See Play. What is remembered of jokers may make a meld of what is none by itself."""
+        none = [(place, reading) for place, reading in enumerate(self.sent) if reading.lies_as is None]
+        if self.lay & JOKERS and [reading for _, reading in none if reading.known_by is not None]:
+            none = [(place, reading) for place, reading in enumerate(self.after) if reading.lies_as is None]
+        return tuple([(place, reading.meld) for place, reading in none if isinstance(reading.meld, NotAMeld)])
+
+    @fact
+    def is_all_melds(self) -> bool:
+        """See Play."""
+        return not self.not_melds
+
     def lying_of(self, t: Tile) -> int:
         """See Play."""
         return counted(self.lie, t)
 
     @fact
-    def missing(self) -> Counter[Tile]:
-        """See Play."""
-        return Counter(tiles_of(beyond(self.lay, self.lie)))
-
-    @fact
     def added(self) -> Counter[Tile]:
         """See Play."""
-        return Counter(tiles_of(beyond(self.lie, self.lay)))
+        return Counter(tiles_of(self.came))
 
     @fact
     def new_and_changed(self) -> tuple[list[Reading], list[Reading]]:

@@ -16,7 +16,7 @@ from engine.pairing import unpaired
 from engine.play import Play
 from engine.retrieval import limits_retrieval, retrieval_reasons
 from engine.ruleset import InitialMeldJoker, InitialMeldSets, Manipulation, Ruleset, WinCall
-from engine.tiles import JOKER, Tile, in_order, value_of
+from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
 from engine.variants import (
     CONTRACTS,
     the_contract_is_kept,
@@ -58,7 +58,7 @@ def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
     """
     asked = TURN_RULES if groups is None else groups
     return Judgement(
-        violations=tuple(violations_of(play, asked)),
+        violations=violations_of(play, asked),
         table=play.melds,
         tiles_played=play.played,
         rack_left=play.rack_left,
@@ -66,38 +66,43 @@ def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
     )
 
 
-def violations_of(play: Play, groups: "Iterable[RuleGroup]") -> Iterator[Violation]:
+def violations_of(play: Play, groups: "Iterable[RuleGroup]") -> tuple[Violation, ...]:
     """Every breach of some rules."""
+    found: list[Violation] = []
     for group in groups:
         if group.is_kept is None or not group.is_kept(play):
             for rule in group.rules:
-                yield from rule(play)
+                found += rule(play)
+    return tuple(found)
 
 
 def points_of(play: Play) -> int:
     """The value of the tiles played."""
-    naturals = sum([value_of(t) for t in play.played if t != JOKER])
     count = play.played.count(JOKER)
     if not count:
-        return naturals
+        return natural_points(play.played)
     jokers = sorted((points for meld in play.new_melds for points in joker_points(meld)), reverse=True)
-    return naturals + sum(jokers[:count])
+    return natural_points(play.played) + sum(jokers[:count])
 
 
-def _tiles(counter: Counter[Tile]) -> tuple[Tile, ...]:
-    return in_order(counter.elements())
+_VALUES: Final = [value_of(Tile(t)) if Tile(t) in naturals(len(COLORS)) else 0 for t in range(LAST_TILE + 1)]
+
+
+def natural_points(tiles: Iterable[Tile]) -> int:
+    """The value of the numbered ones among some tiles."""
+    return sum(map(_VALUES.__getitem__, tiles))
 
 
 def no_joker_leaves_the_table(play: Play) -> Iterator[Violation]:
     """R45, R49: a joker of the table never returns to a rack."""
-    jokers = play.missing.get(JOKER, 0)
+    jokers = play.missing.count(JOKER)
     if jokers:
         yield Violation(Reason.JOKER_TO_RACK, play.subject, (JOKER,) * jokers)
 
 
 def no_tile_leaves_the_table(play: Play) -> Iterator[Violation]:
     """R45: every tile that was on the table is on it at the end."""
-    naturals = tuple([t for t in _tiles(play.missing) if t != JOKER]) if play.missing else ()
+    naturals = tuple([t for t in play.missing if t != JOKER])
     if naturals:
         yield Violation(Reason.TABLE_TILE_MISSING, play.subject, naturals)
 
@@ -133,9 +138,8 @@ def a_rack_tile_is_played(play: Play) -> Iterator[Violation]:
 
 def every_meld_is_one(play: Play) -> Iterator[Violation]:
     """R11 to R20: all that lies on the table is groups and runs."""
-    for place, reading in enumerate(play.readings):
-        if isinstance(reading, NotAMeld):
-            yield from meld_violations(reading, f"{play.subject}[{place}]")
+    for place, reading in play.not_melds:
+        yield from meld_violations(reading, f"{play.subject}[{place}]")
 
 
 def meld_violations(reading: NotAMeld, subject: str) -> Iterator[Violation]:
@@ -270,16 +274,9 @@ class RuleGroup:
 
 
 TURN_RULES: Final = (
-    RuleGroup(
-        (
-            no_tile_is_used_twice,
-            tiles_come_from_the_rack,
-            no_joker_leaves_the_table,
-            no_tile_leaves_the_table,
-            a_rack_tile_is_played,
-        ),
-        is_kept=lambda play: play.adds_up,
-    ),
+    RuleGroup((no_tile_is_used_twice, tiles_come_from_the_rack), is_kept=lambda play: not play.unowned),
+    RuleGroup((no_joker_leaves_the_table, no_tile_leaves_the_table), is_kept=lambda play: not play.missing),
+    RuleGroup((a_rack_tile_is_played,), is_kept=lambda play: bool(play.played)),
     RuleGroup((every_meld_is_one,), is_kept=lambda play: play.is_all_melds),
     RuleGroup(
         (

@@ -1,66 +1,120 @@
 """Multisets of tiles as numbers: quick to add up, to take from each other and to compare.
 
-A tally has sixteen bits for each face. The highest of them stays free, so that two tallies can be compared in all faces
+A tally has eight bits for each face. The highest of them stays free, so that two tallies can be compared in all faces
 at once: with that bit set in one of them (ROOM), no face borrows from the next.
+
+Below the faces it has notes, which add up as the faces do: a number that no face is more often than, and marks, which
+mean what the caller wants. By them a sum tells whether it can be compared at all (CROWDED), and whether one of its
+parts was marked (MARKED).
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from engine.tiles import JOKER, LAST_TILE, Tile
 
 T = TypeVar("T", bound=int)
 
-BITS: Final = 16
-"""Bits of a face. Callers see to it that no tally has more than 32,767 tiles."""
+_BITS: Final = 8
+_FACE: Final = (1 << _BITS) - 1
+_MARK_PLACE: Final = 16
+_NOTES_PLACES: Final = 32
+"""The bits of the notes: 16 for the number, 15 for the marks, one that stays free. Callers see to it that it is enough:
+no tally has more than 65,535 tiles or 32,767 marks."""
+_BEFORE_FACES: Final = _NOTES_PLACES - _BITS
+"""How far a tally is shifted for its bytes to be the faces, 0 among them, which is no tile."""
 
-_FACE: Final = (1 << BITS) - 1
+_NOTES: Final = (1 << _NOTES_PLACES) - 1
 
-ONE: Final = tuple(1 << BITS * face for face in range(LAST_TILE + 1))
-"""The tally of one tile, by its face; of 0, which is no tile, too."""
+MARK: Final = 1 << _MARK_PLACE
+"""What marks a tally when it is added to it."""
 
-ROOM: Final = sum(one << BITS - 1 for one in ONE)
+MARKED: Final = (1 << _NOTES_PLACES - 1) - MARK
+"""The bits that tell that a tally was marked."""
+
+CROWDED: Final = MARK - (1 << _BITS - 1)
+"""The bits that tell that a face may be more often in a tally than eight bits tell. Such a tally can be added up, and
+nothing else."""
+
+_FACES: Final = tuple(1 << _BEFORE_FACES + _BITS * face for face in range(LAST_TILE + 1))
+
+ONE: Final = (0, *[face + 1 for face in _FACES[1:]])
+"""The tally of one tile, by its face."""
+
+_FREE: Final = sum(face << _BITS - 1 for face in _FACES[1:])
 """The highest bit of every face."""
 
-JOKERS: Final = _FACE * ONE[JOKER]
+_COUNTS: Final = _FREE - (_FREE >> _BITS - 1)
+"""The other bits of every face."""
+
+_ROOM: Final = _FREE + (1 << _NOTES_PLACES - 1)
+"""The highest bit of every face, and of the notes."""
+
+JOKERS: Final = _FACE * _FACES[JOKER]
 """The bits of the joker."""
 
 
-def tally(tiles: Iterable[int]) -> int:
+def tally(tiles: Sequence[int]) -> int:
     """The tally of some tiles."""
-    return sum([ONE[t] for t in tiles])
+    total = len(tiles)
+    for t in tiles:
+        total += _FACES[t]
+    return total
+
+
+def close_tally(tiles: Sequence[int]) -> int:
+    """The same, with less in its notes, so that sums are crowded later: how often the most frequent face is there."""
+    return tally(tiles) - len(tiles) + max(Counter(tiles).values(), default=0)
 
 
 def is_within(part: int, whole: int) -> bool:
     """Whether no face is more often in one tally than in another."""
-    return (whole + ROOM - part) & ROOM == ROOM
+    return (whole + _ROOM - part) & _FREE == _FREE
 
 
 def beyond(tiles: int, taken: int) -> int:
-    """What is left of a tally when another is taken from it; of no face less than nothing."""
-    left = tiles + ROOM - taken
-    enough = left & ROOM
-    return left & (enough - (enough >> BITS - 1))
+    """What is left of a tally when another is taken from it; of no face less than nothing. It has no notes."""
+    left = tiles + _ROOM - taken
+    enough = left & _FREE
+    return left & (enough - (enough >> _BITS - 1))
+
+
+def exchanged(lie: int, lay: int) -> tuple[int, int]:
+    """What one tally has beyond another, and what the other has beyond the one, mostly nothing. Both without notes."""
+    left = lie + _ROOM - lay
+    enough = left & _FREE
+    if enough == _FREE:
+        return left & _COUNTS, 0
+    return left & (enough - (enough >> _BITS - 1)), beyond(lay, lie)
 
 
 def counted(tiles: int, t: Tile) -> int:
     """How often a face is in a tally."""
-    return tiles >> BITS * t & _FACE
+    return tiles >> _BEFORE_FACES + _BITS * t & _FACE
 
 
 def tiles_of(tiles: int) -> tuple[Tile, ...]:
-    """The tiles of a tally, in ascending order. Takes a moment for each; all else here is quick whatever the size."""
+    """The tiles of a tally, in ascending order. Takes a moment for each."""
     found = []
-    while tiles:
-        face = Tile(((tiles & -tiles).bit_length() - 1) // BITS)
-        found.append(face)
-        tiles -= ONE[face]
+    while tiles > _NOTES:
+        face = tiles.bit_length() // _BITS - _BEFORE_FACES // _BITS
+        found.append(Tile(face))
+        tiles -= _FACES[face]
+    found.reverse()
     return tuple(found)
 
 
-def divided(tiles: Iterable[T], taken: int) -> tuple[tuple[Tile, ...], tuple[T, ...]]:
-    """Divides tiles into those of a tally, all of which are among them, ascending, and the others in their order."""
-    has, left = tiles_of(taken), list(tiles)
-    for t in has:
-        left.remove(t)  # type: ignore[arg-type] # it is there
-    return has, tuple(left)
+def divided(tiles: Iterable[T], taken: int) -> tuple[tuple[T, ...], tuple[T, ...]]:
+    """Divides tiles into those of a tally, all of which are among them, and the others, both in their order."""
+    if not taken:
+        return (), tuple(tiles)
+    to_take = bytearray((taken >> _BEFORE_FACES).to_bytes(LAST_TILE + 1, "little"))
+    has, lacks = [], []
+    for t in tiles:
+        if to_take[t]:
+            to_take[t] -= 1
+            has.append(t)
+        else:
+            lacks.append(t)
+    return tuple(has), tuple(lacks)

@@ -3,8 +3,9 @@
 The names are those of the contract's enum ErrorReason; its comments say what each means.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from engine.tiles import Tile
 
@@ -101,8 +102,7 @@ class Reason(Enum):
     RUMMIKUB_NOT_CALLED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(NamedTuple):
     """One breach of the rules.
 
     Attributes:
@@ -116,7 +116,7 @@ class Violation:
     reason: Reason
     subject: str = ""
     tiles: tuple[Tile, ...] = ()
-    metadata: tuple[tuple[str, int], ...] = field(default=())
+    metadata: tuple[tuple[str, int], ...] = ()
     suggested_order: tuple[Tile, ...] = ()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol, cast
 
 from google.protobuf import descriptor_pool, message_factory
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -20,20 +20,15 @@ from rummikub.v1.turn_service_pb2 import PlayTurnResponse
 
 
 class PackedTurn(Protocol):
-    """ValidateTurnRequest. A message inside, and a list of tiles, may come in several parts, to be joined."""
+    """ValidateTurnRequest but for the River. A message inside, and a list of tiles, may come in parts, to be joined."""
 
     ruleset: Sequence[bytes]
     table_before: Sequence[bytes]
     table_after: Sequence[bytes]
     rack: Sequence[bytes]
     has_melded: bool
-    river: Sequence[bytes]
-    river_index: int
     tile_drawn: int
     calls_rummikub: bool
-
-    def HasField(self, name: str) -> bool:  # noqa: N802 - protobuf's name
-        """Whether an optional field is set."""
 
 
 class PackedMelds(Protocol):
@@ -57,41 +52,57 @@ class PackedStreamTurn(Protocol):
     correlation_id: str
 
 
-def _derived(*contracts: type[Message]) -> dict[str, Any]:
-    """Message classes for messages of the contract, with lists of tiles and messages as bytes, and enums as numbers."""
+LEFT_OUT: Final = {"river", "river_index"}
+"""Fields that hardly a request has, and that are not read: a message that has them is not whole."""
+
+
+def _derived(read: Sequence[type[Message]], written: Sequence[type[Message]]) -> dict[str, Any]:
+    """Message classes for messages of the contract, with lists of tiles and messages as bytes, and enums as numbers.
+
+    What is read may come in parts, so it is a list of bytes. Of what is written, a list of tiles is one part.
+    """
     file = FileDescriptorProto(name="rummikub/packed.proto", package="rummikub.packed", syntax="proto3")
-    for contract in contracts:
-        message = file.message_type.add()
-        contract.DESCRIPTOR.CopyToProto(message)
-        for field in message.field:
-            _pack(field)
+    labels = dict.fromkeys(read, FieldDescriptorProto.LABEL_REPEATED)
+    labels |= dict.fromkeys(written, FieldDescriptorProto.LABEL_OPTIONAL)
+    for contract, label in labels.items():
+        message = file.message_type.add(name=contract.DESCRIPTOR.name)
+        original = DescriptorProto()
+        contract.DESCRIPTOR.CopyToProto(original)
+        message.field.extend(_packed(field, label) for field in original.field if field.name not in LEFT_OUT)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    names = (contract.DESCRIPTOR.name for contract in contracts)
+    names = (message.name for message in file.message_type)
     return {
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{name}")) for name in names
     }
 
 
-def _pack(field: FieldDescriptorProto) -> None:
+def _packed(field: FieldDescriptorProto, tiles: FieldDescriptorProto.Label.ValueType) -> FieldDescriptorProto:
     is_list = field.label == FieldDescriptorProto.LABEL_REPEATED
-    if field.type == FieldDescriptorProto.TYPE_MESSAGE or (field.type == FieldDescriptorProto.TYPE_ENUM and is_list):
+    if field.type == FieldDescriptorProto.TYPE_MESSAGE:
         field.type, field.label = FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.LABEL_REPEATED
+    elif field.type == FieldDescriptorProto.TYPE_ENUM and is_list:
+        field.type, field.label = FieldDescriptorProto.TYPE_BYTES, tiles
     elif field.type == FieldDescriptorProto.TYPE_ENUM:
         field.type = FieldDescriptorProto.TYPE_INT32
     field.ClearField("type_name")
+    return field
 
 
 _CLASSES: Final = _derived(
-    pb.ValidateTurnRequest,
-    pb.ValidateTurnResponse,
-    pb.ValidateMeldsRequest,
-    pb.ValidateMeldsResponse,
-    pb.BatchValidateTurnsRequest,
-    pb.BatchValidateTurnsResponse,
-    pb.StreamValidateTurnsRequest,
-    pb.StreamValidateTurnsResponse,
-    PlayTurnResponse,
+    read=(
+        pb.ValidateTurnRequest,
+        pb.ValidateMeldsRequest,
+        pb.BatchValidateTurnsRequest,
+        pb.StreamValidateTurnsRequest,
+    ),
+    written=(
+        pb.ValidateTurnResponse,
+        pb.ValidateMeldsResponse,
+        pb.BatchValidateTurnsResponse,
+        pb.StreamValidateTurnsResponse,
+        PlayTurnResponse,
+    ),
 )
 
 _TURN: Final = _CLASSES["ValidateTurnRequest"]
@@ -127,14 +138,12 @@ def is_whole(message: Any) -> bool:  # noqa: ANN401 - any of these
     return not len(UnknownFieldSet(message))
 
 
-def turn_answer(played: Sequence[int], points: int, left: Sequence[int], violations: Iterable[bytes] = ()) -> bytes:
+def turn_answer(played: Sequence[int], points: int, left: Sequence[int], violations: Sequence[bytes] = ()) -> bytes:
     """ValidateTurnResponse: the tiles played, their points, the tiles left, and violations, none of a legal turn."""
-    message = _TURN_ANSWER(violations=violations, points=points)
-    if played:
-        message.tiles_played.append(bytes(played))
-    if left:
-        message.rack_left.append(bytes(left))
-    elif not message.violations:
+    message = _TURN_ANSWER(tiles_played=bytes(played), points=points, rack_left=bytes(left))
+    if violations:
+        message.violations.extend(violations)
+    elif not left:
         message.goes_out = True
     return cast("bytes", message.SerializeToString())
 

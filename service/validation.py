@@ -8,7 +8,7 @@ messages and the codec, which find and name what is wrong with it. Both come to 
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 from google.protobuf.message import DecodeError
 
@@ -42,6 +42,9 @@ AT_ONCE_VIOLATIONS_MAX: Final = 16
 """More violations are not encoded at once."""
 
 T = TypeVar("T")
+
+_Question: TypeAlias = tuple[bytes, Sequence[bytes], Sequence[bytes], AtTheTable]
+"""Rules, the table before, the table after, and who plays."""
 
 
 class _IrregularError(Exception):
@@ -134,19 +137,14 @@ class Validation:
             return _judged_plainly(sent, default, field)
 
     def _judged(self, turn: packed.PackedTurn, default: bytes) -> bytes:
-        before, after = turn.table_before, turn.table_after
-        seat = _seat(turn, before, after)
-        referee = self._referees.of(b"".join(turn.ruleset) if turn.ruleset else default)
-        return _told(referee.verdict(before, after, seat))
+        rules, before, after, seat = _question(turn, default)
+        return _told(self._referees.of(rules).verdict(before, after, seat))
 
     def _judged_at_once(self, turn: packed.PackedTurn, default: bytes) -> bytes | None:
-        before, after = turn.table_before, turn.table_after
-        seat = _seat(turn, before, after)
-        referee = self._referees.known(b"".join(turn.ruleset) if turn.ruleset else default)
-        if referee is None:
-            return None
-        verdict = referee.verdict_at_once(before, after, seat)
-        return None if verdict and len(verdict.violations) > AT_ONCE_VIOLATIONS_MAX else _told(verdict)
+        rules, before, after, seat = _question(turn, default)
+        referee = self._referees.known(rules)
+        verdict = referee.verdict_at_once(before, after, seat) if referee else None
+        return _told(verdict) if verdict and len(verdict.violations) <= AT_ONCE_VIOLATIONS_MAX else None
 
     def _read(self, data: bytes) -> bytes:
         request = packed.melds(data)
@@ -228,28 +226,27 @@ def _told(verdict: Verdict | None) -> bytes:
     """ValidateTurnResponse of what a referee says. Raises _IrregularError where nothing is said."""
     if verdict is None:
         raise _IrregularError
-    violations = map(_encoded_violation, verdict.violations)
-    return packed.turn_answer(verdict.tiles_played, verdict.points, verdict.rack_left, violations)
+    violations, played, points, left = verdict
+    return packed.turn_answer(played, points, left, [_encoded_violation(violation) for violation in violations])
 
 
-def _seat(turn: packed.PackedTurn, before: Sequence[bytes], after: Sequence[bytes]) -> AtTheTable:
-    """Who plays. Raises _IrregularError of a turn that is not read quickly, or not at all."""
-    rack = tuple(sorted(b"".join(turn.rack)))
+def _question(turn: packed.PackedTurn, default: bytes) -> _Question:
+    """What a referee is asked. Raises _IrregularError of a turn that is not read quickly, or not at all."""
+    stated, before, after = turn.ruleset[:], turn.table_before[:], turn.table_after[:]
+    rack = cast("tuple[Tile, ...]", tuple(sorted(b"".join(turn.rack[:]))))
+    drawn = turn.tile_drawn
     if (
         not packed.is_whole(turn)
-        or len(turn.ruleset) > 1  # each part must be a message, which the parts together do not tell
+        or len(stated) > 1  # each part must be a message, which the parts together do not tell
         or len(before) > codec.MELDS_MAX
         or len(after) > codec.MELDS_MAX
         or len(rack) > codec.RACK_TILES_MAX
         or (rack and not 1 <= rack[0] <= rack[-1] <= LAST_TILE)
-        or turn.HasField("river_index")
-        or turn.river
-        or (turn.tile_drawn and turn.tile_drawn not in rack)
+        or (drawn and drawn not in rack)
     ):
         raise _IrregularError
-    drawn = Tile(turn.tile_drawn) if turn.tile_drawn else None
-    tiles = cast("tuple[Tile, ...]", rack)
-    return AtTheTable(tiles, turn.has_melded, drawn=drawn, calls_rummikub=turn.calls_rummikub)
+    seat = AtTheTable(rack, turn.has_melded, (), None, Tile(drawn) if drawn else None, turn.calls_rummikub)
+    return stated[0] if stated else default, before, after, seat
 
 
 def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:

@@ -7,8 +7,6 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from engine.facts import fact
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
@@ -17,8 +15,8 @@ from engine.presets import PRESETS
 from engine.referee import REFEREES_MAX, AtTheTable, Memory, Referee, Referees
 from engine.rules import TURN_RULES, Judgement, groups_of, judge
 from engine.ruleset import SABRA, JokersDeclaration, Preset, Ruleset, SetOrder
-from engine.tally import beyond, divided, is_within, tally, tiles_of
-from engine.tiles import JOKER, Tile, in_order, naturals
+from engine.tiles import JOKER, Tile, in_order
+from engine.violations import Reason
 from plays import by_referee, judged, play_of, said, to_tables, verdict_of
 
 MANY_JOKERS = replace(SABRA, geometry_jokers=4, initial_meld_threshold=0)
@@ -185,6 +183,10 @@ def test_a_referee_reads_what_was_sent_once() -> None:
     assert asked == [run]
 
 
+def by_tiles(ruleset: Ruleset) -> Referee[tuple[int, ...]]:
+    return Referee(ruleset, lambda sent: ProposedMeld(tuple(map(Tile, sent))))
+
+
 @pytest.mark.parametrize(
     ("before", "rack", "can_be"),
     [
@@ -199,9 +201,42 @@ def test_a_referee_reads_what_was_sent_once() -> None:
 def test_a_position_has_the_tiles_of_a_game_and_melds_alone(
     before: list[tuple[int, ...]], rack: tuple[Tile, ...], can_be: bool
 ) -> None:
-    referee = Referee[tuple[int, ...]](SABRA, lambda sent: ProposedMeld(tuple(map(Tile, sent))))
-    verdict = referee.verdict(before, [], AtTheTable(rack, has_melded=True))
+    verdict = by_tiles(SABRA).verdict(before, [], AtTheTable(rack, has_melded=True))
     assert (verdict is not None) is can_be
+
+
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 126, 127, 128, 300])
+@pytest.mark.parametrize(
+    ("tiles", "most"), [((1, 2, 3), 1), ((1, 14, 27), 1), ((1, 2, 4), 1), ((7, 7), 2), ((53, 2, 53), 2), ((53,), 1)]
+)
+def test_tables_with_more_tiles_than_can_be_counted_are_judged_as_the_rules_do(
+    tiles: tuple[Tile, ...], most: int, count: int
+) -> None:
+    play = play_of("[R1 R2 R3] + *{R4 B1} -> [R1 R2 R3 R4] ; {B1}")
+    many = replace(play, table_after=(*play.table_after, *[ProposedMeld(tiles)] * count))
+    referee, judgement = Referee[ProposedMeld](SABRA, lambda proposed: proposed), judge(many)
+    assert read_by(referee, many) == judgement
+    is_told = 1 + most * count < 128
+    assert verdict_of(many, referee) == (said(many, judgement) if is_told else None)
+
+
+@pytest.mark.parametrize("count", [1, 2, 124, 125, 126, 127, 200])
+def test_a_table_that_lay_there_with_more_tiles_than_can_be_counted_is_judged_as_the_rules_do(count: int) -> None:
+    play = play_of("[R1 R2 R3] + *{R4 B1} -> [R1 R2 R3 R4] ; {B1}")
+    run, longer = ProposedMeld(play.table_before[0].tiles), play.table_after[0]
+    for after in ((longer, *[run] * (count - 1)), (longer,), (longer,) * count):
+        many = replace(play, table_before=play.table_before * count, table_after=after)
+        referee = Referee[ProposedMeld](SABRA, lambda proposed: proposed)
+        assert read_by(referee, many) == judge(many)
+        assert verdict_of(many, referee) == said(many, judge(many))
+
+
+def test_melds_that_are_none_do_not_hide_each_other_however_many_there_are() -> None:
+    sent = [(first, first + 1, first + 3) for first in (1, 14, 27, 40)] * 30
+    verdict = by_tiles(SABRA).verdict([], sent, AtTheTable((Tile(1),), has_melded=True))
+    assert verdict is not None
+    found = [violation.subject for violation in verdict.violations if violation.reason is Reason.RUN_GAP]
+    assert found == [f"table_after[{place}]" for place in range(120)]
 
 
 @pytest.mark.parametrize("preset", Preset)
@@ -227,16 +262,17 @@ FOUR_RUNS = [(1, 2, 3), (4, 5, 6), (7, 8, 9), (10, 11, 12)]
         ([(1, 2, 53)] * 13, False),
     ],
 )
-def test_a_verdict_is_quick_if_few_melds_are_to_be_read(after: list[tuple[int, ...]], is_quick: bool) -> None:
-    referee = Referee[tuple[int, ...]](SABRA, lambda sent: ProposedMeld(tuple(map(Tile, sent))))
+def test_a_verdict_is_told_at_once_if_few_melds_are_to_be_read(after: list[tuple[int, ...]], is_quick: bool) -> None:
+    referee = by_tiles(SABRA)
     referee.read([*FOUR_RUNS, (1, 2, 53)])
-    assert referee.is_quick(FOUR_RUNS, after, AtTheTable((), has_melded=True)) is is_quick
-    assert not referee.is_quick(FOUR_RUNS, after, AtTheTable((), has_melded=False))
+    melded, not_melded = (AtTheTable((), has_melded) for has_melded in (True, False))
+    at_once = referee.verdict_at_once(FOUR_RUNS, after, melded)
+    assert at_once == (referee.verdict(FOUR_RUNS, after, melded) if is_quick else None)
+    assert referee.verdict_at_once(FOUR_RUNS, after, not_melded) is None
 
 
-def test_no_verdict_is_quick_by_rules_that_search() -> None:
-    referee = Referee[tuple[int, ...]](PRESETS[Preset.WIKI_FR], lambda sent: ProposedMeld(tuple(map(Tile, sent))))
-    assert not referee.is_quick([], [], AtTheTable((), has_melded=True))
+def test_no_verdict_is_told_at_once_by_rules_that_search() -> None:
+    assert by_tiles(PRESETS[Preset.WIKI_FR]).verdict_at_once([], [], AtTheTable((), has_melded=True)) is None
 
 
 class Thing:
@@ -258,23 +294,3 @@ def test_a_fact_is_found_once_unless_it_is_put_there_and_has_the_words_of_its_pr
     assert (thing.answer, thing.answer, told.answer) == (42, 42, 7)
     assert (thing.asked, told.asked) == (1, 0)
     assert Thing.answer.__doc__ == "What there is to know."
-
-
-TILES = st.lists(st.sampled_from((*naturals(6), JOKER)), max_size=60)
-
-
-@given(TILES, TILES)
-def test_tallies_are_counters(ones: list[Tile], others: list[Tile]) -> None:
-    first, second = tally(ones), tally(others)
-    assert tiles_of(first) == in_order(ones)
-    assert tiles_of(first + second) == in_order(ones + others)
-    assert tiles_of(beyond(first, second)) == in_order((Counter(ones) - Counter(others)).elements())
-    assert is_within(first, second) == (Counter(ones) <= Counter(others))
-
-
-@given(TILES, st.randoms(use_true_random=False))
-def test_tiles_are_divided_by_a_tally_of_some_of_them(tiles: list[Tile], rng: random.Random) -> None:
-    taken = rng.sample(tiles, rng.randint(0, len(tiles)))
-    has, lacks = divided(in_order(tiles), tally(taken))
-    assert has == in_order(taken)
-    assert lacks == in_order((Counter(tiles) - Counter(taken)).elements())
