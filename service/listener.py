@@ -56,7 +56,6 @@ class ThreadedServer:
 
     def __init__(self, services: Mapping[str, Mapping[str, Method]], threads: CallThreads, settings: Settings) -> None:
         self._settings = settings
-        self._threads = threads
         self._healthy = {"", *services}
         self._is_refusing = False
         methods: dict[str, Method] = {_HEALTH_CHECK: Unary(self._check, self._check)}
@@ -88,4 +87,3 @@ class ThreadedServer:
     def stop(self) -> None:
         """Closes the connections, and returns when the threads have ended."""
         self._server.stop(CLOSING_SECONDS)
-        self._threads.shutdown()

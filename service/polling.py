@@ -41,7 +41,7 @@ class PollingServer:
 
     Args:
         methods: What it serves, by paths.
-        threads: Answer what cannot be answered at once.
+        threads: Answer what cannot be answered at once. They end with the server.
         options: Of grpcio's core.
     """
 
@@ -70,15 +70,17 @@ class PollingServer:
         return port
 
     def stop(self, seconds: float) -> None:
-        """Takes no more calls, cancels after some seconds those that are left, and returns when all are over."""
-        if self._thread is None:
-            return
-        with self._lock:
-            self._is_stopping = True
-            self._server.shutdown(self._queue, _SHUTDOWN)
-        self._thread.join(seconds)
-        self._server.cancel_all_calls()
-        self._thread.join()
+        """Takes no more calls, cancels after some seconds those that are left, and returns when all is over."""
+        if self._thread is not None:
+            with self._lock:
+                self._is_stopping = True
+                self._server.shutdown(self._queue, _SHUTDOWN)
+            self._thread.join(seconds)
+            self._server.cancel_all_calls()
+        self._threads.shutdown()
+        if self._thread is not None:
+            self._thread.join(seconds)  # not forever, should a fault of ours have left a call without an end
+            self._server.destroy()
 
     def _poll(self) -> None:
         let_it_finish()
@@ -89,7 +91,6 @@ class PollingServer:
             except Exception:  # noqa: BLE001 - other calls go on
                 _log.exception("a call was not answered")
             del event  # it may be the last that keeps a call
-        self._server.destroy()
 
     def _more_awaited_after(self, event: Any) -> int:  # noqa: ANN401 - cygrpc has no types
         if event.tag is _NEXT_CALL:
@@ -205,6 +206,7 @@ class _StreamCall:
     def _over(self, event: Any) -> int:  # noqa: ANN401 - as above
         if self._end is not None:
             self._stream.over(self._end, is_cancelled=_is_cancelled(event))
+            del self._stream  # which knows this call: they would wait for the collector of cycles
         return -1
 
 
