@@ -35,7 +35,7 @@ class Budget:
     """
 
     nodes: int = 1_000_000
-    change_nodes: int = 5_000
+    change_nodes: int = 6_000
     is_over: Callable[[], bool] | None = None
 
 

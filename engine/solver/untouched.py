@@ -32,8 +32,8 @@ from engine.tiles import COLORS, JOKER, color_of, value_of
 FIRST_LOOK = 150
 """How many states are looked at before anything else is asked: mostly that is enough."""
 
-LOOK = 400
-"""How many more are looked at from each end before it is decided which is the better one."""
+LOOK = 200
+"""How many more are looked at from an end before it is asked from which one to go on."""
 
 COMPARED = 50
 """How many states, the newest, another is compared with."""
@@ -70,10 +70,10 @@ def fewest_changed(problem: Problem, table: Sequence[Meld], limit: int, meter: M
     for search in (one, other):
         if search.is_done_within(LOOK):
             return search.changed
-    further = max(one, other, key=lambda search: search.weight)
-    while not further.is_done_within(LOOK):
-        pass
-    return further.changed
+    while True:
+        further = max(one, other, key=lambda search: (search.melds, -search.nodes))
+        if further.is_done_within(LOOK):
+            return further.changed
 
 
 class _Claim(NamedTuple):
@@ -96,7 +96,8 @@ class _Search:
     """The search from one end, as far as it has come.
 
     Attributes:
-        weight: What changes at least.
+        weight: What the melds weigh at least that change.
+        nodes: How many states were looked at.
     """
 
     def __init__(self, problem: Problem, table: Sequence[Meld], limit: int, meter: Meter, *, downwards: bool) -> None:
@@ -115,10 +116,15 @@ class _Search:
         below_it = (1 << self.left_at) - 1
         self.guards = (GUARDS & below_it) | 1 << self.left_at + limit.bit_length()
         self.seen: list[dict[int, dict[int, None]]] = [{} for _ in self.levels]
-        self.weight = 0
+        self.weight = self.nodes = 0
         start = self.steps.state_of(Start((pack(Open()),) * colors))
         self.queue: dict[int, list[Node]] = {0: [(0, start, 0, 0, 0)]}
         self.weights = [0]
+
+    @property
+    def melds(self) -> int:
+        """How many melds change at least."""
+        return -(-self.weight >> self.places)
 
     @property
     def changed(self) -> frozenset[int]:
@@ -163,7 +169,8 @@ class _Search:
 
     def is_done_within(self, nodes: int) -> bool:
         """Whether the end is reached before so many more states were looked at."""
-        while nodes > 0:
+        end = self.nodes + nodes
+        while self.nodes < end:
             self.weight = self.weights[0]
             stack = self.queue[self.weight]
             if not stack:
@@ -174,7 +181,7 @@ class _Search:
                 return True
             if node[-1] or self._is_new(node):
                 stack += self._following(node)
-                nodes -= 1
+                self.nodes += 1
         return False
 
     def _is_new(self, node: Node) -> bool:

@@ -510,6 +510,49 @@ def test_where_a_play_is_legal_one_as_good_is_found(question: TurnQuestion, rule
     assert has_turn(situation) is YES
 
 
+# Fewest changes.
+
+
+def _first_fewest(situation: Situation, answer: BestTurn) -> tuple[int, ...]:
+    """What stays of the table if the fewest melds change, of equals the first in order.
+
+    Told by asking, for one set of melds after the other, whether there is as good a turn on a table of these alone.
+    """
+    assert answer.turn is not None
+    places = range(len(situation.table))
+    for size in range(len(situation.table) + 1):
+        for changed in combinations(places, size):
+            among = replace(situation, table=tuple(situation.table[place] for place in changed))
+            turn = best_turn(among, budget=Budget(change_nodes=0)).turn
+            if turn and len(turn.tiles) == len(answer.turn.tiles):
+                return tuple(place for place in places if place not in changed)
+    raise AssertionError("not even if all melds change")
+
+
+def test_the_fewest_melds_change_and_of_equals_the_first_in_order() -> None:
+    rng, changes = random.Random(6), set()
+    rows = [row.situation for row in read() if row.situation.has_melded and 4 <= len(row.situation.table) <= 9]
+    for situation in rng.sample(rows, 40):
+        shuffled = replace(situation, table=tuple(rng.sample(situation.table, len(situation.table))))
+        answer = best_turn(shuffled)
+        if answer.turn:
+            assert answer.is_least_change
+            assert answer.turn.untouched == _first_fewest(shuffled, answer)
+            changes.add(len(situation.table) - len(answer.turn.untouched))
+    assert changes >= {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    "table", ["[R1 B1 K1 O1] | [R3 B3 K3] | [R7 R8 R9]", "[R1 B1 K1 O1] | [R7 R8 R9] | [R3 B3 K3]"]
+)
+def test_a_meld_changes_if_only_it_has_a_place_for_a_joker(table: str) -> None:
+    answer = best_turn(at(table, "R5 B5 K5 O5 J"))
+    assert answer.turn is not None
+    assert len(answer.turn.tiles) == 5
+    assert answer.is_least_change
+    assert len(answer.turn.untouched) == 2
+
+
 # What makes no difference.
 
 

@@ -28,6 +28,11 @@ def test_a_joker_finds_the_group_that_lacks_a_color() -> None:
     assert sorted(len(meld.tiles) for meld in found.melds) == [4, 4]
 
 
+def test_a_joker_lies_between_a_whole_run_and_the_tile_it_is_for() -> None:
+    found = arrange(parse_tiles("R9 R10 R11 R13 J"), SABRA)
+    assert [meld.tiles for meld in found.melds] == [parse_tiles("R9 R10 R11 J R13")]
+
+
 def test_no_joker_fits_where_all_groups_are_full() -> None:
     assert arrange(parse_tiles("R1 B1 K1 O1 J"), SABRA).exists is Existence.NO
 
