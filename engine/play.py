@@ -89,6 +89,12 @@ class Play:
         return tuple(t for t in in_order(foreign.elements()) if self.ruleset.copies_of(t))
 
     @fact
+    def duplicated(self) -> tuple[Tile, ...]:
+        """Those of them that the player has too, but not so often, or of which more lie than there are (R1, R17)."""
+        copies_of = self.ruleset.copies_of
+        return tuple([t for t in self.unowned if t in self.rack or self.lying_of(t) > copies_of(t)])
+
+    @fact
     def played(self) -> tuple[Tile, ...]:
         """The tiles that came from the rack, in ascending order."""
         return in_order(self.tiles_played.elements())

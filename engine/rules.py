@@ -78,11 +78,11 @@ def violations_of(play: Play, groups: "Iterable[RuleGroup]") -> tuple[Violation,
 
 def points_of(play: Play) -> int:
     """The value of the tiles played."""
-    count = play.played.count(JOKER)
-    if not count:
-        return natural_points(play.played)
+    played = play.played
+    if JOKER not in played:
+        return natural_points(played)
     jokers = sorted((points for meld in play.new_melds for points in joker_points(meld)), reverse=True)
-    return natural_points(play.played) + sum(jokers[:count])
+    return natural_points(played) + sum(jokers[: played.count(JOKER)])
 
 
 _VALUES: Final = [value_of(Tile(t)) if Tile(t) in naturals(len(COLORS)) else 0 for t in range(LAST_TILE + 1)]
@@ -109,14 +109,13 @@ def no_tile_leaves_the_table(play: Play) -> Iterator[Violation]:
 
 def no_tile_is_used_twice(play: Play) -> Iterator[Violation]:
     """R1, R17: a tile of the rack is played once, and no face lies more often than the tile set has it."""
-    twice = tuple([t for t in play.unowned if _is_duplicated(t, play)])
-    if twice:
-        yield Violation(Reason.TILE_DUPLICATED, play.subject, twice)
+    if play.duplicated:
+        yield Violation(Reason.TILE_DUPLICATED, play.subject, play.duplicated)
 
 
 def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
     """R32: what is new on the table was on the player's rack. Whether the pool or another rack has it plays no part."""
-    foreign = tuple([t for t in play.unowned if not _is_duplicated(t, play)])
+    foreign = tuple([t for t in play.unowned if t not in play.duplicated])
     if foreign:
         yield Violation(Reason.TILE_NOT_IN_RACK, play.subject, foreign)
 
@@ -124,10 +123,6 @@ def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
 def own_tiles_only(play: Play) -> tuple[Violation, ...]:
     """What keeps tiles from being the player's to lay: of the table, of the rack, and no more than there are."""
     return (*no_tile_is_used_twice(play), *tiles_come_from_the_rack(play))
-
-
-def _is_duplicated(t: Tile, play: Play) -> bool:
-    return t in play.rack or play.lying_of(t) > play.ruleset.copies_of(t)
 
 
 def a_rack_tile_is_played(play: Play) -> Iterator[Violation]:

@@ -6,7 +6,7 @@ bytes (packed, engine.referee). Whatever is not, each malformed request first of
 messages and the codec, which find and name what is wrong with it. Both come to the same answers; tests compare them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar, cast
 
@@ -19,7 +19,7 @@ from engine.rules import judge
 from engine.ruleset import Ruleset
 from engine.scoring import score_round
 from engine.tiles import LAST_TILE, Tile
-from engine.violations import Violation
+from engine.violations import Reason, Violation
 from rummikub.v1 import meld_pb2, ruleset_pb2
 from rummikub.v1 import validation_service_pb2 as pb
 from service import codec, packed
@@ -32,8 +32,11 @@ ENCODED_MAX: Final = 65_536
 MELD_BYTES_MAX: Final = 256
 """Longer melds, which have fields of no contract or too many tiles, are not remembered."""
 
+MELD_BYTES_MIN: Final = 2
+"""What a meld takes at least within a message."""
+
 VIOLATIONS_MAX: Final = 4_096
-"""Most violations that are remembered as bytes: who drags a tile gets the same again and again."""
+"""Most violations that are remembered as bytes, and most places of them."""
 
 AT_ONCE_BYTES_MAX: Final = 2_048
 """Longer requests are not answered at once: any turn of a game is shorter, its ruleset with it."""
@@ -113,10 +116,13 @@ class Validation:
         codec.check_batch(len(request.turns), melds=0)
         default = b"".join(request.ruleset)
         _ruleset(default)
-        turns = [_decoded(packed.turn, turn) for turn in request.turns]
-        codec.check_batch(len(turns), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
-        for place, (turn, sent) in enumerate(zip(turns, request.turns, strict=True)):
-            yield self._answered(turn, sent, default, f"turns[{place}].")
+        sent = request.turns[:]
+        turns: Iterable[packed.PackedTurn] = (_decoded(packed.turn, turn) for turn in sent)
+        if len(data) > MELD_BYTES_MIN * codec.BATCH_MELDS_MAX:  # else it cannot have too many melds
+            turns = list(turns)
+            codec.check_batch(len(sent), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
+        for place, turn in enumerate(turns):
+            yield self._answered(turn, sent[place], default, f"turns[{place}].")
 
     def stream(self) -> "TurnsOfAStream":
         """What answers the turns of one StreamValidateTurns, in their order."""
@@ -212,14 +218,38 @@ class TurnsOfAStream:
 
 def _encoded_violation(violation: Violation) -> bytes:
     """A violation; what is about a whole table is not remembered."""
-    return _of_a_meld(violation) if len(violation.tiles) <= codec.MELD_TILES_MAX else _encoded(violation)
+    return _of_a_meld(violation) if len(violation.tiles) <= codec.MELD_TILES_MAX else _encoded(violation, _rest)
 
 
-def _encoded(violation: Violation) -> bytes:
-    return codec.encode_violation(violation).SerializeToString()
+def _encoded(violation: Violation, rest: "_Rest") -> bytes:
+    reason, subject, tiles, metadata, order = violation
+    return _where(reason, subject) + rest(reason, tiles, metadata, order)
 
 
-_of_a_meld: Final = lru_cache(maxsize=VIOLATIONS_MAX)(_encoded)
+@lru_cache(maxsize=VIOLATIONS_MAX)
+def _of_a_meld(violation: Violation) -> bytes:
+    """What is about a meld is the same in many places, and in the same place again and again."""
+    return _encoded(violation, _rest_of_a_meld)
+
+
+@lru_cache(maxsize=VIOLATIONS_MAX)
+def _where(reason: Reason, subject: str) -> bytes:
+    """The first fields of a violation."""
+    return meld_pb2.Violation(reason=codec.reason_number(reason.name), subject=subject).SerializeToString()
+
+
+def _rest(
+    reason: Reason, tiles: tuple[Tile, ...], metadata: tuple[tuple[str, int], ...], order: tuple[Tile, ...]
+) -> bytes:
+    """The other fields, which are the same wherever it is."""
+    message = codec.encode_violation(Violation(reason, "", tiles, metadata, order))
+    message.ClearField("reason")
+    return message.SerializeToString()
+
+
+_Rest: TypeAlias = Callable[[Reason, tuple[Tile, ...], tuple[tuple[str, int], ...], tuple[Tile, ...]], bytes]
+
+_rest_of_a_meld: Final = lru_cache(maxsize=VIOLATIONS_MAX)(_rest)
 
 
 def _told(verdict: Verdict | None) -> bytes:

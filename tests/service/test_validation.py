@@ -455,6 +455,15 @@ def batch_asked(validation: Validation, data: bytes) -> list[bytes]:
     return [normal(vs.ValidateTurnResponse, answer) for answer in validation.batch(data)]
 
 
+@pytest.mark.parametrize("meld", [WireMeld(()), WireMeld((3, 4, 5))], ids=["least", "run"])
+def test_a_batch_of_too_many_melds_is_refused(meld: WireMeld, validation: Validation) -> None:
+    many = part(2, turn(WireTurn(after=(meld,) * 100)))
+    assert len(batch_asked(validation, many * 500)) == 500
+    assert outcome(batch_asked, validation, many * 501) == (
+        ("FIELD_INVALID", "turns", "expected at most 50000 melds in all"),
+    )
+
+
 def stream_message(data: bytes, correlation_id: bytes, rng: random.Random) -> bytes:
     place = rng.choice((0, 0, len(data)))
     fields = [part(1, data[:place]), part(1, data[place:]), part(2, correlation_id)]
