@@ -6,13 +6,14 @@ difference; tests compare the two on the same plays.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from engine.facts import fact
+from engine.kept import Kept
 from engine.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.play import Identity, Play, identity, sent_as
 from engine.rules import Judgement, groups_of, judge, natural_points, points_of, violations_of
@@ -38,6 +39,8 @@ from engine.violations import Violation
 READINGS_MAX: Final = 65_536
 """Most melds that the referees of a service remember, those that are none among them: some 50 MB. By the default rules
 there are about 11,000 ordered melds with up to two jokers, each of which can be sent in a few forms."""
+MELDS_KEPT: Final = 4_096
+"""Of how many melds a referee knows by their identity how they were read."""
 REFEREES_MAX: Final = 64
 """Most rulesets that have a referee at a time."""
 FEW_MELDS: Final = 12
@@ -183,7 +186,9 @@ class Referee(Generic[K]):
         self._groups = groups_of(ruleset)
         self._is_plain = all(group.is_kept for group in self._groups)
         self._readings = _Readings(ruleset, proposed, room)
-        self._lying = _Lying(self._readings, ruleset.geometry_colors, room)
+        lying = _Lying(self._readings, ruleset.geometry_colors, room)
+        self._same_sent = Kept(self._readings.__getitem__, MELDS_KEPT)
+        self._same_lying = Kept(lying.__getitem__, MELDS_KEPT)
         self.subject = subject
         faces = (*naturals(ruleset.geometry_colors), JOKER)
         self._tile_set = sum(ONE[face] * ruleset.copies_of(face) for face in faces)
@@ -237,9 +242,13 @@ class Referee(Generic[K]):
         """The readings of melds that were sent."""
         return list(map(self._readings.__getitem__, sent))
 
-    def lying(self, melds: Iterable[Meld]) -> list[Reading]:
+    def read_same(self, sent: Collection[K]) -> list[Reading]:
+        """The same, for a caller who takes care that melds which are sent again are the very same objects."""
+        return self._same_sent.each(sent)
+
+    def lying(self, melds: Collection[Meld]) -> list[Reading]:
         """The readings of melds that lie on the table of a game."""
-        return list(map(self._lying.__getitem__, melds))
+        return self._same_lying.each(melds)
 
     def play(self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable") -> Play:
         """A play to judge: the table when the turn began, all melds, and as it shall lie."""
@@ -247,6 +256,18 @@ class Referee(Generic[K]):
         if (lay + own | lie) & CROWDED:
             return self._plain_play(before, after, seat)
         return ReadPlay((lambda: before, lambda: after), totals, _moved(totals), seat, self)
+
+    def plainly_legal(
+        self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable"
+    ) -> Judgement | None:
+        """What the rules say of a play that is plainly legal; None of others, of which they have to be asked."""
+        totals = lay, lie, own = _totals(before, after, seat)
+        moved = _moved(totals)
+        if (lay + own | lie) & CROWDED or lie & MARKED or not (self._is_plain and _is_plainly_legal(moved, seat)):
+            return None
+        played, left = divided(seat.rack, moved[0])
+        lying = self.as_known(before, after) if lay & JOKERS else after
+        return Judgement((), tuple(map(_meld, lying)), played, left, natural_points(played))
 
     def _plain_play(self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable") -> Play:
         melds, proposed = tuple(map(_meld, before)), tuple([reading.proposed for reading in after])

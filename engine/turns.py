@@ -59,7 +59,7 @@ from engine.game import (
 from engine.melds import Meld, ProposedMeld
 from engine.play import Play
 from engine.referee import AtTheTable, Referees
-from engine.rules import Judgement, own_tiles_only
+from engine.rules import own_tiles_only
 from engine.ruleset import (
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
@@ -420,8 +420,16 @@ def _act(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Deci
             return (DraftSaved(seat, table),)
 
 
-def _judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> tuple[Play, Judgement]:
-    """The play that a player's action amounts to, and what the rules say of it."""
+@value
+class _IllegalPlay:
+    """A play that the rules do not allow."""
+
+    play: Play
+    violations: tuple[Violation, ...]
+
+
+def _judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | _IllegalPlay:
+    """What a player's action leads to, if the rules allow it."""
     rack = round_.rack(action.seat)
     seat = AtTheTable(
         rack.tiles,
@@ -432,22 +440,26 @@ def _judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> tuple[Play, J
         calls_rummikub=action.calls_rummikub,
     )
     referee = _REFEREES.of(ruleset)
-    play = referee.play(referee.lying(round_.table), referee.read(action.table), seat)
-    return play, referee.judge(play)
+    before, after = referee.lying(round_.table), referee.read_same(action.table)
+    judgement = referee.plainly_legal(before, after, seat)
+    pulled: tuple[Tile, ...] = ()
+    if judgement is None:
+        play = referee.play(before, after, seat)
+        judgement, pulled = referee.judge(play), play.pulled
+        if judgement.violations:
+            return _IllegalPlay(play, judgement.violations)
+    return TilesPlayed(action.seat, judgement.tiles_played, judgement.table, judgement.points, pulled)
 
 
 _REFEREES: Final = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, "play.table")
 
 
 def _play(game: Game, round_: Round, action: PlayTiles, moment: _Moment) -> Decision:
-    play, judgement = _judged(round_, action, game.ruleset)
-    if judgement.violations:
-        return _illegal(game, play, judgement.violations, moment)
-    return _and_so(game, (_played(action.seat, play, judgement),), moment)
-
-
-def _played(seat: int, play: Play, judgement: Judgement) -> TilesPlayed:
-    return TilesPlayed(seat, judgement.tiles_played, judgement.table, judgement.points, play.pulled)
+    match _judged(round_, action, game.ruleset):
+        case TilesPlayed() as played:
+            return _and_so(game, (played,), moment)
+        case _IllegalPlay(play, violations):
+            return _illegal(game, play, violations, moment)
 
 
 def _illegal(game: Game, play: Play, violations: tuple[Violation, ...], moment: _Moment) -> Decision:
@@ -619,9 +631,8 @@ def _committed(round_: Round, ruleset: Ruleset) -> TilesPlayed | None:
     commits = ruleset.turn_timeout_dirty is TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT
     if round_.draft is None or not commits:
         return None
-    seat = round_.turn.seat
-    play, judgement = _judged(round_, PlayTiles(seat, round_.draft), ruleset)
-    return None if judgement.violations else _played(seat, play, judgement)
+    outcome = _judged(round_, PlayTiles(round_.turn.seat, round_.draft), ruleset)
+    return outcome if isinstance(outcome, TilesPlayed) else None
 
 
 def _resign(game: Game, seat: int, moment: _Moment) -> Decision:

@@ -40,7 +40,9 @@ def by_referee(play: Play) -> Judgement:
     """What a referee says of a play, of melds that lie and of melds that are sent."""
     referee = Referee[ProposedMeld](play.ruleset, lambda proposed: proposed)
     lying, sent = referee.lying(play.table_before), referee.read(before_as_sent(play))
-    judgement = referee.judge(referee.play(lying, referee.read(play.table_after), seat_of(play)))
+    after = referee.read_same(play.table_after)
+    judgement = referee.judge(referee.play(lying, after, seat_of(play)))
+    assert referee.plainly_legal(lying, after, seat_of(play)) in {None, judgement}
     if [reading.meld for reading in sent] == list(play.table_before):
         new = Referee[ProposedMeld](play.ruleset, lambda proposed: proposed)
         for asked in (new, new, referee):  # of melds that are read, that are known, that were read otherwise too
