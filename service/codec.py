@@ -6,6 +6,7 @@ legal is the engine's affair. Encoding takes views, which have no room for a hid
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import re
 from collections import Counter
@@ -538,7 +539,7 @@ def _game_bytes(sight: GameSight) -> bytes:
     """The same as bytes: fields may follow one another in any message's bytes, so what stays is encoded once."""
     view = sight.view
     passing = _what_changes(sight).SerializeToString()
-    staying = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *map(_result_bytes, view.results))
+    staying = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *_result_bytes.each(view.results))
     return b"".join((passing, *map(_player_bytes, view.players), *staying))
 
 
@@ -551,7 +552,7 @@ def _ruleset_bytes(rules: Ruleset) -> bytes:
 @kept(most=4_096)
 def _table_bytes(table: tuple[Meld, ...]) -> bytes:
     """The fields of a game that tell its table."""
-    return b"".join(map(_table_meld_bytes, table))
+    return b"".join(_table_meld_bytes.each(table))
 
 
 @kept(most=16_384)
@@ -804,8 +805,17 @@ def _action(message: turn_service_pb2.PlayTurnRequest) -> Callable[[int], TurnAc
             raise _invalid("action", "expected one of play, draw, pass, lay_on_river")
 
 
+def _played(message: turn_service_pb2.PlayTiles) -> tuple[ProposedMeld, ...]:
+    """The table of a play. Raises InvalidRequest."""
+    table = packed.melds_played(message)
+    if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= _MELD_BYTES_MAX:
+        with contextlib.suppress(InvalidRequest):
+            return tuple(map(_meld_of, table))
+    return melds(message.table, "play.table")
+
+
 def _play_tiles(message: turn_service_pb2.PlayTiles) -> Callable[[int], PlayTiles]:
-    table = melds(message.table, "play.table")
+    table = _played(message)
     index = message.river_index if message.HasField("river_index") else None
     return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub)
 

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from rummikub.v1 import validation_service_pb2 as pb
-from rummikub.v1.turn_service_pb2 import PlayTurnResponse
+from rummikub.v1.turn_service_pb2 import PlayTiles, PlayTurnResponse
 
 
 class PackedTurn(Protocol):
@@ -101,6 +101,7 @@ _CLASSES: Final = _derived(
         pb.ValidateMeldsResponse,
         pb.BatchValidateTurnsResponse,
         pb.StreamValidateTurnsResponse,
+        PlayTiles,
         PlayTurnResponse,
     ),
 )
@@ -131,6 +132,11 @@ def batch(data: bytes) -> PackedBatch:
 def stream_turn(data: bytes) -> PackedStreamTurn:
     """A turn of a stream. Raises DecodeError."""
     return cast("PackedStreamTurn", _CLASSES["StreamValidateTurnsRequest"].FromString(data))
+
+
+def melds_played(play: PlayTiles) -> Sequence[bytes]:
+    """The melds of a play, each as it was sent."""
+    return cast("Sequence[bytes]", _CLASSES["PlayTiles"].FromString(play.SerializeToString()).table)
 
 
 def is_whole(message: Any) -> bool:  # noqa: ANN401 - any of these

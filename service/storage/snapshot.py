@@ -233,7 +233,7 @@ def _read_meld(tiles: str, kind: str, points: int, *faces: str) -> Meld:
 @kept(most=4_096)
 def _table(table: tuple[Meld, ...]) -> orjson.Fragment:
     """A table as it is stored, in the game and in the event of the play that has made it."""
-    return orjson.Fragment(b"[%b]" % b",".join(map(_meld, table)))
+    return orjson.Fragment(b"[%b]" % b",".join(_meld.each(table)))
 
 
 def _read_table(stored: list[list[Any]]) -> tuple[Meld, ...]:
@@ -252,10 +252,8 @@ def _read_proposed(stored: list[list[Any]]) -> tuple[ProposedMeld, ...]:
     )
 
 
-@kept(most=8_192)
-def _rack(rack: Rack) -> orjson.Fragment:
-    """A rack as it is stored: a turn changes no other player's."""
-    return orjson.Fragment(orjson.dumps((rack.seat, _tiles(rack.tiles), rack.has_melded)))
+def _rack(rack: Rack) -> list[Any]:
+    return [rack.seat, _tiles(rack.tiles), rack.has_melded]
 
 
 def _read_rack(stored: list[Any]) -> Rack:
@@ -314,7 +312,7 @@ def _round(round_: Round) -> Json:
         "number": round_.number,
         "order": round_.order,
         "table": _table(round_.table),
-        "racks": list(map(_rack, round_.racks)),
+        "racks": [_rack(rack) for rack in round_.racks],
         "pool": _tiles(round_.pool),
         "turn": _turn(round_.turn),
         "passed": round_.passed,
@@ -389,12 +387,6 @@ def _read_phase(stored: Json) -> Phase:
             raise StoredFormatUnknown
 
 
-@kept(most=4_096)
-def _players(players: tuple[Player, ...]) -> orjson.Fragment:
-    """Players as they are stored, who stay as they are during a round."""
-    return orjson.Fragment(orjson.dumps(list(map(_player, players))))
-
-
 def _player(player: Player) -> list[Any]:
     level = [player.bot.name] if player.bot else []
     return [player.seat, player.name, player.total_points, player.resigned, *level]
@@ -413,9 +405,9 @@ def _game(game: Game) -> Json:
     return {
         "ruleset": _ruleset(game.ruleset),
         "revision": game.revision,
-        "players": _players(game.players),
+        "players": [_player(player) for player in game.players],
         "phase": _phase(game.phase),
-        "results": list(map(_result, game.results)),
+        "results": _result.each(game.results),
     }
 
 
@@ -487,7 +479,7 @@ def _round_started(event: ev.RoundStarted) -> Json:
         "number": event.number,
         "draws": [[draw.seat, draw.tile] for draw in event.draws],
         "order": list(event.order),
-        "racks": list(map(_rack, event.racks)),
+        "racks": [_rack(rack) for rack in event.racks],
         "pool": _tiles(event.pool),
     }
 
