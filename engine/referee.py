@@ -411,7 +411,9 @@ class ReadPlay(Play):
             facts["not_melds"], facts["is_all_melds"] = (), True
         if river_index is None:
             facts["played"], facts["rack_left"] = divided(rack, came - foreign)
-            facts["unowned"] = tuple([t for t in tiles_of(foreign) if ruleset.copies_of(t)]) if foreign else ()
+            facts["unowned"] = (
+                tuple([t for t in tiles_of(foreign) if t < JOKER or ruleset.copies_of(t)]) if foreign else ()
+            )
 
     @fact
     def before(self) -> Sequence[Reading]:

@@ -25,7 +25,7 @@ from load.bench_figures import are_met, print_requirements, requirement
 from load.bench_validation import turn_load
 from load.bench_validation_loads import generator
 from load.bench_validation_report import CLIENTS, cpu_model, spread
-from load.bench_validation_turns import RULESET, MeasuredTurn, Turns, read
+from load.bench_validation_turns import RULESET, MeasuredTurn, Turns, batch_request, read
 from load.measured_servers import ready, serving
 from load.noop_server import STOCK
 from rummikub.v1 import meld_pb2
@@ -79,6 +79,7 @@ def works(turns: Turns) -> dict[str, tuple[Work, int]]:
     legal_bytes = [turn.request.SerializeToString() for turn in turns.legal]
     illegal_bytes = [turn.request.SerializeToString() for turn in turns.illegal]
     melds_bytes = [turn.melds.SerializeToString() for turn in turns.legal]
+    legal_batch, illegal_batch = (batch_request(some).SerializeToString() for some in (turns.legal, turns.illegal))
     return {
         LEGAL: (lambda: [referee.verdict(*question) for question in legal], len(legal)),
         "illegal turn, referee": (lambda: [referee.verdict(*question) for question in illegal], len(illegal)),
@@ -89,6 +90,10 @@ def works(turns: Turns) -> dict[str, tuple[Work, int]]:
         "table, referee": (lambda: [referee.read(table) for table in tables], len(tables)),
         "legal turn, bytes to bytes": (lambda: list(map(validation.validate_turn, legal_bytes)), len(legal)),
         "illegal turn, bytes to bytes": (lambda: list(map(validation.validate_turn, illegal_bytes)), len(illegal)),
+        "legal turn, at once": (lambda: list(map(validation.turn_at_once, legal_bytes)), len(legal)),
+        "illegal turn, at once": (lambda: list(map(validation.turn_at_once, illegal_bytes)), len(illegal)),
+        "legal turn of a batch": (lambda: packed.batch_answer(validation.batch(legal_batch)), len(legal)),
+        "illegal turn of a batch": (lambda: packed.batch_answer(validation.batch(illegal_batch)), len(illegal)),
         "table, bytes to bytes": (lambda: list(map(validation.validate_melds, melds_bytes)), len(tables)),
     }
 

@@ -7,7 +7,7 @@ cannot tell (`is_whole`: tiles that were not packed, and numbers that are no til
 messages. Both read the same bytes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, cast
 
 from google.protobuf import descriptor_pool, message_factory
@@ -106,7 +106,6 @@ _CLASSES: Final = _derived(
     ),
 )
 
-_TURN: Final = _CLASSES["ValidateTurnRequest"]
 _TURN_ANSWER: Final = _CLASSES["ValidateTurnResponse"]
 _MELDS_ANSWER: Final = _CLASSES["ValidateMeldsResponse"]
 _BATCH_ANSWER: Final = _CLASSES["BatchValidateTurnsResponse"]
@@ -114,24 +113,17 @@ _STREAM_ANSWER: Final = _CLASSES["StreamValidateTurnsResponse"]
 _PLAYED: Final = _CLASSES["PlayTurnResponse"]
 
 
-def turn(data: bytes) -> PackedTurn:
-    """A turn. Raises DecodeError."""
-    return cast("PackedTurn", _TURN.FromString(data))
+turn: Final[Callable[[bytes], PackedTurn]] = _CLASSES["ValidateTurnRequest"].FromString
+"""A turn. Raises DecodeError."""
 
+melds: Final[Callable[[bytes], PackedMelds]] = _CLASSES["ValidateMeldsRequest"].FromString
+"""Melds. Raises DecodeError."""
 
-def melds(data: bytes) -> PackedMelds:
-    """Melds. Raises DecodeError."""
-    return cast("PackedMelds", _CLASSES["ValidateMeldsRequest"].FromString(data))
+batch: Final[Callable[[bytes], PackedBatch]] = _CLASSES["BatchValidateTurnsRequest"].FromString
+"""A batch. Raises DecodeError."""
 
-
-def batch(data: bytes) -> PackedBatch:
-    """A batch. Raises DecodeError."""
-    return cast("PackedBatch", _CLASSES["BatchValidateTurnsRequest"].FromString(data))
-
-
-def stream_turn(data: bytes) -> PackedStreamTurn:
-    """A turn of a stream. Raises DecodeError."""
-    return cast("PackedStreamTurn", _CLASSES["StreamValidateTurnsRequest"].FromString(data))
+stream_turn: Final[Callable[[bytes], PackedStreamTurn]] = _CLASSES["StreamValidateTurnsRequest"].FromString
+"""A turn of a stream. Raises DecodeError."""
 
 
 def melds_played(play: PlayTiles) -> Sequence[bytes]:
@@ -151,7 +143,8 @@ def turn_answer(played: Sequence[int], points: int, left: Sequence[int], violati
         message.violations.extend(violations)
     elif not left:
         message.goes_out = True
-    return cast("bytes", message.SerializeToString())
+    data: bytes = message.SerializeToString()
+    return data
 
 
 def melds_answer(readings: Iterable[bytes]) -> bytes:

@@ -8,7 +8,7 @@ messages and the codec, which find and name what is wrong with it. Both come to 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -263,7 +263,7 @@ def _told(verdict: Verdict | None) -> bytes:
 def _question(turn: packed.PackedTurn, default: bytes) -> _Question:
     """What a referee is asked. Raises _IrregularError of a turn that is not read quickly, or not at all."""
     stated, before, after = turn.ruleset[:], turn.table_before[:], turn.table_after[:]
-    rack = cast("tuple[Tile, ...]", tuple(sorted(b"".join(turn.rack[:]))))
+    rack: tuple[Any, ...] = tuple(sorted(b"".join(turn.rack[:])))  # numbers, that are tiles if they are in range
     drawn = turn.tile_drawn
     if (
         not packed.is_whole(turn)
