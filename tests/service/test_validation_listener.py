@@ -534,6 +534,24 @@ async def test_a_client_that_vanishes_leaves_its_stream_to_others() -> None:
         assert codes[-1] is grpc.StatusCode.OK
 
 
+async def test_a_deadline_ends_a_call_and_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    async with listening(validation_streams=1) as (server, caller):
+        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = caller.channel.unary_unary(SCORE)
+        streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = caller.channel.stream_stream(STREAM)
+        call, stream = unary(ENDED, timeout=0.5), streams(timeout=0.5)
+        await one_more(stream)
+        for late in (call, rest(stream)):
+            assert (await refusal(late)).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        metric = server.metrics.registry.get_sample_value
+        labels = {"method": STREAM, "code": "CANCELLED"}
+        await until(lambda: metric("rummikub_calls_total", labels))
+        await caller.open_stream()
+        gate.open()
+        assert isinstance(await caller.answer(SCORE, ENDED), bytes)
+        await asyncio.wait_for(server.stop(), SOON)
+
+
 async def test_who_reads_no_answers_keeps_nobody_waiting() -> None:
     async with listening(drain_seconds=60) as (server, caller):
         with grpc.insecure_channel(f"127.0.0.1:{server.validation_port}") as channel:
