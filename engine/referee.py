@@ -408,7 +408,7 @@ class ReadPlay(Play):
         facts["rack"], facts["river_index"] = rack, river_index
         facts["missing"] = tiles_of(missing) if missing else ()
         if not lie & MARKED:
-            facts["not_melds"], facts["is_all_melds"] = (), True
+            facts["not_melds"] = ()
         if river_index is None:
             facts["played"], facts["rack_left"] = divided(rack, came - foreign)
             facts["unowned"] = (

@@ -115,7 +115,8 @@ def no_tile_is_used_twice(play: Play) -> Iterator[Violation]:
 
 def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
     """R32: what is new on the table was on the player's rack. Whether the pool or another rack has it plays no part."""
-    foreign = tuple([t for t in play.unowned if t not in play.duplicated])
+    duplicated = set(play.duplicated)
+    foreign = tuple([t for t in play.unowned if t not in duplicated])
     if foreign:
         yield Violation(Reason.TILE_NOT_IN_RACK, play.subject, foreign)
 
@@ -272,7 +273,7 @@ TURN_RULES: Final = (
     RuleGroup((no_tile_is_used_twice, tiles_come_from_the_rack), is_kept=lambda play: not play.unowned),
     RuleGroup((no_joker_leaves_the_table, no_tile_leaves_the_table), is_kept=lambda play: not play.missing),
     RuleGroup((a_rack_tile_is_played,), is_kept=lambda play: bool(play.played)),
-    RuleGroup((every_meld_is_one,), is_kept=lambda play: play.is_all_melds),
+    RuleGroup((every_meld_is_one,), is_kept=lambda play: not play.not_melds),
     RuleGroup(
         (
             jokers_stay_until_the_initial_meld,
