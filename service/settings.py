@@ -114,7 +114,7 @@ class Settings(BaseSettings):
     max_metadata_bytes: int = Field(8_192, ge=1_024, description="the largest metadata of a request")
     max_streams: int = Field(1_000, ge=1, description="most calls at once on one connection")
     max_calls: int = Field(10_000, ge=1, description="most calls under way at once, watchers included")
-    validation_streams: int = Field(64, ge=1, description="most streams at once at RUMMIKUB_VALIDATION_LISTEN")
+    validation_streams: int = Field(1_000, ge=1, description="most streams at once at RUMMIKUB_VALIDATION_LISTEN")
     analysis_workers: int = Field(2, ge=1, description="most processes that search for exact analysis at once")
     analysis_queue: int = Field(64, ge=0, description="most calls that wait for one of them")
     bot_delay_ms: int = Field(0, ge=0, le=60_000, description="how long a bot waits before each action")
