@@ -275,6 +275,14 @@ def test_no_verdict_is_told_at_once_by_rules_that_search() -> None:
     assert by_tiles(PRESETS[Preset.WIKI_FR]).verdict_at_once([], [], AtTheTable((), has_melded=True)) is None
 
 
+@pytest.mark.parametrize("preset", Preset)
+def test_no_play_breaks_a_rule_that_is_told_cheaply_to_be_kept(preset: Preset) -> None:
+    for seed in range(6):
+        for play in to_tables(random.Random(seed), replace(PRESETS[preset], initial_meld_threshold=0)):
+            kept = [group for group in TURN_RULES if group.is_kept and group.is_kept(play)]
+            assert not [found for group in kept for rule in group.rules for found in rule(play)]
+
+
 class Thing:
     """Something with a fact that takes some finding."""
 
