@@ -161,6 +161,8 @@ def other_readings(meld: Meld, ruleset: Ruleset) -> Iterator[Meld]:
 
 def _silent(ruleset: Ruleset) -> Ruleset:
     """A ruleset by which nothing must be declared."""
+    if ruleset.jokers_declaration is JokersDeclaration.POSITIONAL:
+        return ruleset
     return replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
 
 

@@ -24,7 +24,7 @@ from engine.solver.levels import Level, is_better_downwards, levels_of, open_run
 from engine.solver.problem import Problem
 from engine.tiles import JOKER, MAX_VALUE
 
-ASKED_EVERY = 64
+ASKED_EVERY = 32
 """How many states are looked at between two questions whether the time is up."""
 
 COMPARED = 200

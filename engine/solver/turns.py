@@ -321,9 +321,14 @@ class _Trials:
         return _Change(changed, lay or self.found, is_least=True)
 
     def of_few(self, nodes: int) -> _Change:
-        """With few, each trial taking so many nodes at most."""
+        """With few, each trial taking so many nodes at most.
+
+        Raises:
+            OutOfBudget: The whole budget is spent.
+        """
 
         def is_soon_enough(changed: frozenset[int]) -> bool:
+            self.question.meter.count(0)
             with suppress(OutOfBudget):
                 return self._is_enough(self.question.meter.of(nodes))(changed)
             return False
@@ -354,25 +359,29 @@ QUICKLY: Final = Budget(nodes=150)
 
 def _quickly(question: Question, limit: int) -> Iterator[Candidate]:
     """Turns that are easy to find, each better than the one before."""
-    for turns in (_of_own_melds(question), _of_small_changes(question, limit)):
-        with suppress(OutOfBudget):
-            for candidate in turns:
-                if candidate.cost < limit and question.allows(candidate.melds, question.everything - candidate.changed):
-                    yield candidate
-                    limit = candidate.cost
+    for candidate in chain(_of_own_melds(question), _of_small_changes(question, limit)):
+        if candidate.cost < limit and question.allows(candidate.melds, question.everything - candidate.changed):
+            yield candidate
+            limit = candidate.cost
 
 
 def _of_own_melds(question: Question) -> Iterator[Candidate]:
-    """Turns that lay a meld of the rack, or an initial meld, and no more."""
+    """Turns that lay a meld of the rack, or an initial meld, and no more; the best first, as rules take long to ask."""
+    yield from sorted(_with_own_melds(question), key=lambda candidate: candidate.cost)
+
+
+def _with_own_melds(question: Question) -> Iterator[Candidate]:
     own, ruleset = question.tiles, question.own.ruleset
+    everything = question.own.cost(own.elements())
     choices: Iterator[Melds] = least_openings(own, ruleset, Meter(QUICKLY))
     if question.situation.has_melded:
         choices = ((meld,) for meld in islice(own_melds(own, ruleset), QUICKLY.nodes))
-    for melds in choices:
-        laid = Counter(t for meld in melds for t in meld.tiles)
-        if Counter(question.own.must) <= laid:
-            left = (own - laid).elements()
-            yield Candidate(question.own.cost(left), frozenset(), melds, is_least_change=False)
+    with suppress(OutOfBudget):
+        for melds in choices:
+            laid = Counter(t for meld in melds for t in meld.tiles)
+            if Counter(question.own.must) <= laid:
+                cost = everything - question.own.cost(laid.elements())
+                yield Candidate(cost, frozenset(), melds, is_least_change=False)
 
 
 def _of_small_changes(question: Question, limit: int) -> Iterator[Candidate]:

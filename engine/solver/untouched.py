@@ -157,12 +157,12 @@ class _Search:
         """What can be claimed by melds that begin at a place, with the least that the others weigh, lightest first."""
         found = {(0, 0): 0}
         for claim in claims:
+            self.meter.count(2 * len(found) // STEPS_A_NODE)
             changed = {claimed: weight + claim.weight for claimed, weight in found.items()}
             for (tiles, jokers), weight in found.items():
                 both = (tiles + claim.tiles, jokers + claim.jokers)
                 changed[both] = min(weight, changed.get(both, weight))
             found = changed
-            self.meter.count(len(found) // STEPS_A_NODE)
         return sorted((_Claim(*claimed, weight) for claimed, weight in found.items()), key=lambda claim: claim.weight)
 
     # The search

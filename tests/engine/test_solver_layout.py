@@ -20,6 +20,7 @@ from engine.ruleset import (
 from engine.solver import Existence, arrange, best_turn, has_turn
 from engine.solver.lines import Line, whole_runs
 from engine.solver.openings import own_melds
+from engine.tiles import in_order
 
 
 def test_a_joker_finds_the_group_that_lacks_a_color() -> None:
@@ -31,6 +32,8 @@ def test_a_joker_finds_the_group_that_lacks_a_color() -> None:
 def test_a_joker_lies_between_a_whole_run_and_the_tile_it_is_for() -> None:
     found = arrange(parse_tiles("R9 R10 R11 R13 J"), SABRA)
     assert [meld.tiles for meld in found.melds] == [parse_tiles("R9 R10 R11 J R13")]
+    found = arrange(in_order(parse_tiles("R9 R10 R11 R13 R9 R10 R11 R12 R13 J")), SABRA)
+    assert [meld.tiles for meld in found.melds] == [parse_tiles("R9 R10 R11 R12 R13"), parse_tiles("R9 R10 R11 J R13")]
 
 
 def test_no_joker_fits_where_all_groups_are_full() -> None:
