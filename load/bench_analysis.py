@@ -231,7 +231,10 @@ def _report(measured: Sequence[Measured], compared: int, start: Mapping[str, flo
         "solver_on_all": everything,
         "sorts": sorts,
         "start": dict(start),
-        "requirements": list(_requirements(sorts, everything[SOLVER]["max"], start, agree == len(asked))),
+        "requirements": [
+            *_requirements(sorts, start, agree == len(asked)),
+            *_alone(measured, {name: figures["max"] for name, figures in everything.items()}),
+        ],
     }
 
 
@@ -260,9 +263,7 @@ def _compared(measured: Sequence[Measured], names: Sequence[str]) -> dict[str, A
     return {"positions": len(measured), "milliseconds": times, "ratios": ratios}
 
 
-def _requirements(
-    sorts: Mapping[str, Any], longest: float, start: Mapping[str, float], agree: bool
-) -> Iterator[dict[str, Any]]:
+def _requirements(sorts: Mapping[str, Any], start: Mapping[str, float], agree: bool) -> Iterator[dict[str, Any]]:
     yield {"what": "as many tiles as HiGHS on every position", "met": agree, "measured": str(agree)}
     for name in RIVALS:
         together = sorts[SAMPLE if name == PUBLISHED else "all"]
@@ -273,11 +274,6 @@ def _requirements(
                 "met": ratio >= least,
                 "measured": f"{ratio:.1f}",
             }
-    yield {
-        "what": f"no position over {LONGEST_MS:.0f} ms",
-        "met": longest <= LONGEST_MS,
-        "measured": f"{longest:.1f} ms",
-    }
     start_ms = start["import_ms"] + start["first_call_ms"]
     met = start_ms < START_MS
     yield {"what": f"import and first call in {START_MS:.0f} ms", "met": met, "measured": f"{start_ms:.0f} ms"}
@@ -285,6 +281,22 @@ def _requirements(
     met = megabytes < START_MEGABYTES
     what = f"{START_MEGABYTES:.0f} MB for import and these positions"
     yield {"what": what, "met": met, "measured": f"{megabytes:.1f} MB"}
+
+
+def _alone(measured: Sequence[Measured], longest: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+    """What is asked of the solver whatever programs take."""
+    for name, milliseconds in longest.items():
+        yield {
+            "what": f"no position over {LONGEST_MS:.0f} ms, {name}",
+            "met": milliseconds <= LONGEST_MS,
+            "measured": f"{milliseconds:.1f} ms",
+        }
+    proven = sum(one.is_least_change for one in measured)
+    yield {
+        "what": "the fewest changes proven on every position",
+        "met": proven == len(measured),
+        "measured": f"{proven} of {len(measured)}",
+    }
 
 
 def _versions() -> dict[str, str]:
