@@ -152,12 +152,12 @@ class _StreamCall:
 
     __slots__ = ("_call", "_end", "_lock", "_stream", "_threads", "_unsent")
 
-    _stream: OpenStream
-
     def __init__(self, call: Any, threads: CallThreads) -> None:  # noqa: ANN401 - as above
         self._call = call
         self._threads = threads
         self._lock = threading.Lock()
+        self._stream: OpenStream | None = None
+        """None again when it is over: it knows this call, so they would wait for the collector of cycles."""
         self._end: End | None = None
         self._unsent = _initial_metadata()
 
@@ -172,8 +172,10 @@ class _StreamCall:
                 self._go_on()
 
     def _received(self, event: Any) -> int:  # noqa: ANN401 - as above
-        message = event.batch_operations[-1].message()
-        answer = self._stream.end() if message is None else self._stream.at_once(message)
+        stream, message = self._stream, event.batch_operations[-1].message()
+        if stream is None:
+            return 0
+        answer = stream.end() if message is None else stream.at_once(message)
         if answer is None:
             self._threads.submit(self._answer, message)
         else:
@@ -181,7 +183,10 @@ class _StreamCall:
         return 0
 
     def _answer(self, message: bytes) -> None:
-        self._send(self._stream.answer(message))
+        """Answers in a thread, unless the stream ended while the message waited for one."""
+        stream = self._stream
+        if stream is not None:
+            self._send(stream.answer(message))
 
     def _send(self, answer: bytes | End) -> None:
         if isinstance(answer, End):
@@ -204,9 +209,9 @@ class _StreamCall:
                 _finish(self._call, end, self._over, self._unsent)
 
     def _over(self, event: Any) -> int:  # noqa: ANN401 - as above
-        if self._end is not None:
-            self._stream.over(self._end, is_cancelled=_is_cancelled(event))
-            del self._stream  # which knows this call: they would wait for the collector of cycles
+        stream, self._stream = self._stream, None
+        if stream is not None and self._end is not None:
+            stream.over(self._end, is_cancelled=_is_cancelled(event))
         return -1
 
 

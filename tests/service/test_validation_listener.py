@@ -520,6 +520,35 @@ async def test_calls_that_are_cancelled_keep_no_threads(monkeypatch: pytest.Monk
         await asyncio.wait_for(server.stop(), SOON)
 
 
+async def test_a_stream_may_end_before_its_turn_has_a_thread(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(threads, "THREADS_MAX", threads.THREADS)
+    submitted: list[bytes] = []
+    plain = threads.CallThreads.submit
+
+    def telling(pool: threads.CallThreads, answer: Callable[[bytes], object], message: bytes) -> None:
+        plain(pool, answer, message)
+        submitted.append(message)
+
+    monkeypatch.setattr(threads.CallThreads, "submit", telling)
+    gate = Gate(monkeypatch)
+    async with listening(drain_seconds=60) as (server, caller):
+        slow = [caller.call(SCORE, ENDED) for _ in range(threads.THREADS)]
+        await gate.has(threads.THREADS)
+        stream = caller.stream()
+        await stream.write(asked())
+        await until(lambda: asked() in submitted)
+        stopping = asyncio.ensure_future(server.stop())
+        assert error_info(await refusal(rest(stream))).reason == "SHUTTING_DOWN"
+        labels = {"method": STREAM, "code": "UNAVAILABLE"}
+        await until(lambda: server.metrics.registry.get_sample_value("rummikub_calls_total", labels))
+        gate.open()
+        assert len({await call for call in slow}) == 1
+        await asyncio.wait_for(stopping, SOON)
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
 async def test_a_client_that_vanishes_leaves_its_stream_to_others() -> None:
     async with listening(validation_streams=1) as (server, caller):
         async with caller_of(server.validation_port) as other:
@@ -632,7 +661,7 @@ async def test_streams_end_with_the_server(capfd: pytest.CaptureFixture[str]) ->
             "rummikub_calls_total", {"method": STREAM, "code": "UNAVAILABLE"}
         )
         assert counted == 20
-    assert "Traceback" not in capfd.readouterr().err
+    assert "Traceback" not in "".join(capfd.readouterr())
 
 
 def end_of_a_busy_stream(port: int, answered: set[int], number: int) -> object:
@@ -659,7 +688,7 @@ async def test_streams_that_are_busy_end_with_the_server_too(capfd: pytest.Captu
             await asyncio.wait_for(server.stop(), SOON)
         # a client that keeps writing may find the connection closed before it has read how its stream has ended
         assert {one.result() for one in busy} <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
-    assert "Traceback" not in capfd.readouterr().err
+    assert "Traceback" not in "".join(capfd.readouterr())
 
 
 async def test_nothing_is_left_of_a_server_that_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
