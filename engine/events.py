@@ -5,7 +5,7 @@ them is in views.py. Deciding what happens is in turns.py; nothing here refuses 
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from engine.game import (
     BotLevel,
@@ -27,18 +27,17 @@ from engine.game import (
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnPlayAfterDraw
 from engine.tiles import Tile, in_order, without
-from engine.values import value
 from engine.violations import Reason
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class GameCreated:
     """The game exists, with these rules."""
 
     ruleset: Ruleset
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class PlayerJoined:
     """A player took a seat; a bot with its level."""
 
@@ -47,14 +46,14 @@ class PlayerJoined:
     bot: BotLevel | None = None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class PlayerLeft:
     """A player left the lobby."""
 
     seat: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class StartDraw:
     """One tile drawn to find the starter (R7)."""
 
@@ -62,7 +61,7 @@ class StartDraw:
     tile: Tile
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class RoundStarted:
     """A round was dealt: the start draw, the turn order, each rack by seat, the pool in the order of drawing."""
 
@@ -73,14 +72,14 @@ class RoundStarted:
     pool: tuple[Tile, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnStarted:
     """A turn began."""
 
     turn: Turn
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TilesPlayed:
     """A player played tiles (ascending), worth so many points, and left the table so.
 
@@ -94,7 +93,7 @@ class TilesPlayed:
     pulled: tuple[Tile, ...] = ()
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TileDrawn:
     """A player drew the pool's next tile (R22).
 
@@ -107,7 +106,7 @@ class TileDrawn:
     declined: bool = False
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TilesDrawn:
     """A player drew the pool's next tiles until one could be played (turn_draw UNTIL_PLAYABLE)."""
 
@@ -116,7 +115,7 @@ class TilesDrawn:
     declined: bool = False
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TilesOffered:
     """A player drew the pool's next two tiles and is to lay one of them on the River (turn_draw TWO_RIVER)."""
 
@@ -125,7 +124,7 @@ class TilesOffered:
     declined: bool = False
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class RiverTileLaid:
     """A player laid one of the two tiles offered on the River and kept the other."""
 
@@ -133,7 +132,7 @@ class RiverTileLaid:
     tile: Tile
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """A player ended a turn in which they had drawn and not played (turn_play_after_draw)."""
 
@@ -141,7 +140,7 @@ class TurnEnded:
     declined: bool = False
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class DraftSaved:
     """A player told how the table lies under their hands."""
 
@@ -149,7 +148,7 @@ class DraftSaved:
     table: tuple[ProposedMeld, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class IllegalPlayShown:
     """A player submitted an illegal play, which the others may claim."""
 
@@ -158,7 +157,7 @@ class IllegalPlayShown:
     reasons: tuple[Reason, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class ErrorClaimed:
     """A player voted on the claim of an error."""
 
@@ -166,7 +165,7 @@ class ErrorClaimed:
     agrees: bool
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnPenalised:
     """A player drew these tiles from the pool for an illegal play (R56)."""
 
@@ -174,21 +173,21 @@ class TurnPenalised:
     tiles: tuple[Tile, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class RedealDemanded:
     """A player with three pairs demanded a new deal, which follows (deal_three_pairs_reshuffle)."""
 
     seat: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class LastChanceStarted:
     """The pool is empty and each of these seats has one more turn, in this order (pool_empty_mode)."""
 
     seats: tuple[int, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnPassed:
     """A player passed."""
 
@@ -196,7 +195,7 @@ class TurnPassed:
     declined: bool = False
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnTimedOut:
     """A player's time ran out, and they drew these tiles from the pool (R55)."""
 
@@ -204,21 +203,21 @@ class TurnTimedOut:
     tiles: tuple[Tile, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class PlayerResigned:
     """A player gave up the game."""
 
     seat: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class RoundEnded:
     """A round was scored."""
 
     result: RoundResult
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class GameEnded:
     """The game ended."""
 

@@ -3,12 +3,12 @@
 Everything is here, hidden racks and the pool's order too; what a seat may see of it is in views.py. Seats count from 1.
 """
 
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnDirection
 from engine.tiles import Tile, in_order
-from engine.values import value
 from engine.violations import Reason
 
 
@@ -20,7 +20,7 @@ class BotLevel(Enum):
     HARD = auto()
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Player:
     """Who sits at a seat, with the points of all finished rounds (R64); of a bot how well it plays."""
 
@@ -31,7 +31,7 @@ class Player:
     bot: BotLevel | None = None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Rack:
     """A player's tiles in a round, in ascending order, and whether the initial meld has been made."""
 
@@ -40,7 +40,7 @@ class Rack:
     has_melded: bool = False
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Turn:
     """Whose turn it is, and when it ends: milliseconds since 1970 by the store's clock, None without a limit."""
 
@@ -48,19 +48,19 @@ class Turn:
     deadline_ms: int | None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Open:
     """Nothing has been done in the turn yet."""
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Choosing:
     """Two tiles were drawn, and one of them is to be laid on the River (turn_draw TWO_RIVER)."""
 
     tiles: tuple[Tile, Tile]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Drawn:
     """A tile was drawn, is on the rack, and the turn goes on (turn_play_after_draw)."""
 
@@ -70,7 +70,7 @@ class Drawn:
 Step = Open | Choosing | Drawn
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class ShownPlay:
     """An illegal play that the other players may claim (turn_invalid_submission PENALISE_ON_UNANIMOUS_CLAIM).
 
@@ -89,7 +89,7 @@ class ShownPlay:
     against: int | None = None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Round:
     """One deal until someone is out or none can play.
 
@@ -151,7 +151,7 @@ class RoundEnd(Enum):
     RESIGNED = auto()
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class SeatResult:
     """What a round brought a player: value (R61) and count of the tiles left, points won or lost (R60, R63)."""
 
@@ -161,7 +161,7 @@ class SeatResult:
     points: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class RoundResult:
     """A finished round: how it ended, its winners (several in a tied blocked round), a result for each player."""
 
@@ -171,26 +171,26 @@ class RoundResult:
     seats: tuple[SeatResult, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Lobby:
     """Players take their seats."""
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Playing:
     """A round is being played."""
 
     round: Round
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class RoundOver:
     """A round has been scored and the next one has not begun."""
 
     round: Round
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The game has ended: its last round, and the winners (several when their totals tie)."""
 
@@ -201,7 +201,7 @@ class Finished:
 Phase = Lobby | Playing | RoundOver | Finished
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Game:
     """A game.
 

@@ -7,7 +7,7 @@ other consequences for it (turn_invalid_submission).
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -77,11 +77,10 @@ from engine.ruleset import (
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.solver import Budget, has_turn
 from engine.tiles import Tile, in_order
-from engine.values import value
 from engine.violations import Reason, Refused, Violation, refused
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Join:
     """A new player takes the lowest free seat; a bot with its level."""
 
@@ -89,14 +88,14 @@ class Join:
     bot: BotLevel | None = None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Leave:
     """A player leaves the lobby."""
 
     seat: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class StartGame:
     """A player starts the first round."""
 
@@ -104,7 +103,7 @@ class StartGame:
     shuffle: Shuffle
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class StartNextRound:
     """A player starts the next round."""
 
@@ -112,7 +111,7 @@ class StartNextRound:
     shuffle: Shuffle
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class PlayTiles:
     """A player plays tiles so that the table lies as given (R21, R44).
 
@@ -126,21 +125,21 @@ class PlayTiles:
     calls_rummikub: bool = False
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class DrawTile:
     """A player draws one tile (R22)."""
 
     seat: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Pass:
     """A player passes, the pool being empty; or ends a turn in which they have drawn (turn_play_after_draw)."""
 
     seat: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class LayOnRiver:
     """A player lays one of the two tiles drawn on the River and keeps the other (turn_draw TWO_RIVER)."""
 
@@ -148,7 +147,7 @@ class LayOnRiver:
     tile: Tile
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class SaveDraft:
     """A player tells how the table lies under their hands; nothing of it is checked."""
 
@@ -156,7 +155,7 @@ class SaveDraft:
     table: tuple[ProposedMeld, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class ClaimError:
     """A player votes on the illegal play that the change of that revision showed (turn_invalid_submission)."""
 
@@ -165,7 +164,7 @@ class ClaimError:
     agrees: bool
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class RequestRedeal:
     """A player with three pairs of identical tiles demands a new deal (deal_three_pairs_reshuffle)."""
 
@@ -173,12 +172,12 @@ class RequestRedeal:
     shuffle: Shuffle
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TimeOut:
     """The time of the turn in progress has run out (R55)."""
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Resign:
     """A player gives up the game."""
 
@@ -189,7 +188,7 @@ TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass | SaveDraft
 Action = Join | Leave | StartGame | StartNextRound | RequestRedeal | TurnAction | ClaimError | TimeOut | Resign
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Applied:
     """The game after an action, and the events that made it.
 
@@ -205,7 +204,7 @@ RULES_BUDGET: Final = Budget(nodes=20_000)
 """What the rules spend on an answer. It counts work, not time, so that a game comes out the same on any machine."""
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Exact:
     """The solver's answers to what could be played; UNKNOWN where they take more than the budget."""
 
@@ -220,7 +219,7 @@ EXACT: Final = Exact()
 """Whom the rules ask, unless told otherwise."""
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class _Moment:
     """When something is decided, and who knows what could be played, if the ruleset asks."""
 
@@ -266,7 +265,7 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
             return Applied(advance(game, events), events)
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class _Illegal:
     """An illegal play with consequences."""
 
@@ -274,7 +273,7 @@ class _Illegal:
     violations: tuple[Violation, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class _Followed:
     """Events, the game after them, and what follows from that: so that no event is applied twice."""
 
@@ -420,7 +419,7 @@ def _act(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Deci
             return (DraftSaved(seat, table),)
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class _IllegalPlay:
     """A play that the rules do not allow."""
 

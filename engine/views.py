@@ -3,6 +3,8 @@
 A view has no room for a hidden tile: whoever turns views into answers cannot leak one. Seat None is a spectator.
 """
 
+from dataclasses import dataclass
+
 from engine.events import (
     DraftSaved,
     ErrorClaimed,
@@ -49,10 +51,9 @@ from engine.game import (
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
-from engine.values import value
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class PlayerView:
     """A player as everyone sees them; of a bot its level."""
 
@@ -65,7 +66,7 @@ class PlayerView:
     bot: BotLevel | None = None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnView:
     """The turn in progress as one seat, or a spectator, sees it.
 
@@ -84,7 +85,7 @@ class TurnView:
     shown_play: ShownPlay | None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class GameView:
     """A game as one seat, or a spectator, sees it.
 
@@ -125,7 +126,7 @@ class GameView:
     winners: tuple[int, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class RoundStartedView:
     """A deal: start draw and turn order are open to all, the rack is the viewer's own, the pool a number."""
 
@@ -136,7 +137,7 @@ class RoundStartedView:
     pool_count: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TilesDrawnView:
     """A draw, of tiles to choose from too: the tiles only for the seat that drew them, their number for all."""
 
@@ -145,7 +146,7 @@ class TilesDrawnView:
     tiles: tuple[Tile, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnTimedOutView:
     """A time-out: the tiles drawn only for the seat that drew them, their number for all."""
 
@@ -154,7 +155,7 @@ class TurnTimedOutView:
     tiles: tuple[Tile, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnPenalisedView:
     """A penalty: the tiles drawn only for the seat that drew them, their number for all."""
 
@@ -163,21 +164,21 @@ class TurnPenalisedView:
     tiles: tuple[Tile, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnPassedView:
     """A pass, whatever the player could have done."""
 
     seat: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnEndedView:
     """The end of a turn after a draw, whatever the player could have done."""
 
     seat: int
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class DraftSavedView:
     """A draft was saved. What it shows is no part of the history, for whomever."""
 

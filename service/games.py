@@ -13,7 +13,7 @@ import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from engine.deal import Shuffle
@@ -37,7 +37,6 @@ from engine.turns import (
     apply,
     create,
 )
-from engine.values import value
 from engine.violations import Refused
 from service.faults import (
     ActionRefused,
@@ -88,7 +87,7 @@ SEARCH_THREADS: Final = 2
 T = TypeVar("T")
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class _Situation:
     """What a change is decided on.
 
@@ -105,7 +104,7 @@ class _Situation:
     until_ms: int | None = None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class _Decision:
     """A change decided: the engine's answer, the seats' tokens after it, the answer made of the new record."""
 

@@ -5,16 +5,16 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from engine.deal import Shuffle
 from engine.ruleset import Ruleset
 from engine.tiles import Tile, tile_set
-from engine.values import value
 from service.storage.base import SeatToken
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Caller:
     """Who calls: the digest of the seat token that was sent; None for a spectator."""
 

@@ -2,14 +2,14 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from engine.melds import ProposedMeld
 from engine.turns import TurnAction
-from engine.values import value
 from service.identity import Caller
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Request:
     """What makes a mutating request safe to repeat.
 
@@ -31,7 +31,7 @@ class Request:
         return hashlib.sha256((self.caller.digest or b"") + b"\0" + self.request_id.encode()).hexdigest()
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnRequest:
     """A turn to take: on which revision, and what; the action is made for the caller's seat."""
 
@@ -42,7 +42,7 @@ class TurnRequest:
     action: Callable[[int], TurnAction]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class DraftRequest:
     """A draft to save: on which revision, and the table; None for the table as it lies."""
 
@@ -52,7 +52,7 @@ class DraftRequest:
     table: tuple[ProposedMeld, ...] | None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Claim:
     """A vote: on the play that the change of that revision showed, and whether it is illegal."""
 

@@ -1,13 +1,14 @@
 """What a caller may see of what is stored: an engine's view with the record's own facts, but no token and no nonce."""
 
+from dataclasses import dataclass
+
 from engine.tiles import Tile
-from engine.values import value
 from engine.views import EventView, GameView, see, see_event
 from engine.violations import Violation
 from service.storage.base import Entry, Record
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class GameSight:
     """A game as one seat, or a spectator, may see it, and the store's time when it was looked at."""
 
@@ -19,7 +20,7 @@ class GameSight:
     view: GameView
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class ChangeSight:
     """A change as one seat, or a spectator, may see it."""
 
@@ -29,7 +30,7 @@ class ChangeSight:
     events: tuple[EventView, ...]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class TurnSight:
     """What a turn brought its player: the game, tiles played and their points, tiles drawn, why it was illegal."""
 

@@ -14,12 +14,12 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
 from engine.events import Event
 from engine.game import Finished, Game, Lobby, Phase, Playing, RoundOver
-from engine.values import value
 
 SECRET_BYTES: Final = 32
 NO_ETAG: Final = ""
@@ -43,7 +43,7 @@ STATES: Final[dict[type[Phase], State]] = {
 }
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class SeatToken:
     """The SHA-256 of a seat's token. The token itself is stored nowhere."""
 
@@ -51,7 +51,7 @@ class SeatToken:
     digest: bytes
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Record:
     """What is stored of a game at a revision.
 
@@ -77,7 +77,7 @@ class Record:
         return STATES[type(self.game.phase)]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One change in a game's event stream.
 
@@ -110,7 +110,7 @@ def lineage(previous: str, change: bytes) -> str:
     return hashlib.sha256(previous.encode() + b"\0" + change).hexdigest()[:32]
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Memo:
     """What is remembered of an accepted request: a digest of its content, and its answer.
 
@@ -125,7 +125,7 @@ class Memo:
     salt: bytes = b""
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """What a store answers to a load: the time, the game if there is one, the request's memo if there is one."""
 
@@ -134,7 +134,7 @@ class Loaded:
     memo: Memo | None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Commit:
     """A change to store.
 
@@ -156,12 +156,12 @@ class Commit:
     until_ms: int | None = None
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Committed:
     """The change is stored."""
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """The game has changed, or exists already, or the time is not that of the decision: nothing was stored."""
 
@@ -186,7 +186,7 @@ class Subscription:
         self._changed.clear()
 
 
-@value
+@dataclass(frozen=True, slots=True)
 class Due:
     """A game whose time has come, and the time that was set for it."""
 
