@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import BinaryIO, cast
 from urllib.parse import urlsplit
 
 import grpc
@@ -81,9 +82,26 @@ def _log_to_stderr(level: str, place: Place | None) -> None:
             structlog.processors.JSONRenderer(orjson.dumps),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
+        logger_factory=structlog.BytesLoggerFactory(cast("BinaryIO", _NeverFailing(sys.stderr.buffer))),
         cache_logger_on_first_use=True,
     )
+
+
+class _NeverFailing:
+    """A file for the log: what cannot be written is lost (a full disk, a reader that is gone), and calls go on."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, line: bytes) -> None:
+        """Writes a line if that is possible."""
+        with contextlib.suppress(OSError):
+            self._file.write(line)
+
+    def flush(self) -> None:
+        """Writes at once what was kept, if that is possible."""
+        with contextlib.suppress(OSError):
+            self._file.flush()
 
 
 async def _serve(settings: Settings, place: Place | None) -> None:

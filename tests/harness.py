@@ -357,7 +357,8 @@ async def running_server(
 class ServerProcess:
     """A server in a process of its own, as `make run` starts it."""
 
-    def __init__(self, environment: Mapping[str, str], port: int = 0) -> None:
+    def __init__(self, environment: Mapping[str, str], port: int = 0, stderr: int | None = None) -> None:
+        self._stderr = stderr
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
         self._environment = {
             **clean,
@@ -387,7 +388,13 @@ class ServerProcess:
     async def start(self) -> None:
         """Starts it and waits until it says where it serves."""
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "service", cwd=ROOT, env=self._environment, stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            "-m",
+            "service",
+            cwd=ROOT,
+            env=self._environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=self._stderr,
         )
         assert self._process.stdout
         ports: list[int] = []
@@ -425,9 +432,9 @@ class ServerProcess:
 
 
 @asynccontextmanager
-async def server_process(environment: Mapping[str, str]) -> AsyncIterator[ServerProcess]:
-    """A server in a process of its own, ended with the context."""
-    process = ServerProcess(environment)
+async def server_process(environment: Mapping[str, str], stderr: int | None = None) -> AsyncIterator[ServerProcess]:
+    """A server in a process of its own, ended with the context. `stderr`: the file that it logs to."""
+    process = ServerProcess(environment, stderr=stderr)
     await process.start()
     try:
         yield process

@@ -734,6 +734,24 @@ async def test_sigterm_ends_streams_and_the_process() -> None:
         assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
 
 
+async def test_calls_are_answered_though_nobody_reads_the_log() -> None:
+    reader, log = os.pipe()
+    os.close(reader)  # whoever writes there fails, as on a full disk
+    try:
+        async with AsyncExitStack() as stack:
+            environment = validation_environment(RUMMIKUB_LOG_LEVEL="info")
+            process = await stack.enter_async_context(server_process(environment, stderr=log))
+            for port in (process.port, process.validation_port):
+                caller = await stack.enter_async_context(caller_of(port))
+                for data in (b"\xff", TURN, b"\xff"):
+                    answer = await caller.answer(VALIDATE, data)
+                    assert answer[0] is grpc.StatusCode.INVALID_ARGUMENT or data is TURN
+                assert isinstance(await caller.answer(SCORE, ENDED), bytes)
+            assert await process.terminate() == 0
+    finally:
+        os.close(log)
+
+
 async def test_workers_serve_validation_at_an_address_that_they_share(tmp_path: Path) -> None:
     variables = {"RUMMIKUB_WORKERS": "2", "RUMMIKUB_DATA_DIR": str(tmp_path), "RUMMIKUB_REDIS_URL": ""}
     async with server_process(validation_environment(**variables)) as process, AsyncExitStack() as stack:
