@@ -7,7 +7,7 @@ import itertools
 import logging
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Final, Protocol
 
@@ -60,6 +60,7 @@ class ThreadBoundary:
         self._max_calls = max_calls
         self._streams = _Streams(max_streams)
         self._is_stopping = False
+        self._has_given_up = False
 
     def unary(
         self, method: str, call: Callable[[bytes], bytes], at_once: Callable[[bytes], bytes | None] = _never_at_once
@@ -115,6 +116,17 @@ class ThreadBoundary:
         self._is_stopping = True
         for stream in self._streams.end():
             stream.hang_up(_end_of(ShuttingDown(), stream.request_id))
+
+    def give_up(self) -> None:
+        """Ends the calls that are answered part by part: none is waited for any more."""
+        self._has_given_up = True
+
+    def until_given_up(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """The parts of an answer that may take long. Raises ShuttingDown when it is not waited for any more."""
+        for part in parts:
+            if self._has_given_up:
+                raise ShuttingDown
+            yield part
 
     @property
     def under_way(self) -> int:

@@ -56,4 +56,5 @@ class ValidationListener:
     def stop(self) -> None:
         """Closes the connections, and returns when all threads have ended."""
         if self._server is not None:
+            self._boundary.give_up()
             self._server.stop()

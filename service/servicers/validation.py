@@ -82,7 +82,7 @@ def threaded_service(validation: Validation, boundary: ThreadBoundary) -> Mappin
     """The same RPCs for a synchronous server."""
 
     def batch(data: bytes) -> bytes:
-        return packed.batch_answer(validation.batch(data))
+        return packed.batch_answer(boundary.until_given_up(validation.batch(data)))
 
     def path(rpc: str) -> str:
         return f"/{NAME}/{rpc}"

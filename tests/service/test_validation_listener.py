@@ -7,7 +7,8 @@ import os
 import random
 import re
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -715,6 +716,24 @@ async def test_a_server_s_end_waits_for_no_message() -> None:
         await caller.answer(VALIDATE)
         await asyncio.wait_for(server.stop(), SOON)
         assert await asyncio.wait_for(idle.code(), SOON) in {grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE}
+
+
+async def test_a_long_batch_holds_a_stopping_server_no_longer_than_its_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def endless(_validation: Validation, _data: bytes) -> Iterator[bytes]:
+        while True:
+            begun.set()
+            time.sleep(0.001)
+            yield b""
+
+    monkeypatch.setattr(Validation, "batch", endless)
+    async with listening(drain_seconds=0) as (server, caller):
+        call = caller.call(f"/{SERVICE}/BatchValidateTurns", b"")
+        refused = asyncio.ensure_future(refusal(call))
+        await until(begun.is_set)
+        await asyncio.wait_for(server.stop(), SOON)
+        assert (await refused).code() is grpc.StatusCode.UNAVAILABLE
 
 
 # Processes
