@@ -17,7 +17,8 @@ import structlog
 
 THREADS: Final = 4
 """Threads that answer, as long as none of them is kept waiting."""
-THREADS_MAX: Final = 256
+THREADS_MAX: Final = 8
+"""Nothing in them waits, so each more takes time from the others, and from the thread that answers at once."""
 TICK_SECONDS: Final = 0.1
 """How often is looked whether calls get on."""
 
