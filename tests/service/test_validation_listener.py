@@ -512,8 +512,8 @@ async def test_a_call_that_ends_without_a_message_is_refused() -> None:
 async def test_calls_that_are_cancelled_keep_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
     async with listening() as (server, caller):
-        calls = [caller.call(SCORE, ENDED) for _ in range(10)]
-        await gate.has(10)
+        calls = [caller.call(SCORE, ENDED) for _ in range(threads.THREADS_MAX)]
+        await gate.has(threads.THREADS_MAX)
         for call in calls:
             call.cancel()
         gate.open()
@@ -697,9 +697,9 @@ async def test_nothing_is_left_of_a_server_that_has_stopped(monkeypatch: pytest.
     gate = Gate(monkeypatch)
     async with listening() as (_, caller):
         stream = await caller.open_stream()
-        calls = [caller.call(SCORE, ENDED) for _ in range(10)]
+        calls = [caller.call(SCORE, ENDED) for _ in range(threads.THREADS_MAX)]
         idle = caller.without_message()
-        await gate.has(10)
+        await gate.has(threads.THREADS_MAX)
         gate.open()
         for call in calls:
             await call
