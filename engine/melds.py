@@ -77,16 +77,26 @@ def joker_points(meld: Meld) -> tuple[int, ...]:
     return tuple(value_of(faces[0]) for faces in meld.joker_faces)
 
 
-def declared_faces(meld: Meld, colors: int) -> tuple[Tile, ...]:
-    """What is declared of the jokers of a group, in a game with so many colors: a face each although more are open."""
-    naturals = _naturals(meld.tiles)
-    is_open = meld.kind is MeldKind.GROUP and colors - len(naturals) > 1
-    return tuple(faces[0] for faces in meld.joker_faces if is_open and len(faces) == 1)
+def declared_faces(meld: Meld, ruleset: Ruleset) -> tuple[Tile, ...]:
+    """What must be said of a meld's jokers so that it is read as it is: a face each, or nothing."""
+    if meld.joker_faces and _needs_faces(meld, ruleset):
+        return tuple([faces[0] for faces in meld.joker_faces])
+    return ()
 
 
-def as_proposed(meld: Meld, colors: int) -> ProposedMeld:
-    """A meld as its player proposed it, in a game with so many colors: read again, it is the same."""
-    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, colors))
+def _needs_faces(meld: Meld, ruleset: Ruleset) -> bool:
+    """Whether tiles and kind do not say it: of a run where order says nothing, of a group that leaves faces open."""
+    if must_declare(len(meld.joker_faces), ruleset):
+        return True
+    if meld.kind is MeldKind.RUN:
+        return ruleset.set_order is SetOrder.CANONICALISE
+    is_open = ruleset.geometry_colors - len(_naturals(meld.tiles)) > 1
+    return is_open and len(meld.joker_faces[0]) == 1
+
+
+def as_proposed(meld: Meld, ruleset: Ruleset) -> ProposedMeld:
+    """A meld as its player may propose it by the ruleset that it was read by: read again, it is the same."""
+    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, ruleset))
 
 
 def read_meld(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | NotAMeld:
@@ -173,13 +183,14 @@ def _too_many_jokers(jokers: int, naturals: int, ruleset: Ruleset) -> bool:
 def _declaration_reasons(proposed: ProposedMeld, meld: Meld, ruleset: Ruleset) -> Iterator[Reason]:
     """Why what is declared of a meld's jokers is not enough or not possible (jokers_declaration)."""
     needs_faces = meld.kind is MeldKind.GROUP and not proposed.declared
-    if _must_declare(len(meld.joker_faces), ruleset) and (proposed.kind is None or needs_faces):
+    if must_declare(len(meld.joker_faces), ruleset) and (proposed.kind is None or needs_faces):
         yield Reason.JOKER_DECLARATION_REQUIRED
     if proposed.declared and not _is_possible(proposed.declared, meld):
         yield Reason.JOKER_DECLARATION_MISMATCH
 
 
-def _must_declare(jokers: int, ruleset: Ruleset) -> bool:
+def must_declare(jokers: int, ruleset: Ruleset) -> bool:
+    """Whether it must be said what so many jokers of a meld stand for (jokers_declaration)."""
     match ruleset.jokers_declaration:
         case JokersDeclaration.POSITIONAL | JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS:
             return False

@@ -25,11 +25,11 @@ from typing import Final
 
 from engine.game import Rack, Round
 from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed
+from engine.ruleset import SABRA, Ruleset
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, in_order, tile
 from engine.violations import Reason, Violation
 
 EMPTY_TABLE: Final = "."
-FOUR_COLORS: Final = 4
 
 _MELD: Final = re.compile(r"(run|group)?\[([^\[\]]*)\]")
 _RACK: Final = re.compile(r"\{([^{}]*)\}")
@@ -78,9 +78,9 @@ class Position:
     turn_seat: int
 
 
-def position_of(round_: Round, colors: int = FOUR_COLORS) -> Position:
-    """The position of a round of a game with so many colors."""
-    table = tuple(as_proposed(meld, colors) for meld in round_.table)
+def position_of(round_: Round, ruleset: Ruleset = SABRA) -> Position:
+    """The position of a round that is played by a ruleset."""
+    table = tuple(as_proposed(meld, ruleset) for meld in round_.table)
     return Position(table, round_.racks, round_.pool, round_.turn.seat)
 
 
@@ -120,16 +120,16 @@ def parse_tiles(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
     return tuple(parse_tile(token, naming) for token in text.split())
 
 
-def format_meld(meld: ProposedMeld | Meld, naming: Naming = Naming.TILES, colors: int = FOUR_COLORS) -> str:
+def format_meld(meld: ProposedMeld | Meld, naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
     """`[R3 R4 R5]`; with what jokers are declared to be, and with the kind in front where it is needed.
 
-    The kind is needed where one numbered tile and jokers leave it open, or faces are declared. Of a Meld, `colors` are
-    those of the game: they say whether a joker of a group stands for a single face because that is declared.
+    The kind is needed where one numbered tile and jokers leave it open, or faces are declared. A Meld is written
+    so that it is read again as the same by the ruleset that it was read by.
 
     Raises:
         NotationError: There is no such card, or the declared faces are not as many as the jokers.
     """
-    proposed = as_proposed(meld, colors) if isinstance(meld, Meld) else meld
+    proposed = as_proposed(meld, ruleset) if isinstance(meld, Meld) else meld
     naturals = sum(t != JOKER for t in proposed.tiles)
     kind = proposed.kind.name.lower() if proposed.kind and (naturals <= 1 or proposed.declared) else ""
     return f"{kind}[{_format_declared(proposed, naming) if proposed.declared else format_tiles(meld.tiles, naming)}]"
@@ -169,9 +169,9 @@ def _parse_token(token: str, naming: Naming) -> tuple[Tile, Tile | None]:
     return t, parse_tile(face, naming) if declares else None
 
 
-def format_table(table: Iterable[ProposedMeld | Meld], naming: Naming = Naming.TILES, colors: int = FOUR_COLORS) -> str:
+def format_table(table: Iterable[ProposedMeld | Meld], naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
     """`[R3 R4 R5] | [B6 K6 O6]`, or `.` when empty. Raises NotationError like format_meld."""
-    return " | ".join(format_meld(meld, naming, colors) for meld in table) or EMPTY_TABLE
+    return " | ".join(format_meld(meld, naming, ruleset) for meld in table) or EMPTY_TABLE
 
 
 def parse_table(text: str, naming: Naming = Naming.TILES) -> tuple[ProposedMeld, ...]:

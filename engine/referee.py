@@ -141,14 +141,14 @@ class _Readings(dict[K, Reading]):
 class _Lying(dict[Meld, Reading]):
     """The melds of games that were asked for."""
 
-    def __init__(self, readings: _Readings[Any], colors: int, memory: Memory) -> None:
+    def __init__(self, readings: _Readings[Any], ruleset: Ruleset, memory: Memory) -> None:
         super().__init__()
         self._readings = readings
-        self._colors = colors
+        self._ruleset = ruleset
         self._memory = memory
 
     def __missing__(self, meld: Meld) -> Reading:
-        reading = self._readings.reading(as_proposed(meld, self._colors), meld)
+        reading = self._readings.reading(as_proposed(meld, self._ruleset), meld)
         if self._memory.take():
             self[meld] = reading
         return reading
@@ -186,7 +186,7 @@ class Referee(Generic[K]):
         self._groups = groups_of(ruleset)
         self._is_plain = all(group.is_kept for group in self._groups)
         self._readings = _Readings(ruleset, proposed, room)
-        lying = _Lying(self._readings, ruleset.geometry_colors, room)
+        lying = _Lying(self._readings, ruleset, room)
         self._same_sent = Kept(self._readings.__getitem__, MELDS_KEPT)
         self._same_lying = Kept(lying.__getitem__, MELDS_KEPT)
         self.subject = subject

@@ -92,7 +92,7 @@ def _plays() -> list[validation_service_pb2.ValidateTurnRequest]:
 
 
 def _table(melds: Sequence[Meld], situation: Situation) -> list[meld_pb2.Meld]:
-    return melds_to_send(as_proposed(meld, situation.ruleset.geometry_colors) for meld in melds)
+    return melds_to_send(as_proposed(meld, situation.ruleset) for meld in melds)
 
 
 def _question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:

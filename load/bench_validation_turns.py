@@ -39,7 +39,6 @@ TRIES: Final = 40
 """How often a player looks for a turn in a position."""
 BUDGET: Final = Budget(nodes=20_000)
 RULESET: Final = rules(SABRA.geometry_jokers)
-COLORS: Final = RULESET.geometry_colors
 TURNS: Final = 100
 """Legal turns; illegal ones; turns of a batch and of a short stream."""
 MISTAKES_MEASURED: Final = {
@@ -150,7 +149,7 @@ def _legal_plays(situation: Situation) -> Iterator[Play]:
 
 def _best_table(situation: Situation) -> tuple[ProposedMeld, ...]:
     turn = best_turn(situation, budget=BUDGET).turn
-    return tuple(as_proposed(meld, COLORS) for meld in turn.table) if turn else ()
+    return tuple(as_proposed(meld, RULESET) for meld in turn.table) if turn else ()
 
 
 def _modest_tables(situation: Situation) -> Iterator[tuple[ProposedMeld, ...]]:

@@ -203,9 +203,7 @@ def _action(game: Game, round_: Round, tempers: Mapping[int, Temper], rng: rando
         tiles = tuple(sorted(rng.sample(tiles, rng.randint(1, len(tiles)))))
     situation = Situation(round_.table, tiles, rack.has_melded, game.ruleset)
     turn = best_turn(situation, temper.objective, PLAYERS_BUDGET).turn
-    return (
-        PlayTiles(seat, tuple(as_proposed(meld, SABRA.geometry_colors) for meld in turn.table)) if turn else otherwise
-    )
+    return PlayTiles(seat, tuple(as_proposed(meld, SABRA) for meld in turn.table)) if turn else otherwise
 
 
 # The file.

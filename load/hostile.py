@@ -114,8 +114,7 @@ def read(path: Path = HOSTILE) -> tuple[Hostile, ...]:
 
 def recorded(situation: Situation, sort: str, question: str) -> Hostile:
     """A situation as the file has it."""
-    colors = situation.ruleset.geometry_colors
-    table = tuple(as_proposed(meld, colors) for meld in situation.table)
+    table = tuple(as_proposed(meld, situation.ruleset) for meld in situation.table)
     position = Position(table, (Rack(1, situation.rack, situation.has_melded),), (), 1)
     options = {
         option.name: value.name if isinstance(value, Enum) else value

@@ -130,8 +130,7 @@ def _legal_play(position: Recorded) -> Play | None:
     turn = best_turn(situation, budget=BUDGET).turn
     if turn is None:
         return None
-    colors = situation.ruleset.geometry_colors
-    proposal = tuple(as_proposed(meld, colors) for meld in turn.table)
+    proposal = tuple(as_proposed(meld, situation.ruleset) for meld in turn.table)
     return Play(situation.table, proposal, situation.rack, situation.has_melded, situation.ruleset)
 
 
@@ -185,11 +184,10 @@ def _tile_misplaced(play: Play) -> Iterator[Play]:
 
 def _too_few_points(play: Play) -> Iterator[Play]:
     """Melds of the rack alone are laid as an initial meld, and do not reach the threshold."""
-    colors = play.ruleset.geometry_colors
-    table = tuple(as_proposed(meld, colors) for meld in play.table_before)
+    table = tuple(as_proposed(meld, play.ruleset) for meld in play.table_before)
     for meld in play.new_melds:
         if meld.points < play.ruleset.initial_meld_threshold and not without(meld.tiles, play.rack):
-            yield replace(play, table_after=(*table, as_proposed(meld, colors)), has_melded=False)
+            yield replace(play, table_after=(*table, as_proposed(meld, play.ruleset)), has_melded=False)
 
 
 def _table_changed_too_early(play: Play) -> Iterator[Play]:
@@ -200,8 +198,7 @@ def _table_changed_too_early(play: Play) -> Iterator[Play]:
 
 def _nothing_played(play: Play) -> Iterator[Play]:
     """The table lies as it did."""
-    colors = play.ruleset.geometry_colors
-    yield replace(play, table_after=tuple(as_proposed(meld, colors) for meld in play.table_before))
+    yield replace(play, table_after=tuple(as_proposed(meld, play.ruleset) for meld in play.table_before))
 
 
 def _with_melds(play: Play, place: int, *melds: ProposedMeld) -> Play:

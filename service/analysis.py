@@ -10,12 +10,12 @@ from typing import Any, Final, Protocol, TypeVar
 
 from engine.analysis import Situation
 from engine.game import Choosing, Drawn, Finished, Lobby, RoundOver
+from engine.melds import as_proposed
 from engine.play import Play
 from engine.rules import judge
 from engine.ruleset import Hints, Ruleset, TurnPlayAfterDraw
 from engine.scoring import rack_value
 from engine.solver import Arrangement, Budget, Existence, Objective, Turn, arrange, best_turn, has_turn
-from engine.solver.arrangement import proposed
 from engine.solver.steps import Step, explain
 from engine.tiles import Tile, in_order, without
 from engine.views import GameView
@@ -179,7 +179,7 @@ def _played(situation: Situation, turn: Turn) -> PlayedTurn:
     """A turn with what the rules say of it, who have the last word."""
     play = Play(
         table_before=situation.table,
-        table_after=tuple(proposed(meld, situation.ruleset) for meld in turn.table),
+        table_after=tuple(as_proposed(meld, situation.ruleset) for meld in turn.table),
         rack=situation.rack,
         has_melded=situation.has_melded,
         ruleset=situation.ruleset,
@@ -196,5 +196,5 @@ def _played(situation: Situation, turn: Turn) -> PlayedTurn:
         points=judgement.points,
         value=rack_value(turn.tiles, situation.ruleset),
         goes_out=not judgement.rack_left,
-        steps=explain(situation.table, turn.table, situation.ruleset.geometry_colors, play.pulled),
+        steps=explain(situation.table, turn.table, situation.ruleset, play.pulled),
     )

@@ -240,11 +240,11 @@ def _told(situation: Situation, objective: Objective, found: BestTurn, turn: Tur
     yield _proof(objective, found)
     yield ""
     yield "Steps"
-    steps = explain(situation.table, turn.table, situation.ruleset.geometry_colors, pulled)
+    steps = explain(situation.table, turn.table, situation.ruleset, pulled)
     yield from (f"{number:3}. {describe(step, naming)}" for number, step in enumerate(steps, 1))
     yield ""
     yield "Table then"
-    yield from (f"     {format_meld(meld, naming, situation.ruleset.geometry_colors)}" for meld in turn.table)
+    yield from (f"     {format_meld(meld, naming, situation.ruleset)}" for meld in turn.table)
 
 
 def _proof(objective: Objective, found: BestTurn) -> str:
@@ -260,8 +260,7 @@ def _proof(objective: Objective, found: BestTurn) -> str:
 
 
 def _table(table: tuple[Meld, ...], situation: Situation, naming: Naming) -> Iterator[str]:
-    colors = situation.ruleset.geometry_colors
-    melds = (f"{place:3}. {format_meld(meld, naming, colors)}" for place, meld in enumerate(table, 1))
+    melds = (f"{place:3}. {format_meld(meld, naming, situation.ruleset)}" for place, meld in enumerate(table, 1))
     yield from melds if table else ("     empty",)
 
 

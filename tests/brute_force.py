@@ -323,7 +323,8 @@ def arrangement_fault(tiles: Tiles, ruleset: Ruleset, budget: Budget) -> str:
     """What is wrong with the solver's answer as to how tiles can be arranged, if anything is."""
     answer = arrange(tiles, ruleset, budget)
     can_be = arranged_by_force(tiles, ruleset)
-    said = f"{format_rack(tiles)} {_options(ruleset)}: {answer.exists.name} {format_table(answer.melds, colors=6)}"
+    melds = format_table(answer.melds, ruleset=ruleset)
+    said = f"{format_rack(tiles)} {_options(ruleset)}: {answer.exists.name} {melds}"
     if answer.exists is (Existence.NO if can_be else Existence.YES):
         return said
     laid = sorted(t for meld in answer.melds for t in meld.tiles)
@@ -334,12 +335,10 @@ def arrangement_fault(tiles: Tiles, ruleset: Ruleset, budget: Budget) -> str:
 
 def text_of(situation: Situation, objective: Objective) -> str:
     """A situation in a line, to be read again."""
-    colors = situation.ruleset.geometry_colors
     seat = f"1{'*' * situation.has_melded}{format_rack(situation.rack)}"
     river = f" river {format_rack(situation.river)}" if situation.river else ""
-    return (
-        f"{format_table(situation.table, colors=colors)} / {seat}{river} {objective.name} {_options(situation.ruleset)}"
-    )
+    table = format_table(situation.table, ruleset=situation.ruleset)
+    return f"{table} / {seat}{river} {objective.name} {_options(situation.ruleset)}"
 
 
 def _options(ruleset: Ruleset) -> str:

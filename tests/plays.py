@@ -65,7 +65,7 @@ def said(play: Play, judgement: Judgement) -> Verdict | None:
 
 def before_as_sent(play: Play) -> list[ProposedMeld]:
     """The table before as a player may send it."""
-    return [as_proposed(meld, play.ruleset.geometry_colors) for meld in play.table_before]
+    return [as_proposed(meld, play.ruleset) for meld in play.table_before]
 
 
 def seat_of(play: Play) -> AtTheTable:

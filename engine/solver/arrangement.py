@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
+from engine.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
 from engine.ruleset import JokersDeclaration, Ruleset, RunWrap
 from engine.solver import untouched
 from engine.solver.joker_search import ANYTHING, Wanted, are_free, cheapest_with_jokers, melds_of
@@ -135,25 +135,19 @@ def _melds(found: Kinds, ruleset: Ruleset) -> tuple[Meld, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def _known(tiles: tuple[Tile, ...], is_run: bool, reader: _Reader) -> Meld:
-    return stated(MeldKind.RUN if is_run else MeldKind.GROUP, tiles, reader.ruleset)
+    return stated(ProposedMeld(tiles, MeldKind.RUN if is_run else MeldKind.GROUP), reader.ruleset)
 
 
-def stated(kind: MeldKind, tiles: tuple[Tile, ...], ruleset: Ruleset) -> Meld:
-    """Tiles as a meld, with all said of its jokers that must be said (jokers_declaration).
+def stated(proposed: ProposedMeld, ruleset: Ruleset) -> Meld:
+    """Tiles of a stated kind as a meld, with all said of its jokers that must be said (jokers_declaration).
 
     Raises:
         ValueError: They are none.
     """
-    if JOKER not in tiles or not must_declare(tiles.count(JOKER), ruleset):
-        return _read(ProposedMeld(tiles, kind), ruleset)
-    meld = _read(ProposedMeld(tiles, kind), replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL))
-    return _read(ProposedMeld(meld.tiles, kind, _distinct(meld)), ruleset)
-
-
-def must_declare(jokers: int, ruleset: Ruleset) -> bool:
-    """Whether it must be said what so many jokers of a meld stand for (jokers_declaration)."""
-    least = {JokersDeclaration.EXPLICIT_WHEN_TWO: 2, JokersDeclaration.ALWAYS_EXPLICIT: 1}
-    return jokers >= least.get(ruleset.jokers_declaration, jokers + 1)
+    if proposed.declared or not must_declare(proposed.tiles.count(JOKER), ruleset):
+        return _read(proposed, ruleset)
+    meld = _read(proposed, replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL))
+    return _read(ProposedMeld(meld.tiles, meld.kind, _distinct(meld)), ruleset)
 
 
 def _distinct(meld: Meld) -> tuple[Tile, ...]:
@@ -168,10 +162,3 @@ def _read(proposed: ProposedMeld, ruleset: Ruleset) -> Meld:
     if not isinstance(meld, Meld):
         raise ValueError(f"the solver laid {proposed} as a meld, which has {meld.reasons}")  # noqa: TRY004 - a fault
     return meld
-
-
-def proposed(meld: Meld, ruleset: Ruleset) -> ProposedMeld:
-    """A meld as a player would send it."""
-    if must_declare(len(meld.joker_faces), ruleset):
-        return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces))
-    return as_proposed(meld, ruleset.geometry_colors)

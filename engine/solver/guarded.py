@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from engine.melds import Meld
+from engine.melds import Meld, must_declare
 from engine.ruleset import (
     Contract,
     JokerRetrievalMode,
@@ -20,7 +20,7 @@ from engine.ruleset import (
     Manipulation,
     Ruleset,
 )
-from engine.solver.arrangement import costs_less, must_declare
+from engine.solver.arrangement import costs_less
 from engine.solver.openings import other_readings, own_melds
 from engine.solver.problem import Problem
 from engine.solver.search import Meter

@@ -1,12 +1,12 @@
 """Initial melds: what a player can lay of the rack alone (R29 to R34, initial_meld options)."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 from itertools import combinations, product
 
 from engine.initial_meld import initial_points, suffices
-from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
 from engine.ruleset import (
     InitialMeldComparison,
     InitialMeldJoker,
@@ -15,8 +15,9 @@ from engine.ruleset import (
     JokersDeclaration,
     Ruleset,
     RunWrap,
+    SetOrder,
 )
-from engine.solver.arrangement import Lay, best_lay, best_lay_of, must_declare, stated
+from engine.solver.arrangement import Lay, best_lay, best_lay_of, stated
 from engine.solver.joker_search import Wanted, are_free, joker_rules
 from engine.solver.problem import FACES, Problem, layable
 from engine.solver.search import Meter
@@ -139,12 +140,19 @@ def _with_jokers(
     missing = {place for place, face in enumerate(faces) if not tiles[face]}
     others = [place for place in range(len(faces)) if place not in missing]
     for extra in combinations(others, jokers - len(missing)):
-        wild = missing.union(extra)
-        laid = tuple(JOKER if place in wild else face for place, face in enumerate(faces))
-        if kind is MeldKind.GROUP:
-            laid = in_order(laid)
-        if isinstance(read_meld(ProposedMeld(laid, kind), _silent(ruleset)), Meld):
-            yield stated(kind, laid, ruleset)
+        proposed = _laid(kind, faces, missing.union(extra), ruleset)
+        if isinstance(read_meld(proposed, _silent(ruleset)), Meld):
+            yield stated(proposed, ruleset)
+
+
+def _laid(kind: MeldKind, faces: tuple[Tile, ...], wild: Set[int], ruleset: Ruleset) -> ProposedMeld:
+    """Faces with jokers in some places; what these stand for in a run is declared where its order does not say it."""
+    tiles = tuple(JOKER if place in wild else face for place, face in enumerate(faces))
+    if kind is MeldKind.GROUP:
+        return ProposedMeld(in_order(tiles), kind)
+    if ruleset.set_order is SetOrder.STRICT:
+        return ProposedMeld(tiles, kind)
+    return ProposedMeld(tiles, kind, tuple(faces[place] for place in sorted(wild)))
 
 
 def other_readings(meld: Meld, ruleset: Ruleset) -> Iterator[Meld]:

@@ -13,8 +13,9 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed
-from engine.notation import FOUR_COLORS, Naming, format_meld, format_tile, format_tiles
+from engine.notation import Naming, format_meld, format_tile, format_tiles
 from engine.play import identity
+from engine.ruleset import SABRA, Ruleset
 from engine.tiles import JOKER, Tile
 
 
@@ -144,7 +145,7 @@ tiles alone, with gaps where others are to come or with tiles that are still to 
 
 
 def explain(
-    before: tuple[Meld, ...], after: tuple[Meld, ...], colors: int = FOUR_COLORS, pulled: tuple[Tile, ...] = ()
+    before: tuple[Meld, ...], after: tuple[Meld, ...], ruleset: Ruleset = SABRA, pulled: tuple[Tile, ...] = ()
 ) -> tuple[Step, ...]:
     """The steps from one table to another; what comes to the table comes from the rack.
 
@@ -155,13 +156,13 @@ def explain(
     Args:
         before: The table when the turn began.
         after: The table as the turn leaves it.
-        colors: The colors of the game (geometry_colors), which say what is declared of a joker in a group.
+        ruleset: The rules, which say what must be declared of jokers.
         pulled: The tiles pulled from the River, oldest first (turn_draw TWO_RIVER).
 
     Raises:
         ValueError: A tile of the table before is not on the table after.
     """
-    turn = _told(before, after, colors)
+    turn = _told(before, after, ruleset)
     steps: list[Step] = [Pull(pulled)] if pulled else []
     bench = _at_first(turn)
     for phase in _PHASES:
@@ -265,14 +266,14 @@ class _Told:
         after: The table after it.
         ways: The ways of all tiles of the melds that are changed or new.
         labels: What the changed and new melds of the table after are called.
-        colors: The colors of the game.
+        ruleset: The rules.
     """
 
     before: tuple[Meld, ...]
     after: tuple[Meld, ...]
     ways: tuple[_Way, ...]
     labels: Mapping[int, Label]
-    colors: int
+    ruleset: Ruleset
 
     def target(self, label: Label) -> int | None:
         """Which meld of the table after a meld becomes; none if it is dissolved."""
@@ -284,7 +285,7 @@ class _Told:
 
     def finished(self, target: int) -> ProposedMeld:
         """A meld of the table after."""
-        return as_proposed(self.after[target], self.colors)
+        return as_proposed(self.after[target], self.ruleset)
 
     def begins_with(self, target: int) -> int:
         """The meld of the table that gives most tiles to a new one."""
@@ -301,7 +302,7 @@ _Pairs: TypeAlias = Counter[tuple[int, int]]
 """How many tiles go from a meld of the table before, or the rack, to a meld of the table after."""
 
 
-def _told(before: tuple[Meld, ...], after: tuple[Meld, ...], colors: int) -> _Told:
+def _told(before: tuple[Meld, ...], after: tuple[Meld, ...], ruleset: Ruleset) -> _Told:
     """The ways of the tiles, and which meld goes on as which."""
     sources = tuple(_spots(before, _changed(before, after)))
     targets = tuple(_spots(after, _changed(after, before)))
@@ -311,10 +312,10 @@ def _told(before: tuple[Meld, ...], after: tuple[Meld, ...], colors: int) -> _To
     labels = {
         target: OfTable(goes_on[target] + 1)
         if target in goes_on
-        else Made(target + 1, as_proposed(after[target], colors))
+        else Made(target + 1, as_proposed(after[target], ruleset))
         for target in dict.fromkeys(spot.meld for spot in targets)
     }
-    return _Told(before, after, ways, labels, colors)
+    return _Told(before, after, ways, labels, ruleset)
 
 
 def _changed(table: tuple[Meld, ...], other: tuple[Meld, ...]) -> Iterator[int]:

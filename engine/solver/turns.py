@@ -14,12 +14,12 @@ from itertools import chain, islice
 from typing import Final
 
 from engine.analysis import Situation
-from engine.melds import Meld, MeldKind
+from engine.melds import Meld, MeldKind, as_proposed
 from engine.play import Play, identity
 from engine.rules import judge
 from engine.ruleset import InitialMeldSameTurnTablePlay
 from engine.solver.answers import BestTurn, Budget, Objective, Turn
-from engine.solver.arrangement import Lay, best_lay, costs_less, fewest_changed, lays_a_rack_tile, proposed
+from engine.solver.arrangement import Lay, best_lay, costs_less, fewest_changed, lays_a_rack_tile
 from engine.solver.guarded import Guarded, is_guarded, rearrangements
 from engine.solver.least_change import few, fewest
 from engine.solver.openings import best_opening, least_openings, own_melds
@@ -107,7 +107,7 @@ class Question:
         ruleset = self.situation.ruleset
         play = Play(
             self.situation.table,
-            tuple(proposed(meld, ruleset) for meld in (*old, *melds)),
+            tuple(as_proposed(meld, ruleset) for meld in (*old, *melds)),
             self.situation.rack,
             self.situation.has_melded,
             ruleset,

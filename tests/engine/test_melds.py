@@ -1,4 +1,5 @@
 import random
+from collections import Counter
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
@@ -10,6 +11,7 @@ from engine.melds import (
     MeldKind,
     NotAMeld,
     ProposedMeld,
+    as_proposed,
     canonical_order,
     declared_faces,
     joker_points,
@@ -19,6 +21,7 @@ from engine.notation import format_meld, parse_meld, parse_tiles
 from engine.ruleset import SABRA, JokersAdjacent, JokersDeclaration, JokersMaxPerSet, Ruleset, RunWrap, SetOrder
 from engine.tiles import JOKER, NATURALS, Tile, value_of
 from engine.violations import Reason
+from random_play import random_ruleset
 
 ONE = replace(SABRA, jokers_max_per_set=JokersMaxPerSet.ONE)
 TWO = replace(SABRA, geometry_jokers=4, jokers_max_per_set=JokersMaxPerSet.TWO)
@@ -510,6 +513,11 @@ def test_as_many_faces_are_declared_as_there_are_jokers() -> None:
         (SABRA, "[R4 J=O4 J=K4 B4]", ["O4", "K4"], "O4 K4"),
         (SIX, "[R4 J=O4 K4 B4]", ["O4"], "O4"),
         (SIX, "[R4 J K4 B4]", ["O4 G4 P4"], ""),
+        (SORTED, "[J=R5 R6 J=R4]", ["R4", "R5"], "R4 R5"),
+        (SORTED, "[R6 J J]", ["R7", "R8"], "R7 R8"),
+        (WHEN_TWO, "run[J R6 J]", ["R5", "R7"], "R5 R7"),
+        (WHEN_TWO, "[J R6 R7]", ["R5"], ""),
+        (ALWAYS, "group[R4 J=O4 K4 B4]", ["O4"], "O4"),
     ],
 )
 def test_what_is_declared_holds_and_can_be_told_again(
@@ -518,7 +526,7 @@ def test_what_is_declared_holds_and_can_be_told_again(
     meld = read(text, ruleset)
     assert isinstance(meld, Meld)
     assert meld.joker_faces == tuple(map(parse_tiles, faces))
-    assert declared_faces(meld, ruleset.geometry_colors) == parse_tiles(declared)
+    assert declared_faces(meld, ruleset) == parse_tiles(declared)
 
 
 @pytest.mark.parametrize("value", [ProposedMeld(()), Meld((), MeldKind.RUN, 0), NotAMeld((), ())], ids=repr)
@@ -551,6 +559,31 @@ def random_tiles(rng: random.Random) -> tuple[Tile, ...]:
     for place in rng.sample(range(size), rng.choice((0, 0, 1, 2))):
         tiles[place] = JOKER
     return tuple(tiles)
+
+
+def random_meld(rng: random.Random, ruleset: Ruleset) -> Meld | None:
+    """A meld whose player has declared what its jokers stand for, or not; None if the tiles form none."""
+    tiles, kind = random_tiles(rng), rng.choice((None, *MeldKind))
+    declared: tuple[Tile, ...] = ()
+    strict = read_meld(ProposedMeld(tiles, kind), replace(FOUR_JOKERS, run_wrap=ruleset.run_wrap))
+    if isinstance(strict, Meld) and rng.random() < 0.6:
+        declared = tuple(rng.choice(faces) for faces in strict.joker_faces)
+    meld = read_meld(ProposedMeld(tiles, kind, declared), ruleset)
+    return meld if isinstance(meld, Meld) else None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_meld_that_is_proposed_or_written_again_is_the_same_by_every_ruleset(seed: int) -> None:
+    rng, sorts = random.Random(seed), Counter[tuple[MeldKind, bool]]()
+    for _ in range(3000):
+        ruleset = replace(random_ruleset(rng), set_order=rng.choice(list(SetOrder)))
+        meld = random_meld(rng, ruleset)
+        if meld:
+            proposed = as_proposed(meld, ruleset)
+            assert read_meld(proposed, ruleset) == meld, ruleset
+            assert read_meld(parse_meld(format_meld(meld, ruleset=ruleset)), ruleset) == meld, ruleset
+            sorts[meld.kind, bool(proposed.declared)] += 1
+    assert min(sorts[kind, declares] for kind in MeldKind for declares in (False, True)) > 20
 
 
 def test_what_has_no_joker_reads_the_same_under_every_option_on_jokers() -> None:

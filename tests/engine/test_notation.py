@@ -33,7 +33,7 @@ from engine.notation import (
     parse_tiles,
     position_of,
 )
-from engine.ruleset import SABRA
+from engine.ruleset import SABRA, SetOrder
 from engine.tiles import JOKER, Tile, naturals, tile_set
 from engine.violations import Reason, Violation, refused
 
@@ -241,13 +241,22 @@ def test_what_is_declared_is_written_with_its_joker_and_the_kind() -> None:
     ],
 )
 def test_of_a_meld_is_written_what_was_declared_and_holds(text: str, colors: int, written: str) -> None:
-    meld = read_meld(parse_meld(text), replace(SABRA, geometry_colors=colors))
+    ruleset = replace(SABRA, geometry_colors=colors)
+    meld = read_meld(parse_meld(text), ruleset)
     assert isinstance(meld, Meld)
-    assert format_meld(meld, colors=colors) == written
-    assert format_table((meld, meld), colors=colors) == f"{written} | {written}"
+    assert format_meld(meld, ruleset=ruleset) == written
+    assert format_table((meld, meld), ruleset=ruleset) == f"{written} | {written}"
     assert format_meld(meld) == (written if colors == 4 else "[R5 J B5 O5]")
     round_ = Round(1, (1,), (meld,), (Rack(1, (JOKER,)),), (), Turn(1, None))
-    assert format_position(position_of(round_, colors)) == f"{written} / 1{{J}} / {{}} / 1"
+    assert format_position(position_of(round_, ruleset)) == f"{written} / 1{{J}} / {{}} / 1"
+
+
+def test_what_jokers_of_a_run_stand_for_is_written_where_its_order_says_nothing() -> None:
+    ruleset = replace(SABRA, set_order=SetOrder.CANONICALISE)
+    for text in ("run[J=O3 J=O4 O5]", "run[O5 J=O6 J=O7]"):
+        meld = read_meld(parse_meld(text), ruleset)
+        assert isinstance(meld, Meld)
+        assert format_meld(meld, ruleset=ruleset) == text
 
 
 METADATA = {

@@ -3,8 +3,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from engine.melds import Meld, ProposedMeld, read_meld
-from engine.notation import parse_tile, parse_tiles
+from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
+from engine.notation import parse_meld, parse_tile, parse_tiles
 from engine.play import Play
 from engine.ruleset import (
     SABRA,
@@ -240,6 +240,16 @@ def test_a_run_that_was_declared_lies_so_when_it_is_sent_again_in_any_order() ->
     play = Play((before,), after, parse_tiles("B10 K10 O10"), has_melded=False, ruleset=SORTED)
     assert judged(play).violations == ()
     assert judged(play).table[0] == before
+
+
+def test_a_run_that_is_laid_in_another_way_is_read_so_though_its_tiles_lie_on_the_table() -> None:
+    low, high = (read_meld(parse_meld(text), SORTED) for text in ("run[J=R3 J=R4 R5]", "run[R5 J=R6 J=R7]"))
+    assert isinstance(low, Meld)
+    assert isinstance(high, Meld)
+    for before, after in ((low, high), (high, low)):
+        play = Play((before,), (as_proposed(after, SORTED),), parse_tiles("B1"), has_melded=True, ruleset=SORTED)
+        assert play.melds == (after,)
+        assert play.changed_melds == (before,)
 
 
 def test_without_a_meld_of_own_tiles_there_is_no_initial_meld_even_at_no_threshold() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from brute_force import faults
+from brute_force import exists_by_force, faults
 from conformance.engine_answers import play_of, ruleset_of
 from conformance_cases import TurnQuestion, load
 from engine.analysis import Situation
@@ -36,6 +36,7 @@ from engine.ruleset import (
     Manipulation,
     Ruleset,
     RunWrap,
+    SetOrder,
     TurnDraw,
     choose,
     problems,
@@ -564,7 +565,7 @@ def _recolored(colors: Mapping[int, int]) -> Callable[[Tile], Tile]:
 def _mapped(situation: Situation, change: Callable[[Tile], Tile]) -> Situation:
     table = []
     for meld in situation.table:
-        faces = declared_faces(meld, situation.ruleset.geometry_colors)
+        faces = declared_faces(meld, situation.ruleset)
         proposed = Proposed(tuple(map(change, meld.tiles)), meld.kind, tuple(map(change, faces)))
         read_again = read_meld(proposed, situation.ruleset)
         assert isinstance(read_again, Meld)
@@ -717,9 +718,21 @@ def test_many_jokers_on_a_table_of_six_colors_are_no_hindrance() -> None:
     assert not list(faults(situation, answer.turn))
 
 
+def test_jokers_stay_at_the_low_end_of_a_run_where_order_says_nothing() -> None:
+    options = {"set_order": SetOrder.CANONICALISE, "joker_retrieval_mode": JokerRetrievalMode.NONE}
+    situation = at("run[J=O3 J=O4 O5 O6] | [B3 K3 O3] | [B2 B3 B4 B5 B6]", "K6", options)
+    assert has_turn(situation) is YES
+    answer = best_turn(situation)
+    assert played(answer) == "K6"
+    assert answer.turn is not None
+    assert not list(faults(situation, answer.turn))
+    assert "run[J=O3 J=O4 O5]" in format_table(answer.turn.table, ruleset=situation.ruleset)
+    assert exists_by_force(situation)
+
+
 def test_what_is_no_meld_is_never_laid_as_one() -> None:
     with pytest.raises(ValueError, match="RUN_GAP"):
-        stated(MeldKind.RUN, parse_tiles("R3 R5 R6"), SABRA)
+        stated(Proposed(parse_tiles("R3 R5 R6"), MeldKind.RUN), SABRA)
 
 
 def _check_bounded(situation: Situation, full: BestTurn, exists: Existence, budget: Budget) -> None:

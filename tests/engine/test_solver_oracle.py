@@ -11,8 +11,9 @@ import brute_force
 import integer_program
 from brute_force import TooManyPlaysError, arrangement_fault, best_by_force, small_situation, text_of
 from engine.analysis import Situation
-from engine.ruleset import SABRA, TurnDraw, choose
+from engine.ruleset import SABRA, SetOrder, TurnDraw, choose
 from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn
+from engine.tiles import JOKER
 from integer_program import IntegerProgram, PublishedProgram, meld_rules, random_rules, random_situation, short_kinds
 from load.corpus import positions, read
 from random_play import random_ruleset
@@ -103,6 +104,17 @@ def test_the_solver_agrees_with_brute_force_on_pulls_from_the_river(seed: int) -
     for _ in range(50):
         ruleset = choose(random_rules(rng), {"turn_draw": TurnDraw.TWO_RIVER})
         _assert_agreement(small_situation(rng, ruleset), rng.choice(OBJECTIVES))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_solver_agrees_with_brute_force_where_the_order_of_a_run_says_nothing(seed: int) -> None:
+    rng, compared = random.Random(seed), 0
+    while compared < 50:
+        ruleset = replace(random_ruleset(rng, with_analysis=True), set_order=SetOrder.CANONICALISE)
+        situation = small_situation(rng, ruleset)
+        if JOKER in (*situation.rack, *(t for meld in situation.table for t in meld.tiles)):
+            _assert_agreement(situation, rng.choice(OBJECTIVES))
+            compared += 1
 
 
 def _assert_agreement(situation: Situation, objective: Objective) -> None:

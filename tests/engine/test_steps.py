@@ -11,7 +11,7 @@ from conformance.engine_answers import ruleset_of
 from conformance_cases import load
 from engine.analysis import Situation
 from engine.events import TilesPlayed
-from engine.melds import Meld, MeldKind, ProposedMeld, declared_faces, read_meld
+from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.notation import Naming, NotationError, parse_tiles
 from engine.ruleset import SABRA, Ruleset, RunWrap
 from engine.solver import best_turn
@@ -50,13 +50,13 @@ class Workbench:
 
     table: Table
     rack: Counter[Tile]
-    colors: int
+    ruleset: Ruleset
     melds: dict[Label, ProposedMeld] = field(default_factory=dict)
     free: int = 0
 
     def __post_init__(self) -> None:
         for place, meld in enumerate(self.table, 1):
-            self.melds[OfTable(place)] = sent(meld, self.colors)
+            self.melds[OfTable(place)] = as_proposed(meld, self.ruleset)
 
     def do(self, step: Step) -> None:
         match step:
@@ -138,19 +138,15 @@ def lying(meld: ProposedMeld) -> ProposedMeld:
     return replace(meld, tiles=in_order(meld.tiles)) if meld.kind is MeldKind.GROUP else meld
 
 
-def sent(meld: Meld, colors: int) -> ProposedMeld:
-    return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, colors))
-
-
 def identity(meld: Meld) -> object:
     return lying(ProposedMeld(meld.tiles, meld.kind)), sorted(meld.joker_faces)
 
 
-def replayed(before: Table, after: Table, colors: int = 4) -> tuple[Step, ...]:
+def replayed(before: Table, after: Table, ruleset: Ruleset = SABRA) -> tuple[Step, ...]:
     """The steps from one table to the other, which have been replayed and led there."""
     rack = Counter(t for meld in after for t in meld.tiles) - Counter(t for meld in before for t in meld.tiles)
-    steps = explain(before, after, colors)
-    bench = Workbench(before, rack, colors)
+    steps = explain(before, after, ruleset)
+    bench = Workbench(before, rack, ruleset)
     for step in steps:
         bench.do(step)
         assert describe(step)
@@ -162,7 +158,7 @@ def replayed(before: Table, after: Table, colors: int = 4) -> tuple[Step, ...]:
     left = Counter(map(repr, map(identity, after))) - Counter(map(repr, map(identity, untouched)))
     assert sum(left.values()) == len(after) - len(untouched)
     made = [laid for label, laid in bench.melds.items() if label in changed]
-    wanted = [sent(meld, colors) for meld in after]
+    wanted = [as_proposed(meld, ruleset) for meld in after]
     assert Counter(map(lying, made)) <= Counter(map(lying, wanted))
     assert len(made) + len(untouched) == len(after)
     for label, laid in bench.melds.items():
@@ -188,7 +184,7 @@ def told(play: str, ruleset: Ruleset = SABRA) -> list[str]:
     """The steps of a play as text."""
     parsed = play_of(play, ruleset)
     assert parsed.is_settled
-    return [describe(step) for step in replayed(parsed.table_before, parsed.melds, ruleset.geometry_colors)]
+    return [describe(step) for step in replayed(parsed.table_before, parsed.melds, ruleset)]
 
 
 # Turns, step by step.
@@ -379,7 +375,7 @@ def test_the_steps_of_every_legal_turn_of_the_conformance_cases_lead_to_its_tabl
     legal = [play for play, _ in plays if play.is_settled and not play.pulled]
     assert len(legal) > 50
     for play in legal:
-        replayed(play.table_before, play.melds, play.ruleset.geometry_colors)
+        replayed(play.table_before, play.melds, play.ruleset)
 
 
 def random_meld(tiles: Counter[Tile], ruleset: Ruleset, rng: random.Random) -> Meld | None:
@@ -425,8 +421,8 @@ def test_steps_lead_from_any_table_to_any_other(wrap: RunWrap, colors: int, copi
         after = tuple(meld for meld in everything if meld not in kept)
         before = random_table(Counter(t for meld in after for t in meld.tiles), ruleset, rng)
         before, after = (tuple(rng.sample(melds + kept, len(melds + kept))) for melds in (before, after))
-        steps = replayed(before, after, colors)
-        assert steps == explain(before, after, colors)
+        steps = replayed(before, after, ruleset)
+        assert steps == explain(before, after, ruleset)
         kinds |= set(map(type, steps))
     assert kinds >= {Substitute, Take, Place, Extend}
 
@@ -440,7 +436,7 @@ def test_the_steps_of_plays_of_random_games_lead_to_their_tables(seed: int) -> N
         round_ = change.applied.game.round
         after = round_.table if round_ else ()
         if any(isinstance(event, TilesPlayed) for event in change.applied.events):
-            steps = replayed(before, after, ruleset.geometry_colors)
+            steps = replayed(before, after, ruleset)
             tiles = sum(len(meld.tiles) for meld in after) - sum(len(meld.tiles) for meld in before)
             assert 0 < len(steps) <= 2 * tiles + 2 * len(before)
             plays += 1

@@ -143,6 +143,33 @@ async def test_what_the_solver_rearranges_is_legal_and_told_step_by_step(served:
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_what_jokers_stand_for_is_told_where_the_order_of_a_run_does_not_say_it(
+    served: tuple[Client, MemoryStore],
+) -> None:
+    client, _ = served
+    rules = ruleset_pb2.Ruleset(
+        set_order=ruleset_pb2.SET_ORDER_CANONICALISE, joker_retrieval_mode=ruleset_pb2.JOKER_RETRIEVAL_MODE_NONE
+    )
+    asked = position("K6", "B3 K3 O3", "B2 B3 B4 B5 B6", ruleset=rules)
+    low = as_tiles(parse_tiles("O3 O4"))
+    asked.table.append(meld_pb2.Meld(tiles=as_tiles(parse_tiles("J J O5 O6")), declared_faces=low))
+    found = await suggested(client, asked)
+    assert text(found.tiles_played) == "K6"
+    judged = await client.validation.ValidateTurn(
+        vs.ValidateTurnRequest(
+            table_before=asked.table,
+            table_after=sent_back(found.table),
+            rack=asked.rack,
+            has_melded=True,
+            ruleset=rules,
+        )
+    )
+    assert list(judged.violations) == []
+    left = meld_pb2.Meld(tiles=as_tiles(parse_tiles("J J O5")), kind=meld_pb2.MELD_KIND_RUN, declared_faces=low)
+    assert left in [step.left for step in found.steps]
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_tier_tells_no_more_than_asked_for(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     asked = position("R7", "R4 R5 R6")
