@@ -43,8 +43,8 @@ MELDS_KEPT: Final = 4_096
 """Of how many melds a referee knows by their identity how they were read."""
 REFEREES_MAX: Final = 64
 """Most rulesets that have a referee at a time."""
-FEW_MELDS: Final = 12
-"""Most melds that are read for the first time for a verdict that takes a moment only, and most jokers in it."""
+FEW_MELDS: Final = 8
+"""Most melds that are read for the first time for an answer that takes a moment only, and most jokers in it."""
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", bound=Hashable)
@@ -208,12 +208,16 @@ class Referee(Generic[K]):
             return None
         totals = self._totals_of_known(before, after, seat)
         if totals is None:
-            if len([key for key in (*before, *after) if key not in self._readings]) > FEW_MELDS:
+            if not self.knows_most((*before, *after)):
                 return None
             totals = self._totals_of_read(before, after, seat)
         if counted(totals[1], JOKER) > FEW_MELDS:  # melds with jokers may have to be read again
             return None
         return self._said(before, after, totals, seat)
+
+    def knows_most(self, sent: Sequence[K]) -> bool:
+        """Whether all melds that were sent were read before, but for a few."""
+        return len([key for key in sent if key not in self._readings]) <= FEW_MELDS
 
     def _totals_of_known(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> _Totals | None:
         """The totals, if all melds were read before."""

@@ -41,6 +41,9 @@ VIOLATIONS_MAX: Final = 4_096
 AT_ONCE_BYTES_MAX: Final = 2_048
 """Longer requests are not answered at once: any turn of a game is shorter, its ruleset with it."""
 
+AT_ONCE_MELDS_MAX: Final = 32
+"""More melds of a ValidateMelds, which may be none, are not told of at once."""
+
 AT_ONCE_VIOLATIONS_MAX: Final = 16
 """More violations are not encoded at once."""
 
@@ -88,6 +91,19 @@ class Validation:
             return self._read(data)
         except _IRREGULAR:
             return _read_plainly(data)
+
+    def melds_at_once(self, data: bytes) -> bytes | None:
+        """ValidateMelds if it takes a moment only: as turn_at_once."""
+        if len(data) > AT_ONCE_BYTES_MAX:
+            return None
+        try:
+            rules, sent = _table(data)
+            referee = self._referees.known(rules)
+            if referee is None or len(sent) > AT_ONCE_MELDS_MAX or not referee.knows_most(sent):
+                return None
+            return self._told_of(referee.read(sent))
+        except _IRREGULAR:
+            return None
 
     def score_round(self, data: bytes) -> bytes:
         """ScoreRound."""
@@ -153,14 +169,15 @@ class Validation:
         return _told(verdict) if verdict and len(verdict.violations) <= AT_ONCE_VIOLATIONS_MAX else None
 
     def _read(self, data: bytes) -> bytes:
-        request = packed.melds(data)
-        if not packed.is_whole(request) or len(request.ruleset) > 1 or len(request.melds) > codec.MELDS_MAX:
-            raise _IrregularError
-        referee = self._referees.of(b"".join(request.ruleset))
+        rules, sent = _table(data)
+        return self._told_of(self._referees.of(rules).read(sent))
+
+    def _told_of(self, readings: Iterable[Reading]) -> bytes:
+        """ValidateMeldsResponse."""
         if len(self._encoded) > ENCODED_MAX:
             self._encoded = {}
         encoded, answers = self._encoded, []
-        for place, reading in enumerate(referee.read(request.melds)):
+        for place, reading in enumerate(readings):
             answer = encoded.get(reading)
             if answer is None:
                 answer = codec.encode_reading(reading.meld, place).SerializeToString()
@@ -214,6 +231,14 @@ class TurnsOfAStream:
             return None
         self._rules = rules
         return None if answer is None else packed.stream_answer(answer, correlation_id)
+
+
+def _table(data: bytes) -> tuple[bytes, Sequence[bytes]]:
+    """Rules and melds of a ValidateMeldsRequest. Raises _IrregularError if it is not read quickly, DecodeError."""
+    request = packed.melds(data)
+    if not packed.is_whole(request) or len(request.ruleset) > 1 or len(request.melds) > codec.MELDS_MAX:
+        raise _IrregularError
+    return b"".join(request.ruleset), request.melds[:]
 
 
 def _encoded_violation(violation: Violation) -> bytes:

@@ -88,7 +88,6 @@ def threaded_service(validation: Validation, boundary: ThreadBoundary) -> Mappin
         return f"/{NAME}/{rpc}"
 
     calls = {
-        "ValidateMelds": validation.validate_melds,
         "BatchValidateTurns": batch,
         "ScoreRound": validation.score_round,
         "ListRulesets": validation.list_rulesets,
@@ -96,5 +95,6 @@ def threaded_service(validation: Validation, boundary: ThreadBoundary) -> Mappin
     return {
         **{name: boundary.unary(path(name), call) for name, call in calls.items()},
         "ValidateTurn": boundary.unary(path("ValidateTurn"), validation.validate_turn, validation.turn_at_once),
+        "ValidateMelds": boundary.unary(path("ValidateMelds"), validation.validate_melds, validation.melds_at_once),
         "StreamValidateTurns": boundary.stream(path("StreamValidateTurns"), validation.stream),
     }

@@ -256,10 +256,10 @@ FOUR_RUNS = [(1, 2, 3), (4, 5, 6), (7, 8, 9), (10, 11, 12)]
     ("after", "is_quick"),
     [
         (FOUR_RUNS, True),
-        ([*FOUR_RUNS, *[(14, 15, end) for end in range(16, 28)]], True),
-        ([*FOUR_RUNS, *[(14, 15, end) for end in range(16, 29)]], False),
-        ([(1, 2, 53)] * 12, True),
-        ([(1, 2, 53)] * 13, False),
+        ([*FOUR_RUNS, *[(14, 15, end) for end in range(16, 24)]], True),
+        ([*FOUR_RUNS, *[(14, 15, end) for end in range(16, 25)]], False),
+        ([(1, 2, 53)] * 8, True),
+        ([(1, 2, 53)] * 9, False),
     ],
 )
 def test_a_verdict_is_told_at_once_if_few_melds_are_to_be_read(after: list[tuple[int, ...]], is_quick: bool) -> None:

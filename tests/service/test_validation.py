@@ -391,7 +391,33 @@ def melds_data(ruleset: tuple[bytes, ...] | None, melds: Sequence[WireMeld], til
 def melds_asked(validation: Validation, data: bytes) -> bytes | Refusal:
     once, again = (outcome(validation.validate_melds, data) for _ in range(2))
     assert once == again
+    assert validation.melds_at_once(data) in {None, once if isinstance(once, bytes) else None}
     return normal(vs.ValidateMeldsResponse, once) if isinstance(once, bytes) else once
+
+
+def test_a_table_is_read_at_once() -> None:
+    validation = Validation()
+    table = melds_data(None, (RUN, LONGER, WireMeld((3, 5, 4))))
+    assert validation.melds_at_once(table) is None  # no rules were asked for yet
+    answer = validation.validate_melds(melds_data(None, ()))
+    assert validation.melds_at_once(table) == plain_melds(table) != answer
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(melds_data(None, NEW_MELDS), id="new melds"),
+        pytest.param(melds_data(None, [RUN] * 40), id="melds"),
+        pytest.param(melds_data(None, [WireMeld((3, 127))]), id="fault"),
+        pytest.param(melds_data(None, [RUN]) + part(UNKNOWN, b"1"), id="another contract"),
+        pytest.param(melds_data(None, [RUN]) + part(UNKNOWN, bytes(5_000)), id="bytes"),
+        pytest.param(melds_data(None, [RUN]) + b"\x08", id="no message"),
+    ],
+)
+def test_a_table_that_may_take_longer_is_not_read_at_once(data: bytes) -> None:
+    validation = Validation()
+    validation.validate_melds(melds_data(None, (RUN,)))
+    assert validation.melds_at_once(data) is None
 
 
 def test_melds_are_read_as_the_rules_do(validation: Validation) -> None:
