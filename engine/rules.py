@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from engine.initial_meld import has_required_kind, initial_points, reaches, total_points
+from engine.initial_meld import from_left_to_right, has_required_kind, initial_points, reaches, total_points
 from engine.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.melds import Meld, NotAMeld, joker_points
 from engine.pairing import unpaired
@@ -178,9 +178,16 @@ def _remaining(faces: tuple[Tile, ...], old: Meld, play: Play) -> int:
 def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
     """R30, initial_meld_joker FORBIDDEN."""
     if not play.has_melded and play.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
-        with_joker = tuple(t for meld in play.initial_meld if JOKER in meld.tiles for t in meld.tiles)
+        with_joker = tuple(t for meld in _asked_for_jokers(play) if JOKER in meld.tiles for t in meld.tiles)
         if with_joker:
             yield Violation(Reason.INITIAL_MELD_JOKER_FORBIDDEN, play.subject, with_joker)
+
+
+def _asked_for_jokers(play: Play) -> tuple[Meld, ...]:
+    """The initial meld. Where there is none, and a threshold of 0 does not tell it: what their jokers keep from it."""
+    if play.initial_meld or not _is_initial(play) or not reaches(0, play.ruleset):
+        return play.initial_meld
+    return from_left_to_right(play.new_melds, play.tiles_played)
 
 
 def the_initial_meld_is_one_meld(play: Play) -> Iterator[Violation]:

@@ -61,6 +61,7 @@ SAME_TURN_NO_JOKER = replace(SAME_TURN, initial_meld_joker=InitialMeldJoker.FORB
 SAME_TURN_RUN = replace(SAME_TURN, initial_meld_required_kind=InitialMeldRequiredKind.RUN)
 RUN = InitialMeldRequiredKind.RUN
 SAME_TURN_0 = replace(SAME_TURN, initial_meld_threshold=0)
+SAME_TURN_0_NO_JOKER = replace(SAME_TURN_NO_JOKER, initial_meld_threshold=0)
 RUN_FIRST = rules(initial_meld_required_kind=InitialMeldRequiredKind.RUN)
 PHYSICAL = rules(jokers_beyond_physical=False)
 BELOW_10 = rules(contract=Contract.VALUES_BELOW_10)
@@ -254,6 +255,28 @@ def test_a_run_that_is_laid_in_another_way_is_read_so_though_its_tiles_lie_on_th
 
 def test_without_a_meld_of_own_tiles_there_is_no_initial_meld_even_at_no_threshold() -> None:
     assert reasons("[R4 R5 R6] + {R7} -> [R4 R5 R6 R7] ; {}", SAME_TURN_0) == ["INITIAL_MELD_TABLE_MODIFIED"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (". + {R3 O3 J} -> [R3 O3 J] ; {}", ["INITIAL_MELD_JOKER_FORBIDDEN"]),
+        ("[R4 J R6] + {B3 K3 J} -> [R4 J R6] | [B3 K3 J] ; {}", ["INITIAL_MELD_JOKER_FORBIDDEN"]),
+        (
+            "[R4 R5 R6] + {R7 B3 K3 J} -> [R4 R5 R6 R7] | [B3 K3 J] ; {}",
+            ["INITIAL_MELD_TABLE_MODIFIED", "INITIAL_MELD_JOKER_FORBIDDEN"],
+        ),
+        ("[R4 R5 R6] + {R7 J} -> [R4 R5 R6 R7 J] ; {}", ["INITIAL_MELD_TABLE_MODIFIED"]),
+        (". + {R3 O3 J B5} -> [R3 O3 J] | [B5] ; {}", ["SET_TOO_SHORT"]),
+        (". + {R3 O3 J B5 B6 B7} -> [R3 O3 J] | [B5 B6 B7] ; {}", []),
+    ],
+)
+def test_melds_with_jokers_are_no_initial_meld_without_jokers_even_at_no_threshold(text: str, told: list[str]) -> None:
+    assert reasons(text, SAME_TURN_0_NO_JOKER) == told
+
+
+def test_melds_with_jokers_are_told_once_where_they_do_not_reach_the_threshold() -> None:
+    assert reasons(". + {R10 O10 J} -> [R10 O10 J] ; {}", SAME_TURN_NO_JOKER) == ["INITIAL_MELD_BELOW_THRESHOLD"]
 
 
 @pytest.mark.parametrize("ruleset", [SAME_TURN_SINGLE, SAME_TURN_ONE])
