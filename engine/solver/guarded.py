@@ -120,15 +120,26 @@ def _by_lowest(guarded: Guarded, problem: Problem) -> Mapping[Tile, Melds]:
 
 
 def _declared(meld: Meld, guarded: Guarded, ruleset: Ruleset) -> Iterator[Meld]:
-    """A group with other faces declared for its jokers: all, where some must be; else such as jokers of the table have.
+    """A group with other faces declared for its jokers: all, where some must be; else such as help jokers of the table.
 
-    What a joker of the table was declared to stand for may have to be said again.
+    What a joker of the table stood for may have to be said again, or said at last.
     """
-    declared = {faces[0] for old in guarded.table for faces in old.joker_faces if len(faces) == 1}
+    helpful = _better_declared(meld, guarded.table)
     for reading in other_readings(meld, ruleset):
         said = {faces[0] for faces in reading.joker_faces}
-        if must_declare(len(said), ruleset) or not declared.isdisjoint(said):
+        if must_declare(len(said), ruleset) or not helpful.isdisjoint(said):
             yield reading
+
+
+def _better_declared(meld: Meld, table: Melds) -> set[Tile]:
+    """The faces of a group's jokers that serve jokers of the table if declared, and do not if nothing is.
+
+    The rules ask whether what a joker stands for is within what one of the table stood for. Where all that it may stand
+    for is, there is nothing to say.
+    """
+    undeclared = {face for faces in meld.joker_faces for face in faces}
+    roles = {faces for old in table for faces in old.joker_faces}
+    return {face for faces in roles if not undeclared <= set(faces) for face in faces}
 
 
 def _lowest(meld: Meld) -> Tile:

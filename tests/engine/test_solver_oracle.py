@@ -2,8 +2,10 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -11,9 +13,19 @@ import brute_force
 import integer_program
 from brute_force import TooManyPlaysError, arrangement_fault, best_by_force, small_situation, text_of
 from engine.analysis import Situation
-from engine.ruleset import SABRA, SetOrder, TurnDraw, choose
-from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn
-from engine.tiles import JOKER
+from engine.melds import Meld, read_meld
+from engine.notation import parse_table, parse_tiles
+from engine.ruleset import (
+    SABRA,
+    InitialMeldJoker,
+    InitialMeldSameTurnTablePlay,
+    JokerRetrievalMode,
+    SetOrder,
+    TurnDraw,
+    choose,
+)
+from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn, has_turn
+from engine.tiles import JOKER, in_order
 from integer_program import IntegerProgram, PublishedProgram, meld_rules, random_rules, random_situation, short_kinds
 from load.corpus import positions, read
 from random_play import random_ruleset
@@ -115,6 +127,36 @@ def test_the_solver_agrees_with_brute_force_where_the_order_of_a_run_says_nothin
         if JOKER in (*situation.rack, *(t for meld in situation.table for t in meld.tiles)):
             _assert_agreement(situation, rng.choice(OBJECTIVES))
             compared += 1
+
+
+REPLACE = {"joker_retrieval_mode": JokerRetrievalMode.REPLACE}
+NO_JOKER_AT_0 = {
+    "initial_meld_threshold": 0,
+    "initial_meld_joker": InitialMeldJoker.FORBIDDEN,
+    "initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED,
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "rack", "melded", "exists"),
+    [
+        (REPLACE, "[R9 O9 J J]", "R10 R11 B11", True, Existence.YES),
+        (REPLACE, "[R9 O9 J J]", "R10 R12 B11", True, Existence.NO),
+        (REPLACE | {"geometry_jokers": 4}, "[R9 O9 J] | [R9 O9 J]", "R10 R11 J", True, Existence.YES),
+        (NO_JOKER_AT_0, ".", "R3 O3 J", False, Existence.NO),
+        (NO_JOKER_AT_0, "[R4 R5 R6]", "R7 O3 B3 J", False, Existence.NO),
+        (NO_JOKER_AT_0, "[R4 R5 R6]", "R3 O3 J B5 B6 B7", False, Existence.YES),
+    ],
+)
+def test_the_solver_agrees_with_brute_force_on_positions_that_it_once_did_not(
+    options: Mapping[str, Any], table: str, rack: str, melded: bool, exists: Existence
+) -> None:
+    ruleset = choose(SABRA, options)
+    melds = tuple(meld for sent in parse_table(table) if isinstance(meld := read_meld(sent, ruleset), Meld))
+    situation = Situation(melds, in_order(parse_tiles(rack)), melded, ruleset)
+    assert has_turn(situation) is exists
+    for objective in OBJECTIVES:
+        _assert_agreement(situation, objective)
 
 
 def _assert_agreement(situation: Situation, objective: Objective) -> None:
