@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from engine.melds import Meld, must_declare
+from engine.melds import Meld
 from engine.ruleset import (
     Contract,
     JokerRetrievalMode,
@@ -21,7 +21,7 @@ from engine.ruleset import (
     Ruleset,
 )
 from engine.solver.arrangement import costs_less
-from engine.solver.openings import other_readings, own_melds
+from engine.solver.openings import helpful_readings, own_melds
 from engine.solver.problem import Problem
 from engine.solver.search import Meter
 from engine.tiles import JOKER, Tile
@@ -115,31 +115,8 @@ def _by_lowest(guarded: Guarded, problem: Problem) -> Mapping[Tile, Melds]:
     for meld in own_melds(Counter(problem.must) + Counter(problem.may), problem.ruleset):
         guarded.meter.count()
         if keeps is None or keeps(meld) or Counter(meld.tiles) <= table:
-            found[_lowest(meld)] += [meld, *_declared(meld, guarded, problem.ruleset)]
+            found[_lowest(meld)] += [meld, *helpful_readings(meld, guarded.table, problem.ruleset)]
     return {t: tuple(melds) for t, melds in found.items()}
-
-
-def _declared(meld: Meld, guarded: Guarded, ruleset: Ruleset) -> Iterator[Meld]:
-    """A group with other faces declared for its jokers: all, where some must be; else such as help jokers of the table.
-
-    What a joker of the table stood for may have to be said again, or said at last.
-    """
-    helpful = _better_declared(meld, guarded.table)
-    for reading in other_readings(meld, ruleset):
-        said = {faces[0] for faces in reading.joker_faces}
-        if must_declare(len(said), ruleset) or not helpful.isdisjoint(said):
-            yield reading
-
-
-def _better_declared(meld: Meld, table: Melds) -> set[Tile]:
-    """The faces of a group's jokers that serve jokers of the table if declared, and do not if nothing is.
-
-    The rules ask whether what a joker stands for is within what one of the table stood for. Where all that it may stand
-    for is, there is nothing to say.
-    """
-    undeclared = {face for faces in meld.joker_faces for face in faces}
-    roles = {faces for old in table for faces in old.joker_faces}
-    return {face for faces in roles if not undeclared <= set(faces) for face in faces}
 
 
 def _lowest(meld: Meld) -> Tile:

@@ -167,6 +167,29 @@ def other_readings(meld: Meld, ruleset: Ruleset) -> Iterator[Meld]:
             yield reading
 
 
+def helpful_readings(meld: Meld, table: Melds, ruleset: Ruleset) -> Iterator[Meld]:
+    """A group with other faces declared for its jokers: all, where some must be; else such as help jokers of the table.
+
+    What a joker of the table stood for may have to be said again, or said at last.
+    """
+    helpful = _better_declared(meld, table)
+    for reading in other_readings(meld, ruleset):
+        said = {faces[0] for faces in reading.joker_faces}
+        if must_declare(len(said), ruleset) or not helpful.isdisjoint(said):
+            yield reading
+
+
+def _better_declared(meld: Meld, table: Melds) -> set[Tile]:
+    """The faces of a group's jokers that serve jokers of the table if declared, and do not if nothing is.
+
+    The rules ask whether what a joker stands for is within what one of the table stood for. Where all that it may stand
+    for is, there is nothing to say.
+    """
+    undeclared = {face for faces in meld.joker_faces for face in faces}
+    roles = {faces for old in table for faces in old.joker_faces}
+    return {face for faces in roles if not undeclared <= set(faces) for face in faces}
+
+
 def _silent(ruleset: Ruleset) -> Ruleset:
     """A ruleset by which nothing must be declared."""
     if ruleset.jokers_declaration is JokersDeclaration.POSITIONAL:
@@ -177,10 +200,11 @@ def _silent(ruleset: Ruleset) -> Ruleset:
 # Initial melds after which the table may be used (initial_meld_same_turn_table_play)
 
 
-def least_openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
+def least_openings(own: Counter[Tile], table: Melds, ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
     """Initial melds of own tiles of which none can be left out, single ones first; one for all of the same tiles.
 
-    A longer meld is another one: what it has more might find no place beside the shorter one.
+    A longer meld is another one: what it has more might find no place beside the shorter one. So is one whose jokers
+    are declared in another way, where that may help those of the table.
     """
     forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
     tiles = Counter({t: count for t, count in own.items() if t != JOKER or not forbidden})
@@ -189,19 +213,15 @@ def least_openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterat
         laid = in_order(t for meld in chosen for t in meld.tiles)
         if laid not in known:
             known.add(laid)
-            yield from _readings(chosen, ruleset)
+            yield from _readings(chosen, table, ruleset)
 
 
-def _readings(melds: Melds, ruleset: Ruleset) -> Iterator[Melds]:
-    """Melds with jokers declared in each way, where that is asked and not all are allowed (jokers_beyond_physical)."""
-    if ruleset.jokers_beyond_physical:
+def _readings(melds: Melds, table: Melds, ruleset: Ruleset) -> Iterator[Melds]:
+    """Melds with jokers declared in each way that helps, where not all are allowed or the table has jokers too."""
+    if ruleset.jokers_beyond_physical and not any(JOKER in meld.tiles for meld in table):
         yield melds
         return
-    choices = [
-        (meld, *other_readings(meld, ruleset)) if must_declare(len(meld.joker_faces), ruleset) else (meld,)
-        for meld in melds
-    ]
-    yield from product(*choices)
+    yield from product(*((meld, *helpful_readings(meld, table, ruleset)) for meld in melds))
 
 
 def _openings(own: Counter[Tile], ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:

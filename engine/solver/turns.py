@@ -211,7 +211,9 @@ def _after_an_opening(question: Question, limit: int) -> Iterator[Candidate]:
     free = best_lay(question.with_table(question.everything), question.meter, limit)
     if free is None:
         return
-    for opening in least_openings(question.tiles, question.own.ruleset, question.meter):
+    situation = question.situation
+    guarded = situation.table if is_guarded(situation.table, situation.ruleset) else ()
+    for opening in least_openings(question.tiles, guarded, question.own.ruleset, question.meter):
         for candidate in _on_the_table(question, opening, limit):
             yield replace(candidate, is_least_change=not candidate.changed)  # another one may change fewer
             limit = candidate.cost
@@ -373,7 +375,7 @@ def _of_own_melds(question: Question) -> Iterator[Candidate]:
 def _with_own_melds(question: Question) -> Iterator[Candidate]:
     own, ruleset = question.tiles, question.own.ruleset
     everything = question.own.cost(own.elements())
-    choices: Iterator[Melds] = least_openings(own, ruleset, Meter(QUICKLY))
+    choices: Iterator[Melds] = least_openings(own, (), ruleset, Meter(QUICKLY))
     if question.situation.has_melded:
         choices = ((meld,) for meld in islice(own_melds(own, ruleset), QUICKLY.nodes))
     with suppress(OutOfBudget):

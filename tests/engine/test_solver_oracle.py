@@ -130,6 +130,10 @@ def test_the_solver_agrees_with_brute_force_where_the_order_of_a_run_says_nothin
 
 
 REPLACE = {"joker_retrieval_mode": JokerRetrievalMode.REPLACE}
+OPENS_AT_27 = {
+    "initial_meld_threshold": 27,
+    "initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED,
+}
 NO_JOKER_AT_0 = {
     "initial_meld_threshold": 0,
     "initial_meld_joker": InitialMeldJoker.FORBIDDEN,
@@ -143,6 +147,13 @@ NO_JOKER_AT_0 = {
         (REPLACE, "[R9 O9 J J]", "R10 R11 B11", True, Existence.YES),
         (REPLACE, "[R9 O9 J J]", "R10 R12 B11", True, Existence.NO),
         (REPLACE | {"geometry_jokers": 4}, "[R9 O9 J] | [R9 O9 J]", "R10 R11 J", True, Existence.YES),
+        (
+            REPLACE | OPENS_AT_27,
+            "group[R9 O9 J=B9] | [R10 R11 R12] | [O10 O11 O12]",
+            "R9 K9 J O8",
+            False,
+            Existence.YES,
+        ),
         (NO_JOKER_AT_0, ".", "R3 O3 J", False, Existence.NO),
         (NO_JOKER_AT_0, "[R4 R5 R6]", "R7 O3 B3 J", False, Existence.NO),
         (NO_JOKER_AT_0, "[R4 R5 R6]", "R3 O3 J B5 B6 B7", False, Existence.YES),
