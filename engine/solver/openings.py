@@ -149,7 +149,8 @@ def _laid(kind: MeldKind, faces: tuple[Tile, ...], wild: Set[int], ruleset: Rule
     """Faces with jokers in some places; what these stand for in a run is declared where its order does not say it."""
     tiles = tuple(JOKER if place in wild else face for place, face in enumerate(faces))
     if kind is MeldKind.GROUP:
-        return ProposedMeld(in_order(tiles), kind)
+        jokers_last = tuple(sorted(tiles, key=lambda t: (t == JOKER, t)))  # they may not lead (jokers_may_lead)
+        return ProposedMeld(jokers_last, kind)
     if ruleset.set_order is SetOrder.STRICT:
         return ProposedMeld(tiles, kind)
     return ProposedMeld(tiles, kind, tuple(faces[place] for place in sorted(wild)))

@@ -134,6 +134,12 @@ OPENS_AT_27 = {
     "initial_meld_threshold": 27,
     "initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED,
 }
+SIX_COLORS_NO_LEAD = {
+    "geometry_colors": 6,
+    "jokers_may_lead": False,
+    "initial_meld_threshold": 0,
+    "initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED,
+}
 NO_JOKER_AT_0 = {
     "initial_meld_threshold": 0,
     "initial_meld_joker": InitialMeldJoker.FORBIDDEN,
@@ -154,6 +160,7 @@ NO_JOKER_AT_0 = {
             False,
             Existence.YES,
         ),
+        (SIX_COLORS_NO_LEAD, ".", "G6 P6 J", False, Existence.YES),
         (NO_JOKER_AT_0, ".", "R3 O3 J", False, Existence.NO),
         (NO_JOKER_AT_0, "[R4 R5 R6]", "R7 O3 B3 J", False, Existence.NO),
         (NO_JOKER_AT_0, "[R4 R5 R6]", "R3 O3 J B5 B6 B7", False, Existence.YES),
