@@ -19,11 +19,11 @@ import structlog
 
 from service.__main__ import tune_collector
 from service.calls import End, Method, Streaming, Unary
-from service.listener import ThreadedServer, options
+from service.listener import SynchronousServer, options
 from service.metrics import Metrics
 from service.servicers.validation import NAME
 from service.settings import Settings
-from service.thread_boundary import ThreadBoundary
+from service.synchronous_boundary import SynchronousBoundary
 from service.threads import CallThreads
 
 STOCK: Final = "stock"
@@ -88,9 +88,9 @@ def _serve_stock(threads: int) -> None:
     server.wait_for_termination()
 
 
-def _serve_threaded(methods: Mapping[str, Method], threads: CallThreads) -> None:
+def _serve_synchronous(methods: Mapping[str, Method], threads: CallThreads) -> None:
     tune_collector()
-    _say(ThreadedServer({NAME: methods}, threads, Settings()).start(ANYWHERE))
+    _say(SynchronousServer({NAME: methods}, threads, Settings()).start(ANYWHERE))
     signal.pause()
 
 
@@ -121,15 +121,15 @@ class _BareStream:
 def _serve_bare() -> None:
     unary = Unary(lambda data, _metadata: End(_nothing(data)), lambda data, _metadata: End(_nothing(data)))
     streaming = Streaming(lambda _metadata, _hang_up: _BareStream())
-    _serve_threaded({**dict.fromkeys(UNARIES, unary), STREAM: streaming}, CallThreads())
+    _serve_synchronous({**dict.fromkeys(UNARIES, unary), STREAM: streaming}, CallThreads())
 
 
 def _serve_with_boundary() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))  # the service's default
     settings, threads = Settings(), CallThreads()
-    boundary = ThreadBoundary(Metrics(), threads, settings.max_calls, settings.validation_streams)
+    boundary = SynchronousBoundary(Metrics(), threads, settings.max_calls, settings.validation_streams)
     unaries = {name: boundary.unary(f"/{NAME}/{name}", _nothing, _nothing) for name in UNARIES}
-    _serve_threaded({**unaries, STREAM: boundary.stream(f"/{NAME}/{STREAM}", _Nothing)}, threads)
+    _serve_synchronous({**unaries, STREAM: boundary.stream(f"/{NAME}/{STREAM}", _Nothing)}, threads)
 
 
 async def _serve_aio() -> None:

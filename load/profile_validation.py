@@ -44,7 +44,7 @@ CORE: Final = "gRPC's core (C++) and its Cython"
 COLLECTOR: Final = "garbage collection"
 PYTHON: Final = "Python"
 SERVER: Final = "our server (`polling`, `threads`)"
-BOUNDARY: Final = "boundary: request id, metrics, log (`thread_boundary`, `tally`)"
+BOUNDARY: Final = "boundary: request id, metrics, log (`synchronous_boundary`, `tally`)"
 DECODING: Final = "decoding and checks (`packed`, `validation`)"
 ENGINE: Final = "engine (`referee`, `tally`, `rules`)"
 ENCODING: Final = "encoding (`packed`, `codec`)"
@@ -105,7 +105,7 @@ def _part_of_frame(function: str, file: str) -> str | None:
             return ENCODING if encodes else DECODING
         case [*_, "service", "polling.py" | "calls.py" | "threads.py"]:
             return SERVER
-        case [*_, "service", "thread_boundary.py" | "interceptors.py" | "metrics.py" | "tally.py"]:
+        case [*_, "service", "synchronous_boundary.py" | "interceptors.py" | "metrics.py" | "tally.py"]:
             return BOUNDARY
         case _:
             return None

@@ -1,4 +1,4 @@
-"""A second listener, for calls that need no event loop: a server of one thread costs a third of the CPU.
+"""A second listener, for calls that need no event loop: a server of one thread costs less than half of the CPU.
 
 All calls there wait for one another, which suits plain functions of bytes, but not watchers. So health has Check alone
 here, and reflection is served by the other listener.
@@ -45,7 +45,7 @@ def credentials(settings: Settings) -> grpc.ServerCredentials | None:
     return grpc.ssl_server_credentials([(settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())])
 
 
-class ThreadedServer:
+class SynchronousServer:
     """A server beside the event loop's, with health.
 
     Args:

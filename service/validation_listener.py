@@ -3,11 +3,11 @@
 import asyncio
 
 from service.addresses import cannot_listen
-from service.listener import ThreadedServer
+from service.listener import SynchronousServer
 from service.metrics import Metrics
-from service.servicers.validation import NAME, threaded_service
+from service.servicers.validation import NAME, synchronous_service
 from service.settings import Settings
-from service.thread_boundary import ThreadBoundary
+from service.synchronous_boundary import SynchronousBoundary
 from service.threads import CallThreads
 from service.validation import Validation
 
@@ -26,12 +26,12 @@ class ValidationListener:
 
     def __init__(self, settings: Settings, validation: Validation, metrics: Metrics) -> None:
         self._settings = settings
-        self._server: ThreadedServer | None = None
+        self._server: SynchronousServer | None = None
         if settings.validation_listen:
             threads = CallThreads()
-            self._boundary = ThreadBoundary(metrics, threads, settings.max_calls, settings.validation_streams)
-            services = {NAME: threaded_service(validation, self._boundary)}
-            self._server = ThreadedServer(services, threads, settings)
+            self._boundary = SynchronousBoundary(metrics, threads, settings.max_calls, settings.validation_streams)
+            services = {NAME: synchronous_service(validation, self._boundary)}
+            self._server = SynchronousServer(services, threads, settings)
 
     def start(self) -> int:
         """Serves, and answers the port; 0 without an address. Raises AddressInUseError."""

@@ -11,7 +11,7 @@ from service import packed
 from service.calls import Method
 from service.faults import ShuttingDown
 from service.servicers.rpc import Context, Service, unary_bytes
-from service.thread_boundary import ThreadBoundary
+from service.synchronous_boundary import SynchronousBoundary
 from service.validation import Validation
 
 NAME: Final = "rummikub.v1.ValidationService"
@@ -78,7 +78,7 @@ class ValidationServicer:
             task.cancel()
 
 
-def threaded_service(validation: Validation, boundary: ThreadBoundary) -> Mapping[str, Method]:
+def synchronous_service(validation: Validation, boundary: SynchronousBoundary) -> Mapping[str, Method]:
     """The same RPCs for a synchronous server."""
 
     def batch(data: bytes) -> bytes:

@@ -59,10 +59,10 @@ def test_cpu_is_of_the_kernel_of_grpc_or_of_python(frames: list[Frame], part: st
     ("stack", "part"),
     [
         (
-            "handle (service/thread_boundary.py:65);_judged (service/validation.py:9);verdict (engine/referee.py:1)",
+            "handle (service/synchronous_boundary.py:65);_judged (service/validation.py:9);verdict (engine/referee.py)",
             ENGINE,
         ),
-        ("handle (service/thread_boundary.py:65);observe (service/tally.py:9)", BOUNDARY),
+        ("handle (service/synchronous_boundary.py:65);observe (service/tally.py:9)", BOUNDARY),
         ("_judged (service/validation.py:9);turn (service/packed.py:2);0x7f (_message.abi3.so)", DECODING),
         ("_judged (service/validation.py:9);turn_answer (service/packed.py:2);0x7f (_message.abi3.so)", ENCODING),
         ("_poll (service/polling.py:13);Condition.__enter__ (threading.py:272)", SERVER),

@@ -7,7 +7,6 @@ import os
 import random
 import re
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -147,12 +146,12 @@ class Both:
 
     server: Server
     plain: Caller
-    threaded: Caller
+    synchronous: Caller
 
     async def answer(self, method: str, data: bytes) -> Answer:
         """What both answer."""
-        plain, threaded = await asyncio.gather(*(one.answer(method, data) for one in (self.plain, self.threaded)))
-        assert plain == threaded
+        plain, synchronous = await asyncio.gather(*(one.answer(method, data) for one in (self.plain, self.synchronous)))
+        assert plain == synchronous
         return plain
 
     def counted(self, method: str, code: str) -> float:
@@ -164,8 +163,8 @@ class Both:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def both() -> AsyncIterator[Both]:
-    async with listening() as (server, threaded), caller_of(server.port) as plain:
-        yield Both(server, plain, threaded)
+    async with listening() as (server, synchronous), caller_of(server.port) as plain:
+        yield Both(server, plain, synchronous)
 
 
 async def until(condition: Callable[[], T]) -> T:
@@ -225,12 +224,12 @@ async def test_every_case_is_answered_as_at_the_other_address(both: Both) -> Non
 @pytest.mark.asyncio(loop_scope="module")
 async def test_all_turns_in_a_stream_are_answered_as_at_the_other_address(both: Both) -> None:
     turns = [turn_request(turn, turn.ruleset).SerializeToString() for turn in SUITE.turns]
-    streams = [both.plain.stream(), both.threaded.stream()]
+    streams = [both.plain.stream(), both.synchronous.stream()]
     for number, data in enumerate(turns):
         for stream in streams:
             await stream.write(asked(data, str(number)))
-        plain, threaded = [await stream.read() for stream in streams]
-        assert plain == threaded
+        plain, synchronous = [await stream.read() for stream in streams]
+        assert plain == synchronous
     for stream in streams:
         await stream.done_writing()
         assert await stream.read() is grpc.aio.EOF
@@ -270,8 +269,8 @@ async def test_turns_in_bytes_that_were_spoiled_are_answered_as_at_the_other_add
         turn = wire.spoiled(QUICK, rng)
         await both.answer(VALIDATE, turn)
         messages = [asked(QUICK), wire.spoiled(asked(QUICK, str(number)), rng), asked(QUICK)]
-        plain, threaded = [await end_of_stream(caller, messages) for caller in (both.plain, both.threaded)]
-        assert plain == threaded
+        plain, synchronous = [await end_of_stream(caller, messages) for caller in (both.plain, both.synchronous)]
+        assert plain == synchronous
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -281,19 +280,19 @@ async def test_a_stream_s_rules_hold_until_others_are_stated_whoever_answers(bot
     for place, points in ((0, 0), (3, 40), (4, 30), (7, 0)):
         initial[place].ruleset.initial_meld_threshold = points
     messages = [asked(turn.SerializeToString(), str(place)) for place, turn in enumerate(initial)]
-    plain, threaded = [await end_of_stream(caller, messages) for caller in (both.plain, both.threaded)]
-    assert plain == threaded
+    plain, synchronous = [await end_of_stream(caller, messages) for caller in (both.plain, both.synchronous)]
+    assert plain == synchronous
     assert len(set(plain)) == len(messages)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_message_may_be_compressed_and_must_not_be_too_large(both: Both) -> None:
-    unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = both.threaded.channel.unary_unary(VALIDATE)
+    unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = both.synchronous.channel.unary_unary(VALIDATE)
     for turn in (TURN, QUICK):
         assert await unary(turn, compression=grpc.Compression.Gzip) == await unary(turn)
     large = TURN + wire.part(wire.UNKNOWN, bytes(2_000_000))
-    assert (await refusal(both.threaded.call(VALIDATE, large))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    stream = both.threaded.stream()
+    assert (await refusal(both.synchronous.call(VALIDATE, large))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    stream = both.synchronous.stream()
     await stream.write(large)
     assert (await refusal(rest(stream))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
@@ -301,9 +300,9 @@ async def test_a_message_may_be_compressed_and_must_not_be_too_large(both: Both)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_refusal_names_the_field_and_the_reason(both: Both) -> None:
     turn = vs.ValidateTurnRequest(rack=[tile_pb2.TILE_UNSPECIFIED]).SerializeToString()
-    refused = await refusal(both.threaded.call(VALIDATE, turn))
+    refused = await refusal(both.synchronous.call(VALIDATE, turn))
     assert (error_info(refused).reason, field_violations(refused)) == ("TILE_UNKNOWN", ["rack[0]"])
-    stream = both.threaded.stream()
+    stream = both.synchronous.stream()
     await one_more(stream)
     await stream.write(asked(turn))
     refused = await refusal(rest(stream))
@@ -314,34 +313,34 @@ async def test_a_refusal_names_the_field_and_the_reason(both: Both) -> None:
 async def test_calls_have_request_ids(both: Both) -> None:
     given, made = (("x-request-id", "mine-1"),), set()
     for turn in (TURN, QUICK):
-        call = both.threaded.call(VALIDATE, turn, metadata=given)
+        call = both.synchronous.call(VALIDATE, turn, metadata=given)
         await call
         assert dict(await call.trailing_metadata() or ())["x-request-id"] == "mine-1"
         for metadata in ((), (("x-request-id", "not of the form"),)):
-            call = both.threaded.call(VALIDATE, turn, metadata=metadata)
+            call = both.synchronous.call(VALIDATE, turn, metadata=metadata)
             await call
             made.add(dict(await call.trailing_metadata() or ())["x-request-id"])
     assert len(made) == 4
     assert all(re.fullmatch("[0-9a-f]{16,64}", str(one)) for one in made)
-    refused = await refusal(both.threaded.call(VALIDATE, b"\xff", given))
+    refused = await refusal(both.synchronous.call(VALIDATE, b"\xff", given))
     assert dict(refused.trailing_metadata() or ())["x-request-id"] == "mine-1"
-    stream = both.threaded.stream(given)
+    stream = both.synchronous.stream(given)
     await one_more(stream)
     await stream.done_writing()
     assert dict(await stream.trailing_metadata() or ())["x-request-id"] == "mine-1"
 
 
 async def test_calls_of_both_addresses_are_counted_together() -> None:
-    async with listening() as (server, threaded), caller_of(server.port) as plain:
-        both = Both(server, plain, threaded)
-        for one in (plain, threaded):
+    async with listening() as (server, synchronous), caller_of(server.port) as plain:
+        both = Both(server, plain, synchronous)
+        for one in (plain, synchronous):
             await one.answer(VALIDATE)
             await one.answer(VALIDATE, QUICK)
             await one.answer(VALIDATE, b"\xff")
             stream = await one.open_stream()
             await stream.done_writing()
             assert await stream.code() is grpc.StatusCode.OK
-        lost = await threaded.open_stream()
+        lost = await synchronous.open_stream()
         lost.cancel()
         kinds = ((VALIDATE, "OK"), (VALIDATE, "INVALID_ARGUMENT"), (STREAM, "OK"), (STREAM, "CANCELLED"))
         await until(lambda: [both.counted(*kind) for kind in kinds] == [4, 2, 2, 1])
@@ -356,11 +355,11 @@ async def health_of(caller: Caller, service: str) -> int:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_health_can_be_checked(both: Both) -> None:
     for service in ("", SERVICE):
-        assert await health_of(both.threaded, service) == health_pb2.HealthCheckResponse.SERVING
+        assert await health_of(both.synchronous, service) == health_pb2.HealthCheckResponse.SERVING
     for service, code in (("rummikub.v1.GameService", grpc.StatusCode.NOT_FOUND), ("?", grpc.StatusCode.NOT_FOUND)):
         data = health_pb2.HealthCheckRequest(service=service).SerializeToString()
-        assert (await refusal(both.threaded.call("/grpc.health.v1.Health/Check", data))).code() is code
-    malformed = await refusal(both.threaded.call("/grpc.health.v1.Health/Check", b"\xff"))
+        assert (await refusal(both.synchronous.call("/grpc.health.v1.Health/Check", data))).code() is code
+    malformed = await refusal(both.synchronous.call("/grpc.health.v1.Health/Check", b"\xff"))
     assert malformed.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -370,7 +369,7 @@ async def test_health_can_be_checked(both: Both) -> None:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_nothing_else_is_served(method: str, both: Both) -> None:
     data = gs.ListGamesRequest().SerializeToString()
-    assert (await refusal(both.threaded.call(method, data))).code() is grpc.StatusCode.UNIMPLEMENTED
+    assert (await refusal(both.synchronous.call(method, data))).code() is grpc.StatusCode.UNIMPLEMENTED
 
 
 async def test_without_an_address_there_is_no_such_listener() -> None:
@@ -719,12 +718,12 @@ async def test_a_server_s_end_waits_for_no_message() -> None:
 
 
 async def test_a_long_batch_holds_a_stopping_server_no_longer_than_its_drain(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun = threading.Event()
+    begun, stopping = threading.Event(), threading.Event()
 
     def endless(_validation: Validation, _data: bytes) -> Iterator[bytes]:
+        begun.set()
+        stopping.wait()
         while True:
-            begun.set()
-            time.sleep(0.001)
             yield b""
 
     monkeypatch.setattr(Validation, "batch", endless)
@@ -732,6 +731,7 @@ async def test_a_long_batch_holds_a_stopping_server_no_longer_than_its_drain(mon
         call = caller.call(f"/{SERVICE}/BatchValidateTurns", b"")
         refused = asyncio.ensure_future(refusal(call))
         await until(begun.is_set)
+        stopping.set()
         await asyncio.wait_for(server.stop(), SOON)
         assert (await refused).code() is grpc.StatusCode.UNAVAILABLE
 

@@ -44,7 +44,7 @@ def _never_at_once(_data: bytes) -> None:
     """Says of every request that it may take longer."""
 
 
-class ThreadBoundary:
+class SynchronousBoundary:
     """Makes methods of functions, which may raise any Fault.
 
     Args:
