@@ -236,7 +236,7 @@ class Referee(Generic[K]):
         if position & _IMPOSSIBLE or lie & CROWDED or not is_within(position, self._tile_set):
             return None
         moved = _moved(totals)
-        if self._is_plain and not lie & MARKED and _is_plainly_legal(moved, seat):
+        if self._is_plainly_legal(lie, moved, seat):
             played, left = divided(seat.rack, moved[0])
             return Verdict((), played, natural_points(played), left)
         play = ReadPlay((lambda: self.read(before), lambda: self.read(after)), totals, moved, seat, self)
@@ -267,11 +267,24 @@ class Referee(Generic[K]):
         """What the rules say of a play that is plainly legal; None of others, of which they have to be asked."""
         totals = lay, lie, own = _totals(before, after, seat)
         moved = _moved(totals)
-        if (lay + own | lie) & CROWDED or lie & MARKED or not (self._is_plain and _is_plainly_legal(moved, seat)):
+        if (lay + own | lie) & CROWDED or not self._is_plainly_legal(lie, moved, seat):
             return None
         played, left = divided(seat.rack, moved[0])
         lying = self.as_known(before, after) if lay & JOKERS else after
         return Judgement((), tuple(map(_meld, lying)), played, left, natural_points(played))
+
+    def _is_plainly_legal(self, lie: int, moved: _Moved, seat: "AtTheTable") -> bool:
+        """Whether a turn is legal by rules that tell cheaply that they are kept; `lie` is the tally of the table after.
+
+        No more is looked at than what is on the tables in all, so it is for players who have melded, and draw and pull
+        nothing. What a joker counts is a longer story.
+        """
+        if not self._is_plain or lie & MARKED:
+            return False
+        came, missing, foreign = moved
+        if missing or foreign or not came or came & JOKERS:
+            return False
+        return seat.has_melded and seat.drawn is None and seat.river_index is None
 
     def _plain_play(self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable") -> Play:
         melds, proposed = tuple(map(_meld, before)), tuple([reading.proposed for reading in after])
@@ -365,18 +378,6 @@ def _moved(totals: _Totals) -> _Moved:
     lay, lie, own = totals
     came, missing = exchanged(lie, lay)
     return came, missing, 0 if is_within(came, own) else beyond(came, own)
-
-
-def _is_plainly_legal(moved: _Moved, seat: AtTheTable) -> bool:
-    """Whether a turn after which all that lies is melds is legal by rules that tell cheaply that they are kept.
-
-    No more is looked at than what is on the tables in all, so it is for players who have melded, and draw and pull
-    nothing. What a joker counts is a longer story.
-    """
-    came, missing, foreign = moved
-    if missing or foreign or not came or came & JOKERS:
-        return False
-    return seat.has_melded and seat.drawn is None and seat.river_index is None
 
 
 class ReadPlay(Play):

@@ -102,9 +102,9 @@ def no_joker_leaves_the_table(play: Play) -> Iterator[Violation]:
 
 def no_tile_leaves_the_table(play: Play) -> Iterator[Violation]:
     """R45: every tile that was on the table is on it at the end."""
-    naturals = tuple([t for t in play.missing if t != JOKER])
-    if naturals:
-        yield Violation(Reason.TABLE_TILE_MISSING, play.subject, naturals)
+    numbered = tuple([t for t in play.missing if t != JOKER])
+    if numbered:
+        yield Violation(Reason.TABLE_TILE_MISSING, play.subject, numbered)
 
 
 def no_tile_is_used_twice(play: Play) -> Iterator[Violation]:
