@@ -95,13 +95,13 @@ _CLASSES: Final = _derived(
         pb.ValidateMeldsRequest,
         pb.BatchValidateTurnsRequest,
         pb.StreamValidateTurnsRequest,
+        PlayTiles,
     ),
     written=(
         pb.ValidateTurnResponse,
         pb.ValidateMeldsResponse,
         pb.BatchValidateTurnsResponse,
         pb.StreamValidateTurnsResponse,
-        PlayTiles,
         PlayTurnResponse,
     ),
 )

@@ -224,8 +224,7 @@ def _finish(call: Any, end: End, over: Callable[[Any], int], unsent: tuple[Any, 
     operations = _initial_metadata() if unsent is None else unsent
     if end.message is not None:
         operations = (*operations, cygrpc.SendMessageOperation(end.message, 0))
-    number = 0 if end.code is grpc.StatusCode.OK else end.code.value[0]
-    status = cygrpc.SendStatusFromServerOperation(end.trailing, number, end.details, 0)
+    status = cygrpc.SendStatusFromServerOperation(end.trailing, end.code.value[0], end.details, 0)
     call.start_server_batch((*operations, status, cygrpc.ReceiveCloseOnServerOperation(0)), over)
 
 
