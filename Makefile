@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.set-up
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
 .PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench profile load load-ci check fmt proto docs lock image clean
@@ -33,7 +34,12 @@ puzzle: $(STAMP) ## Show the best turn of a hard position, step by step, or that
 	@$(BIN)/python -m service.analyze $(if $(POSITION),'$(POSITION)') $(ARGS)
 
 test: $(STAMP) ## Run all tests, or those of ARGS="tests/conformance -k RUN"
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(or $(ARGS),--cov --cov-report=term)
+ifeq ($(ARGS),)
+	@$(PYTEST) -m "not unmeasured" --cov --cov-report=term
+	@$(PYTEST) -m unmeasured
+else
+	@$(PYTEST) $(ARGS)
+endif
 
 soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n PRESET=name or all)
 	@$(BIN)/python tests/engine/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))

@@ -1,12 +1,24 @@
 """Fixtures of all tests."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 import redis
 
 from harness import Client, FakeClock, memory_store, redis_server, redis_store, running_server
 from service.storage.base import GameStore
+
+MEASURED: Final = Path(__file__).parent / "engine"
+"""The tests that have to reach every branch of the engine, without the oracles among them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks all other tests, for which coverage is not measured: they would take more than twice as long."""
+    for item in items:
+        if MEASURED not in item.path.parents or item.path.stem.endswith("_oracle"):
+            item.add_marker(pytest.mark.unmeasured)
 
 
 @pytest.fixture(scope="session")

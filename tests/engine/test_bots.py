@@ -350,6 +350,7 @@ def test_bots_play_every_preset_to_its_end(preset: Preset) -> None:
     assert is_a(game.phase, Finished).winners
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("seed", RANDOM_SEEDS)
 def test_bots_play_random_rulesets_to_their_ends(seed: int) -> None:
     rules = random_ruleset(random.Random(seed), with_analysis=True)
@@ -370,6 +371,7 @@ def test_bots_play_on_when_the_person_among_them_resigns() -> None:
     assert 1 not in is_a(game.phase, Finished).winners
 
 
+@pytest.mark.unmeasured
 def test_a_better_level_wins_more_often() -> None:
     wins = dict.fromkeys(LEVELS, 0)
     for seed in range(12):

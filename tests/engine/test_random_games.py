@@ -1,7 +1,5 @@
 import random
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import fields, replace
 
 import pytest
@@ -47,18 +45,11 @@ from engine.tiles import JOKER
 from invariants import play_checked_game
 from random_play import CHOICES, OPTIONS, play_random_game, players_of, random_ruleset
 
+pytestmark = pytest.mark.unmeasured
+
 GAMES_BY_RANDOM_RULES = 60
 GAMES_OF_A_PRESET = 6
 CHUNKS = 6
-
-
-@pytest.fixture(autouse=True)
-def untraced() -> Iterator[None]:
-    """Whole games take three times as long while coverage looks on, and the other tests reach every line."""
-    tracer = sys.gettrace()
-    sys.settrace(None)
-    yield
-    sys.settrace(tracer)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

@@ -74,6 +74,7 @@ def joker_play(rng: random.Random) -> Play:
     return Play(before, (*after, *rng.sample(after, 1)), (Tile(7), JOKER), has_melded=True, ruleset=ruleset)
 
 
+@pytest.mark.unmeasured
 def test_what_is_remembered_of_jokers_is_remembered_by_a_referee() -> None:
     plays = [joker_play(random.Random(seed)) for seed in range(1_500)]
     for play in plays:
@@ -108,6 +109,7 @@ def test_a_referee_that_remembers_no_more_still_judges(most: int) -> None:
         assert read_by(referees.of(SABRA), asked) == judge(asked)
 
 
+@pytest.mark.unmeasured
 def test_threads_get_what_the_rules_say_though_referees_start_over_again_and_again() -> None:
     asked = [
         (play, said(play, judge(play)))

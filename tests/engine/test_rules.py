@@ -303,6 +303,7 @@ PLAYS = st.randoms(use_true_random=False).flatmap(
 CONSERVATION = (Reason.JOKER_TO_RACK, Reason.TABLE_TILE_MISSING, Reason.TILE_DUPLICATED, Reason.TILE_NOT_IN_RACK)
 
 
+@pytest.mark.unmeasured
 @given(PLAYS)
 def test_conservation_is_judged_as_counting_tiles_has_it(play: Play) -> None:
     """Counted tile by tile, with no multisets taken from each other."""
@@ -328,6 +329,7 @@ def recolor(tiles: tuple[Tile, ...], coloring: list[int]) -> tuple[Tile, ...]:
     return tuple(t if t == JOKER else Tile(coloring[(t - 1) // 13] * 13 + value_of(t)) for t in tiles)
 
 
+@pytest.mark.unmeasured
 @given(PLAYS, st.permutations(range(4)))
 def test_colors_are_interchangeable_in_plays(play: Play, coloring: list[int]) -> None:
     before = tuple(
