@@ -10,7 +10,7 @@ from engine.analysis import Situation
 from engine.ruleset import Ruleset
 from engine.solver.answers import Arrangement, BestTurn, Budget, Count, Existence, Objective, Turn
 from engine.solver.arrangement import best_lay
-from engine.solver.counting import count_best
+from engine.solver.counting import NO_TURN, count_best
 from engine.solver.problem import problem
 from engine.solver.search import Meter, OutOfBudget
 from engine.solver.turns import best, exists
@@ -63,4 +63,7 @@ def count_best_turns(
     situation: Situation, objective: Objective = Objective.MOST_TILES, limit: int = 100, budget: Budget = AMPLE
 ) -> Count:
     """How many best turns there are that differ in the tiles that leave the rack; counted up to a limit."""
-    return count_best(situation, objective, limit, Meter(budget))
+    found = count_best(situation, objective, limit, meter := Meter(budget))
+    if found == NO_TURN and objective is not Objective.MOST_TILES:
+        return count_best(situation, Objective.MOST_TILES, limit, meter)  # as best_turn
+    return found

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from engine.analysis import Situation
 from engine.solver.answers import Count, Objective
@@ -11,6 +12,7 @@ from engine.solver.turns import Question, best_cost, candidates, questions
 from engine.tiles import Tile
 
 Tiles = tuple[Tile, ...]
+NO_TURN: Final = Count(0, is_exact=True)
 
 
 def count_best(situation: Situation, objective: Objective, limit: int, meter: Meter) -> Count:
@@ -19,7 +21,7 @@ def count_best(situation: Situation, objective: Objective, limit: int, meter: Me
     try:
         cost = best_cost(situation, objective, meter)
         if cost is None:
-            return Count(0, is_exact=True)
+            return NO_TURN
         for question in questions(situation, objective, meter):
             faces = sorted(Counter(situation.rack).items())
             for played in _played(replace(question, asks_least_change=False), faces, cost):

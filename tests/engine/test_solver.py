@@ -48,6 +48,7 @@ from engine.solver import (
     Count,
     Existence,
     Objective,
+    Turn,
     arrange,
     best_turn,
     count_best_turns,
@@ -59,6 +60,7 @@ from load.corpus import read
 from load.hostile import ENDLESS, QUESTIONS, SORTS, Hostile, forget, recorded
 from load.hostile import read as read_hostile
 from load.hostile import ruleset_of as ruleset_of_sort
+from positions import is_a
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -530,6 +532,7 @@ def _first_fewest(situation: Situation, answer: BestTurn) -> tuple[int, ...]:
     raise AssertionError("not even if all melds change")
 
 
+@pytest.mark.unmeasured
 def test_the_fewest_melds_change_and_of_equals_the_first_in_order() -> None:
     rng, changes = random.Random(6), set()
     rows = [row.situation for row in read() if row.situation.has_melded and 4 <= len(row.situation.table) <= 9]
@@ -541,6 +544,14 @@ def test_the_fewest_melds_change_and_of_equals_the_first_in_order() -> None:
             assert answer.turn.untouched == _first_fewest(shuffled, answer)
             changes.add(len(situation.table) - len(answer.turn.untouched))
     assert changes >= {0, 1, 2, 3}
+
+
+def test_few_melds_change_where_the_fewest_would_take_too_long() -> None:
+    situation = read()[270].situation
+    fewest, few, any_number = [best_turn(situation, budget=Budget(change_nodes=nodes)) for nodes in (6_000, 1_280, 0)]
+    assert [answer.is_least_change for answer in (fewest, few, any_number)] == [True, False, False]
+    best, good, any_turn = [is_a(answer.turn, Turn) for answer in (fewest, few, any_number)]
+    assert len(best.untouched) >= len(good.untouched) > len(any_turn.untouched)
 
 
 @pytest.mark.parametrize(
@@ -639,6 +650,7 @@ for situation in [row.situation for row in rows] + [row.situation for row in rea
 """
 
 
+@pytest.mark.unmeasured
 def test_answers_are_the_same_whatever_was_asked_before(capsys: pytest.CaptureFixture[str]) -> None:
     def asked_elsewhere(hash_seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
@@ -762,6 +774,19 @@ def test_without_a_budget_nothing_is_proven() -> None:
     assert has_turn(situation, budget) is not NO
     assert arrange(situation.rack, SABRA, budget) == Arrangement(UNKNOWN)
     assert count_best_turns(situation, MOST, 10, budget) == Count(0, is_exact=False)
+
+
+def test_a_turn_of_the_river_s_tile_alone_is_counted() -> None:
+    situation = at("[R3 R4 R5]", "K9", RIVER, "R6")
+    assert played(best_turn(situation)) == ""
+    assert count_best_turns(situation) == Count(1, is_exact=True)
+
+
+@pytest.mark.parametrize(("table", "rack", "number"), [("[R3 B3 K3]", "J R6", 1), ("[R3 R4 R5]", "J R6", 2)])
+def test_turns_of_jokers_that_are_worth_nothing_are_counted(table: str, rack: str, number: int) -> None:
+    situation = at(table, rack, {"score_joker_penalty": 0})
+    assert best_turn(situation, HIGHEST).turn is not None
+    assert count_best_turns(situation, HIGHEST) == Count(number, is_exact=True)
 
 
 def test_best_turns_are_counted_up_to_a_limit() -> None:
