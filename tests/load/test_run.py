@@ -38,7 +38,8 @@ def load(folder: Path, *arguments: str, **settings: str) -> subprocess.Completed
 
 
 def test_a_run_of_all_users_passes_and_leaves_a_report(tmp_path: Path) -> None:
-    run = load(tmp_path, *PATIENT, "--shape", "steady", "--least-calls", "50")
+    time_for_all = ("--run-time", "10s")  # the first question to the analysis waits for its process to start
+    run = load(tmp_path, *PATIENT, *time_for_all, "--shape", "steady", "--least-calls", "50")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "All thresholds were kept." in run.stdout
     with (tmp_path / "report_stats.csv").open() as file:
