@@ -24,12 +24,11 @@ from engine.tally import (
     MARK,
     MARKED,
     ONE,
-    beyond,
     close_tally,
     counted,
     divided,
-    exchanged,
     is_within,
+    moved,
     tally,
     tiles_of,
 )
@@ -80,9 +79,6 @@ class Reading:
     tally: int
     lies_as: Hashable
     known_by: tuple[Tile, ...] | None
-
-
-_Table: TypeAlias = Callable[[], Sequence[Reading]]
 
 
 class Memory:
@@ -186,6 +182,7 @@ class Referee(Generic[K]):
         self._groups = groups_of(ruleset)
         self._is_plain = all(group.is_kept for group in self._groups)
         self._readings = _Readings(ruleset, proposed, room)
+        self._tally_of = self._readings.tallies.__getitem__
         lying = _Lying(self._readings, ruleset, room)
         self._same_sent = Kept(self._readings.__getitem__, MELDS_KEPT)
         self._same_lying = Kept(lying.__getitem__, MELDS_KEPT)
@@ -221,9 +218,8 @@ class Referee(Generic[K]):
 
     def _totals_of_known(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> _Totals | None:
         """The totals, if all melds were read before."""
-        tally_of = self._readings.tallies.__getitem__
         try:
-            return sum(map(tally_of, before)), sum(map(tally_of, after)), tally(seat.rack)
+            return sum(map(self._tally_of, before)), sum(map(self._tally_of, after)), tally(seat.rack)
         except KeyError:
             return None
 
@@ -235,11 +231,11 @@ class Referee(Generic[K]):
         position = lay + own
         if position & _IMPOSSIBLE or lie & CROWDED or not is_within(position, self._tile_set):
             return None
-        moved = _moved(totals)
-        if self._is_plainly_legal(lie, moved, seat):
-            played, left = divided(seat.rack, moved[0])
+        exchange = moved(lie, lay, own)
+        if self._is_plainly_legal(lie, exchange, seat):
+            played, left = divided(seat.rack, exchange[0])
             return Verdict((), played, natural_points(played), left)
-        play = ReadPlay((lambda: self.read(before), lambda: self.read(after)), totals, moved, seat, self)
+        play = SentPlay((before, after), totals, exchange, seat, self)
         return Verdict(violations_of(play, self._groups), play.played, points_of(play), play.rack_left)
 
     def read(self, sent: Iterable[K]) -> list[Reading]:
@@ -259,21 +255,21 @@ class Referee(Generic[K]):
         totals = lay, lie, own = _totals(before, after, seat)
         if (lay + own | lie) & CROWDED:
             return self._plain_play(before, after, seat)
-        return ReadPlay((lambda: before, lambda: after), totals, _moved(totals), seat, self)
+        return ReadPlay((before, after), totals, moved(lie, lay, own), seat, self)
 
     def plainly_legal(
         self, before: Sequence[Reading], after: Sequence[Reading], seat: "AtTheTable"
     ) -> Judgement | None:
         """What the rules say of a play that is plainly legal; None of others, of which they have to be asked."""
-        totals = lay, lie, own = _totals(before, after, seat)
-        moved = _moved(totals)
-        if (lay + own | lie) & CROWDED or not self._is_plainly_legal(lie, moved, seat):
+        lay, lie, own = _totals(before, after, seat)
+        exchange = moved(lie, lay, own)
+        if (lay + own | lie) & CROWDED or not self._is_plainly_legal(lie, exchange, seat):
             return None
-        played, left = divided(seat.rack, moved[0])
+        played, left = divided(seat.rack, exchange[0])
         lying = self.as_known(before, after) if lay & JOKERS else after
         return Judgement((), tuple(map(_meld, lying)), played, left, natural_points(played))
 
-    def _is_plainly_legal(self, lie: int, moved: _Moved, seat: "AtTheTable") -> bool:
+    def _is_plainly_legal(self, lie: int, exchange: _Moved, seat: "AtTheTable") -> bool:
         """Whether a turn is legal by rules that tell cheaply that they are kept; `lie` is the tally of the table after.
 
         No more is looked at than what is on the tables in all, so it is for players who have melded, and draw and pull
@@ -281,7 +277,7 @@ class Referee(Generic[K]):
         """
         if not self._is_plain or lie & MARKED:
             return False
-        came, missing, foreign = moved
+        came, missing, foreign = exchange
         if missing or foreign or not came or came & JOKERS:
             return False
         return seat.has_melded and seat.drawn is None and seat.river_index is None
@@ -374,35 +370,34 @@ def _totals(before: Sequence[Reading], after: Sequence[Reading], seat: AtTheTabl
     return sum(map(_tally, before)), sum(map(_tally, after)), tally(seat.rack)
 
 
-def _moved(totals: _Totals) -> _Moved:
-    lay, lie, own = totals
-    came, missing = exchanged(lie, lay)
-    return came, missing, 0 if is_within(came, own) else beyond(came, own)
-
-
 class ReadPlay(Play):
     """A play of melds that were read, whose facts are known from that.
 
     What nearly every rule asks is made at once, the rest when it is asked for.
 
     Args:
-        tables: Make the readings of the table before, and of the table after.
+        tables: The readings of the table before, and of the table after.
         totals: Their tallies, and that of the rack. They are not crowded.
-        moved: What came to the table and left it.
+        exchange: What came to the table and left it.
         seat: Who plays.
         referee: Whose rules are asked.
     """
 
     referee: Referee[Any]
-    tables: tuple[_Table, _Table]
+    tables: tuple[Sequence[Any], Sequence[Any]]
     lay: int
     lie: int
     came: int
 
     def __init__(
-        self, tables: tuple[_Table, _Table], totals: _Totals, moved: _Moved, seat: AtTheTable, referee: Referee[Any]
+        self,
+        tables: tuple[Sequence[Any], Sequence[Any]],
+        totals: _Totals,
+        exchange: _Moved,
+        seat: AtTheTable,
+        referee: Referee[Any],
     ) -> None:
-        came, missing, foreign = moved
+        came, missing, foreign = exchange
         lay, lie, _ = totals
         ruleset = referee.ruleset
         facts = vars(self)  # a play is frozen
@@ -423,12 +418,12 @@ class ReadPlay(Play):
     @fact
     def before(self) -> Sequence[Reading]:
         """The readings of the melds in play."""
-        return self.tables[0]()
+        return self.tables[0]
 
     @fact
     def sent(self) -> Sequence[Reading]:
         """The readings of the melds as the player wants them, without what is remembered of jokers."""
-        return self.tables[1]()
+        return self.tables[1]
 
     @fact
     def after(self) -> Sequence[Reading]:
@@ -486,6 +481,20 @@ class ReadPlay(Play):
     def changed_melds(self) -> tuple[Meld, ...]:
         """See Play."""
         return tuple(map(_meld, self.new_and_changed[1]))
+
+
+class SentPlay(ReadPlay):
+    """The same of melds as they were sent (`tables`), which are read when they are asked for."""
+
+    @fact
+    def before(self) -> Sequence[Reading]:
+        """See ReadPlay."""
+        return self.referee.read(self.tables[0])
+
+    @fact
+    def sent(self) -> Sequence[Reading]:
+        """See ReadPlay."""
+        return self.referee.read(self.tables[1])
 
 
 def _new_and_changed(before: Sequence[Reading], after: Sequence[Reading]) -> tuple[list[Reading], list[Reading]]:

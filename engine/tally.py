@@ -10,11 +10,9 @@ parts was marked (MARKED).
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 from engine.tiles import JOKER, LAST_TILE, Tile
-
-T = TypeVar("T", bound=int)
 
 _BITS: Final = 8
 _FACE: Final = (1 << _BITS) - 1
@@ -41,6 +39,9 @@ _FACES: Final = tuple(1 << _BEFORE_FACES + _BITS * face for face in range(LAST_T
 
 ONE: Final = (0, *[face + 1 for face in _FACES[1:]])
 """The tally of one tile, by its face."""
+
+_HIGHEST: Final = (*[Tile(0)] * (_BEFORE_FACES // _BITS), *[Tile(face) for face in range(LAST_TILE + 1)])
+"""The highest face of a tally, by how many bytes are below the highest of its bits."""
 
 _FREE: Final = sum(face << _BITS - 1 for face in _FACES[1:])
 """The highest bit of every face."""
@@ -80,13 +81,19 @@ def beyond(tiles: int, taken: int) -> int:
     return left & (enough - (enough >> _BITS - 1))
 
 
-def exchanged(lie: int, lay: int) -> tuple[int, int]:
-    """What one tally has beyond another, and what the other has beyond the one, mostly nothing. Both without notes."""
+def moved(lie: int, lay: int, own: int) -> tuple[int, int, int]:
+    """What one tally has beyond another, what the other has beyond the one, and what of the former a third one lacks.
+
+    Mostly there is nothing but the first. All are without notes.
+    """
     left = lie + _ROOM - lay
     enough = left & _FREE
     if enough == _FREE:
-        return left & _COUNTS, 0
-    return left & (enough - (enough >> _BITS - 1)), beyond(lay, lie)
+        came, missing = left & _COUNTS, 0
+    else:
+        came, missing = left & (enough - (enough >> _BITS - 1)), beyond(lay, lie)
+    foreign = 0 if (own + _ROOM - came) & _FREE == _FREE else beyond(came, own)
+    return came, missing, foreign
 
 
 def counted(tiles: int, t: Tile) -> int:
@@ -98,23 +105,16 @@ def tiles_of(tiles: int) -> tuple[Tile, ...]:
     """The tiles of a tally, in ascending order. Takes a moment for each."""
     found = []
     while tiles > _NOTES:
-        face = tiles.bit_length() // _BITS - _BEFORE_FACES // _BITS
-        found.append(Tile(face))
+        face = _HIGHEST[tiles.bit_length() // _BITS]
+        found.append(face)
         tiles -= _FACES[face]
     found.reverse()
     return tuple(found)
 
 
-def divided(tiles: Iterable[T], taken: int) -> tuple[tuple[T, ...], tuple[T, ...]]:
-    """Divides tiles into those of a tally, all of which are among them, and the others, both in their order."""
-    if not taken:
-        return (), tuple(tiles)
-    to_take = bytearray((taken >> _BEFORE_FACES).to_bytes(LAST_TILE + 1, "little"))
-    has, lacks = [], []
-    for t in tiles:
-        if to_take[t]:
-            to_take[t] -= 1
-            has.append(t)
-        else:
-            lacks.append(t)
-    return tuple(has), tuple(lacks)
+def divided(tiles: Iterable[Tile], taken: int) -> tuple[tuple[Tile, ...], tuple[Tile, ...]]:
+    """Divides tiles in ascending order into those of a tally, all of which are among them, and the others."""
+    has, lacks = tiles_of(taken), list(tiles)
+    for t in has:
+        lacks.remove(t)
+    return has, tuple(lacks)

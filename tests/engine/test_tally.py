@@ -16,8 +16,8 @@ from engine.tally import (
     close_tally,
     counted,
     divided,
-    exchanged,
     is_within,
+    moved,
     tally,
     tiles_of,
 )
@@ -29,13 +29,15 @@ FEW_FACES = st.lists(st.sampled_from((FACES[0], JOKER, Tile(LAST_TILE))), max_si
 """Many of a face: the lowest, the joker, the highest."""
 
 
-@given(TILES | FEW_FACES, TILES | FEW_FACES)
-def test_tallies_are_counters(ones: list[Tile], others: list[Tile]) -> None:
+@given(TILES | FEW_FACES, TILES | FEW_FACES, TILES)
+def test_tallies_are_counters(ones: list[Tile], others: list[Tile], rack: list[Tile]) -> None:
     first, second = tally(ones), close_tally(others) + MARK
     only, lacking = Counter(ones) - Counter(others), Counter(others) - Counter(ones)
     assert tiles_of(first) == in_order(ones)
     assert tiles_of(beyond(first, second)) == in_order(only.elements())
-    assert tuple(map(tiles_of, exchanged(first, second))) == (in_order(only.elements()), in_order(lacking.elements()))
+    assert [tiles_of(some) for some in moved(first, second, tally(rack))] == [
+        in_order(some.elements()) for some in (only, lacking, only - Counter(rack))
+    ]
     assert is_within(first, second) == (not only)
     assert [counted(second, face) for face in FACES] == [others.count(face) for face in FACES]
     assert bool(first & JOKERS) == (JOKER in ones)
