@@ -9,7 +9,7 @@ import inspect
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import cache
 from typing import Any, Final, TypeAlias, cast
@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, cast
 import grpc
 import structlog
 from google.protobuf.message import DecodeError
-from grpc.aio import AbortError, ServerInterceptor, ServicerContext
+from grpc.aio import AbortError, ServicerContext
 
 from service.errors import status_of
 from service.faults import Fault, MalformedRequest, Overloaded, ShuttingDown
@@ -35,12 +35,11 @@ _log = structlog.get_logger()
 
 Context: TypeAlias = "ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-OptionalHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 Deserializer = Callable[[bytes], Any] | None
 
 
-class Boundary(ServerInterceptor):
-    """Wraps every handler.
+class Boundary:
+    """Wraps every handler, once and for all: an interceptor of grpcio's would be asked for it in every call.
 
     Args:
         metrics: Counts calls.
@@ -52,7 +51,6 @@ class Boundary(ServerInterceptor):
         self._metrics = metrics
         self._stopping = stopping
         self._max_calls = max_calls
-        self._handlers: dict[str, Handler] = {}
         self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -61,20 +59,9 @@ class Boundary(ServerInterceptor):
         """Returns when no call is under way, but for health and reflection."""
         await self._idle.wait()
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[OptionalHandler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> OptionalHandler:
-        """The handler, wrapped once a method."""
-        method = str(handler_call_details.method)
-        wrapped = self._handlers.get(method)
-        if wrapped is None:
-            handler = await continuation(handler_call_details)
-            if handler is None:
-                return None  # grpcio answers UNIMPLEMENTED
-            wrapped = self._handlers[method] = self._wrap(handler, method)
-        return wrapped
+    def around(self, service: str, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+        """The handlers of a service by their RPCs' names, each wrapped."""
+        return {name: self._wrap(handler, f"/{service}/{name}") for name, handler in handlers.items()}
 
     def _wrap(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpcio's is untyped
         call = _Call(self, method, handler.request_deserializer)
