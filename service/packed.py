@@ -2,9 +2,9 @@
 
 A packed `repeated Tile` is, on the wire, the bytes of its numbers, as all of them are below 128. So these messages are
 those of the contract, derived from its descriptors when the module is loaded, with every list of tiles and every
-message inside as bytes: a meld is the bytes that a client sent for it, and is looked up by them. What such a reading
-cannot tell (`is_whole`: tiles that were not packed, and numbers that are no tiles) is left to the contract's own
-messages. Both read the same bytes.
+message inside, but for turns, as bytes: a meld is the bytes that a client sent for it, and is looked up by them. What
+such a reading cannot tell (`is_whole`: tiles that were not packed, and numbers that are no tiles) is left to the
+contract's own messages. Both read the same bytes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -42,15 +42,19 @@ class PackedBatch(Protocol):
     """BatchValidateTurnsRequest."""
 
     ruleset: Sequence[bytes]
-    turns: Sequence[bytes]
+    turns: Sequence[PackedTurn]
 
 
 class PackedStreamTurn(Protocol):
     """StreamValidateTurnsRequest."""
 
-    turn: Sequence[bytes]
+    turn: PackedTurn
     correlation_id: str
 
+
+_PACKAGE: Final = "rummikub.packed"
+_CONTRACTS_TURN: Final = f".{pb.ValidateTurnRequest.DESCRIPTOR.full_name}"
+_TURN: Final = f".{_PACKAGE}.{pb.ValidateTurnRequest.DESCRIPTOR.name}"
 
 LEFT_OUT: Final = {"river", "river_index"}
 """Fields that hardly a request has, and that are not read: a message that has them is not whole."""
@@ -59,9 +63,10 @@ LEFT_OUT: Final = {"river", "river_index"}
 def _derived(read: Sequence[type[Message]], written: Sequence[type[Message]]) -> dict[str, Any]:
     """Message classes for messages of the contract, with lists of tiles and messages as bytes, and enums as numbers.
 
-    What is read may come in parts, so it is a list of bytes. Of what is written, a list of tiles is one part.
+    Turns inside are messages. What is read otherwise may come in parts, so it is a list of bytes. Of what is written, a
+    list of tiles is one part.
     """
-    file = FileDescriptorProto(name="rummikub/packed.proto", package="rummikub.packed", syntax="proto3")
+    file = FileDescriptorProto(name="rummikub/packed.proto", package=_PACKAGE, syntax="proto3")
     labels = dict.fromkeys(read, FieldDescriptorProto.LABEL_REPEATED)
     labels |= dict.fromkeys(written, FieldDescriptorProto.LABEL_OPTIONAL)
     for contract, label in labels.items():
@@ -72,13 +77,14 @@ def _derived(read: Sequence[type[Message]], written: Sequence[type[Message]]) ->
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     names = (message.name for message in file.message_type)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{name}")) for name in names
-    }
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in names}
 
 
 def _packed(field: FieldDescriptorProto, tiles: FieldDescriptorProto.Label.ValueType) -> FieldDescriptorProto:
     is_list = field.label == FieldDescriptorProto.LABEL_REPEATED
+    if field.type_name == _CONTRACTS_TURN:
+        field.type_name = _TURN
+        return field
     if field.type == FieldDescriptorProto.TYPE_MESSAGE:
         field.type, field.label = FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.LABEL_REPEATED
     elif field.type == FieldDescriptorProto.TYPE_ENUM and is_list:

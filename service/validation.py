@@ -70,7 +70,8 @@ class Validation:
 
     def validate_turn(self, data: bytes) -> bytes:
         """ValidateTurn."""
-        return self._answered(_decoded(packed.turn, data), data, b"")
+        answer = self._answered(_decoded(packed.turn, data), b"")
+        return answer or _judged_plainly(codec.decode(pb.ValidateTurnRequest, data), b"")
 
     def turn_at_once(self, data: bytes) -> bytes | None:
         """ValidateTurn if it takes a moment only, whatever was sent: a millisecond or two at the very most.
@@ -132,31 +133,32 @@ class Validation:
         codec.check_batch(len(request.turns), melds=0)
         default = b"".join(request.ruleset)
         _ruleset(default)
-        sent = request.turns[:]
-        turns: Iterable[packed.PackedTurn] = (_decoded(packed.turn, turn) for turn in sent)
+        turns = request.turns
         if len(data) > MELD_BYTES_MIN * codec.BATCH_MELDS_MAX:  # else it cannot have too many melds
-            turns = list(turns)
-            codec.check_batch(len(sent), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
+            codec.check_batch(len(turns), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
+        plain: pb.BatchValidateTurnsRequest | None = None
         for place, turn in enumerate(turns):
-            yield self._answered(turn, sent[place], default, f"turns[{place}].")
+            answer = self._answered(turn, default)
+            if answer is None:
+                plain = plain or codec.decode(pb.BatchValidateTurnsRequest, data)
+                answer = _judged_plainly(plain.turns[place], default, f"turns[{place}].")
+            yield answer
 
     def stream(self) -> "TurnsOfAStream":
         """What answers the turns of one StreamValidateTurns, in their order."""
         return TurnsOfAStream(self._answered, self._judged_at_once)
 
-    def _answered(self, turn: packed.PackedTurn, sent: bytes, default: bytes, field: str = "") -> bytes:
-        """ValidateTurnResponse of a ValidateTurnRequest.
+    def _answered(self, turn: packed.PackedTurn, default: bytes) -> bytes | None:
+        """ValidateTurnResponse of a ValidateTurnRequest; None if it is to be judged plainly.
 
         Args:
             turn: The turn.
-            sent: Its bytes.
             default: The ruleset of a turn that states none.
-            field: What faults call the turn, with a dot at the end, if it is part of a larger message.
         """
         try:
             return self._judged(turn, default)
         except _IRREGULAR:
-            return _judged_plainly(sent, default, field)
+            return None
 
     def _judged(self, turn: packed.PackedTurn, default: bytes) -> bytes:
         rules, before, after, seat = _question(turn, default)
@@ -191,13 +193,13 @@ class TurnsOfAStream:
     """Answers the turns of one StreamValidateTurns, in their order.
 
     Args:
-        answered: The answer to a turn, its bytes, the ruleset if it states none, and what faults call it.
-        judged_at_once: The same of a turn and that ruleset, if it takes a moment only.
+        answered: The answer to a turn, and the ruleset if it states none; None if it is to be judged plainly.
+        judged_at_once: The same, if it takes a moment only.
     """
 
     def __init__(
         self,
-        answered: Callable[[packed.PackedTurn, bytes, bytes, str], bytes],
+        answered: Callable[[packed.PackedTurn, bytes], bytes | None],
         judged_at_once: Callable[[packed.PackedTurn, bytes], bytes | None],
     ) -> None:
         self._answered = answered
@@ -207,13 +209,13 @@ class TurnsOfAStream:
     def __call__(self, data: bytes) -> bytes:
         """The answer to the next turn. Raises InvalidRequest, MalformedRequest."""
         request = _decoded(packed.stream_turn, data)
-        if len(request.turn) > 1:
-            codec.decode(pb.StreamValidateTurnsRequest, data)  # each part must be a message
-        sent = b"".join(request.turn)
+        turn = request.turn
         correlation_id = codec.correlation_id(request.correlation_id)
-        turn = _decoded(packed.turn, sent)
         self._rules = b"".join(turn.ruleset) if turn.ruleset else self._rules
-        return packed.stream_answer(self._answered(turn, sent, self._rules, "turn."), correlation_id)
+        answer = self._answered(turn, self._rules)
+        if answer is None:
+            answer = _judged_plainly(codec.decode(pb.StreamValidateTurnsRequest, data).turn, self._rules, "turn.")
+        return packed.stream_answer(answer, correlation_id)
 
     def at_once(self, data: bytes) -> bytes | None:
         """The same as Validation.turn_at_once, for the next turn. If it is None, the turn is still the next."""
@@ -221,9 +223,7 @@ class TurnsOfAStream:
             return None
         try:
             request = packed.stream_turn(data)
-            if len(request.turn) > 1:
-                return None
-            turn = packed.turn(b"".join(request.turn))
+            turn = request.turn
             rules = b"".join(turn.ruleset) if turn.ruleset else self._rules
             correlation_id = codec.correlation_id(request.correlation_id)
             answer = self._judged_at_once(turn, rules)
@@ -324,9 +324,14 @@ def _proposed(data: bytes) -> ProposedMeld:
     return codec.melds([codec.decode(meld_pb2.Meld, data)], "meld")[0]
 
 
-def _judged_plainly(data: bytes, default: bytes, field: str) -> bytes:
-    """The same for any request. Raises InvalidRequest, MalformedRequest."""
-    request = codec.decode(pb.ValidateTurnRequest, data)
+def _judged_plainly(request: pb.ValidateTurnRequest, default: bytes, field: str = "") -> bytes:
+    """ValidateTurnResponse of any ValidateTurnRequest. Raises InvalidRequest, MalformedRequest.
+
+    Args:
+        request: The turn.
+        default: The ruleset of a turn that states none.
+        field: What faults call the turn, with a dot at the end, if it is part of a larger message.
+    """
     rules = codec.ruleset(request.ruleset, field) if request.HasField("ruleset") else _ruleset(default)
     return codec.encode_judgement(judge(codec.play(request, rules, field))).SerializeToString()
 
