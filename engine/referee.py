@@ -54,6 +54,10 @@ _Totals: TypeAlias = tuple[int, int, int]
 _Moved: TypeAlias = tuple[int, int, int]
 """The tallies of what came to the table, of what left it, and of what came but not from the rack; without notes."""
 
+Verdict: TypeAlias = tuple[tuple[Violation, ...], tuple[Tile, ...], int, tuple[Tile, ...]]
+"""What is said of a turn, as a Judgement does: violations, tiles played, points, and what is left of the rack. It has
+no names, as to make one that has takes as long as to compare two tables."""
+
 _IMPOSSIBLE: Final = CROWDED | MARKED
 """What tells of the tiles of a position that it cannot be, or that there are too many to tell: see Referee.verdict."""
 
@@ -150,15 +154,6 @@ class _Lying(dict[Meld, Reading]):
         return reading
 
 
-class Verdict(NamedTuple):
-    """What is said of a turn: as Judgement, but for the table."""
-
-    violations: tuple[Violation, ...]
-    tiles_played: tuple[Tile, ...]
-    points: int
-    rack_left: tuple[Tile, ...]
-
-
 class Referee(Generic[K]):
     """Judges plays by one ruleset.
 
@@ -234,9 +229,9 @@ class Referee(Generic[K]):
         exchange = moved(lie, lay, own)
         if self._is_plainly_legal(lie, exchange, seat):
             played, left = divided(seat.rack, exchange[0])
-            return Verdict((), played, natural_points(played), left)
+            return (), played, natural_points(played), left
         play = SentPlay((before, after), totals, exchange, seat, self)
-        return Verdict(violations_of(play, self._groups), play.played, points_of(play), play.rack_left)
+        return violations_of(play, self._groups), play.played, points_of(play), play.rack_left
 
     def read(self, sent: Iterable[K]) -> list[Reading]:
         """The readings of melds that were sent."""

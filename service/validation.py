@@ -168,7 +168,10 @@ class Validation:
         rules, before, after, seat = _question(turn, default)
         referee = self._referees.known(rules)
         verdict = referee.verdict_at_once(before, after, seat) if referee else None
-        return _told(verdict) if verdict and len(verdict.violations) <= AT_ONCE_VIOLATIONS_MAX else None
+        if verdict is None:
+            return None
+        violations, *_ = verdict
+        return _told(verdict) if len(violations) <= AT_ONCE_VIOLATIONS_MAX else None
 
     def _read(self, data: bytes) -> bytes:
         rules, sent = _table(data)

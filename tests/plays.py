@@ -60,7 +60,7 @@ def said(play: Play, judgement: Judgement) -> Verdict | None:
     tiles = Counter(play.rack) + play.tiles_before
     if any(count > play.ruleset.copies_of(face) for face, count in tiles.items()):
         return None
-    return Verdict(judgement.violations, judgement.tiles_played, judgement.points, judgement.rack_left)
+    return judgement.violations, judgement.tiles_played, judgement.points, judgement.rack_left
 
 
 def before_as_sent(play: Play) -> list[ProposedMeld]:

@@ -237,7 +237,7 @@ def test_melds_that_are_none_do_not_hide_each_other_however_many_there_are() -> 
     sent = [(first, first + 1, first + 3) for first in (1, 14, 27, 40)] * 30
     verdict = by_tiles(SABRA).verdict([], sent, AtTheTable((Tile(1),), has_melded=True))
     assert verdict is not None
-    found = [violation.subject for violation in verdict.violations if violation.reason is Reason.RUN_GAP]
+    found = [violation.subject for violation in verdict[0] if violation.reason is Reason.RUN_GAP]
     assert found == [f"table_after[{place}]" for place in range(120)]
 
 
