@@ -7,6 +7,7 @@ them is in views.py. Deciding what happens is in turns.py; nothing here refuses 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from engine.frozen import quickly_made
 from engine.game import (
     BotLevel,
     Choosing,
@@ -72,6 +73,7 @@ class RoundStarted:
     pool: tuple[Tile, ...]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
     """A turn began."""
@@ -79,6 +81,7 @@ class TurnStarted:
     turn: Turn
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class TilesPlayed:
     """A player played tiles (ascending), worth so many points, and left the table so.
@@ -93,6 +96,7 @@ class TilesPlayed:
     pulled: tuple[Tile, ...] = ()
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class TileDrawn:
     """A player drew the pool's next tile (R22).
