@@ -7,7 +7,7 @@ STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench profile load load-ci check fmt proto docs lock image clean
+.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench compiled profile load load-ci check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ speed: $(STAMP) ## Compare the engine's speed with another revision's, side by s
 bench: $(STAMP) ## Measure, all parts or PART=analysis, engine, hostile, latency, play or validation (ARGS="--quick" or "--full"; figures also in build/bench)
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
+compiled: $(STAMP) ## Compile the solver's search into build/compiled with mypyc (optional; takes a C compiler), and test it there
+	@$(BIN)/python -m load.compile_solver
+	@$(PYTEST) -o "pythonpath=build/compiled . tests" tests/engine/test_solver*.py
+
 profile: $(STAMP) ## Find where the CPU of a ValidateTurn goes, and write it into docs/performance.md (ARGS="--quick": only show it)
 	@$(BIN)/python -m load.profile_validation $(ARGS)
 
@@ -101,5 +105,5 @@ lock: $(STAMP) ## Pin all requirements anew, with hashes
 image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .
 
-clean: ## Remove .venv and caches; keeps ./data
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+clean: ## Remove .venv, caches and the compiled solver; keeps ./data
+	rm -rf build/compiled .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

@@ -10,6 +10,7 @@ without a gap. There are two, of the same optimum:
   which is far quicker where it is slow.
 
 A second pass asks the solver and the reduced program the whole question: which of the best turns changes least, too.
+Where the solver has been compiled (`make compiled`), it is then measured beside itself (bench_compiled.py).
 """
 
 import argparse
@@ -34,7 +35,8 @@ from rich.table import Table
 
 from engine.analysis import Situation
 from engine.solver import Budget, best_turn
-from load.bench_figures import QUANTILES, are_met, print_requirements, quantiles
+from load.bench_compiled import report_if_built
+from load.bench_figures import QUANTILES, are_met, print_requirements, quantiles, requirement
 from load.corpus import MIDGAME, Phase, Recorded, read
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -132,8 +134,13 @@ def run(arguments: Sequence[str], results: Path) -> int:
     measured = _measured(corpus, compared, sample, console)
     start = _start(len(corpus))
     report = _report(measured, compared, start)
-    results.write_text(json.dumps(report, indent=2) + "\n")
     _print(report, console)
+    report["compiled"] = compiled = report_if_built(corpus, console)
+    if compiled:
+        same = compiled["agree"] == len(corpus)
+        report["requirements"].append(requirement("the same answers compiled", met=same, measured=str(same)))
+    print_requirements(report, console)
+    results.write_text(json.dumps(report, indent=2) + "\n")
     console.print(f"All figures: {results}", highlight=False)
     return 0 if are_met(report) else 1
 
@@ -330,4 +337,3 @@ def _print(report: Mapping[str, Any], console: Console) -> None:
         highlight=False,
     )
     console.print(", ".join(f"{key} {value:.1f}" for key, value in report["start"].items()), highlight=False)
-    print_requirements(report, console)
