@@ -373,7 +373,7 @@ async def test_the_log_is_json_with_request_ids_and_without_tokens_or_tiles(
     assert all(entry["level"] == "info" and entry["timestamp"] for entry in entries)
     assert len({entry["request_id"] for entry in calls}) == len(calls)
     assert sum(entry["method"].endswith("/PlayTurn") and entry["code"] == "OK" for entry in calls) == played
-    assert [entry["reason"] for entry in calls if entry["code"] != "OK"] == [*refusals]
+    assert sorted(entry["reason"] for entry in calls if entry["code"] != "OK") == sorted(refusals)
     assert not [line for line in lines if tile_name.search(line)]
     secrets = [text for token in game.tokens.values() if token for text in (token, token[::-1])]
     assert len(secrets) == 4

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import grpc.aio
@@ -97,8 +97,11 @@ def parent_of(pid: int) -> str:
 
 
 def sockets_of(pid: int) -> set[str]:
-    """The inodes of a process's sockets."""
-    links = [link.readlink().name for link in Path(f"/proc/{pid}/fd").iterdir()]
+    """The inodes of a process's sockets; some may be closed while they are looked at."""
+    links = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            links.append(link.readlink().name)
     return {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
 
 
