@@ -7,7 +7,6 @@ them is in views.py. Deciding what happens is in turns.py; nothing here refuses 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from engine.frozen import quickly_made
 from engine.game import (
     BotLevel,
     Choosing,
@@ -73,7 +72,6 @@ class RoundStarted:
     pool: tuple[Tile, ...]
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
     """A turn began."""
@@ -81,7 +79,6 @@ class TurnStarted:
     turn: Turn
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class TilesPlayed:
     """A player played tiles (ascending), worth so many points, and left the table so.
@@ -96,7 +93,6 @@ class TilesPlayed:
     pulled: tuple[Tile, ...] = ()
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class TileDrawn:
     """A player drew the pool's next tile (R22).

@@ -6,7 +6,6 @@ Everything is here, hidden racks and the pool's order too; what a seat may see o
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from engine.frozen import quickly_made
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnDirection
 from engine.tiles import Tile, in_order
@@ -32,7 +31,6 @@ class Player:
     bot: BotLevel | None = None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Rack:
     """A player's tiles in a round, in ascending order, and whether the initial meld has been made."""
@@ -42,7 +40,6 @@ class Rack:
     has_melded: bool = False
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Turn:
     """Whose turn it is, and when it ends: milliseconds since 1970 by the store's clock, None without a limit."""
@@ -92,7 +89,6 @@ class ShownPlay:
     against: int | None = None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Round:
     """One deal until someone is out or none can play.
@@ -180,7 +176,6 @@ class Lobby:
     """Players take their seats."""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Playing:
     """A round is being played."""
@@ -206,7 +201,6 @@ class Finished:
 Phase = Lobby | Playing | RoundOver | Finished
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Game:
     """A game.

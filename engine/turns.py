@@ -39,7 +39,6 @@ from engine.events import (
     advance,
     evolve,
 )
-from engine.frozen import quickly_made
 from engine.game import (
     BotLevel,
     Choosing,
@@ -112,7 +111,6 @@ class StartNextRound:
     shuffle: Shuffle
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class PlayTiles:
     """A player plays tiles so that the table lies as given (R21, R44).
@@ -127,7 +125,6 @@ class PlayTiles:
     calls_rummikub: bool = False
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class DrawTile:
     """A player draws one tile (R22)."""
@@ -191,7 +188,6 @@ TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass | SaveDraft
 Action = Join | Leave | StartGame | StartNextRound | RequestRedeal | TurnAction | ClaimError | TimeOut | Resign
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Applied:
     """The game after an action, and the events that made it.
@@ -223,7 +219,6 @@ EXACT: Final = Exact()
 """Whom the rules ask, unless told otherwise."""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Moment:
     """When something is decided, and who knows what could be played, if the ruleset asks."""
@@ -278,7 +273,6 @@ class _Illegal:
     violations: tuple[Violation, ...]
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Followed:
     """Events, the game after them, and what follows from that: so that no event is applied twice."""

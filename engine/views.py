@@ -31,7 +31,6 @@ from engine.events import (
     TurnStarted,
     TurnTimedOut,
 )
-from engine.frozen import quickly_made
 from engine.game import (
     BotLevel,
     Choosing,
@@ -54,7 +53,6 @@ from engine.ruleset import Ruleset
 from engine.tiles import Tile
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class PlayerView:
     """A player as everyone sees them; of a bot its level."""
@@ -68,7 +66,6 @@ class PlayerView:
     bot: BotLevel | None = None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class TurnView:
     """The turn in progress as one seat, or a spectator, sees it.
@@ -88,7 +85,6 @@ class TurnView:
     shown_play: ShownPlay | None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class GameView:
     """A game as one seat, or a spectator, sees it.

@@ -18,7 +18,6 @@ from typing import Final, TypeVar
 
 from engine.deal import Shuffle
 from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
-from engine.frozen import quickly_made
 from engine.game import BotLevel, Game, Playing, bots_to_act, is_expired
 from engine.melds import ProposedMeld
 from engine.ruleset import Ruleset, asking_options
@@ -88,7 +87,6 @@ SEARCH_THREADS: Final = 2
 T = TypeVar("T")
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Situation:
     """What a change is decided on.
@@ -106,7 +104,6 @@ class _Situation:
     until_ms: int | None = None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Decision:
     """A change decided: the engine's answer, the seats' tokens after it, the answer made of the new record."""

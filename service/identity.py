@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from engine.deal import Shuffle
-from engine.frozen import quickly_made
 from engine.ruleset import Ruleset
 from engine.tiles import Tile, tile_set
 from service.storage.base import SeatToken
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who calls: the digest of the seat token that was sent; None for a spectator."""

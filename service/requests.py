@@ -4,13 +4,11 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.frozen import quickly_made
 from engine.melds import ProposedMeld
 from engine.turns import TurnAction
 from service.identity import Caller
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Request:
     """What makes a mutating request safe to repeat.
@@ -33,7 +31,6 @@ class Request:
         return hashlib.sha256((self.caller.digest or b"") + b"\0" + self.request_id.encode()).hexdigest()
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
     """A turn to take: on which revision, and what; the action is made for the caller's seat."""

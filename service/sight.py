@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 
-from engine.frozen import quickly_made
 from engine.tiles import Tile
 from engine.views import EventView, GameView, see, see_event
 from engine.violations import Violation
 from service.storage.base import Entry, Record
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class GameSight:
     """A game as one seat, or a spectator, may see it, and the store's time when it was looked at."""
@@ -32,7 +30,6 @@ class ChangeSight:
     events: tuple[EventView, ...]
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class TurnSight:
     """What a turn brought its player: the game, tiles played and their points, tiles drawn, why it was illegal."""

@@ -19,7 +19,6 @@ from enum import Enum
 from typing import Final, Protocol
 
 from engine.events import Event
-from engine.frozen import quickly_made
 from engine.game import Finished, Game, Lobby, Phase, Playing, RoundOver
 
 SECRET_BYTES: Final = 32
@@ -52,7 +51,6 @@ class SeatToken:
     digest: bytes
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Record:
     """What is stored of a game at a revision.
@@ -112,7 +110,6 @@ def lineage(previous: str, change: bytes) -> str:
     return hashlib.sha256(previous.encode() + b"\0" + change).hexdigest()[:32]
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Memo:
     """What is remembered of an accepted request: a digest of its content, and its answer.
@@ -128,7 +125,6 @@ class Memo:
     salt: bytes = b""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """What a store answers to a load: the time, the game if there is one, the request's memo if there is one."""
@@ -138,7 +134,6 @@ class Loaded:
     memo: Memo | None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A change to store.
