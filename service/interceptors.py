@@ -9,7 +9,7 @@ import inspect
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from functools import cache
 from typing import Any, Final, TypeAlias, cast
@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, cast
 import grpc
 import structlog
 from google.protobuf.message import DecodeError
-from grpc.aio import AbortError, ServicerContext
+from grpc.aio import AbortError, ServerInterceptor, ServicerContext
 
 from service.errors import status_of
 from service.faults import Fault, MalformedRequest, Overloaded, ShuttingDown
@@ -35,11 +35,12 @@ _log = structlog.get_logger()
 
 Context: TypeAlias = "ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+OptionalHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 Deserializer = Callable[[bytes], Any] | None
 
 
-class Boundary:
-    """Wraps every handler, once and for all: an interceptor of grpcio's would be asked for it in every call.
+class Boundary(ServerInterceptor):
+    """Wraps every handler.
 
     Args:
         metrics: Counts calls.
@@ -51,6 +52,7 @@ class Boundary:
         self._metrics = metrics
         self._stopping = stopping
         self._max_calls = max_calls
+        self._handlers: dict[str, Handler] = {}
         self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -59,9 +61,20 @@ class Boundary:
         """Returns when no call is under way, but for health and reflection."""
         await self._idle.wait()
 
-    def around(self, service: str, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-        """The handlers of a service by their RPCs' names, each wrapped."""
-        return {name: self._wrap(handler, f"/{service}/{name}") for name, handler in handlers.items()}
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[OptionalHandler]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> OptionalHandler:
+        """The handler, wrapped once a method."""
+        method = str(handler_call_details.method)
+        wrapped = self._handlers.get(method)
+        if wrapped is None:
+            handler = await continuation(handler_call_details)
+            if handler is None:
+                return None  # grpcio answers UNIMPLEMENTED
+            wrapped = self._handlers[method] = self._wrap(handler, method)
+        return wrapped
 
     def _wrap(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpcio's is untyped
         call = _Call(self, method, handler.request_deserializer)

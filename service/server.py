@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import grpc
 import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 
 from service.addresses import cannot_listen
 from service.analysis_pool import COMMAND, Ahead, AnalysisPool
@@ -53,23 +53,6 @@ class _Health(health.aio.HealthServicer):  # type: ignore[misc]  # grpcio's is u
     async def List(self, _request: object, _context: object) -> health_pb2.HealthListResponse:  # noqa: N802 - the RPC
         statuses = {name: health_pb2.HealthCheckResponse(status=status) for name, status in self._server_status.items()}
         return health_pb2.HealthListResponse(statuses=statuses)
-
-
-class _Bounded:
-    """A server as generated code and we add services to it: with the boundary around each of their handlers."""
-
-    def __init__(self, server: grpc.aio.Server, boundary: Boundary) -> None:
-        self._server = server
-        self._boundary = boundary
-
-    def add_generic_rpc_handlers(self, _handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """Adds nothing: generated code adds the same handlers once more by their names."""
-
-    def add_registered_method_handlers(
-        self, service: str, handlers: Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]
-    ) -> None:
-        """Adds a service."""
-        self._server.add_registered_method_handlers(service, self._boundary.around(service, handlers))
 
 
 class Server:
@@ -120,13 +103,16 @@ class Server:
         self.metrics_port = 0
 
     def _build(self) -> grpc.aio.Server:
-        server = grpc.aio.server(options=options(self._settings))
-        bounded = _Bounded(server, self._boundary)
+        server = grpc.aio.server(
+            interceptors=(self._boundary,),
+            options=options(self._settings),
+        )
         for service in self._services:
-            bounded.add_registered_method_handlers(service.name, service.handlers)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, bounded)
+            handler = grpc.method_handlers_generic_handler(service.name, dict(service.handlers))
+            server.add_generic_rpc_handlers((handler,))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (*(service.name for service in self._services), health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflection.aio.ReflectionServicer(names), bounded)
+        reflection.enable_server_reflection(names, server)
         return server
 
     async def start(self) -> None:
