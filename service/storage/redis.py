@@ -23,7 +23,7 @@ from typing import Any, Final, cast
 import redis.asyncio as redis
 import structlog
 from redis import exceptions
-from redis.asyncio.client import PubSub
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -66,7 +66,7 @@ ORPHAN_MS: Final = 3_600_000
 """How long a list may name a game that is not stored: a creation names it first, and may be retried."""
 
 KEEP_ALIVE: Final = "rummikub:feed"
-"""A channel that nobody writes to: a subscriber's connection needs one."""
+"""A channel that nobody writes to: without one a connection hears no more than the answers to its commands."""
 SECRET: Final = "rummikub:secret"  # noqa: S105 - where it is kept
 PROBE: Final = "rummikub:probe"
 DEADLINES: Final = "rummikub:deadlines"
@@ -168,7 +168,7 @@ class RedisStore:
         self._wire = Wire(client.connection_pool.make_connection, ANSWER_SECONDS)
         self._recollection = Recollection(clock)
         self._secret = b""
-        self._feed = _Feed(client)
+        self._feed = _Feed(client.connection_pool.make_connection)
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
@@ -343,12 +343,15 @@ class _Feed:
     """One connection that hears of changed games for all watchers of this process.
 
     A message is only a hint to look. Watchers are also told to look when their channel is subscribed, first or anew, so
-    that nothing is missed before that. Only the feed's own task uses the connection: a watcher says what it wants to
+    that nothing is missed before that. Only the feed's own tasks use the connection: a watcher says what it wants to
     hear of, and may be cancelled at any time without harm to the others.
+
+    A lost connection is given up whole and another one made. (redis-py's PubSub makes its own anew, and makes two where
+    one task writes while another reads: one of them would stay open, with nobody to close it.)
     """
 
-    def __init__(self, client: "redis.Redis") -> None:
-        self._client = client
+    def __init__(self, make: Callable[[], AbstractConnection]) -> None:
+        self._make = make
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
         self._wanted = asyncio.Event()
         self._is_closed = False
@@ -373,26 +376,35 @@ class _Feed:
         """Listens, and connects anew when the connection is lost, as long as the process serves."""
         while not self._is_closed:
             try:
-                async with self._client.pubsub() as pubsub:
-                    await self._listen(pubsub)
+                async with self._connected() as connection:
+                    await self._listen(connection)
             except Exception as error:  # noqa: BLE001 - whatever a lost connection leads to, there has to be a new one
                 _log.warning("feed", result="connection lost", error=type(error).__name__)
                 await asyncio.sleep(CONNECT_SECONDS / 2)
 
-    async def _listen(self, pubsub: PubSub) -> None:
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[AbstractConnection]:
+        connection = self._make()
+        try:
+            await connection.connect()  # type: ignore[no-untyped-call]
+            yield connection
+        finally:
+            await connection.disconnect(nowait=True)
+
+    async def _listen(self, connection: AbstractConnection) -> None:
         """Follows what is wanted and hears what arrives, until the connection is lost or the feed is closed."""
-        await pubsub.subscribe(KEEP_ALIVE)
-        hearing = asyncio.create_task(self._hear(pubsub))
+        await connection.send_command("SUBSCRIBE", KEEP_ALIVE)
+        hearing = asyncio.create_task(self._hear(connection))
         hearing.add_done_callback(lambda _: self._wanted.set())
         try:
-            await self._follow(pubsub, hearing)
+            await self._follow(connection, hearing)
         finally:
             hearing.cancel()
             await asyncio.wait([hearing])
         if not hearing.cancelled():
             hearing.result()
 
-    async def _follow(self, pubsub: PubSub, hearing: asyncio.Task[None]) -> None:
+    async def _follow(self, connection: AbstractConnection, hearing: asyncio.Task[None]) -> None:
         """Subscribes to what comes to be watched, unsubscribes from what is watched no more; asks for a sign of life.
 
         A cancelled task is not enough to end this: redis-py writes under asyncio.wait_for, which may swallow it.
@@ -402,24 +414,26 @@ class _Feed:
             self._wanted.clear()
             wanted = set(self._subscriptions)
             if wanted - subscribed:
-                await pubsub.subscribe(*(wanted - subscribed))
+                await connection.send_command("SUBSCRIBE", *(wanted - subscribed))
             if subscribed - wanted:
-                await pubsub.unsubscribe(*(subscribed - wanted))
+                await connection.send_command("UNSUBSCRIBE", *(subscribed - wanted))
             subscribed = wanted
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     await self._wanted.wait()
             except TimeoutError:
-                await pubsub.ping()
+                await connection.send_command("PING")
 
-    async def _hear(self, pubsub: PubSub) -> None:
+    async def _hear(self, connection: AbstractConnection) -> None:
         """Tells watchers what arrives. A connection without even a sign of life is given up."""
         while not self._is_closed:
-            message = await pubsub.get_message(timeout=2 * ANSWER_SECONDS)
-            if message is None:
+            heard = await connection.read_response(
+                timeout=2 * ANSWER_SECONDS, disconnect_on_error=False, push_request=True
+            )
+            if heard is None:
                 raise exceptions.TimeoutError
-            if message["type"] in {"message", "subscribe"}:
-                self._wake(message["channel"].decode())
+            if heard[0] in {b"message", b"subscribe"}:  # a PONG begins with another
+                self._wake(heard[1].decode())
 
     def _wake(self, channel: str) -> None:
         for subscription in self._subscriptions.get(channel, ()):

@@ -949,6 +949,23 @@ async def test_watchers_who_come_while_the_connection_is_lost_are_told_too(
             assert len([client for client in await raw.client_list() if int(client["sub"])]) == 1
 
 
+async def test_a_lost_connection_of_the_watchers_leaves_none_behind(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    """However the loss and a new watcher come together."""
+    async with redis_backed.changes(OTHER_GAME):
+        for steps in range(12):
+            await caught_up(redis_backed)
+            before = len(await raw.client_list())
+            await raw.client_kill_filter(_type="pubsub")
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            async with redis_backed.changes(GAME) as subscription:
+                await told(subscription)
+                await caught_up(redis_backed, subscription)
+                assert len(await raw.client_list()) == before
+
+
 async def test_watchers_survive_a_redis_that_restarts(own_redis: RedisServer, clock: FakeClock) -> None:
     store = redis_store(own_redis.url, clock)
     record = await stored(store, creation())
