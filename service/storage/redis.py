@@ -65,8 +65,6 @@ CONNECTIONS: Final = 64
 ORPHAN_MS: Final = 3_600_000
 """How long a list may name a game that is not stored: a creation names it first, and may be retried."""
 
-KEEP_ALIVE: Final = "rummikub:feed"
-"""A channel that nobody writes to: without one a connection hears no more than the answers to its commands."""
 SECRET: Final = "rummikub:secret"  # noqa: S105 - where it is kept
 PROBE: Final = "rummikub:probe"
 DEADLINES: Final = "rummikub:deadlines"
@@ -393,7 +391,6 @@ class _Feed:
 
     async def _listen(self, connection: AbstractConnection) -> None:
         """Follows what is wanted and hears what arrives, until the connection is lost or the feed is closed."""
-        await connection.send_command("SUBSCRIBE", KEEP_ALIVE)
         hearing = asyncio.create_task(self._hear(connection))
         hearing.add_done_callback(lambda _: self._wanted.set())
         try:

@@ -891,8 +891,8 @@ async def silent_redis() -> AsyncIterator[str]:
 
 
 async def subscribed(raw: "aredis.Redis") -> set[str]:
-    """The channels of games that someone is subscribed to."""
-    return {str(channel) for channel in await raw.pubsub_channels() if "{" in str(channel)}
+    """The channels that someone is subscribed to."""
+    return {str(channel) for channel in await raw.pubsub_channels()}
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
