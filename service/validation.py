@@ -324,7 +324,10 @@ def _proposed(data: bytes) -> ProposedMeld:
     """A meld from the bytes of its message. Raises InvalidRequest, MalformedRequest, _IrregularError."""
     if len(data) > MELD_BYTES_MAX:
         raise _IrregularError
-    return codec.melds([codec.decode(meld_pb2.Meld, data)], "meld")[0]
+    message = codec.decode(meld_pb2.Meld, data)
+    if not packed.is_whole(message):  # groups may be nested too deep for the whole request, but not for this part of it
+        raise _IrregularError
+    return codec.melds([message], "meld")[0]
 
 
 def _judged_plainly(request: pb.ValidateTurnRequest, default: bytes, field: str = "") -> bytes:

@@ -333,6 +333,18 @@ def test_parts_that_are_no_messages_make_none(parts: Sequence[bytes], validation
     assert asked(validation, data) == outcome(plain_turn, data) == MALFORMED
 
 
+def test_groups_may_be_nested_as_deep_as_in_any_request(validation: Validation) -> None:
+    seen = Counter[bool]()
+    for depth in range(90, 103):
+        groups = wire.varint(15 << 3 | wire.START_GROUP) * depth + wire.varint(15 << 3 | wire.END_GROUP) * depth
+        meld = part(2, wire.meld(RUN) + groups)
+        answer = asked(validation, meld + turn(QUICK))
+        assert answer == outcome(plain_turn, meld + turn(QUICK))
+        assert melds_asked(validation, meld) == outcome(plain_melds, meld)
+        seen[answer == MALFORMED] += 1
+    assert seen.keys() == {False, True}
+
+
 def test_parts_of_a_ruleset_or_a_turn_that_are_no_messages_make_none(validation: Validation) -> None:
     torn = part(1, b"\x08") + part(1, b"\x01")
     assert outcome(validation.validate_melds, torn) == outcome(plain_melds, torn) == MALFORMED
