@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import grpc
 import orjson
 import structlog
+import uvloop
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.addresses import AddressInUseError, reserved
@@ -65,7 +66,7 @@ def main() -> None:
         _log_to_stderr(settings.log_level, place)
         if arguments.health:
             sys.exit(asyncio.run(_health(settings)))
-        asyncio.run(_serve(settings, place))
+        uvloop.run(_serve(settings, place))
     except (SettingsError, EmbeddedStoreError, AddressInUseError, WorkersError) as error:
         sys.exit(f"{NAME}: {error}")
 
