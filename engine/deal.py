@@ -114,8 +114,10 @@ def _earliest(game: Game, last: Round, seats: tuple[int, ...]) -> int:
 
 
 def _losers_of_most(result: RoundResult, ruleset: Ruleset) -> tuple[int, ...]:
+    """Who lost most, a winner only where all have won: a round can bring everyone nothing."""
     penalties = ruleset.match_winner is MatchWinner.LOWEST_TOTAL
-    lost = {seat.seat: seat.points if penalties else -seat.points for seat in result.seats}
+    losers = [seat for seat in result.seats if seat.seat not in result.winners] or result.seats
+    lost = {seat.seat: seat.points if penalties else -seat.points for seat in losers}
     return tuple(seat for seat in lost if lost[seat] == max(lost.values()))
 
 

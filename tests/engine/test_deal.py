@@ -270,6 +270,8 @@ NEXT_ROUNDS = {
     "the first of the losers": (LOSER, "3412", (4,), (-7, -7, -3, 17), (), "1234"),
     "the first of the losers who is there": (LOSER, "3412", (4,), (-7, -7, -3, 17), (1,), "234"),
     "after the loser": (LOSER, "3412", (4,), (-2, -7, -3, 17), (2,), "341"),
+    "the loser of a round that brought nobody anything": (LOSER, "3412", (3, 4), (0, 0, 0, 0), (), "1234"),
+    "the first of all where all have won": (LOSER, "3412", (1, 2, 3, 4), (0, 0, 0, 0), (), "3412"),
     "the loser of penalties": (
         replace(LOSER, match_winner=MatchWinner.LOWEST_TOTAL), "2341", (4,), (2, 3, 7, -12), (), "3412"),
 }  # fmt: skip
