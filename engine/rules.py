@@ -121,9 +121,9 @@ def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
         yield Violation(Reason.TILE_NOT_IN_RACK, play.subject, foreign)
 
 
-def own_tiles_only(play: Play) -> tuple[Violation, ...]:
-    """What keeps tiles from being the player's to lay: of the table, of the rack, and no more than there are."""
-    return (*no_tile_is_used_twice(play), *tiles_come_from_the_rack(play))
+def has_own_tiles_only(play: Play) -> bool:
+    """Whether the player has all that came to the table; nobody has a tile that is not of the game."""
+    return not play.added - play.playable - play.plunder
 
 
 def a_rack_tile_is_played(play: Play) -> Iterator[Violation]:

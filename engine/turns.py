@@ -59,7 +59,7 @@ from engine.game import (
 from engine.melds import Meld, ProposedMeld
 from engine.play import Play
 from engine.referee import AtTheTable, Referees
-from engine.rules import own_tiles_only
+from engine.rules import has_own_tiles_only
 from engine.ruleset import (
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
@@ -469,7 +469,7 @@ def _illegal(game: Game, play: Play, violations: tuple[Violation, ...], moment: 
         case TurnInvalidSubmission.PENALISE:
             return _Illegal(_penalise(game, round_of(game), moment), violations)
         case TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM:
-            if own_tiles_only(play):  # nobody can lay what they do not have, so there is nothing to show
+            if not has_own_tiles_only(play):  # nobody can lay what they do not have, so there is nothing to show
                 return Refused(violations)
             reasons = tuple(dict.fromkeys(violation.reason for violation in violations))
             return _Illegal((IllegalPlayShown(round_of(game).turn.seat, play.table_after, reasons),), violations)

@@ -421,6 +421,8 @@ def test_no_turn_begins_before_a_choice_is_made() -> None:
 def test_a_play_of_tiles_that_nobody_can_lay_is_not_shown() -> None:
     game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} 3{B9} / {O9} / 1", CLAIMS)
     assert refusal(game, play(1, "[R4 R5 R6 R7] | [B1 B2 B3]")).reason is Reason.TILE_NOT_IN_RACK
+    without_jokers = replace(game, ruleset=replace(CLAIMS, geometry_jokers=0))
+    assert refusal(without_jokers, play(1, "[R4 R5 R6 R7 J]")).reason is Reason.TILE_UNKNOWN
 
 
 def test_a_claim_is_about_a_play() -> None:
