@@ -67,9 +67,9 @@ class _RoundEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RoundEnd.Val
     ROUND_END_WENT_OUT: _RoundEnd.ValueType  # 1
     """A player's rack is empty (R57)."""
     ROUND_END_BLOCKED: _RoundEnd.ValueType  # 2
-    """The pool is empty, and all players passed in a row, or as pool_empty_mode says (R59)."""
+    """The pool is empty, and all players passed in a row, or as pool_empty_mode or pool_empty_stuck_test say (R59)."""
     ROUND_END_RESIGNED: _RoundEnd.ValueType  # 3
-    """All players but one have resigned."""
+    """All players but one have resigned; with TEAMS_PAIRS, all of one side."""
 
 class RoundEnd(_RoundEnd, metaclass=_RoundEndEnumTypeWrapper):
     """How a round ended."""
@@ -79,9 +79,9 @@ ROUND_END_UNSPECIFIED: RoundEnd.ValueType  # 0
 ROUND_END_WENT_OUT: RoundEnd.ValueType  # 1
 """A player's rack is empty (R57)."""
 ROUND_END_BLOCKED: RoundEnd.ValueType  # 2
-"""The pool is empty, and all players passed in a row, or as pool_empty_mode says (R59)."""
+"""The pool is empty, and all players passed in a row, or as pool_empty_mode or pool_empty_stuck_test say (R59)."""
 ROUND_END_RESIGNED: RoundEnd.ValueType  # 3
-"""All players but one have resigned."""
+"""All players but one have resigned; with TEAMS_PAIRS, all of one side."""
 Global___RoundEnd: _TypeAlias = RoundEnd  # noqa: Y015
 
 class _BotLevel:
@@ -154,7 +154,9 @@ class Player(_message.Message):
     RESIGNED_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat, from 1. Turns pass by rising seat number, or by falling with TURN_DIRECTION_COUNTERCLOCKWISE."""
+    """The seat, from 1. Turns pass by rising seat number, or by falling with TURN_DIRECTION_COUNTERCLOCKWISE, or as the start
+    draw said with START_DRAW_DETERMINES_FULL_ORDER: Game.turn_order has them.
+    """
     name: _builtins.str
     """The name given to JoinGame or AddBot."""
     tile_count: _builtins.int
@@ -442,7 +444,7 @@ class Game(_message.Message):
 
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner of a finished game; several when their totals tie."""
+        """The winner of a finished game; several when they tie (match_winner), or where teams win."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
@@ -458,7 +460,9 @@ class Game(_message.Message):
 
     @_builtins.property
     def passed_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Who has passed in a row with an empty pool, with no play since (R59), by seat. When all have, the round is blocked."""
+        """Who has passed in a row with an empty pool, with no play since (R59), by seat. When all have, the round is blocked,
+        unless pool_empty_mode or pool_empty_stuck_test say otherwise.
+        """
 
     @_builtins.property
     def river(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -802,7 +806,7 @@ Global___TurnPassed: _TypeAlias = TurnPassed  # noqa: Y015
 
 @_typing.final
 class TurnTimedOut(_message.Message):
-    """A player's time ran out: the table is as it was, and penalty tiles were drawn (R55). With
+    """A player's time ran out: the table is as it was, and as many tiles were drawn as the ruleset says (R55). With
     TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT a legal draft follows as TilesPlayed.
     """
 
@@ -889,7 +893,7 @@ class GameEnded(_message.Message):
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several when their totals tie."""
+        """The winner; several when they tie (match_winner), or where teams win."""
 
     def __init__(
         self,
@@ -1114,7 +1118,7 @@ Global___DraftSaved: _TypeAlias = DraftSaved  # noqa: Y015
 
 @_typing.final
 class LastChanceStarted(_message.Message):
-    """The pool is empty, and every player has one more turn."""
+    """The pool is empty, and every player who has not resigned has one more turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

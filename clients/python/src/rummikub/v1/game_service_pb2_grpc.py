@@ -204,7 +204,7 @@ class GameServiceServicer:
 
     def ResignGame(self, request, context):
         """Gives up the game. The tiles of the caller's rack stay out of play and count against them at the end of the round; the
-        last player who has not resigned wins the round and the game.
+        last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED), ABORTED
         (DUPLICATE_REQUEST).
         """

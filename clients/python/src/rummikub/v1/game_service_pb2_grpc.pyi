@@ -88,7 +88,7 @@ class GameServiceStub:
     """
     ResignGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]
     """Gives up the game. The tiles of the caller's rack stay out of play and count against them at the end of the round; the
-    last player who has not resigned wins the round and the game.
+    last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED), ABORTED
     (DUPLICATE_REQUEST).
     """
@@ -164,7 +164,7 @@ class GameServiceAsyncStub(GameServiceStub):
     """
     ResignGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]  # type: ignore[assignment]
     """Gives up the game. The tiles of the caller's rack stay out of play and count against them at the end of the round; the
-    last player who has not resigned wins the round and the game.
+    last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED), ABORTED
     (DUPLICATE_REQUEST).
     """
@@ -297,7 +297,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ResignGameResponse, _abc.Awaitable[_game_service_pb2.ResignGameResponse]]:
         """Gives up the game. The tiles of the caller's rack stay out of play and count against them at the end of the round; the
-        last player who has not resigned wins the round and the game.
+        last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED), ABORTED
         (DUPLICATE_REQUEST).
         """

@@ -55,7 +55,8 @@ class Meld(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     DECLARED_FACES_FIELD_NUMBER: _builtins.int
     kind: Global___MeldKind.ValueType
-    """The kind that the player states. Optional; needed only where one numbered tile and jokers fit both kinds.
+    """The kind that the player states. Optional but where jokers_declaration demands it; it matters where one numbered tile
+    and jokers fit both kinds.
     Stating a kind that the tiles do not form is a violation (SET_KIND_MISMATCH or that kind's own reason).
     """
     @_builtins.property
@@ -100,7 +101,7 @@ class JokerFaces(_message.Message):
     @_builtins.property
     def faces(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The faces that it may stand for, in ascending order of their numbers: exactly one in a run, each missing color in
-        a group (R47, R48).
+        a group (R47, R48), or the one that was declared.
         """
 
     def __init__(

@@ -1468,8 +1468,8 @@ class Ruleset(_message.Message):
     """The rules of a game. A field left unset has the preset's value; values in answers are all set.
 
     A number out of its range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID; options that contradict each other,
-    or of which one would mean nothing beside the other, with INVALID_ARGUMENT and OPTIONS_CONFLICT, naming both fields. No value
-    is replaced by another.
+    or of which one would mean nothing beside the other, as docs/options.md lists them, with INVALID_ARGUMENT and
+    OPTIONS_CONFLICT, naming both fields. No value is replaced by another.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

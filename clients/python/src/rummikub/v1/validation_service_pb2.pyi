@@ -156,7 +156,8 @@ class ValidateTurnResponse(_message.Message):
     points: _builtins.int
     """Their points: a numbered tile counts its value, a joker what it stands for. Jokers are interchangeable, so where the
     table had jokers too, the ones played are taken to be those worth most among the melds that are new or changed. For a legal
-    initial meld this is the total that the threshold is compared with, but for the option initial_meld_joker.
+    initial meld this is the total that the threshold is compared with, but for the options initial_meld_joker,
+    initial_meld_sets and initial_meld_same_turn_table_play.
     """
     goes_out: _builtins.bool
     """Whether the turn is legal and leaves the rack empty, which wins the round (R57)."""
