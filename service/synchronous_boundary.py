@@ -61,6 +61,7 @@ class SynchronousBoundary:
         self._streams = _Streams(max_streams)
         self._is_stopping = False
         self._has_given_up = False
+        self._making_a_part = threading.Lock()
 
     def unary(
         self, method: str, call: Callable[[bytes], bytes], at_once: Callable[[bytes], bytes | None] = _never_at_once
@@ -122,11 +123,19 @@ class SynchronousBoundary:
         self._has_given_up = True
 
     def until_given_up(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """The parts of an answer that may take long. Raises ShuttingDown when it is not waited for any more."""
-        for part in parts:
-            if self._has_given_up:
-                raise ShuttingDown
+        """The parts of an answer that may take long. Raises ShuttingDown when it is not waited for any more.
+
+        One part is made at a time, of all such answers: so what is answered at once competes with one of them for
+        Python's lock, and not with as many as there are.
+        """
+        remaining = iter(parts)
+        while not self._has_given_up:
+            with self._making_a_part:
+                part = next(remaining, None)
+            if part is None:
+                return
             yield part
+        raise ShuttingDown
 
     @property
     def under_way(self) -> int:

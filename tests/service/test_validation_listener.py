@@ -7,6 +7,7 @@ import os
 import random
 import re
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -445,6 +446,25 @@ async def test_a_turn_is_answered_at_once_though_slow_calls_have_every_thread(mo
         assert isinstance(await caller.answer(VALIDATE, QUICK), bytes)
         await one_more(stream, QUICK)
         gate.open()
+
+
+async def test_batches_take_turns_so_that_others_wait_for_one_of_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    judging, at_the_same_time = threading.Semaphore(1), []
+
+    def slow(_validation: Validation, _data: bytes) -> Iterator[bytes]:
+        for _ in range(20):
+            is_alone = judging.acquire(blocking=False)
+            at_the_same_time.append(not is_alone)
+            time.sleep(0.001)  # for others to come
+            if is_alone:
+                judging.release()
+            yield b""
+
+    monkeypatch.setattr(Validation, "batch", slow)
+    async with listening() as (_, caller):
+        await asyncio.gather(*(caller.answer(f"/{SERVICE}/BatchValidateTurns", b"") for _ in range(threads.THREADS)))
+    assert len(at_the_same_time) == threads.THREADS * 20
+    assert not any(at_the_same_time)
 
 
 async def test_more_calls_than_may_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
