@@ -42,7 +42,7 @@ class Wire:
             connected = await self._connect()
         answer = await connected.ask(pack_command(command))  # type: ignore[arg-type]  # of any length
         if isinstance(answer, ReplyError):
-            raise exceptions.ResponseError(str(answer))
+            raise _refusal(str(answer))
         return answer
 
     async def _connect(self) -> "_Connected":
@@ -75,6 +75,11 @@ class Wire:
             await asyncio.wait([self._connecting])
         if self._connected:
             await self._connected.close()
+
+
+def _refusal(text: str) -> exceptions.RedisError:
+    """What an error that Redis answers is raised as; one that has just started is away, as for redis-py."""
+    return (exceptions.BusyLoadingError if text.startswith("LOADING ") else exceptions.ResponseError)(text)
 
 
 class _Connected(asyncio.Protocol):

@@ -776,12 +776,13 @@ async def test_a_redis_that_forgot_its_scripts_is_given_them_again(
 
 
 class FakeRedis:
-    """Counts connections and commands, answers what a connection begins with, and hangs up on a script."""
+    """Counts connections and commands, answers what a connection begins with, and a script, or hangs up on that."""
 
-    def __init__(self, *, greets: bool) -> None:
+    def __init__(self, *, greets: bool, answer: bytes = b"") -> None:
         self.connections = 0
         self.scripts = 0
         self._greets = greets
+        self._answer = answer
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -789,15 +790,16 @@ class FakeRedis:
             data = await reader.read(65536)
             if not data or b"EVALSHA" in data:
                 self.scripts += data.count(b"EVALSHA")
+                writer.write(self._answer)
                 break
             writer.write(b"+OK\r\n" * max(1, data.count(b"\r\n*") + data.startswith(b"*")))
         writer.close()
 
 
 @asynccontextmanager
-async def fake_redis(*, greets: bool) -> AsyncIterator[tuple[FakeRedis, str]]:
+async def fake_redis(*, greets: bool, answer: bytes = b"") -> AsyncIterator[tuple[FakeRedis, str]]:
     """A fake on a free port, with its URL."""
-    fake = FakeRedis(greets=greets)
+    fake = FakeRedis(greets=greets, answer=answer)
     server = await asyncio.start_server(fake.serve, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -811,6 +813,20 @@ async def test_a_lost_script_is_not_sent_again(clock: FakeClock) -> None:
             await store.commit(creation())
         await store.close()
     assert (fake.connections, fake.scripts) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "lines"),
+    [(b"-LOADING Redis is loading the dataset in memory\r\n", 0), (b"-OOM command not allowed\r\n", 1)],
+    ids=["starting", "full"],
+)
+async def test_a_redis_that_starts_does_not_fill_the_log(clock: FakeClock, answer: bytes, lines: int) -> None:
+    async with fake_redis(greets=True, answer=answer) as (_, url):
+        store = redis_store(url, clock)
+        with capture_logs() as logs, pytest.raises(StoreUnavailable):
+            await store.load(GAME)
+        await store.close()
+    assert len([entry for entry in logs if entry["log_level"] == "warning"]) == lines
 
 
 async def test_a_refused_connection_is_tried_once(clock: FakeClock) -> None:
