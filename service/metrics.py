@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Final, TypeAlias
+from wsgiref.simple_server import WSGIRequestHandler
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
@@ -29,6 +30,8 @@ _STORE_UP: Final = "store up"
 """The first parts of the keys of rows."""
 
 _BOUNDS: Final = (*(str(bound) for bound in SECONDS), "+Inf")
+SILENCE_SECONDS: Final = 10.0
+"""How long who asks for metrics may keep silent: each has a thread."""
 _COUNTERS: Final = frozenset({_CALL, _STORE, _ANALYSIS_WORKERS_LOST})
 """What goes on counting when the process that counted has ended."""
 
@@ -140,12 +143,26 @@ def served(address: str, registry: CollectorRegistry) -> Iterator[int]:
         server, thread = prometheus_client.start_http_server(int(port), host.strip("[]"), registry)
     except OSError as error:
         raise AddressInUseError(f"RUMMIKUB_METRICS_LISTEN={address}: {error.strerror}") from None
+    server.RequestHandlerClass = _Asked
     try:
         yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Asked(WSGIRequestHandler):
+    """A connection of who asks for metrics. One that is lost, or silent, ends without a word in the log."""
+
+    def handle(self) -> None:
+        """Answers."""
+        self.connection.settimeout(SILENCE_SECONDS)
+        with contextlib.suppress(OSError):
+            super().handle()
+
+    def log_message(self, *_: object) -> None:
+        """Logs nothing."""
 
 
 class _Shown(Collector):

@@ -44,6 +44,7 @@ from rummikub.v1 import game_pb2, meld_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
+from service import metrics as metrics_module
 from service import server as server_module
 from service.storage.base import Commit, Outcome
 from service.storage.measured import MeasuredStore
@@ -298,6 +299,16 @@ async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.Monkey
         "finished": 0,
     }
     assert found["rummikub_store_up",] == 1
+
+
+async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(metrics_module, "SILENCE_SECONDS", 0.05)
+    async with running_server(memory_store()) as (server, _):
+        with server.serve_metrics(), socket.create_connection(("127.0.0.1", server.metrics_port), 10) as silent:
+            assert await asyncio.to_thread(silent.recv, 1) == b"", "the connection is closed"
+    assert capfd.readouterr().err == ""
 
 
 async def test_metrics_tell_a_store_that_is_away() -> None:
