@@ -32,6 +32,9 @@ ENCODED_MAX: Final = 65_536
 MELD_BYTES_MAX: Final = 256
 """Longer melds, which have fields of no contract or too many tiles, are not remembered."""
 
+RULESET_BYTES_MAX: Final = 1_024
+"""Longer rulesets, which say the same more than once or have fields of no contract, are not remembered as sent."""
+
 MELD_BYTES_MIN: Final = 2
 """What a meld takes at least within a message."""
 
@@ -65,7 +68,7 @@ class Validation:
     """ValidateTurn and its like."""
 
     def __init__(self) -> None:
-        self._referees = Referees[bytes, bytes](_ruleset, _proposed)
+        self._referees = Referees[bytes, bytes](_remembered_ruleset, _proposed)
         self._encoded: dict[Reading, bytes] = {}
 
     def validate_turn(self, data: bytes) -> bytes:
@@ -214,7 +217,7 @@ class TurnsOfAStream:
         request = _decoded(packed.stream_turn, data)
         turn = request.turn
         correlation_id = codec.correlation_id(request.correlation_id)
-        self._rules = b"".join(turn.ruleset) if turn.ruleset else self._rules
+        self._rules = _shortened(b"".join(turn.ruleset)) if turn.ruleset else self._rules
         answer = self._answered(turn, self._rules)
         if answer is None:
             answer = _judged_plainly(codec.decode(pb.StreamValidateTurnsRequest, data).turn, self._rules, "turn.")
@@ -318,6 +321,18 @@ def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:
 def _ruleset(data: bytes) -> Ruleset:
     """Rules from the bytes of their message. Raises InvalidRequest, MalformedRequest."""
     return codec.ruleset(codec.decode(ruleset_pb2.Ruleset, data))
+
+
+def _remembered_ruleset(data: bytes) -> Ruleset:
+    """The same for a referee, which is looked up by those bytes. Raises _IrregularError too."""
+    if len(data) > RULESET_BYTES_MAX:
+        raise _IrregularError
+    return _ruleset(data)
+
+
+def _shortened(data: bytes) -> bytes:
+    """A ruleset as it is kept while a stream is open. Raises MalformedRequest."""
+    return data if len(data) <= RULESET_BYTES_MAX else codec.decode(ruleset_pb2.Ruleset, data).SerializeToString()
 
 
 def _proposed(data: bytes) -> ProposedMeld:

@@ -378,6 +378,25 @@ def test_what_no_contract_knows_is_not_remembered(validation: Validation) -> Non
     assert remembered < 3 * MUCH
 
 
+def test_a_ruleset_that_says_the_same_many_times_is_not_remembered_so(validation: Validation) -> None:
+    twelve = b"".join(options_of(ruleset_of({"initial_meld_threshold": 12})))
+    stated = turn(WireTurn(ruleset=(twelve,), after=(RUN,), rack=RUN.tiles))
+    unstated = turn(WireTurn(after=(RUN,), rack=RUN.tiles))
+    streams = []
+    tracemalloc.start()
+    try:
+        for count in range(20):
+            often = turn(WireTurn(ruleset=(twelve * (MUCH // 2 + count),), after=(RUN,), rack=RUN.tiles))
+            assert asked(validation, often) == asked(validation, stated)
+            stream = validation.stream()
+            streams.append(stream)
+            assert stream(part(1, often)) == stream(part(1, unstated)) == validation.stream()(part(1, stated))
+        remembered, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert remembered < 3 * MUCH
+
+
 def test_violations_by_many_tiles_are_not_remembered(validation: Validation) -> None:
     rng = random.Random(1)
     melds = [WireMeld(tuple(range(first, end))) for first in (1, 14, 27, 40) for end in range(first + 8, first + 14)]
