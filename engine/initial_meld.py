@@ -7,6 +7,7 @@ melds too, and a new meld may be of either; tiles have no identity, so the melds
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Final
 
 from engine.melds import Meld, MeldKind, joker_points
 from engine.ruleset import (
@@ -19,6 +20,9 @@ from engine.ruleset import (
 from engine.tiles import JOKER, MAX_VALUE, Tile, value_of
 
 Melds = tuple[Meld, ...]
+
+SETS_MAX: Final = 32
+"""Most sets of melds that are looked at for ways to make an initial meld."""
 
 
 def from_left_to_right(new: Melds, rack: Counter[Tile]) -> Melds:
@@ -128,6 +132,29 @@ def _points_at_most(melds: Iterable[Meld], tiles: Counter[Tile]) -> int:
     """More than melds can count that are laid from so many tiles."""
     usable = _tiles(melds) & tiles
     return sum((MAX_VALUE if t == JOKER else value_of(t)) * count for t, count in usable.items())
+
+
+def ways_to_meld(melds: Melds, played: Counter[Tile], before: Counter[Tile], ruleset: Ruleset) -> tuple[Melds, ...]:
+    """The ways to make the initial meld of tiles played, without melds that can be left out; none if they are too many.
+
+    Melds of faces that were not on the table before are in all of them: they are of the rack, whatever else is.
+    """
+    own = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
+    if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
+        return tuple((meld,) for meld in own if suffices((meld,), ruleset))
+    certain = tuple(meld for meld in own if before.keys().isdisjoint(meld.tiles))
+    others = tuple(meld for meld in own if not before.keys().isdisjoint(meld.tiles))
+    sets = tuple(islice(_sets(certain, others, played - _tiles(certain), ruleset), SETS_MAX + 1))
+    return () if len(sets) > SETS_MAX else tuple([melds for melds in sets if suffices(melds, ruleset)])
+
+
+def _sets(chosen: Melds, others: Melds, left: Counter[Tile], ruleset: Ruleset) -> Iterator[Melds]:
+    """Some melds with others that can be laid from the tiles left, until they are an initial meld."""
+    yield chosen
+    if not suffices(chosen, ruleset):
+        for place, meld in enumerate(others, 1):
+            if Counter(meld.tiles) <= left:
+                yield from _sets((*chosen, meld), others[place:], left - Counter(meld.tiles), ruleset)
 
 
 def initial_points(meld: Meld, ruleset: Ruleset) -> int:

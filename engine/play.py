@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.facts import fact
 from engine.initial_meld import best_for_the_player, from_left_to_right, suffices
-from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
+from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset, SetOrder
 from engine.tiles import Tile, in_order
 
@@ -178,6 +178,15 @@ class Play:
             return True
         same_turn = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
         return same_turn and not self.unowned and suffices(self.initial_meld, self.ruleset)
+
+    def beside(self, initial_meld: tuple[Meld, ...]) -> "Play":
+        """What is left of the play, by a player who has melded, without some melds of the tiles played."""
+        melds, tiles = list(self.melds), +self.playable
+        for meld in initial_meld:
+            melds.remove(meld)
+            tiles -= Counter(meld.tiles)
+        after = tuple([as_proposed(meld, self.ruleset) for meld in melds])
+        return Play(self.table_before, after, in_order(tiles.elements()), has_melded=True, ruleset=self.ruleset)
 
     @fact
     def is_settled(self) -> bool:

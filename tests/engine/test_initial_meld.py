@@ -6,7 +6,14 @@ from itertools import chain, combinations
 import pytest
 
 from engine import initial_meld
-from engine.initial_meld import best_for_the_player, counted_points, has_required_kind, total_points
+from engine.initial_meld import (
+    best_for_the_player,
+    counted_points,
+    has_required_kind,
+    suffices,
+    total_points,
+    ways_to_meld,
+)
 from engine.melds import Meld, ProposedMeld, read_meld
 from engine.ruleset import SABRA, InitialMeldRequiredKind, InitialMeldSets, Ruleset
 from engine.tiles import COLORS, Tile, tile
@@ -87,3 +94,39 @@ def test_what_cannot_count_more_is_not_searched() -> None:
 
 def test_no_meld_counts_nothing() -> None:
     assert counted_points((), BEST) == counted_points((), ONE) == 0
+
+
+@pytest.mark.parametrize("ruleset", [BEST, RUN, ONE, ONE_AND_RUN, SINGLE])
+def test_the_ways_to_meld_are_those_found_by_force(monkeypatch: pytest.MonkeyPatch, ruleset: Ruleset) -> None:
+    monkeypatch.setattr(initial_meld, "SETS_MAX", 2**9)
+    for seed in range(60):
+        rng = random.Random(seed)
+        enough = replace(ruleset, initial_meld_threshold=rng.randint(9, 30))
+        melds, some = some_melds(rng)
+        before = Counter({t: count for t, count in some.items() if rng.random() < 0.4})
+        played = Counter(t for meld in melds for t in meld.tiles) - before
+        ways = [Counter(way) for way in ways_to_meld(melds, played, before, enough)]
+        choices = [Counter(choice) for choice in every_way(melds, played, enough)]
+        assert all(way in choices for way in ways)
+        assert all(any(in_doubt(way, before) <= choice for way in ways) for choice in choices)
+
+
+def every_way(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> list[tuple[Meld, ...]]:
+    """All choices of melds that are an initial meld of some tiles."""
+    most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(melds)
+    choices = chain.from_iterable(combinations(melds, count) for count in range(1, most + 1))
+    laid = (choice for choice in choices if Counter(t for meld in choice for t in meld.tiles) <= tiles)
+    return [choice for choice in laid if suffices(choice, ruleset)]
+
+
+def in_doubt(melds: Counter[Meld], before: Counter[Tile]) -> Counter[Meld]:
+    """The melds that may have been made of tiles that lay there before."""
+    return Counter({meld: count for meld, count in melds.items() if not before.keys().isdisjoint(meld.tiles)})
+
+
+def test_too_many_ways_to_meld_are_none() -> None:
+    melds, _ = some_melds(random.Random(0))
+    tiles = Counter(melds[0].tiles * 9)
+    ruleset = replace(SABRA, initial_meld_threshold=4 * melds[0].points)
+    assert ways_to_meld(melds[:1] * 4, tiles, tiles, ruleset) == (melds[:1] * 4,)
+    assert ways_to_meld(melds[:1] * 9, tiles, tiles, ruleset) == ()
