@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any, Final
 
 import grpc
@@ -40,6 +40,7 @@ COUNT_SECONDS: Final = 10.0
 
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+SERVICE_UNKNOWN: Final = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
 
 STATELESS: Final = frozenset({"rummikub.v1.ValidationService", "rummikub.v1.AnalysisService"})
 """They need no store, but for a seat's own position, and so serve while that is away."""
@@ -48,11 +49,42 @@ _log = structlog.get_logger()
 
 
 class _Health(health.aio.HealthServicer):  # type: ignore[misc]  # grpcio's is untyped
-    """Health with the RPC that grpcio's asynchronous servicer lacks."""
+    """Health with the RPC that grpcio's asynchronous servicer lacks, and with watchers who may be slow.
+
+    grpcio's keeps others from watching and statuses from being set until a watcher has taken the last one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = asyncio.Event()
+        """Set with the next change, and another one then."""
 
     async def List(self, _request: object, _context: object) -> health_pb2.HealthListResponse:  # noqa: N802 - the RPC
         statuses = {name: health_pb2.HealthCheckResponse(status=status) for name, status in self._server_status.items()}
         return health_pb2.HealthListResponse(statuses=statuses)
+
+    async def Watch(  # noqa: N802 - the RPC
+        self, request: health_pb2.HealthCheckRequest, _context: object
+    ) -> AsyncGenerator[health_pb2.HealthCheckResponse, None]:
+        told = None
+        while True:
+            changed, status = self._changed, self._server_status.get(request.service, SERVICE_UNKNOWN)
+            if status != told:
+                yield health_pb2.HealthCheckResponse(status=status)
+                told = status
+            await changed.wait()
+
+    async def set(self, service: str, status: health_pb2.HealthCheckResponse.ServingStatus.ValueType) -> None:
+        await super().set(service, status)
+        self._tell()
+
+    async def enter_graceful_shutdown(self) -> None:
+        await super().enter_graceful_shutdown()
+        self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 class Server:

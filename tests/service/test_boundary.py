@@ -1,6 +1,7 @@
 """The boundary of a server: TLS, health, reflection, metrics, log, request ids, overload and its end."""
 
 import asyncio
+import contextlib
 import fcntl
 import json
 import os
@@ -183,6 +184,38 @@ async def test_health_follows_the_store_while_validation_goes_on() -> None:
             assert [await anext(watch) for watch in watches] == [SERVING] * 3
         assert (await game.see()).revision > 0
         assert await health_of(server.port) == (0, "SERVING\n", "")
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2."""
+    return len(payload).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + payload
+
+
+async def watch_without_reading(port: int) -> asyncio.StreamWriter:
+    """The connection of a client that watches health and takes no answer: its window has no room for any."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    headers = {":method": "POST", ":scheme": "http", ":path": "/grpc.health.v1.Health/Watch", ":authority": "x"}
+    headers |= {"te": "trailers", "content-type": "application/grpc"}
+    texts = [text.encode() for header in headers.items() for text in header]
+    sent = [bytes((len(text),)) + text for text in texts]
+    block = b"".join(b"\0" + name + value for name, value in zip(sent[::2], sent[1::2], strict=True))
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"\0\4" + bytes(4)))  # a window of 0
+    writer.write(frame(1, 4, 1, block) + frame(0, 1, 1, bytes(5)))
+    kind = None
+    while kind != 1:  # headers, which come with the answer that waits for room
+        head = await reader.readexactly(9)
+        await reader.readexactly(int.from_bytes(head[:3]))
+        kind = head[3]
+    return writer
+
+
+async def test_who_watches_health_without_reading_keeps_nobody_waiting() -> None:
+    async with running_server(memory_store()) as (server, client):
+        with contextlib.closing(await watch_without_reading(server.port)):
+            async with asyncio.timeout(STORE_CHECKS_SECONDS):
+                watch = statuses(client, "")
+                assert await anext(watch) == SERVING
+                await asyncio.gather(server.stop(), anext(watch))
 
 
 async def test_the_health_of_an_unknown_service_is_not_found() -> None:
