@@ -101,12 +101,14 @@ class Place(NamedTuple):
         groups: Whether there can be a group of this value.
         holds: Whether tiles of this value may be set aside (the 1 with run_wrap ONE_HIGH).
         is_held: Whether the tiles of this place are those set aside.
+        groups_of_must: Whether groups may have no more tiles than must be laid.
     """
 
     after: int
     groups: bool
     holds: bool = False
     is_held: bool = False
+    groups_of_must: bool = False
 
 
 class Spot:
@@ -150,10 +152,11 @@ def _steps(runs: Open, tiles: Tiles, place: Place, jokers: int) -> Iterator[Step
     """The steps at a place, but those after which a run could not go on."""
     must, may = (runs.held, 0) if place.is_held else tiles[:2]
     runs = runs._replace(held=0) if place.is_held else runs
+    most = (must if place.groups_of_must else must + may) if place.groups else 0
     for left in range(may + 1):
         used = must + may - left
         for held in range(min(used, tiles[4]) + 1):
-            for grouped in range(used - held + 1 if place.groups else 1):
+            for grouped in range(min(used - held, most) + 1):
                 before = runs._replace(held=held) if place.holds else runs
                 for spent, after in _extended(before, used - held - grouped, jokers, place.after):
                     wanting = _wanting(after, tiles)

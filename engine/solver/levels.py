@@ -60,6 +60,7 @@ def _levels(problem: Problem, *, downwards: bool) -> Iterator[Level]:
             value <= MAX_VALUE and has_groups(tiles, jokers),
             wrap is RunWrap.ONE_HIGH and value == 1,
             value > MAX_VALUE,
+            problem.groups_of_must,
         )
         yield Level(value, tiles, place, problem.cost(FACES[places[index]][:1]))
 

@@ -1,8 +1,9 @@
 """Initial melds: what a player can lay of the rack alone (R29 to R34, initial_meld options)."""
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations, product
 
 from engine.initial_meld import initial_points, suffices
@@ -113,25 +114,42 @@ def without(problem: Problem, meld: Meld) -> Problem:
 # The melds of a rack
 
 
-def own_melds(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[Meld]:
-    """Every meld that can be made of some tiles, but for the order of a group and faces of its jokers."""
-    for kind, faces in _shapes(ruleset):
+Shape = tuple[MeldKind, tuple[Tile, ...]]
+"""The faces that a meld shows, jokers standing for some of them."""
+
+
+def own_melds(
+    tiles: Counter[Tile], ruleset: Ruleset, is_wanted: Callable[[Shape], bool] = lambda _: True
+) -> Iterator[Meld]:
+    """Every meld that can be made of some tiles, but for the order of a group and faces of its jokers.
+
+    Args:
+        tiles: The tiles.
+        ruleset: What is a meld.
+        is_wanted: Which shapes to make.
+    """
+    for kind, faces in filter(is_wanted, _shapes(ruleset.geometry_colors, ruleset.run_wrap)):
         least = sum(not tiles[face] for face in faces)
         for jokers in range(least, min(tiles[JOKER], joker_rules(ruleset).most, len(faces) - 1) + 1):
             yield from _with_jokers(kind, faces, jokers, tiles, ruleset)
 
 
-def _shapes(ruleset: Ruleset) -> Iterator[tuple[MeldKind, tuple[Tile, ...]]]:
-    colors = ruleset.geometry_colors
-    last = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}
-    for color in range(colors):
-        for first in range(1, MAX_VALUE + 1):
-            for length in range(3, min(MAX_VALUE, last[ruleset.run_wrap] - first + 1) + 1):
-                yield MeldKind.RUN, tuple(FACES[(first + step - 1) % MAX_VALUE][color] for step in range(length))
-    for faces in FACES:
-        for size in range(3, colors + 1):
-            for chosen in combinations(faces[:colors], size):
-                yield MeldKind.GROUP, chosen
+@lru_cache
+def _shapes(colors: int, wrap: RunWrap) -> tuple[Shape, ...]:
+    last = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}[wrap]
+    runs = [
+        (MeldKind.RUN, tuple(FACES[(first + step - 1) % MAX_VALUE][color] for step in range(length)))
+        for color in range(colors)
+        for first in range(1, MAX_VALUE + 1)
+        for length in range(3, min(MAX_VALUE, last - first + 1) + 1)
+    ]
+    groups = [
+        (MeldKind.GROUP, chosen)
+        for faces in FACES
+        for size in range(3, colors + 1)
+        for chosen in combinations(faces[:colors], size)
+    ]
+    return (*runs, *groups)
 
 
 def _with_jokers(

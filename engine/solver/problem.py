@@ -22,12 +22,15 @@ class Problem:
         may: How often more it may be laid.
         ruleset: What is a meld.
         objective: What leaving a tile costs.
+        groups_of_must: Whether groups may have only so many of each face as must be laid. Where jokers are limited
+            (joker_search.py) that is not minded.
     """
 
     must: Mapping[Tile, int]
     may: Mapping[Tile, int]
     ruleset: Ruleset
     objective: Objective = Objective.MOST_TILES
+    groups_of_must: bool = False
 
     @property
     def jokers(self) -> int:
@@ -75,7 +78,9 @@ def layable(wanted: Problem) -> Problem:
         for t, count in wanted.may.items()
         if t == JOKER or any(len(meld & there) >= needed for meld in neighbors[t])
     }
-    return wanted if len(kept) == len(wanted.may) else Problem(wanted.must, kept, wanted.ruleset, wanted.objective)
+    if len(kept) == len(wanted.may):
+        return wanted
+    return Problem(wanted.must, kept, wanted.ruleset, wanted.objective, wanted.groups_of_must)
 
 
 @lru_cache

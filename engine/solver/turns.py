@@ -231,9 +231,7 @@ def _beside_the_table(question: Question, limit: int) -> Iterator[Candidate]:
     if not is_guarded(situation.table, situation.ruleset) or question.allows(found.melds, question.everything):
         yield Candidate(found.cost, nothing, found.melds)
     else:
-        guarded = Guarded(
-            (), question.own, lambda melds, _: question.allows(melds, question.everything), question.meter
-        )
+        guarded = Guarded(situation.table, question.own, question.allows, question.meter, uses_table=False)
         for other in rearrangements(guarded, limit):
             yield Candidate(other.cost, nothing, other.melds)
             if other.cost <= found.cost:
@@ -264,11 +262,12 @@ def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Ca
     guarded = Guarded(
         question.situation.table,
         rest(frozenset()),
-        lambda melds, kept: question.allows((*opening, *melds), kept),
+        question.allows,
         question.meter,
+        opening,
     )
     for other in rearrangements(guarded, limit):
-        yield Candidate(other.cost, other.changed, (*opening, *other.melds), is_least_change=False)
+        yield Candidate(other.cost, other.changed, other.melds, is_least_change=False)
         if other.cost <= found.cost:  # no better than if the rules had not minded
             return
 
