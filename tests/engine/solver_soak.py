@@ -1,6 +1,7 @@
 """Compares the solver with its oracles on many positions: with the integer program, and small ones with brute force.
 
 `solver_soak.py 20000` takes half of so many positions from games and half by chance, and a quarter as many small ones.
+As many small ones again have rules that ask for more than faces (engine/solver/guarded.py).
 """
 
 import argparse
@@ -25,10 +26,12 @@ import brute_force  # noqa: E402 - a script makes its path first
 import integer_program  # noqa: E402 - as above
 from brute_force import Comparison, TooManyPlaysError, small_situation  # noqa: E402 - as above
 from engine.analysis import Situation  # noqa: E402 - as above
+from engine.ruleset import SABRA, choose, problems  # noqa: E402 - as above
 from engine.solver import Budget, Existence, Objective  # noqa: E402 - as above
+from engine.solver.guarded import is_guarded  # noqa: E402 - as above
 from integer_program import IntegerProgram, random_rules, random_situation  # noqa: E402 - as above
 from load.corpus import positions  # noqa: E402 - as above
-from random_play import random_ruleset  # noqa: E402 - as above
+from random_play import CHOICES, random_ruleset  # noqa: E402 - as above
 
 PROCESSES = 2
 MOST_FAULTS = 10
@@ -37,6 +40,20 @@ BUDGET = Budget(nodes=50_000, change_nodes=5_000)
 GAMES = "of games"
 CHANCE = "by chance"
 SMALL = "small"
+GUARDED = "guarded"
+
+GUARDING = (
+    "joker_retrieval_mode",
+    "joker_retrieval_source",
+    "joker_retrieval_reuse",
+    "joker_retrieval_same_set",
+    "joker_retrieval_group_of_three",
+    "joker_retrieval_end_of_run_free",
+    "manipulation",
+    "contract",
+    "jokers_beyond_physical",
+)
+"""Options by which it matters where a tile came from, or of which retrieval consists."""
 
 Job = tuple[str, int]
 """Where positions come from, and a seed."""
@@ -55,11 +72,12 @@ def main() -> int:
     """Compares and reports; 1 when there is a disagreement."""
     parser = argparse.ArgumentParser(description="Compare the solver with its oracles on many positions.")
     parser.add_argument("positions", type=int, nargs="?", default=20_000, help="positions for the program (20000)")
-    parser.add_argument("--small", type=int, help="positions for brute force (a quarter as many)")
+    parser.add_argument("--small", type=int, help="positions for brute force of each sort (a quarter as many)")
     parser.add_argument("--seed", type=int, default=1_000_000, help="the first seed (1000000)")
     chosen = parser.parse_args()
     small = chosen.positions // 4 if chosen.small is None else chosen.small
-    wanted = {GAMES: chosen.positions // 2, CHANCE: chosen.positions - chosen.positions // 2, SMALL: small}
+    halves = {GAMES: chosen.positions // 2, CHANCE: chosen.positions - chosen.positions // 2}
+    wanted = halves | {SMALL: small, GUARDED: small}
     console = Console()
     started = time.monotonic()
     totals, faults = compared(wanted, chosen.seed, console)
@@ -109,13 +127,27 @@ def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
             yield recorded.situation, rng.choice(tuple(Objective))
     elif sort == CHANCE:
         yield random_situation(rng, random_rules(rng)), rng.choice(tuple(Objective))
+    elif sort == GUARDED:
+        yield guarded_situation(rng), rng.choice(tuple(Objective))
     else:
         yield small_situation(rng, random_ruleset(rng, with_analysis=True)), rng.choice(tuple(Objective))
 
 
+def guarded_situation(rng: random.Random) -> Situation:
+    """A small situation in which the rules ask for more than faces; every other one with more jokers."""
+    while True:
+        ruleset = random_ruleset(rng, with_analysis=True) if rng.random() < 0.3 else SABRA
+        options = {option: rng.choice(CHOICES[option]) for option in rng.sample(GUARDING, rng.randint(1, 4))}
+        ruleset = choose(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
+        if not problems(ruleset):
+            situation = small_situation(rng, ruleset)
+            if is_guarded(situation.table, ruleset):
+                return situation
+
+
 def asked(sort: str, situation: Situation, objective: Objective) -> Comparison | None:
     """What the solver and the oracle say; None if the position is too large for it."""
-    if sort != SMALL:
+    if sort not in {SMALL, GUARDED}:
         return integer_program.compare(program(), situation, objective, BUDGET)
     try:
         return brute_force.compare(situation, objective, BUDGET)
