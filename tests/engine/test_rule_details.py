@@ -18,7 +18,7 @@ from engine.facts import fact
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tiles, parse_meld, parse_tiles
 from engine.play import Play
-from engine.rules import own_tiles_only
+from engine.rules import has_own_tiles_only
 from engine.ruleset import (
     SABRA,
     Contract,
@@ -206,10 +206,19 @@ def test_a_meld_may_count_exactly_what_the_contract_allows() -> None:
     assert told(play_of(". + *{R13 R1 R2 R3 R4 R5 R6 R7} -> [R13 R1 R2 R3 R4 R5 R6 R7] ; {}", ruleset)) == []
 
 
-def test_what_is_asked_of_tiles_alone_is_told_in_the_order_of_the_rules() -> None:
-    play = play_of(". + *{R1 R2} -> [R1 R2 R3] | [R1 K1 O1] ; {}")
-    reasons = [violation.reason for violation in own_tiles_only(play)]
-    assert reasons == [Reason.TILE_DUPLICATED, Reason.TILE_NOT_IN_RACK]
+@pytest.mark.parametrize(
+    ("text", "ruleset", "has"),
+    [
+        (". + *{R1 R2} -> [R1 R2] ; {}", SABRA, True),
+        ("[R3 R4 R5] + *{R1 R2} -> [R1 R2] ; {}", SABRA, True),
+        (". + *{R1 R2} -> [R1 R2 R1] ; {}", SABRA, False),
+        (". + *{R1 R2} -> [R1 R2 R3] ; {}", SABRA, False),
+        (". + *{R1 R2} -> [R1 R2 J] ; {}", replace(SABRA, geometry_jokers=0), False),
+        (". + *{R1 R2} -> [R1 R2 G3] ; {}", SABRA, False),
+    ],
+)
+def test_whether_a_player_has_what_came_to_the_table(text: str, ruleset: Ruleset, has: bool) -> None:
+    assert has_own_tiles_only(play_of(text, ruleset)) is has
 
 
 def test_a_play_judged_twice_is_told_the_same() -> None:
