@@ -33,6 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 PAGE = ROOT / "docs" / "mutation.md"
 
+from engine.facts import fact  # noqa: E402 - a script makes its path first
+
 MODULES = ("melds", "rules", "play", "initial_meld", "manipulation", "retrieval", "variants")
 TESTS = (
     "tests/engine/test_rule_details.py",
@@ -385,7 +387,9 @@ def functions_in(names: Mapping[str, object], module: str) -> Iterator[types.Fun
             case types.FunctionType() if value.__module__ == module:
                 yield value
             case (
-                property(fget=types.FunctionType() as function) | cached_property(func=types.FunctionType() as function)
+                property(fget=types.FunctionType() as function)
+                | cached_property(func=types.FunctionType() as function)
+                | fact(_find=types.FunctionType() as function)
             ):
                 yield function
             case _:
