@@ -38,6 +38,7 @@ from engine.ruleset import (  # noqa: E402 - as above
 )
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, color_of, in_order, tile, value_of  # noqa: E402 - as above
 from engine.violations import Reason  # noqa: E402 - as above
+from plays import play_of  # noqa: E402 - as above
 from retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
 
 FREE, REPLACE, LOCKED, NONE = JokerRetrievalMode
@@ -565,6 +566,12 @@ def test_examples(text: str, options: dict[str, object], reason: Reason | None) 
     assert legal_under_some_assignment(case.before, case.after, case.played, ruleset) == (reason is None)
     reasons = retrieval_reasons(case.play(ruleset))
     assert reason in reasons if reason else reasons == ()
+
+
+def test_of_three_missing_colors_one_is_enough() -> None:
+    ruleset = choose(SABRA, {MODE: REPLACE, GROUP_OF_THREE: BOTH_COLORS, "geometry_colors": 6})
+    play = play_of("[R5 B5 K5 J] + *{O5 R1 R2} -> [R5 B5 K5 O5] | [R1 R2 J] ; {}", ruleset)
+    assert retrieval_reasons(play) == ()
 
 
 def case_of(text: str) -> Case:
