@@ -170,7 +170,7 @@ class LifeClaim:
         of six or more is cut behind its third tile, two of them stay together.
         """
         naturals = {t for t in self.old.tiles if t != JOKER}
-        least = 2 - min(self.old.tiles.count(JOKER), 1)
+        least = max(0, 2 - self.old.tiles.count(JOKER))
         melds = self.asked.melds(
             self.asked.tiles,
             lambda shape: shape[0] is self.old.kind and len(naturals.intersection(shape[1])) >= least,

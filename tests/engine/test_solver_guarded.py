@@ -80,6 +80,7 @@ FOUR_JOKERS = {"geometry_jokers": 4}
         (LIVE_ON, "[R3 R4 J] | [B4 K4 O4]", "R4 B3 B3 K3 O2", "{R4}"),
         (LIVE_ON, "[R7 K7 O7] | group[O7 J=R7 J=B7]", "O6", None),
         (LIVE_ON, "[R7 O7 J J]", "R8 K8 O9", "{R8 K8}"),
+        (LIVE_ON | FOUR_JOKERS, "[K8 O8 J J] | group[B8 K8 J=O8]", "R9 B7 K10 O7", "{B7 K10 O7}"),
         (WITH_TWO, "[B12 K12 J J]", "R12 B10", None),
         (WITH_TWO, "[R8 B8 O8] | [R8 B8 K8] | group[R7 K7 J=B7 J=O7]", "B7 K7 K9 O8", "{B7 K7 K9 O8}"),
         (WITH_TWO, "[R13 K13 O13] | run[R11 J J]", "R13 B13 K12", "{B13}"),
