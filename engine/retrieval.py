@@ -81,14 +81,16 @@ _NO_DEMANDS: Final = _Demands(JokerRetrievalMode.FREE)
 
 def _demands(ruleset: Ruleset) -> _Demands:
     mode = ruleset.joker_retrieval_mode
+    replaces = mode is not JokerRetrievalMode.FREE
+    both_colors = ruleset.joker_retrieval_group_of_three is JokerRetrievalGroupOfThree.BOTH_COLORS
+    same_set_forbidden = ruleset.joker_retrieval_same_set is JokerRetrievalSameSet.FORBIDDEN
     return _Demands(
         mode,
-        must_replace=mode is not JokerRetrievalMode.FREE,
-        rack_only=ruleset.joker_retrieval_source is JokerRetrievalSource.RACK_ONLY,
-        both_colors=ruleset.joker_retrieval_group_of_three is JokerRetrievalGroupOfThree.BOTH_COLORS,
-        end_is_free=ruleset.joker_retrieval_end_of_run_free,
-        other_set=ruleset.joker_retrieval_same_set is JokerRetrievalSameSet.FORBIDDEN
-        and mode is not JokerRetrievalMode.NONE,
+        must_replace=replaces,
+        rack_only=replaces and ruleset.joker_retrieval_source is JokerRetrievalSource.RACK_ONLY,
+        both_colors=replaces and both_colors,
+        end_is_free=replaces and ruleset.joker_retrieval_end_of_run_free,
+        other_set=same_set_forbidden and mode is not JokerRetrievalMode.NONE,
         reuse=ruleset.joker_retrieval_reuse,
     )
 

@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from engine.melds import Meld
+from engine.retrieval import limits_retrieval
 from engine.ruleset import (
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
     JokerRetrievalSource,
     Manipulation,
     Ruleset,
@@ -32,15 +32,6 @@ LONGEST: Final = 5
 
 OF_THE_RACK: Final = {JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES, JokerRetrievalReuse.NEW_SET_ALL_RACK}
 """What lets a retrieved joker be used only with two tiles of the rack, or more: a meld has three."""
-
-
-def limits_retrieval(ruleset: Ruleset) -> bool:
-    """Whether a ruleset limits how the jokers of the table may be moved."""
-    return not (
-        ruleset.joker_retrieval_mode is JokerRetrievalMode.FREE
-        and ruleset.joker_retrieval_reuse is JokerRetrievalReuse.ANY_SET
-        and ruleset.joker_retrieval_same_set is JokerRetrievalSameSet.ALLOWED
-    )
 
 
 def tiles_of(melds: Melds) -> Counter[Tile]:

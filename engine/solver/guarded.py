@@ -21,10 +21,10 @@ from itertools import combinations
 from engine.melds import Meld, MeldKind
 from engine.pairing import unpaired
 from engine.play import Play
-from engine.retrieval import retrieval_reasons
+from engine.retrieval import limits_retrieval, retrieval_reasons
 from engine.ruleset import Contract, Manipulation, Ruleset
 from engine.solver.arrangement import best_lay, costs_less
-from engine.solver.claims import Answer, Asked, Claim, LifeClaim, claims_of, limits_retrieval, tiles_of
+from engine.solver.claims import Answer, Asked, Claim, LifeClaim, claims_of, tiles_of
 from engine.solver.openings import helpful_readings, own_melds, without
 from engine.solver.problem import Problem
 from engine.solver.search import Meter
