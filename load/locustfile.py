@@ -4,6 +4,7 @@
 Locust makes one of every class of shapes that it finds here by name, so theirs are not imported by name.
 """
 
+import signal
 import sys
 from typing import Any
 
@@ -14,6 +15,7 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from load import shapes
 from load.options import OPTIONS
+from load.servers import end_with_parent
 from load.stages import SHAPES, report
 from load.thresholds import Limits, Row, missed
 from load.users.analysis import AnalysisUser
@@ -50,6 +52,13 @@ def _shape(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - 
     options.spawn_rate = options.spawn_rate or default.spawn_rate
     environment.shape_class = shapes.shape_of(options.shape, options)
     environment.shape_class.runner = environment.runner
+
+
+def _end_with_master(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - whatever Locust tells
+    """Has a process of `--processes` end with the one that started it, however that ends."""
+    options = environment.parsed_options
+    if options and options.processes and isinstance(environment.runner, WorkerRunner):
+        end_with_parent(signal.SIGKILL)
 
 
 def _tell(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - whatever Locust tells
@@ -104,5 +113,6 @@ def _rows(environment: Environment) -> list[Row]:
 
 events.init_command_line_parser.add_listener(_add_options)
 events.init.add_listener(_shape)
+events.init.add_listener(_end_with_master)
 events.test_stop.add_listener(_tell)
 events.quitting.add_listener(_fail_or_pass)

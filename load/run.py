@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -99,8 +100,12 @@ def _locust(*arguments: str) -> list[str]:
 
 
 def _run(command: Sequence[str]) -> int:
-    """Runs Locust to its end, also if this process is asked to stop; its exit code."""
-    locust = subprocess.Popen(command, cwd=ROOT, preexec_fn=end_with_parent)  # noqa: PLW1509 - no threads here
+    """Runs Locust to its end, also if this process is asked to stop; its exit code.
+
+    If this process is killed, so is Locust: nobody reads its report, and asked to stop while it starts it may go on.
+    """
+    kill_with_parent = partial(end_with_parent, signal.SIGKILL)
+    locust = subprocess.Popen(command, cwd=ROOT, preexec_fn=kill_with_parent)  # noqa: PLW1509 - no threads here
     try:
         return locust.wait()
     except KeyboardInterrupt:  # Ctrl-C, which Locust has got too

@@ -112,7 +112,7 @@ def addresses_of(process: subprocess.Popen[str]) -> list[str]:
     raise ServerError("a server ended before it served: what it said is above")
 
 
-def end_with_parent() -> None:
-    """Runs in a child that is being started: Linux sends SIGTERM when the parent dies, even if that is killed."""
+def end_with_parent(number: signal.Signals = signal.SIGTERM) -> None:
+    """Runs in a child that is being started: Linux sends a signal when the parent dies, even if that is killed."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
