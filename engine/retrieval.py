@@ -59,6 +59,13 @@ def retrieval_reasons(play: Play) -> tuple[Reason, ...]:
     return _replacement_reasons(tables, demands) + _use_reasons(tables, demands) or _joint_reasons(tables, demands)
 
 
+def may_be_retrieved(
+    before: tuple[Meld, ...], after: tuple[Meld, ...], played: Counter[Tile], ruleset: Ruleset
+) -> bool:
+    """Whether some way of telling the tiles apart makes a new table of melds legal as to the jokers of the old one."""
+    return _is_possible(_Tables(before, after, played), _demands(ruleset))
+
+
 def limits_retrieval(ruleset: Ruleset) -> bool:
     """Whether a ruleset limits how the jokers of the table may be moved."""
     return _demands(ruleset) != _NO_DEMANDS

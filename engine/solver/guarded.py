@@ -20,8 +20,7 @@ from itertools import combinations
 
 from engine.melds import Meld, MeldKind
 from engine.pairing import unpaired
-from engine.play import Play
-from engine.retrieval import limits_retrieval, retrieval_reasons
+from engine.retrieval import limits_retrieval, may_be_retrieved
 from engine.ruleset import Contract, Manipulation, Ruleset
 from engine.solver.arrangement import best_lay, costs_less
 from engine.solver.claims import Answer, Asked, Claim, LifeClaim, claims_of, tiles_of
@@ -253,9 +252,7 @@ class _Rearranging:
         while others:  # heaps in which no face is twice, as in melds
             lying.append(Meld(tuple(others), MeldKind.GROUP, 0))
             others -= Counter(dict.fromkeys(others, 1))
-        play = Play(guarded.table, (), tuple(played.elements()), has_melded=True, ruleset=ruleset)
-        vars(play).update(melds=tuple(lying), tiles_played=played)
-        return not retrieval_reasons(play)
+        return may_be_retrieved(guarded.table, tuple(lying), played, ruleset)
 
     # Meld by meld
 
