@@ -4,6 +4,7 @@
 Locust makes one of every class of shapes that it finds here by name, so theirs are not imported by name.
 """
 
+import os
 import signal
 import sys
 from typing import Any
@@ -15,17 +16,20 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from load import shapes
 from load.options import OPTIONS
-from load.servers import end_with_parent
 from load.stages import SHAPES, report
 from load.thresholds import Limits, Row, missed
 from load.users.analysis import AnalysisUser
 from load.users.games import GameUser
 from load.users.grpc_user import GrpcUser
 from load.users.validation import BaselineUser, ValidationUser
+from service.parent import end_with
 
 __all__ = ["AnalysisUser", "BaselineUser", "GameUser", "ValidationUser"]
 
 PASSED, FAILED = 0, 1
+
+_MASTER = os.getpid()
+"""Locust reads this file before it starts the processes of `--processes`."""
 
 
 def _add_options(parser: LocustArgumentParser) -> None:
@@ -58,7 +62,7 @@ def _end_with_master(environment: Environment, **_others: Any) -> None:  # noqa:
     """Has a process of `--processes` end with the one that started it, however that ends."""
     options = environment.parsed_options
     if options and options.processes and isinstance(environment.runner, WorkerRunner):
-        end_with_parent(signal.SIGKILL)
+        end_with(_MASTER, signal.SIGKILL)
 
 
 def _tell(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - whatever Locust tells

@@ -19,7 +19,8 @@ from types import FrameType
 from typing import Final
 
 from load.options import explain
-from load.servers import ROOT, ServerError, baseline, end_with_parent, free_port, service
+from load.servers import ROOT, ServerError, baseline, free_port, service
+from service.parent import end_with
 
 LOCUSTFILE: Final = Path("load") / "locustfile.py"
 RESULTS: Final = Path("build") / "load"
@@ -104,7 +105,7 @@ def _run(command: Sequence[str]) -> int:
 
     If this process is killed, so is Locust: nobody reads its report, and asked to stop while it starts it may go on.
     """
-    kill_with_parent = partial(end_with_parent, signal.SIGKILL)
+    kill_with_parent = partial(end_with, os.getpid(), signal.SIGKILL)
     locust = subprocess.Popen(command, cwd=ROOT, preexec_fn=kill_with_parent)  # noqa: PLW1509 - no threads here
     try:
         return locust.wait()

