@@ -134,7 +134,7 @@ class Validation:
         if len(request.ruleset) > 1:
             codec.decode(pb.BatchValidateTurnsRequest, data)  # each part must be a message
         codec.check_batch(len(request.turns), melds=0)
-        default = b"".join(request.ruleset)
+        default = b"".join(request.ruleset[:])
         _ruleset(default)
         turns = request.turns
         if len(data) > MELD_BYTES_MIN * codec.BATCH_MELDS_MAX:  # else it cannot have too many melds
@@ -217,7 +217,7 @@ class TurnsOfAStream:
         request = _decoded(packed.stream_turn, data)
         turn = request.turn
         correlation_id = codec.correlation_id(request.correlation_id)
-        self._rules = _shortened(b"".join(turn.ruleset)) if turn.ruleset else self._rules
+        self._rules = _shortened(b"".join(turn.ruleset[:])) if turn.ruleset else self._rules
         answer = self._answered(turn, self._rules)
         if answer is None:
             answer = _judged_plainly(codec.decode(pb.StreamValidateTurnsRequest, data).turn, self._rules, "turn.")
@@ -230,7 +230,7 @@ class TurnsOfAStream:
         try:
             request = packed.stream_turn(data)
             turn = request.turn
-            rules = b"".join(turn.ruleset) if turn.ruleset else self._rules
+            rules = b"".join(turn.ruleset[:]) if turn.ruleset else self._rules
             correlation_id = codec.correlation_id(request.correlation_id)
             answer = self._judged_at_once(turn, rules)
         except _IRREGULAR:
@@ -244,7 +244,7 @@ def _table(data: bytes) -> tuple[bytes, Sequence[bytes]]:
     request = packed.melds(data)
     if not packed.is_whole(request) or len(request.ruleset) > 1 or len(request.melds) > codec.MELDS_MAX:
         raise _IrregularError
-    return b"".join(request.ruleset), request.melds[:]
+    return b"".join(request.ruleset[:]), request.melds[:]
 
 
 def _encoded_violation(violation: Violation) -> bytes:
