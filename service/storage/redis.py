@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import secrets
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
@@ -95,25 +95,6 @@ def _list_member(record: Record) -> str:
     return f"{record.created_ms:015d}:{record.game_id}"
 
 
-@contextlib.contextmanager
-def _answering() -> Iterator[None]:
-    """Turns every failure of the store into StoreUnavailable; the log says which, the caller is not told.
-
-    That it does not answer at all is logged by who checks its health, once, not by every call.
-    """
-    try:
-        yield
-    except FAILURES as error:
-        raise _unavailable(error) from error
-
-
-def _unavailable(error: Exception) -> StoreUnavailable:
-    text = f"{type(error).__name__}: {str(error)[:200]}"
-    is_away = isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError | OSError)
-    (_log.debug if is_away else _log.warning)("store", error=text)
-    return StoreUnavailable(text)
-
-
 def connect(url: str) -> "redis.Redis":
     """A client for a URL (redis://, rediss://, unix://) with short time-outs and without retries."""
     pool = redis.BlockingConnectionPool.from_url(
@@ -165,7 +146,7 @@ class RedisStore:
         self._rearm = client.register_script(_Script.read("rearm.lua").text)
         self._wire = Wire(client.connection_pool.make_connection, ANSWER_SECONDS)
         self._recollection = Recollection(clock)
-        self._secret = b""
+        self._secret = secrets.token_bytes(SECRET_BYTES)
         self._feed = _Feed(client.connection_pool.make_connection)
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
@@ -186,9 +167,40 @@ class RedisStore:
             return await self._wire.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
         except FAILURES as error:
             if not str(error).startswith("NOSCRIPT"):
-                raise _unavailable(error) from error
-        with _answering():
+                raise await self._unavailable(error) from error
+        async with self._answering():
             return await self._wire.ask("EVAL", script.text, len(keys), *keys, *arguments)
+
+    @contextlib.asynccontextmanager
+    async def _answering(self) -> AsyncIterator[None]:
+        """Turns every failure of the store into StoreUnavailable."""
+        try:
+            yield
+        except FAILURES as error:
+            raise await self._unavailable(error) from error
+
+    async def _unavailable(self, error: Exception) -> StoreUnavailable:
+        """What a failure is for callers, who are not told more; the log says which it was.
+
+        That the store does not answer at all is logged by who checks its health, once, not by every call.
+        """
+        text = f"{type(error).__name__}: {str(error)[:200]}"
+        is_away = isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError | OSError)
+        (_log.debug if is_away else _log.warning)("store", error=text)
+        if isinstance(error, exceptions.ReadOnlyError):
+            await self._leave()
+        return StoreUnavailable(text)
+
+    async def _leave(self) -> None:
+        """Gives up all connections to a Redis that has become a replica: its address may lead to the new primary.
+
+        It would keep them open, and refuse every write for ever. The watchers' stays: a replica tells of changes too.
+        """
+        self._wire.leave()
+        pool = self._client.connection_pool
+        await pool.update_active_connections_for_reconnect()  # type: ignore[no-untyped-call]
+        with contextlib.suppress(*FAILURES):
+            await pool.disconnect(inuse_connections=False)
 
     def _now_ms(self, seconds: int, micros: int) -> int:
         return self._clock() if self._clock else seconds * 1000 + micros // 1000
@@ -221,7 +233,7 @@ class RedisStore:
 
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         """See GameStore."""
-        with _answering():
+        async with self._answering():
             stored = await self._client.xrange(keys_of(game_id)[2], min=f"{first_revision}-0", count=limit)
         found = [(fields[b"change"], fields[b"etag"].decode()) for _, fields in cast("_Stream", stored)]
         direction = TurnDirection.CLOCKWISE
@@ -233,7 +245,7 @@ class RedisStore:
     async def bounds(self, game_id: str) -> tuple[int, int]:
         """See GameStore."""
         stream = keys_of(game_id)[2]
-        with _answering():
+        async with self._answering():
             oldest = await self._client.xrange(stream, count=1)
             newest = await self._client.xrevrange(stream, count=1)
         return _revision(oldest), _revision(newest)
@@ -243,18 +255,17 @@ class RedisStore:
         return self._feed.subscribe(_channel(game_id))
 
     async def secret(self) -> bytes:
-        """See GameStore."""
-        if not self._secret:
-            fresh = secrets.token_bytes(SECRET_BYTES)
-            with _answering():
-                earlier = await self._client.set(SECRET, fresh, nx=True, get=True)
-            self._secret = earlier if isinstance(earlier, bytes) else fresh
+        """See GameStore. It is asked each time: the store may have lost it, and have got another one since."""
+        async with self._answering():
+            kept = await self._client.get(SECRET) or await self._client.set(SECRET, self._secret, nx=True, get=True)
+        if isinstance(kept, bytes):
+            self._secret = kept
         return self._secret
 
     async def index(self, record: Record) -> None:
         """See GameStore."""
         member = _list_member(record)
-        with _answering():
+        async with self._answering():
             pipeline = self._client.pipeline(transaction=False)
             pipeline.zadd(_list_key(record.state), {member: 0})
             for state in State:
@@ -264,7 +275,7 @@ class RedisStore:
 
     async def page(self, state: State, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
         """See GameStore."""
-        with _answering():
+        async with self._answering():
             found = await self._client.zrevrangebylex(
                 _list_key(state), f"({cursor}" if cursor else "+", "-", start=0, num=limit
             )
@@ -288,13 +299,13 @@ class RedisStore:
             elif not snapshot and now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
                 gone.append(member)
         if gone:
-            with _answering():
+            async with self._answering():
                 await self._client.zrem(_list_key(state), *gone)
         return tuple(records), members[-1] if len(members) == limit else ""
 
     async def count(self) -> dict[State, int]:
         """See GameStore."""
-        with _answering():
+        async with self._answering():
             pipeline = self._client.pipeline(transaction=False)
             for state in STATES.values():
                 pipeline.zcard(_list_key(state))
@@ -302,24 +313,24 @@ class RedisStore:
 
     async def arm(self, game_id: str, at_ms: int) -> None:
         """See GameStore."""
-        with _answering():
+        async with self._answering():
             await self._client.zadd(DEADLINES, {game_id: at_ms})
 
     async def rearm(self, due: Due, at_ms: int | None) -> None:
         """See GameStore."""
-        with _answering():
+        async with self._answering():
             arguments: list[str | int] = [due.game_id, due.at_ms, "" if at_ms is None else at_ms]
             await self._rearm(keys=[DEADLINES], args=arguments)
 
     async def due(self, limit: int) -> Sequence[Due]:
         """See GameStore."""
-        with _answering():
+        async with self._answering():
             found = await self._due(keys=[DEADLINES], args=[limit, self._clock() if self._clock else ""])
         return [Due(game_id.decode(), int(at_ms)) for game_id, at_ms in zip(found[::2], found[1::2], strict=True)]
 
     async def ping(self) -> None:
         """See GameStore. A write, as a store that is full or a replica by now answers reads."""
-        with _answering():
+        async with self._answering():
             await self._client.set(PROBE, 1, px=self._ttl_ms)
 
     async def close(self) -> None:

@@ -68,6 +68,11 @@ class Wire:
         await connection.connect()  # type: ignore[no-untyped-call]
         return _Connected(connection, self._answer_seconds)
 
+    def leave(self) -> None:
+        """Gives the connection up, so that the next call makes another one. Who waits for an answer is told."""
+        if self._connected:
+            self._connected.lose(exceptions.ConnectionError("the connection was given up"))
+
     async def close(self) -> None:
         """Gives the connection back. Who waits for an answer is told that it was lost."""
         if self._connecting:
@@ -77,9 +82,12 @@ class Wire:
             await self._connected.close()
 
 
+_REFUSALS: Final = {"LOADING": exceptions.BusyLoadingError, "READONLY": exceptions.ReadOnlyError}
+
+
 def _refusal(text: str) -> exceptions.RedisError:
-    """What an error that Redis answers is raised as; one that has just started is away, as for redis-py."""
-    return (exceptions.BusyLoadingError if text.startswith("LOADING ") else exceptions.ResponseError)(text)
+    """What an error that Redis answers is raised as: as by redis-py, for which one that has just started is away."""
+    return _REFUSALS.get(text.partition(" ")[0], exceptions.ResponseError)(text)
 
 
 class _Connected(asyncio.Protocol):
@@ -123,7 +131,7 @@ class _Connected(asyncio.Protocol):
                 if not isinstance(answer, PushNotification):
                     self._answer(answer)
         except (ProtocolError, IndexError) as error:
-            self._lose(exceptions.InvalidResponse(str(error)))
+            self.lose(exceptions.InvalidResponse(str(error)))
 
     def _answer(self, answer: object) -> None:
         waiting, _ = self._waiting.popleft()
@@ -137,11 +145,12 @@ class _Connected(asyncio.Protocol):
             return
         due = self._waiting[0][1] + self._answer_seconds
         if due <= self._loop.time():
-            self._lose(exceptions.TimeoutError("no answer in time"))
+            self.lose(exceptions.TimeoutError("no answer in time"))
         else:
             self._watch = self._loop.call_at(due, self._look)
 
-    def _lose(self, error: Exception) -> None:
+    def lose(self, error: Exception) -> None:
+        """Ends it at once, and fails all who wait."""
         self._transport.abort()
         self._fail(error)
 

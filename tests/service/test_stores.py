@@ -361,6 +361,19 @@ async def test_servers_that_start_at_the_same_time_agree_on_one_secret(empty_red
         await store.close()
 
 
+async def test_servers_agree_on_one_secret_after_the_store_has_lost_it(
+    empty_redis_url: str, raw: "aredis.Redis"
+) -> None:
+    early, late = redis_store(empty_redis_url), redis_store(empty_redis_url)
+    first = await early.secret()
+    await raw.flushdb()
+    assert await late.secret() == await early.secret() != first
+    await raw.flushdb()
+    assert await early.secret() == await late.secret()
+    for store in (early, late):
+        await store.close()
+
+
 def test_two_stores_have_two_secrets() -> None:
     assert asyncio.run(memory_store().secret()) != asyncio.run(memory_store().secret())
 
@@ -765,6 +778,29 @@ async def test_a_stopped_redis_is_unavailable_at_once_and_has_everything_when_it
     assert (await store.load(GAME)).record == records[-1]
     assert await store.commit(drawing(records[-1])) == Committed()
     await store.close()
+
+
+@pytest.mark.parametrize("notices", ["commit", "ping"])
+async def test_a_redis_that_has_become_a_replica_is_left_for_the_one_that_is_at_its_address_now(
+    own_redis: RedisServer, clock: FakeClock, notices: str
+) -> None:
+    """It keeps the connections open that it has, and a fail-over by name or address need not end them either."""
+    primary = RedisServer()
+    primary.start()
+    store = redis_store(own_redis.url, clock)
+    record = await stored(store, creation())
+    await asyncio.gather(*(store.ping() for _ in range(5)))
+    admin = aredis.Redis.from_url(own_redis.url)
+    await admin.replicaof("127.0.0.1", "1")
+    primary.socket.replace(own_redis.socket)
+    with pytest.raises(StoreUnavailable):
+        await (store.ping() if notices == "ping" else store.commit(joining(record, "Ada")))
+    await asyncio.gather(*(store.ping() for _ in range(5)))
+    assert (await store.load(GAME)).record is None
+    await stored(store, creation())
+    await store.close()
+    await admin.aclose()
+    primary.close()
 
 
 async def test_a_redis_that_forgot_its_scripts_is_given_them_again(
