@@ -196,5 +196,5 @@ def _played(situation: Situation, turn: Turn) -> PlayedTurn:
         points=judgement.points,
         value=rack_value(turn.tiles, situation.ruleset),
         goes_out=not judgement.rack_left,
-        steps=explain(situation.table, turn.table, situation.ruleset, play.pulled),
+        steps=explain(situation.table, turn.table, situation.ruleset, play.pulled, turn.untouched),
     )

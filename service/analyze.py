@@ -240,7 +240,7 @@ def _told(situation: Situation, objective: Objective, found: BestTurn, turn: Tur
     yield _proof(objective, found)
     yield ""
     yield "Steps"
-    steps = explain(situation.table, turn.table, situation.ruleset, pulled)
+    steps = explain(situation.table, turn.table, situation.ruleset, pulled, turn.untouched)
     yield from (f"{number:3}. {describe(step, naming)}" for number, step in enumerate(steps, 1))
     yield ""
     yield "Table then"

@@ -145,7 +145,11 @@ tiles alone, with gaps where others are to come or with tiles that are still to 
 
 
 def explain(
-    before: tuple[Meld, ...], after: tuple[Meld, ...], ruleset: Ruleset = SABRA, pulled: tuple[Tile, ...] = ()
+    before: tuple[Meld, ...],
+    after: tuple[Meld, ...],
+    ruleset: Ruleset = SABRA,
+    pulled: tuple[Tile, ...] = (),
+    untouched: tuple[int, ...] = (),
 ) -> tuple[Step, ...]:
     """The steps from one table to another; what comes to the table comes from the rack.
 
@@ -158,11 +162,12 @@ def explain(
         after: The table as the turn leaves it.
         ruleset: The rules, which say what must be declared of jokers.
         pulled: The tiles pulled from the River, oldest first (turn_draw TWO_RIVER).
+        untouched: The places (from 0) of the melds that stay (Turn.untouched): of like ones it may be any.
 
     Raises:
         ValueError: A tile of the table before is not on the table after.
     """
-    turn = _told(before, after, ruleset)
+    turn = _told(before, after, ruleset, untouched)
     steps: list[Step] = [Pull(pulled)] if pulled else []
     bench = _at_first(turn)
     for phase in _PHASES:
@@ -302,9 +307,9 @@ _Pairs: TypeAlias = Counter[tuple[int, int]]
 """How many tiles go from a meld of the table before, or the rack, to a meld of the table after."""
 
 
-def _told(before: tuple[Meld, ...], after: tuple[Meld, ...], ruleset: Ruleset) -> _Told:
+def _told(before: tuple[Meld, ...], after: tuple[Meld, ...], ruleset: Ruleset, untouched: tuple[int, ...]) -> _Told:
     """The ways of the tiles, and which meld goes on as which."""
-    sources = tuple(_spots(before, _changed(before, after)))
+    sources = tuple(_spots(before, _changed(before, after, untouched)))
     targets = tuple(_spots(after, _changed(after, before)))
     ways = _ways(sources, targets, _heirs(before, after, _could_go(sources, targets)))
     stay = Counter((way.source.meld, way.target.meld) for way in ways if way.is_home and way.keeps_its_role)
@@ -318,10 +323,14 @@ def _told(before: tuple[Meld, ...], after: tuple[Meld, ...], ruleset: Ruleset) -
     return _Told(before, after, ways, labels, ruleset)
 
 
-def _changed(table: tuple[Meld, ...], other: tuple[Meld, ...]) -> Iterator[int]:
-    """The places of the melds of a table that another table does not have; of groups, laid alike is kept first."""
+def _changed(table: tuple[Meld, ...], other: tuple[Meld, ...], untouched: tuple[int, ...] = ()) -> Iterator[int]:
+    """The places of the melds of a table that another table does not have; of groups, laid alike is kept first.
+
+    Of like melds those are kept that are untouched, then those that come first.
+    """
     same, alike = Counter(other), Counter(map(identity, (Counter(other) - Counter(table)).elements()))
-    for place, meld in enumerate(table):
+    for place in dict.fromkeys((*untouched, *range(len(table)))):
+        meld = table[place]
         if same[meld]:
             same[meld] -= 1
         elif alike[identity(meld)]:

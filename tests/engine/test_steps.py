@@ -142,10 +142,12 @@ def identity(meld: Meld) -> object:
     return lying(ProposedMeld(meld.tiles, meld.kind)), sorted(meld.joker_faces)
 
 
-def replayed(before: Table, after: Table, ruleset: Ruleset = SABRA) -> tuple[Step, ...]:
+def replayed(
+    before: Table, after: Table, ruleset: Ruleset = SABRA, untouched: tuple[int, ...] = ()
+) -> tuple[Step, ...]:
     """The steps from one table to the other, which have been replayed and led there."""
     rack = Counter(t for meld in after for t in meld.tiles) - Counter(t for meld in before for t in meld.tiles)
-    steps = explain(before, after, ruleset)
+    steps = explain(before, after, ruleset, untouched=untouched)
     bench = Workbench(before, rack, ruleset)
     for step in steps:
         bench.do(step)
@@ -154,13 +156,13 @@ def replayed(before: Table, after: Table, ruleset: Ruleset = SABRA) -> tuple[Ste
     assert not bench.rack
     assert bench.free == 0
     changed = {label for step in steps for label in named(step)}
-    untouched = [meld for place, meld in enumerate(before, 1) if OfTable(place) not in changed]
-    left = Counter(map(repr, map(identity, after))) - Counter(map(repr, map(identity, untouched)))
-    assert sum(left.values()) == len(after) - len(untouched)
+    stayed = [meld for place, meld in enumerate(before, 1) if OfTable(place) not in changed]
+    left = Counter(map(repr, map(identity, after))) - Counter(map(repr, map(identity, stayed)))
+    assert sum(left.values()) == len(after) - len(stayed)
     made = [laid for label, laid in bench.melds.items() if label in changed]
     wanted = [as_proposed(meld, ruleset) for meld in after]
     assert Counter(map(lying, made)) <= Counter(map(lying, wanted))
-    assert len(made) + len(untouched) == len(after)
+    assert len(made) + len(stayed) == len(after)
     for label, laid in bench.melds.items():
         if isinstance(label, Made):
             assert label.becomes == laid == wanted[label.place - 1]
@@ -361,6 +363,13 @@ def test_a_tile_that_has_left_the_table_cannot_be_explained() -> None:
         explain(play.table_before, play.melds)
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_of_like_melds_those_are_not_touched_that_the_turn_leaves(place: int) -> None:
+    play = play_of("[R3 R4 R5] | [R3 R4 R5] + {R6} -> [R3 R4 R5] | [R3 R4 R5 R6] ; {}")
+    steps = replayed(play.table_before, play.melds, untouched=(place,))
+    assert [describe(step) for step in steps] == [f"Put R6 from the rack to meld {2 - place}: [R3 R4 R5 R6]"]
+
+
 def test_nothing_done_is_no_step() -> None:
     play = play_of("[R3 R4 R5] + {} -> [R3 R4 R5] ; {}")
     assert explain(play.table_before, play.melds) == ()
@@ -454,7 +463,7 @@ def test_the_best_turns_of_random_positions_are_told() -> None:
         rack = in_order(rng.sample(list(left.elements()), 12))
         turn = best_turn(Situation(table, rack, has_melded=True, ruleset=SABRA)).turn
         if turn:
-            steps = replayed(table, turn.table)
+            steps = replayed(table, turn.table, untouched=turn.untouched)
             changed = {label.place - 1 for step in steps for label in named(step) if isinstance(label, OfTable)}
             assert changed.isdisjoint(turn.untouched)
             found += 1

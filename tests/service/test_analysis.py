@@ -143,6 +143,16 @@ async def test_what_the_solver_rearranges_is_legal_and_told_step_by_step(served:
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_steps_leave_the_meld_alone_that_is_untouched_where_two_are_alike(
+    served: tuple[Client, MemoryStore],
+) -> None:
+    client, _ = served
+    found = await suggested(client, position("R7", "R4 R5 R6", "R4 R5 R6"))
+    [step] = found.steps
+    assert {step.meld.table_before, *found.untouched} == {0, 1}
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_what_jokers_stand_for_is_told_where_the_order_of_a_run_does_not_say_it(
     served: tuple[Client, MemoryStore],
 ) -> None:
