@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
+from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
 from engine.game import BotLevel, Game, Playing, bots_to_act, is_expired
@@ -23,6 +24,7 @@ from engine.melds import ProposedMeld
 from engine.ruleset import Ruleset, asking_options
 from engine.tiles import Tile
 from engine.turns import (
+    EXACT,
     Action,
     Applied,
     ClaimError,
@@ -37,6 +39,7 @@ from engine.turns import (
     apply,
     create,
 )
+from engine.views import see
 from engine.violations import Refused
 from service.faults import (
     ActionRefused,
@@ -112,6 +115,24 @@ class _Decision:
     tokens: tuple[SeatToken, ...]
     answer: Callable[[Record], bytes]
     salt: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class _OnTrial:
+    """What the rules are told of what could be played while a turn is only judged: only what a player can know.
+
+    No refusal asks for more. What the pool and other racks hold decides on what follows, which a trial does not tell:
+    a search there would tell it by the time that it takes.
+
+    Attributes:
+        rack: The player's tiles.
+    """
+
+    rack: tuple[Tile, ...]
+
+    def can_play(self, situation: Situation) -> Existence:
+        """See Analysis. UNKNOWN of any other rack."""
+        return EXACT.can_play(situation) if situation.rack == self.rack else Existence.UNKNOWN
 
 
 def _allowed(outcome: Applied | Refused) -> Applied:
@@ -345,7 +366,8 @@ class Games:
             record = situation.record
             seat = _seated(record, request.caller)
             _check_revision(turn, situation)
-            applied = _allowed(apply(record.game, turn.action(seat), situation.now_ms))
+            analysis = _OnTrial(see(record.game, seat).rack) if turn.validate_only else EXACT
+            applied = _allowed(apply(record.game, turn.action(seat), situation.now_ms, analysis))
             return _Decision(
                 applied, record.tokens, lambda after: encode(_turn_sight(_just_stored(after, seat), applied))
             )

@@ -15,13 +15,14 @@ from google.protobuf.message import Message
 from engine import turns
 from engine.analysis import Existence, Situation
 from engine.events import TileDrawn, TilesDrawn, TilesOffered, TurnEnded, TurnPassed
-from engine.game import Playing
+from engine.game import Game, Playing
 from engine.notation import parse_tiles
 from engine.ruleset import (
     SABRA,
     PoolEmptyPass,
     PoolEmptyStuckTest,
     ScoreNeverMelded,
+    TurnDraw,
     TurnVoluntaryDraw,
 )
 from engine.solver import Budget
@@ -36,10 +37,12 @@ from service.sight import see_change, see_game
 from service.storage.base import Entry, GameStore, Record
 
 UNTIMED = replace(SABRA, turn_time_limit_seconds=0)
-OLYMPIAD = replace(UNTIMED, score_never_melded=ScoreNeverMelded.FLAT_100_OR_200)
+FLAT = ScoreNeverMelded.FLAT_100_OR_200
+OLYMPIAD = replace(UNTIMED, score_never_melded=FLAT)
 MUST_PLAY = replace(UNTIMED, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY)
 MUST_NOT_PASS = replace(UNTIMED, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY)
 STUCK = replace(UNTIMED, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT)
+UNTIL_PLAYABLE = replace(UNTIMED, turn_draw=TurnDraw.UNTIL_PLAYABLE)
 SEATS = (None, 1, 2, 3)
 PATIENCE_SECONDS = 30.0
 """How long a test waits for what must happen before it fails."""
@@ -166,6 +169,39 @@ async def test_a_trial_does_not_tell_whether_the_round_would_be_blocked(client: 
         ended.append((await game.pass_on()).game.state)
     assert answers[0] == answers[1]
     assert ended == [game_pb2.GAME_STATE_FINISHED, game_pb2.GAME_STATE_PLAYING]
+
+
+@pytest.mark.parametrize(
+    ("start", "action"),
+    [
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{K1} / {K2 K4 K6 R7} / 1", UNTIL_PLAYABLE), "draw"),
+        (game_at(". / 1{B9} 2{K1} / {K2 K4} / 1", replace(UNTIL_PLAYABLE, score_never_melded=FLAT)), "draw"),
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{K1 K2 K4} / {} / 1", STUCK), "pass"),
+        (game_at("[R4 R5 R6] / 1*{B9 R7} 2*{K1 K2 K4} / {} / 1", STUCK), "play"),
+    ],
+    ids=["draw", "draw that may decline a meld", "pass", "play"],
+)
+async def test_a_trial_searches_the_players_own_rack_alone_so_that_its_time_tells_no_hidden_tile(
+    client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch, start: Game, action: str
+) -> None:
+    racks = []
+
+    def search(situation: Situation, _budget: Budget) -> Existence:
+        racks.append(as_tiles(situation.rack))
+        return Existence.NO
+
+    monkeypatch.setattr(turns, "has_turn", search)
+    game = await put_game(client, store, start)
+    own = list((await game.see(1)).rack)
+    turn = ts.PlayTurnRequest(validate_only=True)
+    getattr(turn, action).SetInParent()
+    if action == "play":
+        turn.play.table.add(tiles=as_tiles(parse_tiles("R4 R5 R6 R7")))
+    await game.take(turn)
+    assert all(rack == own for rack in racks)
+    turn.validate_only = False
+    await game.take(turn)
+    assert any(rack != own for rack in racks)
 
 
 # Searches that take long
