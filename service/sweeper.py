@@ -81,13 +81,21 @@ class Sweeper:
         """Times out an overdue turn. A game that cannot be looked at is put off, so that it keeps no other waiting."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                loaded = await self._games.settle(due.game_id)
+                loaded = await self._settled(due.game_id)
             next_look = self._next_look(loaded)
         except Exception as error:  # noqa: BLE001 - one bad game must not stop the others' clocks
             await self._store.ping()  # if the store is away, the sweep ends here
             _log.warning("sweep", game_id=due.game_id, result=type(error).__name__)
             next_look = (await self._store.load(NO_GAME)).now_ms + PUT_OFF_MS
         await self._store.rearm(due, next_look)
+
+    async def _settled(self, game_id: str) -> Loaded:
+        """The game after its time-out. It may be the connection that failed, and not the game, so it is tried twice."""
+        try:
+            return await self._games.settle(game_id)
+        except StoreUnavailable:
+            await self._store.ping()
+            return await self._games.settle(game_id)
 
     def _next_look(self, loaded: Loaded) -> int | None:
         """When to look at a game again; None: not before it is armed anew, by a round that starts or a bot's turn.

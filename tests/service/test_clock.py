@@ -30,7 +30,8 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.faults import StoreUnavailable
 from service.server import Server
-from service.storage.base import GameStore, State
+from service.storage.base import GameStore, Loaded, State
+from service.storage.measured import MeasuredStore
 from service.storage.redis import RedisStore
 
 LIMIT = 30
@@ -436,6 +437,31 @@ async def test_games_of_a_newer_server_keep_no_other_waiting_and_are_timed_out_w
         await server.sweeper.sweep()
         assert (await redis_backed.bounds(strange.game_id))[1] == 5
     await raw.aclose()
+
+
+class LosesItsConnection(MeasuredStore):
+    """A store that answers the first load of a game with a lost connection, when it is told to."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(memory_store(clock), lambda *_: None)
+        self.loses = False
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        if self.loses and game_id:
+            self.loses = False
+            raise StoreUnavailable
+        return await super().load(game_id, request_key)
+
+
+async def test_a_lost_connection_puts_no_time_out_off(clock: FakeClock) -> None:
+    store = LosesItsConnection(clock)
+    async with running_server(store, NO_SWEEPS) as (server, client):
+        game = await client.new_game(ruleset=TIMED)
+        clock.advance(LIMIT + 1)
+        store.loses = True
+        assert await server.sweeper.sweep() == 1
+        assert not store.loses
+        assert (await store.bounds(game.game_id))[1] == 5
 
 
 @pytest.fixture
