@@ -10,7 +10,7 @@ from engine.analysis import Situation
 from engine.ruleset import Ruleset
 from engine.solver.answers import Arrangement, BestTurn, Budget, Count, Existence, Objective, Turn
 from engine.solver.arrangement import best_lay
-from engine.solver.counting import NO_TURN, count_best
+from engine.solver.counting import count_best
 from engine.solver.problem import problem
 from engine.solver.search import Meter, OutOfBudget
 from engine.solver.turns import best, exists
@@ -36,10 +36,7 @@ AMPLE: Final = Budget()
 
 def best_turn(situation: Situation, objective: Objective = Objective.MOST_TILES, budget: Budget = AMPLE) -> BestTurn:
     """The best legal turn of a situation: by the objective, then with fewest melds changed, then by a fixed order."""
-    found = best(situation, objective, meter := Meter(budget))
-    if found.turn is None and objective is not Objective.MOST_TILES and found.is_proven:
-        return best(situation, Objective.MOST_TILES, meter)  # a joker may be worth nothing (score_joker_penalty 0)
-    return found
+    return best(situation, objective, Meter(budget))
 
 
 def has_turn(situation: Situation, budget: Budget = AMPLE) -> Existence:
@@ -63,7 +60,4 @@ def count_best_turns(
     situation: Situation, objective: Objective = Objective.MOST_TILES, limit: int = 100, budget: Budget = AMPLE
 ) -> Count:
     """How many best turns there are that differ in the tiles that leave the rack; counted up to a limit."""
-    found = count_best(situation, objective, limit, meter := Meter(budget))
-    if found == NO_TURN and objective is not Objective.MOST_TILES:
-        return count_best(situation, Objective.MOST_TILES, limit, meter)  # as best_turn
-    return found
+    return count_best(situation, objective, limit, Meter(budget))

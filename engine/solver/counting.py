@@ -23,6 +23,8 @@ def count_best(situation: Situation, objective: Objective, limit: int, meter: Me
         if cost is None:
             return NO_TURN
         for question in questions(situation, objective, meter):
+            if question.played:
+                continue
             faces = sorted(Counter(situation.rack).items())
             for played in _played(replace(question, asks_least_change=False), faces, cost):
                 if len(found | {played}) > limit:

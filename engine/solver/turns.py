@@ -23,9 +23,9 @@ from engine.solver.arrangement import Lay, best_lay, costs_less, fewest_changed,
 from engine.solver.guarded import Guarded, is_guarded, rearrangements
 from engine.solver.least_change import few, fewest
 from engine.solver.openings import best_opening, least_openings, own_melds
-from engine.solver.problem import Problem, problem
+from engine.solver.problem import Problem, problem, weight
 from engine.solver.search import Meter, OutOfBudget
-from engine.tiles import Tile, in_order, without
+from engine.tiles import JOKER, Tile, in_order, without
 
 Melds = tuple[Meld, ...]
 
@@ -181,8 +181,13 @@ def _lays_any(question: Question, limit: int) -> bool:
 
 
 def questions(situation: Situation, objective: Objective, meter: Meter) -> Iterator[Question]:
-    """Without the River first, then from its newest tile on: the fewer tiles are pulled, the better."""
+    """Without the River first, then from its newest tile on: the fewer tiles are pulled, the better.
+
+    Where a joker is worth nothing, so may be a turn without the River (score_joker_penalty 0): it plays one at least.
+    """
     yield Question(situation, objective, meter)
+    if JOKER in situation.rack and not weight(JOKER, objective, situation.ruleset):
+        yield Question(situation, objective, meter, played=(JOKER,))
     for river_index in reversed(range(len(situation.river))):
         yield Question(situation, objective, meter, river_index)
 
@@ -192,7 +197,9 @@ def _limit(question: Question, below: int | None) -> int:
     nothing = question.own.cost(question.situation.rack)
     must_lay = question.river_index is not None or question.played
     any_turn = nothing + 1 if must_lay else nothing
-    return any_turn if below is None else min(any_turn, below - question.price)
+    if below is None:
+        return any_turn
+    return 0 if question.played else min(any_turn, below - question.price)
 
 
 def candidates(question: Question, limit: int) -> Iterator[Candidate]:

@@ -789,6 +789,19 @@ def test_turns_of_jokers_that_are_worth_nothing_are_counted(table: str, rack: st
     assert count_best_turns(situation, HIGHEST) == Count(number, is_exact=True)
 
 
+def test_a_joker_that_is_worth_nothing_is_played_rather_than_the_river_pulled_at_a_loss() -> None:
+    situation = at("[R3 R4 R5]", "B1 J", {**RIVER, "score_joker_penalty": 0}, "R6 K13")
+    answer = best_turn(situation, HIGHEST)
+    assert (played(answer), answer.turn and answer.turn.river_index, answer.is_proven) == ("J", None, True)
+    assert count_best_turns(situation, HIGHEST) == Count(1, is_exact=True)
+
+
+def test_of_turns_that_are_worth_nothing_one_that_changes_fewest_melds_is_best() -> None:
+    situation = at("[R3 B3 K3] | [R3 B3 K3]", "J J", {"score_joker_penalty": 0})
+    answer = best_turn(situation, HIGHEST)
+    assert (played(answer), answer.turn and answer.turn.untouched, answer.is_least_change) == ("J", (1,), True)
+
+
 def test_best_turns_are_counted_up_to_a_limit() -> None:
     situation = at("[R7 B7 K7 J]", "R1 R2 B5 B6 K9 K10 O12 O13")
     assert [count_best_turns(situation, MOST, limit) for limit in (1, 3, 4, 5)] == [
