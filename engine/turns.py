@@ -476,10 +476,13 @@ def _illegal(game: Game, play: Play, violations: tuple[Violation, ...], moment: 
 
 
 def _penalise(game: Game, round_: Round, moment: _Moment) -> tuple[Event, ...]:
-    """R56, penalty_tiles: the player whose turn it is draws, and the turn ends. A pending choice is made for them."""
+    """R56, penalty_tiles: the player whose turn it is draws, and the turn ends. A pending choice is made for them.
+
+    The choice is made last: while it is pending one can tell that the player has drawn, and an empty pool is no pass.
+    """
     seat = round_.turn.seat
     penalised = TurnPenalised(seat, round_.pool[: game.ruleset.penalty_tiles])
-    return _and_so(game, (*_chosen_for(seat, round_), penalised), moment).events
+    return _and_so(game, (penalised, *_chosen_for(seat, round_)), moment).events
 
 
 def _chosen_for(seat: int, round_: Round) -> tuple[Event, ...]:

@@ -407,10 +407,19 @@ def chosen_and_claimed() -> Game:
 def test_a_penalty_makes_a_pending_choice(last: Action) -> None:
     game = chosen_and_claimed()
     penalised = do(game, last)
-    assert kinds(penalised)[1:] == [RiverTileLaid, TurnPenalised, TurnStarted]
+    assert kinds(penalised)[1:] == [TurnPenalised, RiverTileLaid, TurnStarted]
     assert position(penalised.game) == "[R4 R5 R6] / 1*{R7 B1 O5 O6 O7 O9} 2{K1} 3{B9} / {O4} / 2"
     assert round_of(penalised.game).river == parse_tiles("O8")
     assert round_of(penalised.game).tiles == round_of(game).tiles
+
+
+def test_a_penalty_after_the_last_tiles_were_drawn_is_no_pass() -> None:
+    ruleset = replace(CLAIMS, turn_draw=TurnDraw.TWO_RIVER)
+    shown = do(game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} / {O9 O8} / 1", ruleset), ILLEGAL).game
+    penalised = do(do(shown, DrawTile(1)).game, claim(2))
+    assert position(penalised.game) == "[R4 R5 R6] / 1*{R7 B1 O9} 2{K1} / {} / 2"
+    assert round_of(penalised.game).passed == ()
+    assert kinds(do(penalised.game, Pass(2))) == [TurnPassed, TurnStarted]
 
 
 def test_no_turn_begins_before_a_choice_is_made() -> None:
