@@ -1,6 +1,7 @@
 """Servers that are killed, and several servers on one store: nothing acknowledged is lost, nothing is applied twice."""
 
 import asyncio
+import itertools
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,6 +20,7 @@ from harness import (
     error_info,
     memory_store,
     new_id,
+    redis_store,
     running_server,
     server_process,
 )
@@ -26,9 +28,13 @@ from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.storage.base import Loaded
 from service.storage.measured import MeasuredStore
+from service.storage.redis import ANSWER_SECONDS
 
 GAMES = 20
 KILLS = 3
+HOW = ("before", "in its middle", "in its answer", "after", "too late")
+"""Where a wire to Redis breaks when a script is sent."""
+OFTEN = 0.03
 
 
 @asynccontextmanager
@@ -121,6 +127,67 @@ async def test_a_turn_sent_to_two_servers_at_once_is_taken_once(redis_url: str) 
             state = following
             if state.state == game_pb2.GAME_STATE_FINISHED:
                 break
+
+
+class BreakingWire:
+    """Connections to Redis that break now and then when a script is sent, in each way in turn.
+
+    Too late: Redis gets the script when the server has given it up, and has sent its request's next attempt.
+    """
+
+    def __init__(self, redis: RedisServer, seed: int) -> None:
+        self._socket = redis.socket
+        self._rng = random.Random(seed)
+        self._ways = itertools.cycle(HOW)
+        self.breaks = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answers, commands = await asyncio.open_unix_connection(self._socket)
+        telling = asyncio.create_task(pump(answers, writer))
+        while data := await reader.read(65_536):
+            if b"EVAL" not in data or self._rng.random() > OFTEN:
+                commands.write(data)
+                continue
+            how = next(self._ways)
+            self.breaks += 1
+            telling.cancel()
+            await asyncio.wait([telling])
+            if how == "too late":
+                await asyncio.sleep(ANSWER_SECONDS * 1.1)
+            commands.write({"before": b"", "in its middle": data[: len(data) // 2]}.get(how, data))
+            if how in {"in its answer", "after", "too late"}:
+                answer = await answers.read(65_536)
+                writer.write(answer[: len(answer) // 2] if how == "in its answer" else b"")
+            break
+        telling.cancel()
+        commands.close()
+        writer.close()
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Hands on what comes."""
+    while data := await reader.read(65_536):
+        writer.write(data)
+
+
+async def test_a_wire_to_redis_that_breaks_loses_no_turn_and_doubles_none() -> None:
+    async with AsyncExitStack() as stack:
+        redis = RedisServer()
+        stack.callback(redis.close)
+        redis.start()
+        clients, wires = [], [BreakingWire(redis, seed) for seed in (4, 5)]
+        for wire in wires:
+            listener = await stack.enter_async_context(await asyncio.start_server(wire.serve, "127.0.0.1", 0))
+            url = f"redis://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": url}))
+            clients.append(await stack.enter_async_context(client_of(process)))
+        plain = redis_store(redis.url)
+        stack.push_async_callback(plain.close)
+        async with running_server(plain) as (_, client):
+            games = [await client.new_game(players=2 + number % 3) for number in range(GAMES // 4)]
+            for played in await play_all(Fleet(clients, random.Random(6)), games):
+                assert not lost_or_doubled(played, await history(client, played.game))
+        assert min(wire.breaks for wire in wires) >= len(HOW)
 
 
 class GivesUp(MeasuredStore):
