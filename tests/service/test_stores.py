@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import replace
 
 import pytest
@@ -785,22 +785,21 @@ async def test_a_redis_that_has_become_a_replica_is_left_for_the_one_that_is_at_
     own_redis: RedisServer, clock: FakeClock, notices: str
 ) -> None:
     """It keeps the connections open that it has, and a fail-over by name or address need not end them either."""
-    primary = RedisServer()
-    primary.start()
-    store = redis_store(own_redis.url, clock)
-    record = await stored(store, creation())
-    await asyncio.gather(*(store.ping() for _ in range(5)))
-    admin = aredis.Redis.from_url(own_redis.url)
-    await admin.replicaof("127.0.0.1", "1")
-    primary.socket.replace(own_redis.socket)
-    with pytest.raises(StoreUnavailable):
-        await (store.ping() if notices == "ping" else store.commit(joining(record, "Ada")))
-    await asyncio.gather(*(store.ping() for _ in range(5)))
-    assert (await store.load(GAME)).record is None
-    await stored(store, creation())
-    await store.close()
-    await admin.aclose()
-    primary.close()
+    with closing(RedisServer()) as primary:
+        primary.start()
+        store = redis_store(own_redis.url, clock)
+        record = await stored(store, creation())
+        await asyncio.gather(*(store.ping() for _ in range(5)))
+        admin = aredis.Redis.from_url(own_redis.url)
+        await admin.replicaof("127.0.0.1", "1")
+        primary.socket.replace(own_redis.socket)
+        with pytest.raises(StoreUnavailable):
+            await (store.ping() if notices == "ping" else store.commit(joining(record, "Ada")))
+        await asyncio.gather(*(store.ping() for _ in range(5)))
+        assert (await store.load(GAME)).record is None
+        await stored(store, creation())
+        await store.close()
+        await admin.aclose()
 
 
 async def test_a_redis_that_forgot_its_scripts_is_given_them_again(
