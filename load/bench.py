@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from load import bench_analysis, bench_engine, bench_hostile, bench_latency, bench_play, bench_validation
+from load.servers import end_in_order
 
 RESULTS: Final = Path("build") / "bench"
 
@@ -31,6 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure. Further arguments go to the part.")
     parser.add_argument("part", nargs="?", choices=sorted(PARTS), help="what to measure (everything)")
     chosen, arguments = parser.parse_known_args()
+    end_in_order()
     RESULTS.mkdir(parents=True, exist_ok=True)
     names = [chosen.part] if chosen.part else sorted(PARTS)
     return max(PARTS[name](arguments, RESULTS / f"{name}.json") for name in names)

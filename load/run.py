@@ -15,11 +15,10 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from load.options import explain
-from load.servers import ROOT, ServerError, baseline, free_port, service
+from load.servers import ROOT, ServerError, baseline, end_in_order, free_port, service
 from service.parent import end_with
 
 LOCUSTFILE: Final = Path("load") / "locustfile.py"
@@ -55,7 +54,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=processes, help=f"how many make calls ({processes})")
     parser.add_argument("--locust-help", action="store_true", help="what Locust understands beside")
     chosen, others = parser.parse_known_args()
-    signal.signal(signal.SIGTERM, _end)
+    end_in_order()
     if chosen.locust_help:
         return _run(_locust("--help"))
     try:
@@ -118,10 +117,6 @@ def _run(command: Sequence[str]) -> int:
                 locust.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 locust.kill()
-
-
-def _end(_number: int, _frame: FrameType | None) -> None:
-    sys.exit(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from service.parent import end_with
@@ -48,6 +50,15 @@ def baseline() -> Iterator[str]:
     """The server that does nothing, and where it listens."""
     with _serving("load.noop_server", "stock", "--threads", str(BASELINE_THREADS)) as addresses:
         yield addresses[0]
+
+
+def end_in_order() -> None:
+    """Has SIGTERM end this process as an exception would, so that what it has started ends first."""
+    signal.signal(signal.SIGTERM, _end)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
 
 
 def free_port(wanted: int = 0) -> int:
