@@ -82,17 +82,25 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class WhichTurn:
-    """Which turn is best?"""
+    """Which turn is best?
+
+    Attributes:
+        situation: Of this position.
+        objective: By this measure.
+        kept: Tiles of the rack besides, which may not be played.
+    """
 
     situation: Situation
     objective: Objective
+    kept: tuple[Tile, ...] = ()
 
     def answer(self, budget: Budget) -> Suggestion:
         """See Question. Raises RuntimeError if the solver finds what the rules forbid."""
         found = best_turn(self.situation, self.objective, budget)
         if found.turn is None:
             return Suggestion(Existence.NO if found.is_proven else Existence.UNKNOWN)
-        return Suggestion(Existence.YES, _played(self.situation, found.turn), found.is_proven, found.is_least_change)
+        played = _played(self.situation, found.turn, self.kept)
+        return Suggestion(Existence.YES, played, found.is_proven, found.is_least_change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +141,11 @@ class Failed:
     trace: str
 
 
-def about_turn(situation: Situation, tier: Tier, objective: Objective) -> WhichTurn | WhetherTurn:
+def about_turn(
+    situation: Situation, tier: Tier, objective: Objective, kept: tuple[Tile, ...] = ()
+) -> WhichTurn | WhetherTurn:
     """The question that a tier needs: whether a turn exists is often known long before the best one."""
-    return WhetherTurn(situation) if tier is Tier.PLAY_EXISTS else WhichTurn(situation, objective)
+    return WhetherTurn(situation) if tier is Tier.PLAY_EXISTS else WhichTurn(situation, objective, kept)
 
 
 def own_situation(view: GameView) -> Situation:
@@ -144,7 +154,8 @@ def own_situation(view: GameView) -> Situation:
     if reason:
         raise ActionRefused(refused(reason))
     player = next(player for player in view.players if player.seat == view.seat)
-    return Situation(view.table, _playable(view), player.has_melded, view.ruleset, view.river)
+    playable = without(view.rack, kept_tiles(view))
+    return Situation(view.table, playable, player.has_melded, view.ruleset, view.river)
 
 
 def check_tier(tier: Tier, ruleset: Ruleset) -> None:
@@ -166,16 +177,16 @@ def _not_playing(view: GameView) -> Reason | None:
     return None
 
 
-def _playable(view: GameView) -> tuple[Tile, ...]:
-    """The rack, without the tile that was drawn in this very turn where it may not be played (R25)."""
+def kept_tiles(view: GameView) -> tuple[Tile, ...]:
+    """The tile of the seat's rack that was drawn in this very turn, where it may not be played (R25)."""
     turn = view.turn
     is_drawn = turn is not None and turn.turn.seat == view.seat and turn.step is Drawn
     if turn is None or not is_drawn or view.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.OTHER_TILES:
-        return view.rack
-    return without(view.rack, turn.tiles_drawn)
+        return ()
+    return turn.tiles_drawn
 
 
-def _played(situation: Situation, turn: Turn) -> PlayedTurn:
+def _played(situation: Situation, turn: Turn, kept: tuple[Tile, ...]) -> PlayedTurn:
     """A turn with what the rules say of it, who have the last word."""
     play = Play(
         table_before=situation.table,
@@ -195,6 +206,6 @@ def _played(situation: Situation, turn: Turn) -> PlayedTurn:
         turn=turn,
         points=judgement.points,
         value=rack_value(turn.tiles, situation.ruleset),
-        goes_out=not judgement.rack_left,
+        goes_out=not judgement.rack_left and not kept,
         steps=explain(situation.table, turn.table, situation.ruleset, play.pulled, turn.untouched),
     )

@@ -5,9 +5,10 @@ from typing import Final
 
 from engine.analysis import Situation
 from engine.ruleset import Ruleset
+from engine.views import GameView
 from rummikub.v1 import analysis_service_pb2 as pb
 from service import codec
-from service.analysis import HowArranged, WhetherTurn, about_turn, check_tier, own_situation
+from service.analysis import HowArranged, WhetherTurn, about_turn, check_tier, kept_tiles, own_situation
 from service.analysis_pool import AnalysisPool
 from service.faults import FieldFault, InvalidRequest, NotAPlayer
 from service.games import Games
@@ -44,32 +45,32 @@ class AnalysisServicer:
         """SuggestTurn."""
         tier, objective = codec.tier(request.tier), codec.objective(request.objective)
         seconds = codec.time_limit(request.time_limit_ms)
-        situation, revision = await self._subject(request, context)
+        situation, view = await self._subject(request, context)
         with self._pool.place():
-            question = about_turn(situation, tier, objective)
+            question = about_turn(situation, tier, objective, kept_tiles(view) if view else ())
             suggestion = await self._pool.ask(question, seconds, _until(context))
         return pb.SuggestTurnResponse(
-            suggestion=codec.encode_suggestion(suggestion, tier), revision=revision
+            suggestion=codec.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
         ).SerializeToString()
 
-    async def _subject(self, request: pb.SuggestTurnRequest, context: Context) -> tuple[Situation, int]:
-        """The position that is meant, and the game's revision if it is a seat's own, else 0."""
+    async def _subject(self, request: pb.SuggestTurnRequest, context: Context) -> tuple[Situation, GameView | None]:
+        """The position that is meant, and the view that it is made of if it is a seat's own."""
         match request.WhichOneof("subject"):
             case "position":
-                return codec.situation(request.position, Ruleset()), 0
+                return codec.situation(request.position, Ruleset()), None
             case "game_id":
                 return await self._own(request, context)
             case None:
                 raise InvalidRequest(FieldFault("subject", "expected one of position, game_id"))
 
-    async def _own(self, request: pb.SuggestTurnRequest, context: Context) -> tuple[Situation, int]:
+    async def _own(self, request: pb.SuggestTurnRequest, context: Context) -> tuple[Situation, GameView]:
         game_id, sender = codec.game_id(request.game_id), caller(context)
         if sender == SPECTATOR:
             raise NotAPlayer
         view = (await self._games.get_game(game_id, sender)).view
         situation = own_situation(view)
         check_tier(codec.tier(request.tier), view.ruleset)
-        return situation, view.revision
+        return situation, view
 
     async def has_legal_turn(self, request: pb.HasLegalTurnRequest, context: Context) -> bytes:
         """HasLegalTurn."""

@@ -499,6 +499,20 @@ async def test_a_tile_just_drawn_is_suggested_where_it_may_be_played(
     assert text((await hint(at_hand, 1)).suggestion.tiles_played) == played
 
 
+@pytest.mark.parametrize("may_play", [TurnPlayAfterDraw.OTHER_TILES, TurnPlayAfterDraw.ALLOWED], ids=lambda v: v.name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_nobody_goes_out_who_keeps_the_tile_just_drawn(
+    served: tuple[Client, MemoryStore], may_play: TurnPlayAfterDraw
+) -> None:
+    rules = replace(NO_LIMIT, turn_play_after_draw=may_play)
+    game = game_at("[R4 R5 R6] / 1*{R3 R7} 2*{O9} / {O1 O2} / 1", rules)
+    at_hand = await put(served, with_round(game, step=Drawn(*parse_tiles("R7"))))
+    found = await hint(at_hand, 1)
+    play = ts.PlayTiles(table=sent_back(found.suggestion.table))
+    played = await at_hand.take(ts.PlayTurnRequest(expected_revision=found.revision, play=play))
+    assert found.suggestion.goes_out is (not played.game.rack)
+
+
 # Bounds
 
 
