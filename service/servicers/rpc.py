@@ -60,17 +60,20 @@ class Mutating(Protocol):
 def mutation(request: Mutating, context: Context) -> Request:
     """What makes a request safe to repeat. Raises InvalidRequest, AuthorizationMalformed."""
     sender = caller(context)
-    least = REQUEST_ID_LEAST if sender.digest else ANONYMOUS_REQUEST_ID_LEAST
-    request_id = codec.request_id(request.request_id, least)
-    return Request(sender, request_id, codec.fingerprint(type(request).__name__, request))
+    return _mutation(request, sender, ANONYMOUS_REQUEST_ID_LEAST if sender == SPECTATOR else REQUEST_ID_LEAST)
 
 
 def seat_mutation(request: Mutating, context: Context) -> Request:
     """The same for a request that needs a seat. Raises NotAPlayer too."""
-    identity = mutation(request, context)
+    identity = _mutation(request, caller(context), REQUEST_ID_LEAST)
     if identity.caller == SPECTATOR:
         raise NotAPlayer
     return identity
+
+
+def _mutation(request: Mutating, sender: Caller, least: int) -> Request:
+    request_id = codec.request_id(request.request_id, least)
+    return Request(sender, request_id, codec.fingerprint(type(request).__name__, request))
 
 
 def answer(message_type: Callable[..., Message]) -> Callable[[GameSight], bytes]:

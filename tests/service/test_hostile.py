@@ -286,6 +286,15 @@ async def test_without_a_token_nobody_acts_for_a_seat(scene: Scene, rpc: str) ->
 
 @pytest.mark.parametrize("rpc", OF_A_SEAT)
 @pytest.mark.asyncio(loop_scope="module")
+async def test_who_forgets_the_token_is_told_so_whatever_request_id_a_seat_may_send(scene: Scene, rpc: str) -> None:
+    request = copy.deepcopy(usual_requests(scene)[rpc])
+    request.MergeFrom(type(request)(request_id="12345678"))
+    refusal = await refused(scene, rpc, request)
+    assert reason_of(refusal) == ("PERMISSION_DENIED", "NOT_A_PLAYER")
+
+
+@pytest.mark.parametrize("rpc", OF_A_SEAT)
+@pytest.mark.asyncio(loop_scope="module")
 async def test_without_a_token_a_game_is_not_looked_up(scene: Scene, rpc: str) -> None:
     known = usual_requests(scene)[rpc]
     unknown = copy.deepcopy(known)
