@@ -83,6 +83,11 @@ class Play:
         return self.added & self.playable
 
     @fact
+    def plunder_played(self) -> Counter[Tile]:
+        """Tiles of the plunder that came to the table all the same."""
+        return (self.added - self.playable) & self.plunder
+
+    @fact
     def unowned(self) -> tuple[Tile, ...]:
         """Tiles that came to the table but not from the rack; a joker of a game without jokers is no tile at all."""
         foreign = self.added - self.playable - self.plunder
@@ -191,7 +196,7 @@ class Play:
     @fact
     def is_settled(self) -> bool:
         """Whether all that lies is melds, nothing is missing, and what is new is the player's own."""
-        return not self.missing and not self.unowned and self.is_all_melds
+        return not self.missing and not self.unowned and self.is_all_melds and not self.plunder_played
 
 
 def sent_as(tiles: tuple[Tile, ...], ruleset: Ruleset) -> tuple[Tile, ...]:

@@ -43,9 +43,8 @@ def the_key_is_played(play: Play) -> Iterator[Violation]:
 
 def the_plunder_stays(play: Play) -> Iterator[Violation]:
     """turn_draw TWO_RIVER: the newer tiles pulled go to the rack and are not played in this turn."""
-    plunder = (play.added - play.playable) & play.plunder
-    if plunder:
-        yield Violation(Reason.RIVER_PLUNDER_PLAYED, play.subject, in_order(plunder.elements()))
+    if play.plunder_played:
+        yield Violation(Reason.RIVER_PLUNDER_PLAYED, play.subject, in_order(play.plunder_played.elements()))
 
 
 def the_contract_is_kept(play: Play) -> Iterator[Violation]:

@@ -30,6 +30,7 @@ from engine.ruleset import (
     InitialMeldSets,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
+    JokerRetrievalReuse,
     JokerRetrievalSource,
     Manipulation,
     Preset,
@@ -270,6 +271,17 @@ def test_a_tile_like_one_of_the_plunder_is_played_from_the_rack() -> None:
 def test_the_plunder_is_named_in_ascending_order() -> None:
     play = pull(". + *{R7 B7 R9} -> [R7 B7 K7] | [R9 O9 B9] ; {}", "K7 O9 B9")
     assert told(play) == [("RIVER_PLUNDER_PLAYED", "B9 O9")]
+
+
+@pytest.mark.parametrize("reuse", JokerRetrievalReuse)
+@pytest.mark.parametrize("mode", [mode for mode in JokerRetrievalMode if mode is not JokerRetrievalMode.NONE])
+def test_a_joker_is_not_asked_about_beside_plunder_that_is_played(
+    mode: JokerRetrievalMode, reuse: JokerRetrievalReuse
+) -> None:
+    text = "[B10 B11 J] | [R10 R11 R12] + *{B12 R9} -> [B10 B11 B12] | [R10 R11 R12] | [R8 R9 R10 J] ; {}"
+    ruleset = replace(RIVER, joker_retrieval_mode=mode, joker_retrieval_reuse=reuse)
+    play = replace(play_of(text, ruleset), river=parse_tiles("R8 R10"), river_index=0)
+    assert told(play) == [("RIVER_PLUNDER_PLAYED", "R10")]
 
 
 def test_a_pull_beside_the_river_says_how_long_that_is() -> None:
