@@ -232,7 +232,7 @@ def see(game: Game, seat: int | None) -> GameView:
         rack=own.tiles if own else (),
         order=round_.order if round_ else (),
         passed=round_.passed if round_ else (),
-        last_chance=_last_chance(game, round_) if round_ else (),
+        last_chance=_last_chance(game),
         results=game.results,
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
     )
@@ -248,11 +248,11 @@ def _player(player: Player, rack: Rack | None) -> PlayerView:
     return PlayerView(player.seat, player.name, count, has_melded, player.total_points, player.resigned, player.bot)
 
 
-def _last_chance(game: Game, round_: Round) -> tuple[int, ...]:
-    """Whose last turns are still to come."""
-    if not round_.last_chance:
+def _last_chance(game: Game) -> tuple[int, ...]:
+    """Whose last turns are still to come: nobody's after a round, whether all have been taken or not."""
+    if not isinstance(game.phase, Playing) or not game.phase.round.last_chance:
         return ()
-    return tuple(seat for seat in round_.last_chance if seat in game.active_seats)
+    return tuple(seat for seat in game.phase.round.last_chance if seat in game.active_seats)
 
 
 def _turn(round_: Round, seat: int | None) -> TurnView:

@@ -301,7 +301,7 @@ def check_open_part(view: GameView, game: Game) -> None:
         assert view.river == view.order == view.passed == view.last_chance == ()
         return
     assert (view.river, view.order, view.passed) == (round_.river, round_.order, round_.passed)
-    assert view.last_chance == (round_.last_chance or ())
+    assert view.last_chance == ((round_.last_chance or ()) if isinstance(game.phase, Playing) else ())
     assert (view.round_number, view.table, view.pool_count) == (round_.number, round_.table, len(round_.pool))
     racks = {rack.seat: rack for rack in round_.racks}
     for player, seen in zip(game.players, view.players, strict=True):

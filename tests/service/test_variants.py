@@ -507,7 +507,8 @@ async def test_every_player_has_one_more_turn_when_the_pool_is_empty(client: Cli
         seen = await game.see()
         assert (list(seen.last_chance_seats), seen.turn.seat) == (left, left[0])
         await game.pass_on()
-    assert (await game.see()).state == game_pb2.GAME_STATE_FINISHED
+    seen = await game.see()
+    assert (seen.state, list(seen.last_chance_seats)) == (game_pb2.GAME_STATE_FINISHED, [])
 
 
 # Tile sets
