@@ -110,7 +110,7 @@ BATCH_MAX: Final = 1000
 NAME_MAX: Final = 40
 """Most characters of a player's name."""
 BATCH_MELDS_MAX: Final = 50_000
-"""Most melds of a batch's tables: answers stay under the 4 MiB that clients take by default."""
+"""Most melds of a batch's tables: answers stay under the 4 MiB that clients take by default, unless most are none."""
 REQUEST_ID_MAX: Final = 64
 """Most characters of a request id."""
 POSITIONS_MAX: Final = 100

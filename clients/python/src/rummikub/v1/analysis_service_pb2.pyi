@@ -181,7 +181,7 @@ class Position(_message.Message):
 
     @_builtins.property
     def river(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The River, oldest tile first (TURN_DRAW_TWO_RIVER)."""
+        """The River, oldest tile first (TURN_DRAW_TWO_RIVER). At most 128 tiles."""
 
     def __init__(
         self,
@@ -303,7 +303,9 @@ class Suggestion(_message.Message):
     """Whether the turn leaves the rack empty, which wins the round (R57); with WIN_CALL_REQUIRED, call it out."""
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that leave the rack, in ascending order. HINT_TIER_TILES and above, and so on to is_best."""
+        """The tiles of the rack that leave it, in ascending order; what is pulled from the River is none of them.
+        HINT_TIER_TILES and above, and so on to is_best.
+        """
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:

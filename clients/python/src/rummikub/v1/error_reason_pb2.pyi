@@ -29,14 +29,16 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_FIELD_INVALID: _ErrorReason.ValueType  # 2
     """INVALID_ARGUMENT. A field is missing, too long or not of its form; BadRequest names it."""
     ERROR_REASON_MALFORMED_SET: _ErrorReason.ValueType  # 3
-    """INVALID_ARGUMENT. A meld has more tiles than a request may carry, or an unknown kind; BadRequest names it."""
+    """INVALID_ARGUMENT. A meld has more tiles or declared faces than a request may carry, or an unknown kind; BadRequest
+    names it.
+    """
     ERROR_REASON_MALFORMED_TABLE: _ErrorReason.ValueType  # 4
     """INVALID_ARGUMENT. A table has more melds than a request may carry, or table_before holds what is no meld;
     BadRequest names it.
     """
     ERROR_REASON_TILE_UNKNOWN: _ErrorReason.ValueType  # 5
-    """INVALID_ARGUMENT as a malformed field; a violation where the ruleset has no jokers. A tile is not a face of the
-    game's tile set; BadRequest names the field.
+    """INVALID_ARGUMENT as a malformed field; a violation where the ruleset has no jokers, or not that color. A tile is not
+    a face of the game's tile set; BadRequest names the field.
     """
     ERROR_REASON_POSITION_IMPOSSIBLE: _ErrorReason.ValueType  # 6
     """INVALID_ARGUMENT. Table, rack and River, or the racks, hold a face more often than the tile set does; the racks
@@ -297,14 +299,16 @@ ERROR_REASON_MALFORMED_REQUEST: ErrorReason.ValueType  # 1
 ERROR_REASON_FIELD_INVALID: ErrorReason.ValueType  # 2
 """INVALID_ARGUMENT. A field is missing, too long or not of its form; BadRequest names it."""
 ERROR_REASON_MALFORMED_SET: ErrorReason.ValueType  # 3
-"""INVALID_ARGUMENT. A meld has more tiles than a request may carry, or an unknown kind; BadRequest names it."""
+"""INVALID_ARGUMENT. A meld has more tiles or declared faces than a request may carry, or an unknown kind; BadRequest
+names it.
+"""
 ERROR_REASON_MALFORMED_TABLE: ErrorReason.ValueType  # 4
 """INVALID_ARGUMENT. A table has more melds than a request may carry, or table_before holds what is no meld;
 BadRequest names it.
 """
 ERROR_REASON_TILE_UNKNOWN: ErrorReason.ValueType  # 5
-"""INVALID_ARGUMENT as a malformed field; a violation where the ruleset has no jokers. A tile is not a face of the
-game's tile set; BadRequest names the field.
+"""INVALID_ARGUMENT as a malformed field; a violation where the ruleset has no jokers, or not that color. A tile is not
+a face of the game's tile set; BadRequest names the field.
 """
 ERROR_REASON_POSITION_IMPOSSIBLE: ErrorReason.ValueType  # 6
 """INVALID_ARGUMENT. Table, rack and River, or the racks, hold a face more often than the tile set does; the racks

@@ -274,7 +274,9 @@ class Turn(_message.Message):
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles drawn in it, for the viewer's own seat alone: the two to choose from, or the one drawn."""
+        """The tiles drawn in it, for the viewer's own seat alone: the two to choose from, which are not on the rack yet, or the
+        one drawn, which is.
+        """
 
     @_builtins.property
     def draft(self) -> Global___Draft:
@@ -723,7 +725,7 @@ class TilesPlayed(_message.Message):
     """The points of the tiles played; see ValidateTurnResponse.points."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that left the rack, in ascending order."""
+        """The tiles that left the rack, in ascending order; the first of those pulled is among them."""
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:

@@ -85,7 +85,7 @@ class JoinGameRequest(_message.Message):
     game_id: _builtins.str
     """The game."""
     name: _builtins.str
-    """The player's name: 1 to 40 printable characters, unlike the other players' names."""
+    """The player's name: 1 to 40 printable characters without spaces at the ends, unlike the other players' names."""
     request_id: _builtins.str
     """Makes the request safe to repeat. Optional, but without it a lost answer loses the seat. Keep it as secret as the
     token: whoever sends it again gets the token again.
@@ -150,7 +150,7 @@ class AddBotRequest(_message.Message):
     game_id: _builtins.str
     """The game."""
     level: _game_pb2.BotLevel.ValueType
-    """How well it plays."""
+    """How well it plays. Required."""
     name: _builtins.str
     """Its name: as a player's. Unset: the first of `Bot 1`, `Bot 2` and so on that nobody has."""
     request_id: _builtins.str

@@ -31,10 +31,11 @@ class GameServiceStub:
 
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
-    takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). Without a
-    token (CreateGame, JoinGame) it has 22 characters at least, since there it is all that tells one caller from another.
-    A refused request changes nothing and is not remembered.
+    takes a request_id of 8 to 64 printable ASCII characters without spaces, best a random UUID: the same id with the same
+    content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
+    Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
+    JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
+    changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
     (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
@@ -110,10 +111,11 @@ class GameServiceAsyncStub(GameServiceStub):
 
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
-    takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). Without a
-    token (CreateGame, JoinGame) it has 22 characters at least, since there it is all that tells one caller from another.
-    A refused request changes nothing and is not remembered.
+    takes a request_id of 8 to 64 printable ASCII characters without spaces, best a random UUID: the same id with the same
+    content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
+    Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
+    JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
+    changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
     (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
@@ -185,10 +187,11 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
 
     A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
     but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
-    takes a request_id of 8 to 64 printable ASCII characters, best a random UUID: the same id with the same content gets
-    the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST). Without a
-    token (CreateGame, JoinGame) it has 22 characters at least, since there it is all that tells one caller from another.
-    A refused request changes nothing and is not remembered.
+    takes a request_id of 8 to 64 printable ASCII characters without spaces, best a random UUID: the same id with the same
+    content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
+    Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
+    JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
+    changes nothing and is not remembered.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
     (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id

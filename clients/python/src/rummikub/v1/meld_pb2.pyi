@@ -235,7 +235,9 @@ class Violation(_message.Message):
     reason: _error_reason_pb2.ErrorReason.ValueType
     """The breach's stable name."""
     subject: _builtins.str
-    """What it concerns, as a path into the request: `table_after[3]`, `rack`, `play.table[0]`."""
+    """What it concerns, as a path into the request, or into the turn of a batch or stream: `table_after[3]`, `melds[1]`,
+    `play.table`.
+    """
     description: _builtins.str
     """One sentence in English for a developer or a log. Not for parsing: it may change."""
     @_builtins.property
@@ -248,7 +250,9 @@ class Violation(_message.Message):
 
     @_builtins.property
     def suggested_order(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The same tiles in an order in which they form a meld, where there is one and the order sent forms none."""
+        """The same tiles in an order in which they form a meld, where the order sent is what is wrong. What jokers_declaration
+        demands is to be stated all the same.
+        """
 
     def __init__(
         self,

@@ -193,7 +193,7 @@ class PlayTurnResponse(_message.Message):
 
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that left the rack, in ascending order."""
+        """The tiles that left the rack, in ascending order; see ValidateTurnResponse.tiles_played."""
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:

@@ -105,7 +105,7 @@ class ValidateTurnRequest(_message.Message):
 
     @_builtins.property
     def table_before(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The table when the turn began. Every meld on it must be one (INVALID_ARGUMENT, MALFORMED_TABLE)."""
+        """The table when the turn began. Every meld on it must be one (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128 melds."""
 
     @_builtins.property
     def table_after(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
@@ -113,11 +113,11 @@ class ValidateTurnRequest(_message.Message):
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The player's rack when the turn began, in any order."""
+        """The player's rack when the turn began, in any order. At most 128 tiles."""
 
     @_builtins.property
     def river(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The River when the turn began, oldest tile first (TURN_DRAW_TWO_RIVER)."""
+        """The River when the turn began, oldest tile first (TURN_DRAW_TWO_RIVER). At most 128 tiles."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class ValidateTurnResponse(_message.Message):
 
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that leave the rack, in ascending order."""
+        """The tiles that leave the rack, in ascending order; the one that was pulled from the River to be played is among them."""
 
     @_builtins.property
     def rack_left(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -204,7 +204,7 @@ class BatchValidateTurnsRequest(_message.Message):
 
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValidateTurnRequest]:
-        """The turns. At most 1000."""
+        """The turns. At most 1000, with at most 50000 melds in all."""
 
     def __init__(
         self,
@@ -229,7 +229,9 @@ class BatchValidateTurnsResponse(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValidateTurnResponse]:
-        """An answer for each turn, in the order asked."""
+        """An answer for each turn, in the order asked. Where most of tens of thousands of melds are none, they can take more
+        than the 4 MiB that gRPC clients accept by default.
+        """
 
     def __init__(
         self,
@@ -315,10 +317,12 @@ class RackToScore(_message.Message):
     never_melded: _builtins.bool
     """Whether the player never made the initial meld (score_never_melded; no contract_points then)."""
     declined_to_meld: _builtins.bool
-    """Whether the player could have made it and did not (SCORE_NEVER_MELDED_FLAT_100_OR_200)."""
+    """Whether the player could have made it and did not (SCORE_NEVER_MELDED_FLAT_100_OR_200). Means nothing without
+    never_melded.
+    """
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles left on the rack."""
+        """The tiles left on the rack. At most 128."""
 
     def __init__(
         self,
