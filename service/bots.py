@@ -130,6 +130,8 @@ class Bots:
         try:
             await self._do(record, seat, action)
         except ActionRefused as fault:
+            if isinstance(action, ClaimError):
+                return  # the claim is over, and whoever ended it has told of the game
             _log.warning("bot", game_id=game_id, result=fault.refused.violations[0].reason.name)
             await self._do(record, seat, await self._decide(loaded, WhatToDo(view, level), LONG_SECONDS, by))
 

@@ -289,6 +289,17 @@ async def test_bots_agree_that_an_illegal_play_is_one(store: GameStore) -> None:
         assert [(vote.seat, vote.agrees) for vote in votes] == [(2, True), (3, True)]
 
 
+async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore) -> None:
+    async with running_server(store, server_settings(bot_delay_ms=500)) as (_, client):
+        game = await new_game(client, EASY, EASY, ruleset=CLAIMS)
+        await until(game, lambda now: now.turn.seat == 1)
+        await game.play_illegally(1)
+        drawn = (await game.draw(1)).game  # while the first bot waits to vote
+        after = await until(game, lambda now: now.turn.seat == 1)
+        assert after.revision == drawn.revision + 2
+        assert after.players[0].tile_count == drawn.players[0].tile_count
+
+
 # When a server dies, stops, or was never told
 
 
