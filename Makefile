@@ -7,7 +7,7 @@ STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench compiled profile load load-ci check fmt proto docs lock image clean
+.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench figures compiled profile load load-ci check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ speed: $(STAMP) ## Compare the engine's speed with another revision's, side by s
 
 bench: $(STAMP) ## Measure, all parts or PART=analysis, engine, hostile, latency, play or validation (ARGS="--quick" or "--full"; figures also in build/bench)
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
+
+figures: $(STAMP) ## Write what the last benchmarks of validation, engine and play measured into docs/performance.md
+	@$(BIN)/python -m load.page
 
 compiled: $(STAMP) ## Compile the solver's search into build/compiled with mypyc (optional; takes a C compiler), and test it there
 	@$(BIN)/python -m load.compile_solver

@@ -9,19 +9,18 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from engine.melds import ProposedMeld, read_meld
 from engine.referee import AtTheTable, Referee
 from engine.rules import judge
-from load.bench_figures import are_met, print_requirements, requirement
+from load.bench_figures import are_met, print_requirements, print_tables, requirement
 from load.bench_validation import turn_load
 from load.bench_validation_loads import generator
 from load.bench_validation_report import CLIENTS, cpu_model, spread
@@ -157,13 +156,26 @@ def report_of(microseconds: dict[str, list[float]], stock: list[float]) -> dict[
     }
 
 
-def _print(report: dict[str, Any], console: Console) -> None:
-    table = Table(title="The rules alone: microseconds of CPU")
-    for name in ("", "median", "quartiles", "least"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    for name, figures in {**report["microseconds"], "a stock no-op call": report["stock_noop_us"]}.items():
-        quartiles = f"{figures['low']:.2f}-{figures['high']:.2f}"
-        table.add_row(name, f"{figures['median']:.2f}", quartiles, f"{figures['least']:.2f}")
-    console.print(table)
-    console.print(f"python {report['versions']['python']}, {report['machine']}", highlight=False)
+def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
+    """The tables of a report."""
+    measured = {**report["microseconds"], "a stock no-op call": report["stock_noop_us"]}
+    return {
+        "The rules alone: microseconds of CPU": [
+            ["", "median", "quartiles", "least"],
+            *(
+                [name, f"{of['median']:.2f}", f"{of['low']:.2f}-{of['high']:.2f}", f"{of['least']:.2f}"]
+                for name, of in measured.items()
+            ),
+        ]
+    }
+
+
+def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was measured with, and where."""
+    return (f"python {report['versions']['python']}, {report['machine']}",)
+
+
+def _print(report: Mapping[str, Any], console: Console) -> None:
+    print_tables(tables_of(report), console)
+    console.print(*told_of(report), sep="\n", highlight=False)
     print_requirements(report, console)

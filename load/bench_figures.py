@@ -1,9 +1,13 @@
-"""What all benchmarks make of their figures: quantiles, and requirements that are met or missed."""
+"""What all benchmarks make of their figures: quantiles, tables, and requirements that are met or missed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Console
+from rich.table import Table
+
+Tables = Mapping[str, Sequence[Sequence[str]]]
+"""Tables by their titles: rows, the first of them the head."""
 
 QUANTILES: Final = {"median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
@@ -30,3 +34,14 @@ def print_requirements(report: Mapping[str, Any], console: Console) -> None:
     for one in report["requirements"]:
         mark, style = ("met   ", "green") if one["met"] else ("MISSED", "red")
         console.print(f"{mark} {one['what']}: {one['measured']}", style=style, highlight=False)
+
+
+def print_tables(tables: Tables, console: Console) -> None:
+    """Prints tables, whose first columns are names."""
+    for title, (head, *rows) in tables.items():
+        table = Table(title=title)
+        for column, name in enumerate(head):
+            table.add_column(name, justify="right" if column else "left", no_wrap=True)
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)

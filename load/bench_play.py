@@ -13,7 +13,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import count, islice
@@ -24,10 +24,9 @@ import grpc.aio
 import redis.asyncio as aredis
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
 from engine.ruleset import SABRA, MatchEnd, choose
-from load.bench_figures import are_met, print_requirements, quantiles, requirement
+from load.bench_figures import are_met, print_requirements, print_tables, quantiles, requirement
 from load.measured_servers import cpu_seconds_of, ready, serving
 from load.noop_server import AIO
 from load.recorded_turns import RecordedRound, Turn, rounds
@@ -447,22 +446,33 @@ def _report(phases: dict[str, list[Phase]], store: dict[str, Any]) -> dict[str, 
     }
 
 
-def _print(report: dict[str, Any], console: Console) -> None:
-    table = Table(title=f"A PlayTurn, {report['clients']} at a time: microseconds of CPU a call (medians)")
-    for name in ("", "calls", "no-op", "server", "ratio", "(spread)", "Redis", "trips", "p50 ms", "p95 ms"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    for name, figures in report["phases"].items():
-        ratio = figures["ratio"]
-        table.add_row(
-            name,
-            str(figures["calls"]),
-            *(f"{figures[part]['median']:.0f}" for part in ("noop_us", "server_us")),
-            f"{ratio['median']:.2f}",
-            f"{ratio['least']:.1f}-{ratio['most']:.1f}",
-            f"{figures['redis_us']['median']:.0f}",
-            f"{figures['round_trips']['median']:.2f}",
-            *(f"{figures['milliseconds'][quantile]:.1f}" for quantile in ("median", "p95")),
-        )
-    console.print(table)
-    console.print(", ".join(f"{name} {value}" for name, value in report["versions"].items()), highlight=False)
+def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
+    """The tables of a report."""
+    head = ["", "calls", "no-op", "server", "ratio", "(spread)", "Redis", "trips", "p50 ms", "p95 ms"]
+    rows = [_row(name, figures) for name, figures in report["phases"].items()]
+    return {f"A PlayTurn, {report['clients']} at a time: microseconds of CPU a call (medians)": [head, *rows]}
+
+
+def _row(name: str, figures: Mapping[str, Any]) -> list[str]:
+    ratio = figures["ratio"]
+    return [
+        name,
+        str(figures["calls"]),
+        *(f"{figures[part]['median']:.0f}" for part in ("noop_us", "server_us")),
+        f"{ratio['median']:.2f}",
+        f"{ratio['least']:.1f}-{ratio['most']:.1f}",
+        f"{figures['redis_us']['median']:.0f}",
+        f"{figures['round_trips']['median']:.2f}",
+        *(f"{figures['milliseconds'][quantile]:.1f}" for quantile in ("median", "p95")),
+    ]
+
+
+def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was measured with."""
+    return (", ".join(f"{name} {value}" for name, value in report["versions"].items()),)
+
+
+def _print(report: Mapping[str, Any], console: Console) -> None:
+    print_tables(tables_of(report), console)
+    console.print(*told_of(report), sep="\n", highlight=False)
     print_requirements(report, console)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
 
-from load.bench_figures import print_requirements, quantiles, requirement
+from load.bench_figures import print_requirements, print_tables, quantiles, requirement
 from load.noop_server import AIO, BARE, BOUNDARY, NO_OPS, STOCK
 
 SERVICE: Final = "service"
@@ -297,26 +296,23 @@ def _told(figures: Mapping[str, float]) -> str:
 
 def print_report(report: Mapping[str, Any], console: Console) -> None:
     """Prints the tables and the requirements."""
-    for title, rows in tables_of(report).items():
-        table = Table(title=title)
-        for column, name in enumerate(rows[0]):
-            table.add_column(name, justify="right" if column else "left", no_wrap=True)
-        for row in rows[1:]:
-            table.add_row(*row)
-        console.print(table)
-    machine = report["machine"]
-    console.print(
-        ", ".join(f"{name} {value}" for name, value in report["versions"].items()),
-        f"{machine['cpu']}, {machine['processors']} processors, load {machine['load_average'][0]:.1f}",
-        f"{report['answers_checked']} answers checked, {report['rounds']} rounds",
-        sep="\n",
-        highlight=False,
-    )
+    print_tables(tables_of(report), console)
+    console.print(*told_of(report), sep="\n", highlight=False)
     print_requirements(report, console)
 
 
+def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was measured with, where and how often."""
+    machine = report["machine"]
+    return (
+        ", ".join(f"{name} {value}" for name, value in report["versions"].items()),
+        f"{machine['cpu']}, {machine['processors']} processors, load {machine['load_average'][0]:.1f}",
+        f"{report['answers_checked']:,} answers checked, {report['rounds']} rounds",
+    )
+
+
 def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """The tables of a report: for each title the rows, the first of them the head."""
+    """The tables of a report."""
     cases, ratios = report["cases"], report["ratios"]
     bases = {BOUNDARY: "same, boundary", BARE: "same, bare", STOCK: "stock", AIO: "aio of aio"}
     latency_cases = (LEGAL_FEW, LEGAL, LEGAL_MANY)

@@ -25,11 +25,9 @@ from load.bench_validation_loads import Generator, Load, generator
 from load.bench_validation_report import CLIENTS
 from load.bench_validation_turns import read
 from load.measured_servers import SERVICE_SETTINGS, MeasuredServer, ready, serving
+from load.page import write
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-PAGE: Final = ROOT / "docs" / "performance.md"
-BEGIN: Final = "<!-- made by make profile: begin -->"
-END: Final = "<!-- made by make profile: end -->"
+COMMAND: Final = "make profile"
 SECONDS: Final = 15
 QUICK_SECONDS: Final = 3
 PERF_HERTZ: Final = 999
@@ -229,15 +227,6 @@ def table_of(legal: dict[str, float], illegal: dict[str, float]) -> str:
     return "\n".join([*head, *rows, f"| together | {sum(legal.values()):.0f} | | {sum(illegal.values()):.0f} | |"])
 
 
-def page_with(page: str, table: str) -> str:
-    """A page with a table in its place. Raises ValueError."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"the page has no place for the table: {BEGIN} and {END}")
-    return f"{before}{begin}\n{table}\n{end}{after}"
-
-
 def main() -> int:
     """Measures, prints, and writes the page unless it was quick."""
     parser = argparse.ArgumentParser(description="Find where the CPU of a ValidateTurn goes.")
@@ -255,7 +244,7 @@ def main() -> int:
     table = table_of(legal, illegal)
     print(table)
     if not chosen.quick:
-        PAGE.write_text(page_with(PAGE.read_text(), table))
+        write(COMMAND, table)
     return 0
 
 

@@ -1,17 +1,15 @@
-"""What samples of the service's CPU belong to, and how they come into the page."""
+"""What samples of the service's CPU belong to."""
 
 from collections import Counter
 
 import pytest
 
 from load.profile_validation import (
-    BEGIN,
     BOUNDARY,
     COLLECTOR,
     CORE,
     DECODING,
     ENCODING,
-    END,
     ENGINE,
     LOCKS,
     NETWORK,
@@ -19,7 +17,6 @@ from load.profile_validation import (
     ROWS,
     SERVER,
     Frame,
-    page_with,
     part_of_cpu,
     part_of_python,
     perf_samples,
@@ -93,11 +90,8 @@ def test_without_perf_there_is_what_is_done_while_the_gil_is_held() -> None:
     assert (found[ENGINE], found[SERVER], found[CORE]) == (0.25, 0.75, 0)
 
 
-def test_the_table_takes_the_place_of_the_one_before() -> None:
+def test_the_table_has_a_row_for_each_part_and_one_for_all() -> None:
     figures = dict.fromkeys(ROWS, 10.0)
-    page = page_with(f"# Page\n{BEGIN}\nold\n{END}\nmore\n", table_of(figures, figures))
-    assert page.startswith(f"# Page\n{BEGIN}\n| what |")
-    assert page.endswith(f"| 100 | |\n{END}\nmore\n")
-    assert "old" not in page
-    with pytest.raises(ValueError, match="no place"):
-        page_with("# Page\n", "")
+    rows = table_of(figures, figures).splitlines()
+    assert len(rows) == 2 + len(ROWS) + 1
+    assert rows[-1] == "| together | 100 | | 100 | |"
