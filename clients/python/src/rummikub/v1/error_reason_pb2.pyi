@@ -27,22 +27,23 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_MALFORMED_REQUEST: _ErrorReason.ValueType  # 1
     """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type."""
     ERROR_REASON_FIELD_INVALID: _ErrorReason.ValueType  # 2
-    """INVALID_ARGUMENT. A field is missing, too long or not of its form; BadRequest names it."""
+    """INVALID_ARGUMENT. A field is missing, too long, out of its range or not of its form; BadRequest names it."""
     ERROR_REASON_MALFORMED_SET: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. A meld has more tiles or declared faces than a request may carry, or an unknown kind; BadRequest
     names it.
     """
     ERROR_REASON_MALFORMED_TABLE: _ErrorReason.ValueType  # 4
-    """INVALID_ARGUMENT. A table has more melds than a request may carry, or table_before holds what is no meld;
-    BadRequest names it.
+    """INVALID_ARGUMENT. A table has more melds, or a draft more tiles, than a request may carry; or table_before, or the
+    table of a position, holds what is no meld. BadRequest names it.
     """
     ERROR_REASON_TILE_UNKNOWN: _ErrorReason.ValueType  # 5
     """INVALID_ARGUMENT as a malformed field; a violation where the ruleset has no jokers, or not that color. A tile is not
     a face of the game's tile set; BadRequest names the field.
     """
     ERROR_REASON_POSITION_IMPOSSIBLE: _ErrorReason.ValueType  # 6
-    """INVALID_ARGUMENT. Table, rack and River, or the racks, hold a face more often than the tile set does; the racks
-    contradict the round's end or the teams; a River where the ruleset has none; a tile drawn that is not on the rack.
+    """INVALID_ARGUMENT. Table, rack and River, or the racks, or the tiles to arrange, hold a face more often than the tile
+    set does; the racks contradict the round's end or the teams; a River where the ruleset has none; a tile drawn that is
+    not on the rack.
     BadRequest names the field.
     """
     ERROR_REASON_OPTION_UNKNOWN: _ErrorReason.ValueType  # 101
@@ -216,8 +217,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     answers.
     """
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 705
-    """UNAVAILABLE. This server has more calls under way than it takes (RUMMIKUB_MAX_CALLS). Send the same request again, with
-    the same request id, after RetryInfo's delay.
+    """UNAVAILABLE. This server has more calls under way than it takes (RUMMIKUB_MAX_CALLS), or more streams open where
+    ValidationService has an address of its own (RUMMIKUB_VALIDATION_STREAMS). Send the same request again, with the same
+    request id, after RetryInfo's delay.
     """
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 704
     """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
@@ -250,7 +252,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY: _ErrorReason.ValueType  # 819
     """Violation. The new meld of a retrieved joker has other tiles than those of the rack, against joker_retrieval_reuse."""
     ERROR_REASON_PLAY_AFTER_DRAW: _ErrorReason.ValueType  # 901
-    """Violation. The tile just drawn is played, against turn_play_after_draw OTHER_TILES (R25)."""
+    """Violation. The tile just drawn is played, against turn_play_after_draw OTHER_TILES (R25); or a tile was drawn in the
+    turn at all, which ends it under FORBIDDEN (R22).
+    """
     ERROR_REASON_RIVER_EMPTY: _ErrorReason.ValueType  # 902
     """Violation. There is nothing to pull from the River."""
     ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE: _ErrorReason.ValueType  # 903
@@ -297,22 +301,23 @@ ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 ERROR_REASON_MALFORMED_REQUEST: ErrorReason.ValueType  # 1
 """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type."""
 ERROR_REASON_FIELD_INVALID: ErrorReason.ValueType  # 2
-"""INVALID_ARGUMENT. A field is missing, too long or not of its form; BadRequest names it."""
+"""INVALID_ARGUMENT. A field is missing, too long, out of its range or not of its form; BadRequest names it."""
 ERROR_REASON_MALFORMED_SET: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. A meld has more tiles or declared faces than a request may carry, or an unknown kind; BadRequest
 names it.
 """
 ERROR_REASON_MALFORMED_TABLE: ErrorReason.ValueType  # 4
-"""INVALID_ARGUMENT. A table has more melds than a request may carry, or table_before holds what is no meld;
-BadRequest names it.
+"""INVALID_ARGUMENT. A table has more melds, or a draft more tiles, than a request may carry; or table_before, or the
+table of a position, holds what is no meld. BadRequest names it.
 """
 ERROR_REASON_TILE_UNKNOWN: ErrorReason.ValueType  # 5
 """INVALID_ARGUMENT as a malformed field; a violation where the ruleset has no jokers, or not that color. A tile is not
 a face of the game's tile set; BadRequest names the field.
 """
 ERROR_REASON_POSITION_IMPOSSIBLE: ErrorReason.ValueType  # 6
-"""INVALID_ARGUMENT. Table, rack and River, or the racks, hold a face more often than the tile set does; the racks
-contradict the round's end or the teams; a River where the ruleset has none; a tile drawn that is not on the rack.
+"""INVALID_ARGUMENT. Table, rack and River, or the racks, or the tiles to arrange, hold a face more often than the tile
+set does; the racks contradict the round's end or the teams; a River where the ruleset has none; a tile drawn that is
+not on the rack.
 BadRequest names the field.
 """
 ERROR_REASON_OPTION_UNKNOWN: ErrorReason.ValueType  # 101
@@ -486,8 +491,9 @@ ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 703
 answers.
 """
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 705
-"""UNAVAILABLE. This server has more calls under way than it takes (RUMMIKUB_MAX_CALLS). Send the same request again, with
-the same request id, after RetryInfo's delay.
+"""UNAVAILABLE. This server has more calls under way than it takes (RUMMIKUB_MAX_CALLS), or more streams open where
+ValidationService has an address of its own (RUMMIKUB_VALIDATION_STREAMS). Send the same request again, with the same
+request id, after RetryInfo's delay.
 """
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 704
 """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
@@ -520,7 +526,9 @@ ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES: ErrorReason.ValueType  # 818
 ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY: ErrorReason.ValueType  # 819
 """Violation. The new meld of a retrieved joker has other tiles than those of the rack, against joker_retrieval_reuse."""
 ERROR_REASON_PLAY_AFTER_DRAW: ErrorReason.ValueType  # 901
-"""Violation. The tile just drawn is played, against turn_play_after_draw OTHER_TILES (R25)."""
+"""Violation. The tile just drawn is played, against turn_play_after_draw OTHER_TILES (R25); or a tile was drawn in the
+turn at all, which ends it under FORBIDDEN (R22).
+"""
 ERROR_REASON_RIVER_EMPTY: ErrorReason.ValueType  # 902
 """Violation. There is nothing to pull from the River."""
 ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE: ErrorReason.ValueType  # 903
