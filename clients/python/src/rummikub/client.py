@@ -14,10 +14,12 @@ from types import TracebackType
 from typing import Any, Self
 
 import grpc
+from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.meld_pb2 import IllegalTurn, Violation
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 
@@ -108,9 +110,24 @@ def new_request_id() -> str:
 def error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo:
     """Why a call was refused: `reason` is a name of ErrorReason without its prefix; empty if the server did not say."""
     info = error_details_pb2.ErrorInfo()
+    _read_details(error, info)
+    return info
+
+
+def violations(error: grpc.RpcError) -> list[Violation]:
+    """What is wrong with a refused turn: every violation, 16 at most; empty for a call refused for anything else."""
+    illegal, told = IllegalTurn(), error_details_pb2.PreconditionFailure()
+    _read_details(error, illegal, told)
+    for violation, described in zip(illegal.violations, told.violations, strict=False):
+        violation.description = described.description  # the status says it there only
+    return list(illegal.violations)
+
+
+def _read_details(error: grpc.RpcError, *messages: Message) -> None:
+    """Fills messages with those details of an error's status that are of their kind."""
     trailing: Metadata = getattr(error, "trailing_metadata", tuple)() or ()
     for key, value in trailing:
         if key == "grpc-status-details-bin" and isinstance(value, bytes):
             for detail in status_pb2.Status.FromString(value).details:
-                detail.Unpack(info)
-    return info
+                for message in messages:
+                    detail.Unpack(message)
