@@ -29,10 +29,11 @@ from engine.notation import (
     parse_tiles,
 )
 from engine.presets import PRESETS
-from engine.ruleset import Preset, Ruleset, TurnDraw, choose, problems
+from engine.ruleset import RANGES, Preset, Ruleset, TurnDraw, choose, problems
 from engine.solver import BestTurn, Budget, Objective, Turn, best_turn
 from engine.solver.steps import describe, explain
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
+from engine.violations import Reason
 
 NAME: Final = "rummikub-analyze"
 
@@ -58,6 +59,15 @@ class PositionError(ValueError):
 
 def main() -> None:
     """Reads a position from the command line and prints its best turn."""
+    try:
+        _analyze()
+    except BrokenPipeError:  # whoever read it has enough, as head has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written at the end
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _analyze() -> None:
     parser = _parser()
     arguments = parser.parse_args()
     naming = Naming.CARDS if arguments.cards else Naming.TILES
@@ -70,6 +80,7 @@ def main() -> None:
     except (PositionError, NotationError) as error:
         parser.exit(2, f"{NAME}: {error}\n")
     sys.stdout.write(f"{_painted(text, naming) if _is_colored() else text}\n")
+    sys.stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -126,8 +137,17 @@ def read_ruleset(preset: str, options: Sequence[str]) -> Ruleset:
     ruleset = choose(PRESETS[Preset[preset.upper()]], dict(map(_option, options)))
     for problem in problems(ruleset):
         names = " and ".join(problem.options)
-        raise PositionError(f"--option {names}: {DESCRIPTIONS[problem.reason]} ({problem.value})")
+        expected = "; docs/options.md says what goes together"
+        if problem.reason is Reason.OPTION_VALUE_INVALID:
+            expected = f": expected {_span(RANGES[problem.options[0]])}"
+        raise PositionError(f"--option {names}: {DESCRIPTIONS[problem.reason]} ({problem.value}){expected}")
     return ruleset
+
+
+def _span(numbers: Sequence[int]) -> str:
+    """The numbers that an option takes, as a range where they are one."""
+    in_a_row = len(numbers) > 2 and len(numbers) == numbers[-1] - numbers[0] + 1
+    return f"{numbers[0]} to {numbers[-1]}" if in_a_row else " or ".join(map(str, numbers))
 
 
 def _option(text: str) -> tuple[str, object]:
@@ -153,7 +173,9 @@ def _values(default: object) -> dict[str, object]:
 
 def _meant(name: str, known: Sequence[str]) -> str:
     close = get_close_matches(name, known, 1)
-    return f"; is {close[0]} meant?" if close else f": expected one of {', '.join(known)}" if len(known) < 20 else ""
+    if close:
+        return f"; is {close[0]} meant?"
+    return f": expected one of {', '.join(known)}" if len(known) < 20 else "; docs/options.md has them all"
 
 
 # The position.

@@ -196,7 +196,10 @@ WRONG = {
         (".+{}", "--option", "runwrap=NONE"),
         "--option runwrap=NONE: there is no option 'runwrap'; is run_wrap meant?",
     ),
-    "no option at all": ((".+{}", "--option", "zzz"), "--option zzz: there is no option 'zzz'"),
+    "no option at all": (
+        (".+{}", "--option", "zzz"),
+        "--option zzz: there is no option 'zzz'; docs/options.md has them all",
+    ),
     "no value": (
         (".+{}", "--option", "run_wrap=UP"),
         "--option run_wrap=UP: 'UP' is no value of run_wrap: expected NONE or ONE_HIGH or CYCLIC",
@@ -211,11 +214,20 @@ WRONG = {
     ),
     "a number out of range": (
         (".+{}", "--option", "geometry_copies=9"),
-        "--option geometry_copies: the option's number is out of its range (9)",
+        "--option geometry_copies: the option's number is out of its range (9): expected 2 or 3",
+    ),
+    "a number out of a wide range": (
+        (".+{}", "--option", "score_joker_penalty=101"),
+        "--option score_joker_penalty: the option's number is out of its range (101): expected 0 to 100",
+    ),
+    "a number between those in range": (
+        (".+{}", "--option", "geometry_jokers=3"),
+        "--option geometry_jokers: the option's number is out of its range (3): expected 0 or 2 or 4",
     ),
     "options that conflict": (
         (".+{}", "--option", "match_rounds=3"),
-        "--option match_rounds and match_end: the options contradict each other (3)",
+        "--option match_rounds and match_end: the options contradict each other (3); "
+        "docs/options.md says what goes together",
     ),
     "no River": (
         ("[R1 R2 R3] + {R4}", "--river", "R5"),
@@ -232,6 +244,30 @@ WRONG = {
 def test_what_is_wrong_is_told_in_one_line(name: str) -> None:
     arguments, message = WRONG[name]
     assert analyze(*arguments) == Ran(2, "", f"rummikub-analyze: {message}\n")
+
+
+def test_a_reader_who_has_enough_is_nothing_to_complain_about() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as gone:
+        ran = subprocess.run(
+            [*COMMAND, "[R3 R4 R5] + {R6}"], cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_ctrl_c_ends_a_search_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def search(*_: object) -> BestTurn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("service.analyze.best_turn", search)
+    monkeypatch.setattr("sys.argv", ["rummikub-analyze"])
+    with pytest.raises(SystemExit) as end:
+        service.analyze.main()
+    assert end.value.code == 130
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "ten", "9999999"])
