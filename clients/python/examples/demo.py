@@ -177,13 +177,16 @@ def service_at(target: str) -> Iterator[str]:
             print(f"Playing against the service at {target}")
             yield target
             return
-    print(f"No service answers at {target}; starting one for this demo")
+    print(f"No service answers at {target} without TLS; starting one for this demo", flush=True)
     with tempfile.TemporaryDirectory(prefix="rummikub-demo-") as folder:
         environment = {
             "RUMMIKUB_DATA_DIR": folder,
             **os.environ,
             "RUMMIKUB_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_VALIDATION_LISTEN": "",
+            "RUMMIKUB_TLS_CERT": "",
+            "RUMMIKUB_TLS_KEY": "",
             "RUMMIKUB_LOG_LEVEL": "warning",
         }
         command = [sys.executable, "-m", "service"]
@@ -213,7 +216,12 @@ def main() -> None:
         with service_at(target) as address, Rummikub(address) as service:
             play(service)
     except grpc.RpcError as error:
-        sys.exit(f"demo: the service refused a call: {error_info(error).reason or error}")
+        reason = error_info(error).reason or error.code().name
+        sys.exit(f"demo: the service refused a call: {reason}: {error.details()}")
+    except BrokenPipeError:  # whoever read it has enough, as head has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written at the end
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":
