@@ -112,7 +112,11 @@ def main() -> None:
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     with tempfile.TemporaryDirectory() as folder:
         other, corpus = Path(folder, "other"), Path(folder, "positions.json")
-        subprocess.run([GIT, "-C", str(ROOT), "worktree", "add", "--detach", str(other), chosen.revision], check=True)
+        add = [GIT, "-C", str(ROOT), "worktree", "add", "--detach", str(other), chosen.revision]
+        if subprocess.run(add, check=False).returncode:
+            parser.error(
+                f"git has no {chosen.revision!r} to compare with: name a commit, a tag or a branch, as BASE=main~10"
+            )
         try:
             corpus.write_text(json.dumps(list(positions(chosen.turns))))
             results: dict[str, list[list[float]]] = {"before": [], "now": []}
