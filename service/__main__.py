@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import ssl
 import sys
@@ -269,19 +270,29 @@ def _greet(settings: Settings, served_at: ServedAt, *, store_is_up: bool) -> Non
     tls = " (TLS)" if settings.tls_cert else ""
     validation = f"\n  gRPC     {served_at.validation}{tls}, ValidationService alone" if served_at.validation else ""
     workers = f"\n  workers  {settings.workers}" if settings.workers > 1 else ""
-    sys.stdout.write(f"""\
+    made_to_play = (
+        "plays a four-player round against a server of its own: this one speaks TLS"
+        if settings.tls_cert
+        else "plays a four-player round against this server"
+    )
+    _say(f"""\
 Rummikub rules service {version("rummikub-service")}
   gRPC     {served_at.everything}{tls}{validation}
   metrics  http://{served_at.metrics}/metrics
   store    {where}{workers}
 Next, in another terminal:
-  make demo                 plays a four-player round against this server
+  make demo                 {made_to_play}
   .venv/bin/rummikub-server --help
                             explains the settings
   README.md                 plays a game from Python and with a generic gRPC client
 Stop with Ctrl-C.
 """)
-    sys.stdout.flush()
+
+
+def _say(text: str) -> None:
+    """Writes on standard output at once, paths as the system has them. What cannot be written is lost, as in logs."""
+    with contextlib.suppress(OSError):
+        os.write(sys.stdout.fileno(), os.fsencode(text))
 
 
 def _without_password(url: str) -> str:

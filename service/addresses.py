@@ -15,8 +15,16 @@ class AddressInUseError(Exception):
 
 
 def cannot_listen(variable: str, address: str) -> AddressInUseError:
-    """What to say when an address cannot be listened on."""
-    return AddressInUseError(f"{variable}={address}: cannot listen there; is another server running?")
+    """What to say when an address could not be listened on; why, the system is asked once more."""
+    try:
+        with contextlib.ExitStack() as stack:
+            _take(stack, address)
+    except (OSError, UnicodeError) as error:
+        why = f" ({getattr(error, 'strerror', None) or error})"
+    else:
+        why = ""  # it was so for a moment only
+    do = "set it to a free address of this machine, or stop the server that has it"
+    return AddressInUseError(f"{variable}={address}: cannot listen there{why}: {do}")
 
 
 @contextlib.contextmanager
@@ -26,19 +34,26 @@ def reserved(variable: str, address: str) -> Iterator[str]:
     Raises:
         AddressInUseError: Somebody else uses it.
     """
-    host, _, port = address.rpartition(":")
     with contextlib.ExitStack() as stack:
         try:
-            found = _take(stack, host.strip("[]"), int(port))
-        except OSError:
+            found = _take(stack, address)
+        except (OSError, UnicodeError):
             raise cannot_listen(variable, address) from None
-        yield f"{host}:{found}"
+        yield f"{address.rpartition(':')[0]}:{found}"
 
 
-def _take(stack: contextlib.ExitStack, host: str, port: int) -> int:
-    """Takes all addresses of a host's name, with one port for all, as long as the stack lasts. Raises OSError."""
-    bound = 0
-    for family, _, _, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):
+def _take(stack: contextlib.ExitStack, address: str) -> int:
+    """Takes all that a host's name stands for, with one port for all, as long as the stack lasts; the port.
+
+    Raises:
+        OSError: Somebody else uses it, or it is not of this machine.
+        UnicodeError: It is no name of a host.
+    """
+    host, _, digits = address.rpartition(":")
+    port, bound = int(digits), 0
+    for family, _, _, _, place in socket.getaddrinfo(
+        host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    ):
         taken = stack.enter_context(socket.socket(family))
         try:
             _bind_alone(taken, (place[0], port, *place[2:]))

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import shutil
 import subprocess
 import tempfile
 from functools import partial
@@ -22,6 +23,8 @@ LOCK_SECONDS: Final = 5.0
 START_SECONDS: Final = 10.0
 WATCH_SECONDS: Final = 0.5
 STOP_SECONDS: Final = 10.0
+LEAST_FREE_BYTES: Final = 65_536
+"""With less the disk counts as full: the store needs some pages to begin with."""
 TEMPORARY_MAX: Final = 80
 """The longest path of a folder for temporary files that leaves room for the socket's own."""
 
@@ -71,7 +74,7 @@ class EmbeddedStore:
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         while not await self._answers():
             if self._process.poll() is not None or asyncio.get_running_loop().time() > deadline:
-                raise EmbeddedStoreError(f"the embedded store does not start: see {self._data_dir / 'store.log'}")
+                raise EmbeddedStoreError(f"the embedded store does not start: {self._what_to_do()}")
             await asyncio.sleep(0.02)
 
     async def _take_folder(self) -> int:
@@ -120,8 +123,15 @@ class EmbeddedStore:
         """Returns when the store has ended by itself, with what to say then."""
         while self._process is None or self._process.poll() is None:  # noqa: ASYNC110 - another process's end
             await asyncio.sleep(WATCH_SECONDS)
-        log = self._data_dir / "store.log"
-        return EmbeddedStoreError(f"the embedded store has ended by itself: see {log}, and start the server again")
+        return EmbeddedStoreError(
+            f"the embedded store has ended by itself: {self._what_to_do()}, and start the server again"
+        )
+
+    def _what_to_do(self) -> str:
+        """What is to be done about a store that does not run; a full disk has no room for saying so in the log."""
+        if shutil.disk_usage(self._data_dir).free < LEAST_FREE_BYTES:
+            return f"the disk of {self._data_dir} is full: make room"
+        return f"see {self._data_dir / 'store.log'}"
 
     async def stop(self) -> None:
         """Ends the store; what it holds is on disk."""

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.addresses import AddressInUseError
+from service.addresses import cannot_listen
 from service.tally import SECONDS, Key, Numbers, Tally
 
 Rows: TypeAlias = Mapping[Key, Numbers]
@@ -141,8 +141,8 @@ def served(address: str, registry: CollectorRegistry) -> Iterator[int]:
     host, _, port = address.rpartition(":")
     try:
         server, thread = prometheus_client.start_http_server(int(port), host.strip("[]"), registry)
-    except OSError as error:
-        raise AddressInUseError(f"RUMMIKUB_METRICS_LISTEN={address}: {error.strerror}") from None
+    except (OSError, UnicodeError):
+        raise cannot_listen("RUMMIKUB_METRICS_LISTEN", address) from None
     server.RequestHandlerClass = _Asked
     try:
         yield server.server_port

@@ -22,6 +22,9 @@ SECRET: Final = frozenset({"redis_url"})
 _SERVICE_LINK: Final = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT(_\d+_(TCP|UDP)(_\w+)?)?")
 """Variables that Kubernetes sets for a Service by the name of rummikub; they are not settings of ours."""
 
+_HOST: Final = re.compile(r"[^\[\]:]+|\[[^\[\]]+\]")
+"""The host of an address: colons in brackets only, as gRPC would look for the port behind any other."""
+
 _DATABASE: Final = re.compile(r"/?|/\d{1,9}")
 """The path of a redis_url; redis-py takes what is no number for database 0."""
 
@@ -31,14 +34,23 @@ _CPU_LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
 MEMORY_URL: Final = "memory://"
 """The redis_url of a store in memory, which keeps nothing."""
 
+_MOST: Final = 100_000_000
+"""The largest number of a setting where nothing else limits it: what gRPC and Redis take, even a few times over."""
+
+_CENTURY: Final = 3_155_760_000
+"""The longest that a game is kept, in seconds."""
+
+_DAY: Final = 86_400
+"""The longest that a setting has the server wait, in seconds."""
+
 
 class SettingsError(Exception):
     """Settings that cannot be used; the message names each variable and says what was expected."""
 
 
 def _address(text: str) -> str:
-    host, colon, port = text.rpartition(":")
-    if not (host and colon and port.isdecimal() and int(port) < 65536):
+    host, _, port = text.rpartition(":")
+    if not (_HOST.fullmatch(host) and port.isdecimal() and int(port) < 65536):
         raise ValueError("expected host:port, like 127.0.0.1:50051 or [::1]:50051")
     return text
 
@@ -105,18 +117,28 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("data"), description="where the embedded store keeps its data")
     tls_cert: ReadableFile = Field(None, description="a file with the certificate chain (PEM); unset: no TLS")
     tls_key: ReadableFile = Field(None, description="a file with the certificate's key (PEM)")
-    game_ttl_seconds: int = Field(604_800, ge=60, description="how long a game is kept after its last change")
-    history: int = Field(10_000, ge=100, description="changes of a game that are kept for watchers and ListTurns")
-    heartbeat_seconds: float = Field(15.0, gt=0, description="the longest silence of a WatchGame stream")
-    sweep_seconds: float = Field(1.0, gt=0, description="how often overdue turns are looked for")
-    drain_seconds: float = Field(10.0, ge=0, description="how long a stopping server waits for calls under way")
-    max_message_bytes: int = Field(262_144, ge=65_536, description="the largest request")
-    max_metadata_bytes: int = Field(8_192, ge=1_024, description="the largest metadata of a request")
-    max_streams: int = Field(1_000, ge=1, description="most calls at once on one connection")
-    max_calls: int = Field(10_000, ge=1, description="most calls under way at once, watchers included")
-    validation_streams: int = Field(1_000, ge=1, description="most streams at once at RUMMIKUB_VALIDATION_LISTEN")
-    analysis_workers: int = Field(2, ge=1, description="most processes that search for exact analysis at once")
-    analysis_queue: int = Field(64, ge=0, description="most calls that wait for one of them")
+    game_ttl_seconds: int = Field(
+        604_800, ge=60, le=_CENTURY, description="how long a game is kept after its last change"
+    )
+    history: int = Field(
+        10_000, ge=100, le=_MOST, description="changes of a game that are kept for watchers and ListTurns"
+    )
+    heartbeat_seconds: float = Field(15.0, gt=0, le=_DAY, description="the longest silence of a WatchGame stream")
+    sweep_seconds: float = Field(1.0, gt=0, le=_DAY, description="how often overdue turns are looked for")
+    drain_seconds: float = Field(
+        10.0, ge=0, le=_DAY, description="how long a stopping server waits for calls under way"
+    )
+    max_message_bytes: int = Field(262_144, ge=65_536, le=_MOST, description="the largest request")
+    max_metadata_bytes: int = Field(8_192, ge=1_024, le=_MOST, description="the largest metadata of a request")
+    max_streams: int = Field(1_000, ge=1, le=_MOST, description="most calls at once on one connection")
+    max_calls: int = Field(10_000, ge=1, le=_MOST, description="most calls under way at once, watchers included")
+    validation_streams: int = Field(
+        1_000, ge=1, le=_MOST, description="most streams at once at RUMMIKUB_VALIDATION_LISTEN"
+    )
+    analysis_workers: int = Field(
+        2, ge=1, le=1_024, description="most processes that search for exact analysis at once"
+    )
+    analysis_queue: int = Field(64, ge=0, le=_MOST, description="most calls that wait for one of them")
     bot_delay_ms: int = Field(0, ge=0, le=60_000, description="how long a bot waits before each action")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="debug, info, warning or error")
 
@@ -138,7 +160,10 @@ class Settings(BaseSettings):
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                 context.load_cert_chain(self.tls_cert, self.tls_key, password="")  # without one, a terminal is asked
             except (ssl.SSLError, OSError):
-                problem = "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: expected a certificate chain and its key in PEM"
+                problem = (
+                    "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: expected a certificate chain and the key of its first "
+                    "certificate, in PEM, without a password, both readable"
+                )
                 raise ValueError(problem) from None
         return self
 

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import grpc.aio
 import pytest
@@ -209,6 +210,10 @@ async def test_a_store_that_ends_while_it_is_asked_is_told_as_one_that_does_not_
     store = embedded.EmbeddedStore(tmp_path / "data")
     with pytest.raises(embedded.EmbeddedStoreError, match=r"does not start: see .*store\.log"):
         await store.start()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=4096))
+    assert str(await store.ended()).endswith(
+        f"the disk of {tmp_path / 'data'} is full: make room, and start the server again"
+    )
     await store.stop()
 
 

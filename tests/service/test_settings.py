@@ -48,20 +48,33 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("RUMMIKUB_LISTEN", ":50051", ADDRESS),
         ("RUMMIKUB_LISTEN", "localhost:grpc", ADDRESS),
         ("RUMMIKUB_LISTEN", "localhost:65536", ADDRESS),
+        ("RUMMIKUB_LISTEN", "::1:50051", ADDRESS),
+        ("RUMMIKUB_LISTEN", "[::1:50051", ADDRESS),
         ("RUMMIKUB_METRICS_LISTEN", "localhost", ADDRESS),
         ("RUMMIKUB_TLS_CERT", "no/such/file.pem", "there is no file no/such/file.pem"),
         ("RUMMIKUB_TLS_KEY", "tests", "there is no file tests"),
         ("RUMMIKUB_GAME_TTL_SECONDS", "a week", "valid integer"),
         ("RUMMIKUB_GAME_TTL_SECONDS", "59", "greater than or equal to 60"),
+        ("RUMMIKUB_GAME_TTL_SECONDS", "99999999999999999999", "less than or equal to 3155760000"),
         ("RUMMIKUB_HISTORY", "99", "greater than or equal to 100"),
+        ("RUMMIKUB_HISTORY", "99999999999999999999", "less than or equal to 100000000"),
         ("RUMMIKUB_HEARTBEAT_SECONDS", "0", "greater than 0"),
+        ("RUMMIKUB_HEARTBEAT_SECONDS", "inf", "less than or equal to 86400"),
         ("RUMMIKUB_SWEEP_SECONDS", "-1", "greater than 0"),
+        ("RUMMIKUB_SWEEP_SECONDS", "inf", "less than or equal to 86400"),
         ("RUMMIKUB_DRAIN_SECONDS", "soon", "valid number"),
+        ("RUMMIKUB_DRAIN_SECONDS", "inf", "less than or equal to 86400"),
         ("RUMMIKUB_MAX_MESSAGE_BYTES", "1", "greater than or equal to 65536"),
+        ("RUMMIKUB_MAX_MESSAGE_BYTES", "2147483648", "less than or equal to 100000000"),
         ("RUMMIKUB_MAX_METADATA_BYTES", "1", "greater than or equal to 1024"),
+        ("RUMMIKUB_MAX_METADATA_BYTES", "2147483648", "less than or equal to 100000000"),
         ("RUMMIKUB_MAX_STREAMS", "0", "greater than or equal to 1"),
+        ("RUMMIKUB_MAX_STREAMS", "2147483648", "less than or equal to 100000000"),
         ("RUMMIKUB_MAX_CALLS", "1.5", "valid integer"),
+        ("RUMMIKUB_MAX_CALLS", "536870912", "less than or equal to 100000000"),
+        ("RUMMIKUB_VALIDATION_STREAMS", "2147483648", "less than or equal to 100000000"),
         ("RUMMIKUB_ANALYSIS_WORKERS", "0", "greater than or equal to 1"),
+        ("RUMMIKUB_ANALYSIS_WORKERS", "100000", "less than or equal to 1024"),
         ("RUMMIKUB_ANALYSIS_QUEUE", "-1", "greater than or equal to 0"),
         ("RUMMIKUB_WORKERS", "many", "expected how many, or auto"),
         ("RUMMIKUB_WORKERS", "-1", "expected how many, or auto"),
@@ -158,7 +171,10 @@ def test_a_tls_pair_that_is_no_pem_is_refused(monkeypatch: pytest.MonkeyPatch, t
     path = tmp_path / "bad.pem"
     path.write_text("-----BEGIN CERTIFICATE-----\nthis is none\n-----END CERTIFICATE-----\n")
     message = refusal(monkeypatch, RUMMIKUB_TLS_CERT=str(path), RUMMIKUB_TLS_KEY=str(path))
-    assert message == "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: expected a certificate chain and its key in PEM"
+    assert message == (
+        "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: expected a certificate chain and the key of its first certificate, "
+        "in PEM, without a password, both readable"
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,6 +246,50 @@ async def test_a_server_prints_its_store_without_the_password(url: str) -> None:
     assert "ConnectionError" in log, "a store that does not answer is logged"
     assert PASSWORD not in greeting + rest + log
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "address"),
+    [
+        ("RUMMIKUB_LISTEN", "no.such.host.invalid:50051"),
+        ("RUMMIKUB_VALIDATION_LISTEN", "192.0.2.1:50051"),
+        ("RUMMIKUB_METRICS_LISTEN", "..:9464"),
+    ],
+)
+def test_an_address_where_nobody_can_listen_is_told_with_why_and_what_to_do(variable: str, address: str) -> None:
+    addresses = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0", variable: address}
+    ended = run(RUMMIKUB_REDIS_URL="memory://", **addresses)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    problem = ended.stderr.splitlines()[-1]  # gRPC has its own word before
+    assert problem.startswith(f"rummikub-server: {variable}={address}: cannot listen there (")
+    assert problem.endswith("): set it to a free address of this machine, or stop the server that has it")
+
+
+@pytest.mark.parametrize("where", ["full", "gone"])
+def test_a_greeting_that_cannot_be_written_is_lost_and_nothing_else(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as gone, Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", gone if where == "gone" else full)
+        program._say("Stop with Ctrl-C.\n")  # noqa: SLF001 - what a server says, without one
+
+
+def test_a_greeting_names_a_folder_whatever_its_name_is(tmp_path: Path) -> None:
+    addresses = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0"}
+    folder = tmp_path / "d\N{LATIN SMALL LETTER A WITH DIAERESIS}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service"],
+        cwd=ROOT,
+        env={**os.environ, **addresses, "RUMMIKUB_DATA_DIR": str(folder), "PYTHONIOENCODING": "ascii"},
+        stdout=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout
+        greeting = b"".join(iter(process.stdout.readline, b"Stop with Ctrl-C.\n"))
+        process.terminate()
+    assert b"embedded, in " + os.fsencode(folder) in greeting
 
 
 def test_unusable_settings_end_the_program_with_a_sentence() -> None:
