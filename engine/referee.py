@@ -498,6 +498,9 @@ def _new_and_changed(before: Sequence[Reading], after: Sequence[Reading]) -> tup
         return _unpaired(after, before), _unpaired(before, after)
     new = [reading for reading in after if reading not in was]
     changed = [reading for reading in before if reading not in now]
+    moved_as = {reading.lies_as for reading in (*new, *changed)}
+    if [reading for reading in after if reading.lies_as in moved_as and reading in was]:  # a like group lies as it did
+        return _unpaired(after, before), _unpaired(before, after)
     return _unpaired(new, changed), _unpaired(changed, new)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from engine.facts import fact
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.notation import parse_tiles
 from engine.play import Play
 from engine.presets import PRESETS
 from engine.referee import REFEREES_MAX, AtTheTable, Memory, Referee, Referees
@@ -93,6 +94,17 @@ def test_a_meld_that_a_game_remembers_is_the_same_though_it_would_be_read_otherw
     assert not judged(
         Play((declared,), after, (Tile(7), Tile(20), Tile(33)), has_melded=True, ruleset=ruleset)
     ).violations
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[R1 B1 K1] | [B1 R1 K1] + {O1} -> group[B1 R1 K1] | [R1 B1 K1 O1] ; {}", "B1 R1 K1"),
+        ("[B1 R1 J] | [R1 B1 J] | [O1 O2 O3] + {O4} -> group[R1 B1 J] | [O1 B1 R1 J] | [O2 O3 O4] ; {}", "R1 B1 J"),
+    ],
+)
+def test_of_two_groups_that_are_alike_a_referee_names_the_one_that_the_rules_name(text: str, named: str) -> None:
+    assert judged(play_of(text)).violations[0].tiles == parse_tiles(named)
 
 
 def read_by(referee: Referee[ProposedMeld], play: Play) -> Judgement:
