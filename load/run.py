@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ WEB_PORT: Final = 8089
 MOST_PROCESSES: Final = 4
 """More processes that make calls are not started by themselves, however many cores there are."""
 
+REACH_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 15.0
 
 CI: Final = (
@@ -60,7 +62,7 @@ def main() -> int:
     try:
         with contextlib.ExitStack() as servers:
             nothing = servers.enter_context(baseline())
-            host, validation = (chosen.host,) * 2 if chosen.host else servers.enter_context(service())
+            host, validation = (_serving(chosen.host),) * 2 if chosen.host else servers.enter_context(service())
             hosts = ["--host", host, "--baseline-host", nothing]
             if validation != host:
                 hosts += ["--validation-host", validation]
@@ -72,6 +74,18 @@ def main() -> int:
         sys.exit(f"load.run: {error}")
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+
+
+def _serving(host: str) -> str:
+    """A host:port where something serves. Raises ServerError."""
+    name, _, port = host.rpartition(":")
+    try:
+        socket.create_connection((name.strip("[]"), int(port)), REACH_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise ServerError(
+            f"--host {host}: nothing serves there ({error}); without --host a server is started"
+        ) from None
+    return host
 
 
 def _command(hosts: Sequence[str], processes: int, arguments: Sequence[str]) -> list[str]:

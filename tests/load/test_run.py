@@ -104,6 +104,16 @@ def is_served(address: str) -> bool:
     return False
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "127.0.0.1", "127.0.0.1:99999"])
+def test_a_host_where_nothing_serves_is_told_before_anybody_calls(host: str) -> None:
+    ran = subprocess.run(
+        command("--headless", "--host", host), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(f"load.run: --host {host}: nothing serves there (")
+    assert ran.stderr.endswith("); without --host a server is started\n")
+
+
 def test_the_command_explains_itself() -> None:
     own = subprocess.run(command("--help"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for said in ("--ci", "--shape, or LOAD_SHAPE", "ramp: more users step by step", "--validation-host", "--p95-ratio"):
