@@ -48,6 +48,7 @@ _log = structlog.get_logger()
 
 def main() -> None:
     """Serves until SIGTERM or SIGINT, or asks a running server for its health."""
+    _open_what_is_closed()
     parser = argparse.ArgumentParser(
         prog=NAME,
         description="The Rummikub rules service: games, turns and validation over gRPC.",
@@ -70,6 +71,18 @@ def main() -> None:
         uvloop.run(_serve(settings, place))
     except (SettingsError, EmbeddedStoreError, AddressInUseError, WorkersError) as error:
         sys.exit(f"{NAME}: {error}")
+
+
+def _open_what_is_closed() -> None:
+    """Opens those of standard input, output and error that were closed, to nothing: no connection is to be one of them.
+
+    uvloop ends the process when it closes one that is.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            file = Path(os.devnull).open(mode)  # noqa: SIM115 - as long as the process lives; it gets the lowest number
+            os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
+            setattr(sys, name, file)
 
 
 def _log_to_stderr(level: str, place: Place | None) -> None:

@@ -1,10 +1,13 @@
 """Settings: what is wrong is named together with what was expected, and a password is never printed."""
 
 import asyncio
+import contextlib
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -274,6 +277,24 @@ def test_a_greeting_that_cannot_be_written_is_lost_and_nothing_else(
     with os.fdopen(writer, "w") as gone, Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stdout", gone if where == "gone" else full)
         program._say("Stop with Ctrl-C.\n")  # noqa: SLF001 - what a server says, without one
+
+
+def test_a_server_runs_and_stops_without_standard_input_output_and_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        place = found.getsockname()
+    addresses = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": f"127.0.0.1:{place[1]}"}
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", 'exec "$0" -m service <&- >&- 2>&-', sys.executable],
+        cwd=ROOT,
+        env={**os.environ, **addresses, "RUMMIKUB_REDIS_URL": "memory://"},
+    )
+    with process:
+        while process.poll() is None:
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(place):
+                break
+            time.sleep(0.05)
+        process.terminate()
+    assert process.returncode == 0
 
 
 def test_a_greeting_names_a_folder_whatever_its_name_is(tmp_path: Path) -> None:
