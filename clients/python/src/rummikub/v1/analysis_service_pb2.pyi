@@ -64,7 +64,9 @@ class _ObjectiveEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Objective.V
     """The highest value leaves the rack; a joker counts what it costs there (score_joker_penalty)."""
 
 class Objective(_Objective, metaclass=_ObjectiveEnumTypeWrapper):
-    """What makes one turn better than another. Of equally good ones, one that leaves most melds of the table as they lie."""
+    """What makes one turn better than another. Of equally good ones, one that leaves most melds of the table as they lie.
+    What a pull from the River brings to the rack, and the turn does not play, is taken off.
+    """
 
 OBJECTIVE_UNSPECIFIED: Objective.ValueType  # 0
 """The default: OBJECTIVE_MOST_TILES."""
