@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
+from engine.analysis import Analysis
 from engine.game import Game
-from engine.turns import Action, Applied, apply
+from engine.turns import EXACT, Action, Applied, apply
 from engine.violations import Refused
 from harness import memory_store, running_server
 from rummikub.v1 import ruleset_pb2
@@ -22,10 +23,10 @@ SOON_SECONDS = 5.0
 async def test_many_turns_that_need_a_search_leave_the_event_loop_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     ends, searching = threading.Event(), threading.Semaphore(0)
 
-    def search(game: Game, action: Action, now_ms: int) -> Applied | Refused:
+    def search(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -> Applied | Refused:
         searching.release()
         ends.wait()
-        return apply(game, action, now_ms)
+        return apply(game, action, now_ms, analysis)
 
     async with running_server(memory_store()) as (_, client):
         game = await client.new_game(ruleset=ASKING)
