@@ -1,8 +1,8 @@
 """How long validation calls take beside searches on the same server, and alone.
 
-A server in a process of its own gets validation calls at a steady rate over gRPC. In every other phase it is also
-asked for suggested turns in positions that were searched for being slow (hostile.py), always more than it has workers.
-Phases take turns, so that what else the machine does meets both alike.
+A server in a process of its own gets validation calls at a steady rate over gRPC, at each of its addresses. In every
+other phase it is also asked for suggested turns in positions that were searched for being slow (hostile.py), always
+more than it has workers. Phases take turns, so that what else the machine does meets both alike.
 """
 
 import argparse
@@ -39,6 +39,8 @@ from harness import Client, as_tiles, server_process  # noqa: E402 - and how a s
 
 ALONE: Final = "alone"
 BESIDE: Final = "beside searches"
+MAIN: Final = "RUMMIKUB_LISTEN"
+OWN: Final = "RUMMIKUB_VALIDATION_LISTEN"
 CALLS_A_SECOND: Final = 100
 PHASE_SECONDS: Final = 5.0
 ROUNDS: Final = 6
@@ -48,7 +50,13 @@ SEARCHES: Final = 6
 SEARCH_MS: Final = 1_000
 PLAYS: Final = 60
 MOST_RATIO: Final = 2.0
+PIPED_WIDTH: Final = 120
+"""Columns of the table where it goes to no terminal."""
 OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
+ENVIRONMENT: Final = {"RUMMIKUB_REDIS_URL": "memory://", OWN: "127.0.0.1:0"}
+
+Milliseconds = dict[str, dict[str, list[float]]]
+"""Of each validation call, by address and by phase."""
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
@@ -58,7 +66,7 @@ def run(arguments: Sequence[str], results: Path) -> int:
     parser.add_argument("--full", action="store_true", help=f"{2 * ROUNDS} rounds")
     chosen = parser.parse_args(arguments)
     rounds = QUICK_ROUNDS if chosen.quick else 2 * ROUNDS if chosen.full else ROUNDS
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     milliseconds, searches = asyncio.run(_measured(rounds, console))
     report = _report(milliseconds, searches)
     results.write_text(json.dumps(report, indent=2) + "\n")
@@ -112,24 +120,28 @@ def _question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:
 # Measuring.
 
 
-async def _measured(rounds: int, console: Console) -> tuple[dict[str, list[float]], int]:
-    """Milliseconds of each validation call, by phase, and how many searches were answered."""
+async def _measured(rounds: int, console: Console) -> tuple[Milliseconds, int]:
+    """How long calls took, and how many searches were answered."""
     plays, questions = cycle(_plays()), [_question(hostile) for hostile in read_hostile()]
-    milliseconds: dict[str, list[float]] = {ALONE: [], BESIDE: []}
+    milliseconds: Milliseconds = {address: {ALONE: [], BESIDE: []} for address in (MAIN, OWN)}
     searches = 0
     async with (
-        server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as server,
+        server_process(ENVIRONMENT) as server,
         grpc.aio.insecure_channel(server.target, OWN_CONNECTION) as channel,
+        grpc.aio.insecure_channel(server.validation_target, OWN_CONNECTION) as own_channel,
         grpc.aio.insecure_channel(server.target, OWN_CONNECTION) as other_channel,
     ):
-        client, searcher = Client(channel), Client(other_channel)
+        clients, searcher = {MAIN: Client(channel), OWN: Client(own_channel)}, Client(other_channel)
         async with _searching(searcher, questions):
-            await _phase(client, plays, seconds=2.0)  # what is made once is not measured
+            for client in clients.values():
+                await _phase(client, plays, seconds=2.0)  # what is made once is not measured
         for _ in track(range(rounds), "Measuring", console=console):
-            milliseconds[ALONE] += await _phase(client, plays, PHASE_SECONDS)
+            for address, client in clients.items():
+                milliseconds[address][ALONE] += await _phase(client, plays, PHASE_SECONDS)
             async with _searching(searcher, questions) as answered:
-                await _phase(client, plays, seconds=0.5)
-                milliseconds[BESIDE] += await _phase(client, plays, PHASE_SECONDS)
+                for address, client in clients.items():
+                    await _phase(client, plays, seconds=0.5)
+                    milliseconds[address][BESIDE] += await _phase(client, plays, PHASE_SECONDS)
             searches += len(answered)
     return milliseconds, searches
 
@@ -182,32 +194,42 @@ async def _searching(
 # The report.
 
 
-def _report(milliseconds: dict[str, list[float]], searches: int) -> dict[str, Any]:
-    phases = {name: quantiles(values) for name, values in milliseconds.items()}
-    ratios = {name: phases[BESIDE][name] / phases[ALONE][name] for name in QUANTILES}
+def _report(milliseconds: Milliseconds, searches: int) -> dict[str, Any]:
+    addresses = {address: _figures(phases) for address, phases in milliseconds.items()}
     return {
-        "calls": {name: len(values) for name, values in milliseconds.items()},
         "calls_a_second": CALLS_A_SECOND,
         "searches": searches,
-        "milliseconds": phases,
-        "ratios": ratios,
+        "addresses": addresses,
         "requirements": [
             requirement(
-                f"p99 beside searches at most {MOST_RATIO:.0f} times as long as alone",
-                met=ratios["p99"] <= MOST_RATIO,
-                measured=f"{ratios['p99']:.2f}",
+                f"{address}: p99 beside searches at most {MOST_RATIO:.0f} times as long as alone",
+                met=figures["ratios"]["p99"] <= MOST_RATIO,
+                measured=f"{figures['ratios']['p99']:.2f}",
             )
+            for address, figures in addresses.items()
         ],
+    }
+
+
+def _figures(milliseconds: dict[str, list[float]]) -> dict[str, Any]:
+    phases = {name: quantiles(values) for name, values in milliseconds.items()}
+    return {
+        "calls": {name: len(values) for name, values in milliseconds.items()},
+        "milliseconds": phases,
+        "ratios": {name: phases[BESIDE][name] / phases[ALONE][name] for name in QUANTILES},
     }
 
 
 def _print(report: dict[str, Any], console: Console) -> None:
     table = Table(title=f"Milliseconds a validation call, {report['calls_a_second']} a second")
-    for name in ("", "calls", *QUANTILES):
-        table.add_column(name, justify="right" if name else "left")
-    for name, figures in report["milliseconds"].items():
-        table.add_row(name, str(report["calls"][name]), *(f"{value:.2f}" for value in figures.values()))
-    table.add_row("ratio", "", *(f"{value:.2f}" for value in report["ratios"].values()))
+    for name in ("at", "", "calls", *QUANTILES):
+        table.add_column(name, justify="left" if name in {"at", ""} else "right", no_wrap=name in {"at", ""})
+    for address, figures in report["addresses"].items():
+        for name, times in figures["milliseconds"].items():
+            row = (str(figures["calls"][name]), *(f"{value:.2f}" for value in times.values()))
+            table.add_row(address if name == ALONE else "", name, *row)
+        table.add_row("", "ratio", "", *(f"{value:.2f}" for value in figures["ratios"].values()))
+        table.add_section()
     console.print(table)
     console.print(f"{report['searches']} searches were answered meanwhile.", highlight=False)
     print_requirements(report, console)
