@@ -14,7 +14,7 @@ from grpc_health.v1 import health, health_pb2
 from service.calls import End, Metadata, Method, Unary
 from service.polling import PollingServer
 from service.settings import Settings
-from service.threads import CallThreads, let_it_finish
+from service.threads import CallThreads
 
 _HEALTH_CHECK: Final = f"/{health.SERVICE_NAME}/Check"
 CLOSING_SECONDS: Final = 0.5
@@ -65,7 +65,6 @@ class SynchronousServer:
 
     def start(self, address: str) -> int:
         """Serves at an address, and answers the port. Raises RuntimeError."""
-        let_it_finish()
         return self._server.start(address, credentials(self._settings))
 
     def _check(self, data: bytes, _metadata: Metadata) -> End:

@@ -28,7 +28,7 @@ import structlog
 from grpc._cython import cygrpc  # type: ignore[attr-defined] # see above
 
 from service.calls import End, Metadata, Method, OpenStream, Unary
-from service.threads import CallThreads, let_it_finish
+from service.threads import CallThreads
 
 _NEXT_CALL: Final = "next call"
 _SHUTDOWN: Final = "shutdown"
@@ -93,7 +93,6 @@ class PollingServer:
             self._server.destroy()
 
     def _poll(self) -> None:
-        let_it_finish()
         while self._awaited:
             self._take(self._queue.poll())
             if self._answered:

@@ -5,9 +5,6 @@ call is an entry of a queue. Nor do calls that take long keep others waiting: wh
 are added.
 """
 
-import contextlib
-import os
-import sys
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -27,16 +24,6 @@ _log = structlog.get_logger()
 _Task: TypeAlias = tuple[Callable[[bytes], object], bytes]
 
 
-def let_it_finish() -> None:
-    """Has the kernel let this thread go on when it wakes another, rather than have them take turns: for speed alone.
-
-    Threads that it starts afterwards are treated so too.
-    """
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # a sandbox may forbid it
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-
-
 class _Worker(threading.Thread):
     """A thread, and how many calls it has answered."""
 
@@ -47,7 +34,6 @@ class _Worker(threading.Thread):
 
     def run(self) -> None:
         """Answers calls until there is no more."""
-        let_it_finish()
         get = self._queue.get
         while (task := get()) is not None:
             answer, message = task
