@@ -30,7 +30,6 @@ from load.bench_figures import are_met, print_requirements, print_tables, quanti
 from load.measured_servers import cpu_seconds_of, ready, serving
 from load.noop_server import AIO
 from load.recorded_turns import RecordedRound, Turn, rounds
-from rummikub.v1 import game_service_pb2
 from service.identity import digest
 from service.storage.base import NO_ETAG, Commit, Committed, Memo, Record, SeatToken, lineage
 from service.storage.redis import RedisStore, connect, keys_of
@@ -42,7 +41,6 @@ sys.path.append(str(ROOT / "tests"))
 from harness import HISTORY, TTL_MS, RedisServer, bearer, server_process  # noqa: E402 - the tests know how these are started
 
 PLAY_TURN: Final = "/rummikub.v1.TurnService/PlayTurn"
-GET_GAME: Final = "/rummikub.v1.GameService/GetGame"
 CLIENTS: Final = 16
 """Games that are played at the same time."""
 CALLS: Final = 1_500
@@ -244,26 +242,26 @@ class Bench:
         self.shelf = shelf
         self.phases: dict[str, list[Phase]] = {}
 
-    async def measure(self, name: str, games: Sequence[Sequence[Call]], *, seen: bool = False) -> None:
+    async def measure(self, name: str, games: Sequence[Sequence[Call]], before: int = 0) -> None:
         """Sends turns, some to the server that does nothing, then the same to the other, and so on.
 
         Args:
             name: Of what is measured.
             games: What to send.
-            seen: Whether the server has seen the games before, each once.
+            before: How many turns of each game are sent before, and not measured.
         """
-        if seen:
-            await self._server.send(GET_GAME, [[_look(game[0])] for game in games])
+        await self._server.send(PLAY_TURN, [game[:before] for game in games])
+        games = [game[before:] for game in games]
         store_before = await self._store_figures()
         noop = server = 0.0
         milliseconds: list[float] = []
         for some in _slices(games):
-            before = self._noop.cpu_seconds
+            spent = self._noop.cpu_seconds
             await self._noop.send(PLAY_TURN, some)
-            noop += self._noop.cpu_seconds - before
-            before = self._server.cpu_seconds
+            noop += self._noop.cpu_seconds - spent
+            spent = self._server.cpu_seconds
             milliseconds += await self._server.send(PLAY_TURN, some)
-            server += self._server.cpu_seconds - before
+            server += self._server.cpu_seconds - spent
         store_after = await self._store_figures()
         calls = len(milliseconds)
         phase = Phase(
@@ -293,13 +291,6 @@ def _slices(games: Sequence[Sequence[Call]]) -> Iterator[Sequence[Sequence[Call]
     length = max(1, SLICE_CALLS // len(games))
     for start in range(0, longest, length):
         yield [calls[start : start + length] for calls in games if calls[start:]]
-
-
-def _look(call: Call) -> Call:
-    """A look at the game of a turn."""
-    data, metadata = call
-    game_id = game_service_pb2.GetGameRequest.FromString(data).game_id  # the same field in both
-    return game_service_pb2.GetGameRequest(game_id=game_id).SerializeToString(), metadata
 
 
 @contextlib.asynccontextmanager
@@ -343,11 +334,13 @@ async def _measure_all(bench: Bench, times: int, done: Callable[[], None]) -> No
     recorded = [list(rounds(seed, RULESET, shelf.now_ms)) for seed in range(GAMES)]
     early = [await shelf.template(of_game[0]) for of_game in recorded]
     late = [await shelf.template(of_game[LATE_ROUND - 1]) for of_game in recorded]
-    plays = [
-        await shelf.template(of_game[0], place, 1) for of_game in recorded for place in _some(of_game[0], plays=True)
-    ]
-    draws = [
-        await shelf.template(of_game[0], place, 1) for of_game in recorded for place in _some(of_game[0], plays=False)
+    plays, draws = [
+        [
+            await shelf.template(of_game[0], place - 1, 2)
+            for of_game in recorded
+            for place in _some(of_game[0], plays=is_play)
+        ]
+        for is_play in (True, False)
     ]
     await bench.measure("warm-up", await shelf.copies(early, GAMES))
     bench.phases.clear()
@@ -355,11 +348,11 @@ async def _measure_all(bench: Bench, times: int, done: Callable[[], None]) -> No
     for _ in range(times):
         await bench.measure(WHOLE, await shelf.copies(early, GAMES))
         done()
-        await bench.measure(PLAYS, await shelf.copies(plays, CALLS), seen=True)
+        await bench.measure(PLAYS, await shelf.copies(plays, CALLS), before=1)
         done()
-        await bench.measure(DRAWS, await shelf.copies(draws, CALLS), seen=True)
+        await bench.measure(DRAWS, await shelf.copies(draws, CALLS), before=1)
         done()
-        await bench.measure(FIRST, await shelf.copies(plays, CALLS))
+        await bench.measure(FIRST, [game[:1] for game in await shelf.copies(plays, CALLS)])
         done()
         await bench.measure(EARLY, await shelf.copies(early, GAMES))
         done()
@@ -375,8 +368,8 @@ async def _measure_all(bench: Bench, times: int, done: Callable[[], None]) -> No
 
 
 def _some(recorded: RecordedRound, *, plays: bool) -> list[int]:
-    """Some turns of a kind, from all over a round."""
-    places = [place for place, turn in enumerate(recorded.turns) if turn.is_play == plays]
+    """Some turns of a kind, from all over a round, but not the first."""
+    places = [place for place, turn in enumerate(recorded.turns) if place and turn.is_play == plays]
     return places[:: max(1, len(places) // 4)]
 
 
