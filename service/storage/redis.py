@@ -5,9 +5,9 @@ only. What concerns many games (the lists by state, the deadlines) stands apart 
 lag and is mended. Client retries are off, as a resent script could be applied twice; who retries is games.py, with the
 request id.
 
-Loads and commits, which every call on a game needs, go over one held connection (wire.py): taking one from redis-py's
-pool costs more than the round trip. Games are remembered (recollection.py), so that bytes are read once, and a turn can
-be decided without a load.
+Loads and commits, which every call on a game needs, and what puts a game on the lists go over one held connection
+(wire.py): taking one from redis-py's pool costs more than the round trip. Games are remembered (recollection.py), so
+that bytes are read once, and a turn can be decided without a load.
 """
 
 import asyncio
@@ -265,13 +265,12 @@ class RedisStore:
     async def index(self, record: Record) -> None:
         """See GameStore."""
         member = _list_member(record)
+        others = [state for state in State if state is not record.state]
         async with self._answering():
-            pipeline = self._client.pipeline(transaction=False)
-            pipeline.zadd(_list_key(record.state), {member: 0})
-            for state in State:
-                if state is not record.state:
-                    pipeline.zrem(_list_key(state), member)
-            await pipeline.execute()
+            await asyncio.gather(
+                self._wire.ask("ZADD", _list_key(record.state), 0, member),
+                *(self._wire.ask("ZREM", _list_key(state), member) for state in others),
+            )
 
     async def page(self, state: State, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
         """See GameStore."""
