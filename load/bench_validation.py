@@ -180,7 +180,7 @@ def _cases(turns: Turns, divisor: int) -> list[Case]:
         Case(LEGAL_BATCH, (batch_load(turns.legal),), 100 // divisor, bodies=1),
         Case(SHORT_STREAM, (stream_load(turns.mixed),), 48 // divisor, bodies=1),
         Case(LEGAL_STREAM, (stream_load(turns.legal),), 48 // divisor, bodies=1),
-        Case(LONG_STREAM, (stream_load(turns.mixed * LONG),), CLIENTS // divisor, bodies=1),
+        Case(LONG_STREAM, (stream_load(turns.mixed * LONG),), CLIENTS, bodies=1),
     ]
 
 
