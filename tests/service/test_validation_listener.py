@@ -378,15 +378,6 @@ async def test_without_an_address_there_is_no_such_listener() -> None:
         assert server.validation_port == 0
 
 
-async def test_a_sandbox_that_forbids_what_makes_it_quick_is_served_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbidden(*_arguments: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "sched_setscheduler", forbidden)
-    async with listening() as (_, caller):
-        assert isinstance(await caller.answer(VALIDATE), bytes)
-
-
 async def test_tls_is_served_here_too(tmp_path: Path) -> None:
     self_signed(tmp_path, "DNS:localhost")
     pair = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
@@ -569,6 +560,67 @@ async def test_a_stream_may_end_before_its_turn_has_a_thread(
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
+async def test_a_stream_may_end_before_the_answer_to_its_turn_is_sent(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    judging, may_go_on = threading.Event(), threading.Event()
+    plain = TurnsOfAStream.at_once
+
+    def held(turns: TurnsOfAStream, data: bytes) -> bytes | None:
+        judging.set()
+        assert may_go_on.wait(SOON)
+        return plain(turns, data)
+
+    async with listening(drain_seconds=60) as (server, caller):
+        streams = [await caller.open_stream() for _ in range(3)]
+        monkeypatch.setattr(TurnsOfAStream, "at_once", held)
+        for stream in streams:
+            await stream.write(asked(QUICK))
+        await until(judging.is_set)
+        stopping = asyncio.ensure_future(server.stop())
+        for stream in streams:
+            assert error_info(await refusal(rest(stream))).reason == "SHUTTING_DOWN"
+        may_go_on.set()
+        await asyncio.wait_for(stopping, SOON)
+        labels = {"method": STREAM, "code": "UNAVAILABLE"}
+        assert server.metrics.registry.get_sample_value("rummikub_calls_total", labels) == len(streams)
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+async def told_apart(caller: Caller, name: int) -> None:
+    """Has a stream answer turn after turn, each with its own id."""
+    stream = caller.stream()
+    for number in range(50):
+        await stream.write(asked(QUICK, f"{name}-{number}"))
+    await stream.done_writing()
+    for number in range(50):
+        answer = await asyncio.wait_for(stream.read(), SOON)
+        assert isinstance(answer, bytes)
+        assert vs.StreamValidateTurnsResponse.FromString(answer).correlation_id == f"{name}-{number}"
+    assert await stream.code() is grpc.StatusCode.OK
+
+
+async def given_up(caller: Caller, number: int) -> None:
+    """Cancels a stream with answers still to come."""
+    stream = caller.stream()
+    for _ in range(number % 5):
+        await stream.write(asked(QUICK))
+    stream.cancel()
+    assert await stream.code() is grpc.StatusCode.CANCELLED
+
+
+async def test_streams_that_are_judged_together_get_their_own_answers_though_others_are_given_up() -> None:
+    async with listening() as (server, caller), AsyncExitStack() as stack:
+        await caller.answer(VALIDATE, QUICK)  # from now on it is answered at once
+        callers = [await stack.enter_async_context(caller_of(server.validation_port)) for _ in range(8)]
+        async with asyncio.TaskGroup() as group:
+            for name, one in enumerate(callers):
+                group.create_task(told_apart(one, name))
+                for number in range(10):
+                    group.create_task(given_up(one, number))
+        await asyncio.wait_for(server.stop(), SOON)
+
+
 async def test_a_client_that_vanishes_leaves_its_stream_to_others() -> None:
     async with listening(validation_streams=1) as (server, caller):
         async with caller_of(server.validation_port) as other:
@@ -684,11 +736,11 @@ async def test_streams_end_with_the_server(capfd: pytest.CaptureFixture[str]) ->
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
-def end_of_a_busy_stream(port: int, answered: set[int], number: int) -> object:
+def end_of_a_busy_stream(port: int, turn: bytes, answered: set[int], number: int) -> object:
     """How a stream ends that always has a turn to judge; tells when it has had an answer."""
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         stream: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAM)
-        answers = stream(iter(itertools.repeat(asked())))
+        answers = stream(iter(itertools.repeat(asked(turn))))
         with contextlib.suppress(grpc.RpcError):
             for answer in answers:
                 assert answer
@@ -696,12 +748,13 @@ def end_of_a_busy_stream(port: int, answered: set[int], number: int) -> object:
         return answers.code()
 
 
-async def test_streams_that_are_busy_end_with_the_server_too(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("turn", [TURN, QUICK], ids=["answered by threads", "answered at once"])
+async def test_streams_that_are_busy_end_with_the_server_too(turn: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(4):
         async with listening(drain_seconds=60) as (server, _), asyncio.TaskGroup() as group:
             port, answered = server.validation_port, set[int]()
             busy = [
-                group.create_task(asyncio.to_thread(end_of_a_busy_stream, port, answered, number))
+                group.create_task(asyncio.to_thread(end_of_a_busy_stream, port, turn, answered, number))
                 for number in range(4)
             ]
             await until(lambda answered=answered, busy=busy: len(answered) == len(busy))  # type: ignore[misc]
