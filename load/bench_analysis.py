@@ -14,7 +14,6 @@ Where the solver has been compiled (`make compiled`), it is then measured beside
 """
 
 import argparse
-import gc
 import importlib.metadata
 import json
 import platform
@@ -38,6 +37,7 @@ from engine.solver import Budget, best_turn
 from load.bench_compiled import report_if_built
 from load.bench_figures import QUANTILES, are_met, print_requirements, quantiles, requirement
 from load.corpus import MIDGAME, Phase, Recorded, read
+from service.collector import tune_collector
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests"))
@@ -177,7 +177,6 @@ def _measured(corpus: Sequence[Recorded], compared: int, sample: int, console: C
         (SOLVER_WHOLE, Budget(), (Asked(WHOLE_QUESTION, partial(plain.best, keep=True), everywhere),)),
     )
     found = [Measured(recorded) for recorded in corpus]
-    gc.freeze()  # no process that searches has such a corpus to look through for garbage
     for solver, budget, programs in passes:
         first = corpus[melded[0]].situation  # what is made once in a process is measured on its own
         best_turn(first, budget=budget)
@@ -185,6 +184,7 @@ def _measured(corpus: Sequence[Recorded], compared: int, sample: int, console: C
             asked.program(first)
         for number, one in enumerate(track(found, f"Measuring {solver}", console=console)):
             situation = one.recorded.situation
+            tune_collector()  # as a process that searches does between two questions
             answer = _timed(one, solver, partial(best_turn, situation, budget=budget))
             one.tiles[solver] = len(answer.turn.tiles) if answer.turn else 0
             one.is_proven = answer.is_proven

@@ -17,8 +17,8 @@ import grpc
 import grpc.aio
 import structlog
 
-from service.__main__ import tune_collector
 from service.calls import End, Method, Streaming, Unary
+from service.collector import tune_collector
 from service.listener import SynchronousServer, options
 from service.metrics import Metrics
 from service.servicers.validation import NAME

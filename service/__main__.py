@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -23,6 +22,7 @@ import uvloop
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from service.addresses import AddressInUseError, reserved
+from service.collector import tune_collector
 from service.embedded import EmbeddedStore, EmbeddedStoreError
 from service.faults import StoreUnavailable
 from service.metrics import Metrics, registry, served
@@ -35,8 +35,6 @@ from service.tally import Tally
 from service.workers import OPTION, Parent, Place, Workers, WorkersError, share
 
 NAME = "rummikub-server"
-COLLECT_AFTER = (10_000, 20, 50)
-"""The garbage collector's thresholds: a call makes some hundred objects, nearly all of which end with it."""
 HEALTH_SECONDS = 3.0
 """How long the health check waits for its answer."""
 
@@ -250,13 +248,6 @@ async def _asked_or_lost(
     for task in (asked, *lost):
         task.cancel()
     return ended.result() if ended else None
-
-
-def tune_collector() -> None:
-    """Spares the garbage collector what lives as long as the process, and has it look less often for what does not."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECT_AFTER)
 
 
 @dataclass(frozen=True, slots=True)

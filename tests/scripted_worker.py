@@ -1,5 +1,6 @@
 """A worker of exact analysis that does as the first tile of the rack says, run in place of the real one."""
 
+import gc
 import os
 from enum import IntEnum
 
@@ -8,6 +9,8 @@ from engine.solver import BestTurn, Budget, Existence, Objective
 from service import analysis
 from service.analysis_worker import main
 
+MUCH = 100_000
+"""As many objects as a solver remembers after some time."""
 LOWEST = 19
 """The lowest priority that there is."""
 
@@ -22,9 +25,14 @@ class Script(IntEnum):
     TELLS_ITS_PROCESS = 5
     GETS_STUCK = 6
     TELLS_WHETHER_IT_HAS_TIME = 7
+    REMEMBERS_MUCH = 8
+    TELLS_WHETHER_GARBAGE_IS_FOUND_SOON = 9
 
 
-def act(situation: Situation, budget: Budget) -> Existence:
+memory: list[list[int]] = []
+
+
+def act(situation: Situation, budget: Budget) -> Existence:  # noqa: C901 - one case a script
     """Does it. Whatever was not searched to its end is not known."""
     match Script(situation.rack[0]):
         case Script.ANSWERS:
@@ -46,6 +54,12 @@ def act(situation: Situation, budget: Budget) -> Existence:
                 pass
         case Script.TELLS_WHETHER_IT_HAS_TIME:
             return Existence.YES if budget.nodes else Existence.NO
+        case Script.REMEMBERS_MUCH:
+            memory.extend([] for _ in range(MUCH))
+            return Existence.NO
+        case Script.TELLS_WHETHER_GARBAGE_IS_FOUND_SOON:
+            assert len(memory) == MUCH
+            return Existence.YES if len(gc.get_objects()) < MUCH / 10 else Existence.NO
 
 
 def best(situation: Situation, _objective: Objective, budget: Budget) -> BestTurn:

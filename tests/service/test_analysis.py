@@ -554,6 +554,13 @@ async def soon() -> AsyncIterator[None]:
     assert time.monotonic() - started < SOON_SECONDS
 
 
+async def test_what_a_worker_remembers_is_not_looked_through_for_garbage_in_the_middle_of_a_search() -> None:
+    async with scripted() as (_, client):
+        await ask(client, Script.REMEMBERS_MUCH)
+        answer = await ask(client, Script.TELLS_WHETHER_GARBAGE_IS_FOUND_SOON)
+        assert answer.exists == pb.EXISTENCE_YES
+
+
 async def test_a_search_ends_with_its_time_and_claims_nothing() -> None:
     async with scripted() as (_, client), soon():
         assert (await ask(client, Script.SEARCHES_TO_THE_END, 20)).exists == pb.EXISTENCE_UNKNOWN
