@@ -129,7 +129,11 @@ class EmbeddedStore:
 
     def _what_to_do(self) -> str:
         """What is to be done about a store that does not run; a full disk has no room for saying so in the log."""
-        if shutil.disk_usage(self._data_dir).free < LEAST_FREE_BYTES:
+        try:
+            free = shutil.disk_usage(self._data_dir).free
+        except OSError as error:
+            return f"see to it that {self._data_dir} can be used ({error.strerror})"
+        if free < LEAST_FREE_BYTES:
             return f"the disk of {self._data_dir} is full: make room"
         return f"see {self._data_dir / 'store.log'}"
 

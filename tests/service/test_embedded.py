@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -215,6 +216,9 @@ async def test_a_store_that_ends_while_it_is_asked_is_told_as_one_that_does_not_
     assert str(await store.ended()).endswith(
         f"the disk of {tmp_path / 'data'} is full: make room, and start the server again"
     )
+    monkeypatch.undo()
+    shutil.rmtree(tmp_path / "data")
+    assert f"see to it that {tmp_path / 'data'} can be used (No such file or directory)" in str(await store.ended())
     await store.stop()
 
 
