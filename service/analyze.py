@@ -61,8 +61,10 @@ def main() -> None:
     """Reads a position from the command line and prints its best turn."""
     try:
         _analyze()
-    except BrokenPipeError:  # whoever read it has enough, as head has
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written at the end
+        if not isinstance(error, BrokenPipeError):  # whoever read it has enough, as head has
+            sys.exit(f"{NAME}: the answer cannot be written: {error.strerror}")
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -79,8 +81,9 @@ def _analyze() -> None:
         text = "\n".join(_report(situation, objective, found, naming))
     except (PositionError, NotationError) as error:
         parser.exit(2, f"{NAME}: {error}\n")
-    sys.stdout.write(f"{_painted(text, naming) if _is_colored() else text}\n")
-    sys.stdout.flush()
+    if sys.stdout:  # None where it is closed
+        sys.stdout.write(f"{_painted(text, naming) if _is_colored() else text}\n")
+        sys.stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -256,6 +256,20 @@ def test_a_reader_who_has_enough_is_nothing_to_complain_about() -> None:
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    ("to", "status", "error"),
+    [
+        (">/dev/full", 1, "rummikub-analyze: the answer cannot be written: No space left on device\n"),
+        (">&-", 0, ""),
+    ],
+    ids=["full", "closed"],
+)
+def test_an_answer_that_cannot_be_written_leaves_no_traceback(to: str, status: int, error: str) -> None:
+    shell = ["/bin/sh", "-c", f'exec "$@" {to}', "sh"]
+    ran = subprocess.run([*shell, *COMMAND, "[R3 R4 R5] + {R6}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (status, error)
+
+
 def test_ctrl_c_ends_a_search_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
