@@ -59,7 +59,7 @@ speed: $(STAMP) ## Compare the engine's speed with another revision's, side by s
 bench: $(STAMP) ## Measure, all parts or PART=analysis, engine, hostile, latency, play or validation (ARGS="--quick" or "--full"; figures also in build/bench)
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
-figures: $(STAMP) ## Write what the last benchmarks of validation, engine and play measured into docs/performance.md
+figures: $(STAMP) ## Write what the last benchmarks of analysis, validation, engine and play measured into docs
 	@$(BIN)/python -m load.page
 
 compiled: $(STAMP) ## Compile the solver's search into build/compiled with mypyc (optional; takes a C compiler), and test it there

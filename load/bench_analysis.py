@@ -30,12 +30,21 @@ from typing import Any, Final
 
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from engine.analysis import Situation
 from engine.solver import Budget, best_turn
 from load.bench_compiled import report_if_built
-from load.bench_figures import QUANTILES, are_met, print_requirements, quantiles, requirement
+from load.bench_figures import (
+    QUANTILES,
+    Tables,
+    are_met,
+    cpu_model,
+    print_requirements,
+    print_tables,
+    printer,
+    quantiles,
+    requirement,
+)
 from load.corpus import MIDGAME, Phase, Recorded, read
 from service.collector import tune_collector
 
@@ -60,6 +69,7 @@ SAMPLE: Final = "sample, melded"
 
 BEST_ALONE: Final = Budget(change_nodes=0)
 """The best turn, whatever it changes."""
+
 
 LONGEST_MS: Final = 50.0
 START_MS: Final = 200.0
@@ -124,7 +134,7 @@ class Asked:
 def run(arguments: Sequence[str], results: Path) -> int:
     """Measures, prints and writes; 1 when a requirement is missed."""
     chosen = _parsed(arguments)
-    console = Console()
+    console = printer()
     corpus = list(read(chosen.corpus))
     random.Random(1).shuffle(corpus)
     if chosen.quick:
@@ -310,30 +320,45 @@ def _versions() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "highspy": importlib.metadata.version("highspy"),
-        "machine": platform.machine(),
+        "processor": cpu_model(),
         "system": platform.system(),
     }
 
 
-def _print(report: Mapping[str, Any], console: Console) -> None:
-    table = Table(title=f"Milliseconds a position; HiGHS {report['versions']['highspy']}, one thread")
-    for name in ("positions", "", "answered by", *QUANTILES, *(f"times {name}" for name in QUANTILES)):
-        table.add_column(name, justify="left" if name in {"positions", "answered by"} else "right")
-    for sort, figures in report["sorts"].items():
-        for name in figures.get("milliseconds", ()):
-            first = (sort, str(figures["positions"])) if name == SOLVER else ("", "")
-            ratios = figures["ratios"].get(name, {})
-            times = [f"{value:.2f}" for value in figures["milliseconds"][name].values()]
-            table.add_row(*first, name, *times, *(f"{value:.1f}" for value in ratios.values()))
-        table.add_section()
-    console.print(table)
-    positions = report["positions"]
-    for name, figures in report["solver_on_all"].items():
-        told = ", ".join(f"{key} {value:.2f}" for key, value in figures.items())
-        console.print(f"The {name}, on {positions['solver']} positions: {told} ms", highlight=False)
-    console.print(
-        f"{positions['proven']} proven, {positions['least_change']} of them with the least change; "
-        f"as many tiles as HiGHS on {report['agree']} of {positions['compared']}.",
-        highlight=False,
+def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was measured with, and what is not in tables."""
+    versions, positions, start = report["versions"], report["positions"], report["start"]
+    return (
+        f"python {versions['python']}, HiGHS {versions['highspy']} on one thread, {versions['processor']}",
+        f"{positions['proven']} of {positions['solver']} positions proven, {positions['least_change']} of them with "
+        f"the least change; as many tiles as HiGHS on {report['agree']} of {positions['compared']}",
+        f"import {start['import_ms']:.0f} ms and {start['import_megabytes']:.0f} MB, "
+        f"{start['corpus_megabytes']:.0f} MB more after all positions",
     )
-    console.print(", ".join(f"{key} {value:.1f}" for key, value in report["start"].items()), highlight=False)
+
+
+def tables_of(report: Mapping[str, Any]) -> Tables:
+    """The report as tables: a row for each who answered, programs with how many times as long they took."""
+    rows = [
+        _row(f"{figures['positions']}, {sort}" if name == SOLVER else "", name, times, figures["ratios"].get(name))
+        for sort, figures in report["sorts"].items()
+        for name, times in figures.get("milliseconds", {}).items()
+    ]
+    on_all = [
+        _row(f"{report['positions']['solver']}, all" if name == SOLVER else "", name, times)
+        for name, times in report["solver_on_all"].items()
+    ]
+    title = "Milliseconds a position; of programs, how many times as long as the solver"
+    return {title: [["positions", "answered by", *QUANTILES], *on_all, *rows]}
+
+
+def _row(
+    positions: str, name: str, milliseconds: Mapping[str, float], times: Mapping[str, float] | None = None
+) -> list[str]:
+    told = [f"{value:.2f} ({times[key]:.1f})" if times else f"{value:.2f}" for key, value in milliseconds.items()]
+    return [positions, name, *told]
+
+
+def _print(report: Mapping[str, Any], console: Console) -> None:
+    print_tables(tables_of(report), console)
+    console.print(*told_of(report), sep="\n", highlight=False)

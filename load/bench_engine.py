@@ -20,10 +20,10 @@ from rich.progress import track
 from engine.melds import ProposedMeld, read_meld
 from engine.referee import AtTheTable, Referee
 from engine.rules import judge
-from load.bench_figures import are_met, print_requirements, print_tables, requirement
+from load.bench_figures import are_met, cpu_model, print_requirements, print_tables, requirement
 from load.bench_validation import turn_load
 from load.bench_validation_loads import generator
-from load.bench_validation_report import CLIENTS, cpu_model, spread
+from load.bench_validation_report import CLIENTS, spread
 from load.bench_validation_turns import RULESET, MeasuredTurn, Turns, batch_request, read
 from load.measured_servers import ready, serving
 from load.noop_server import STOCK

@@ -1,6 +1,9 @@
 """What all benchmarks make of their figures: quantiles, tables, and requirements that are met or missed."""
 
+import platform
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -10,6 +13,21 @@ Tables = Mapping[str, Sequence[Sequence[str]]]
 """Tables by their titles: rows, the first of them the head."""
 
 QUANTILES: Final = {"median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+
+
+PIPED_WIDTH: Final = 120
+"""Columns of tables that go to no terminal."""
+
+
+def printer(piped_width: int = PIPED_WIDTH) -> Console:
+    """What a benchmark prints with."""
+    return Console(width=None if sys.stdout.isatty() else piped_width)
+
+
+def cpu_model() -> str:
+    """What the processor is called."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
 
 
 def quantiles(values: Sequence[float]) -> dict[str, float]:

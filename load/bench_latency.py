@@ -24,7 +24,7 @@ from rich.table import Table
 from engine.analysis import Situation
 from engine.melds import Meld, as_proposed
 from engine.solver import Budget, best_turn
-from load.bench_figures import QUANTILES, are_met, print_requirements, quantiles, requirement
+from load.bench_figures import QUANTILES, are_met, print_requirements, printer, quantiles, requirement
 from load.corpus import read as read_midgame
 from load.hostile import Hostile
 from load.hostile import read as read_hostile
@@ -50,8 +50,6 @@ SEARCHES: Final = 6
 SEARCH_MS: Final = 1_000
 PLAYS: Final = 60
 MOST_RATIO: Final = 2.0
-PIPED_WIDTH: Final = 120
-"""Columns of the table where it goes to no terminal."""
 OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 ENVIRONMENT: Final = {"RUMMIKUB_REDIS_URL": "memory://", OWN: "127.0.0.1:0"}
 
@@ -66,7 +64,7 @@ def run(arguments: Sequence[str], results: Path) -> int:
     parser.add_argument("--full", action="store_true", help=f"{2 * ROUNDS} rounds")
     chosen = parser.parse_args(arguments)
     rounds = QUICK_ROUNDS if chosen.quick else 2 * ROUNDS if chosen.full else ROUNDS
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = printer()
     milliseconds, searches = asyncio.run(_measured(rounds, console))
     report = _report(milliseconds, searches)
     results.write_text(json.dumps(report, indent=2) + "\n")

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from engine.ruleset import SABRA, MatchEnd, choose
-from load.bench_figures import are_met, print_requirements, print_tables, quantiles, requirement
+from load.bench_figures import are_met, print_requirements, print_tables, printer, quantiles, requirement
 from load.measured_servers import cpu_seconds_of, ready, serving
 from load.noop_server import AIO
 from load.recorded_turns import RecordedRound, Turn, rounds
@@ -63,8 +63,6 @@ RULESET: Final = choose(
     SABRA, {"turn_time_limit_seconds": 86_400, "match_end": MatchEnd.FIXED_ROUNDS, "match_rounds": LATE_ROUND}
 )
 """With a clock, as most games, that runs out of time in no benchmark."""
-PIPED_WIDTH: Final = 120
-"""Columns of the table where it goes to no terminal."""
 ANSWER: Final = bytes(1_200)
 """As long as the answer to a turn that is remembered."""
 OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
@@ -83,7 +81,7 @@ def run(arguments: Sequence[str], results: Path) -> int:
     parser.add_argument("--full", action="store_true", help=f"{2 * ROUNDS} rounds")
     chosen = parser.parse_args(arguments)
     times = QUICK_ROUNDS if chosen.quick else 2 * ROUNDS if chosen.full else ROUNDS
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = printer()
     report = asyncio.run(_measured(times, console))
     results.write_text(json.dumps(report, indent=2) + "\n")
     _print(report, console)

@@ -18,10 +18,9 @@ from typing import Final
 
 import grpc
 from google.protobuf.message import Message
-from rich.console import Console
 from rich.progress import Progress
 
-from load.bench_figures import are_met
+from load.bench_figures import are_met, printer
 from load.bench_validation_loads import HOW_TO_INSTALL, Generator, H2Load, Load, LoadError, Sent, generator
 from load.bench_validation_report import (
     AIO_SERVICE,
@@ -74,7 +73,8 @@ WORKERS: Final = (1, 2)
 WORKERS_CALLS: Final = 3_000
 CHECKED_CALLS: Final = 500
 """Calls that are made while answers are checked."""
-PIPED_WIDTH: Final = 180
+WIDTH: Final = 180
+"""Columns of the widest table."""
 OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 ANSWERS: Final[dict[str, Callable[[bytes], Message]]] = {
     "ValidateTurn": pb.ValidateTurnResponse.FromString,
@@ -92,7 +92,7 @@ def run(arguments: Sequence[str], results: Path) -> int:
     parser.add_argument("--python", action="store_true", help="make calls from Python although h2load is there")
     chosen = parser.parse_args(arguments)
     rounds = QUICK_ROUNDS if chosen.quick else FULL_ROUNDS if chosen.full else ROUNDS
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = printer(WIDTH)
     with generator(python=chosen.python) as making_calls, _servers() as servers:
         if not isinstance(making_calls, H2Load) and not chosen.python:
             console.print(f"{HOW_TO_INSTALL}: {making_calls.name} make the calls.", highlight=False)

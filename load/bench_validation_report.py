@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
 
-from load.bench_figures import print_requirements, print_tables, quantiles, requirement
+from load.bench_figures import cpu_model, print_requirements, print_tables, quantiles, requirement
 from load.noop_server import AIO, BARE, BOUNDARY, NO_OPS, STOCK
 
 SERVICE: Final = "service"
@@ -193,12 +192,6 @@ def report_of(measured: Measured, making_calls: str) -> dict[str, Any]:
         "workers": workers,
         "requirements": _requirements(ratios, workers),
     }
-
-
-def cpu_model() -> str:
-    """What the processor is called."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
-    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
 
 
 def _figures(slices: Sequence[Slice]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""docs/performance.md: the parts of it that commands make, which are between marks with the command's name.
+"""The parts of pages in docs that commands make, which are between marks with the command's name.
 
 `python -m load.page` writes the figures that the last benchmarks left in build/bench, as `make bench` made them.
 """
@@ -8,21 +8,33 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from load import bench_engine, bench_play, bench_validation_report
+from load import bench_analysis, bench_engine, bench_play, bench_validation_report
 from load.bench_figures import Tables
 
-PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 RESULTS: Final = Path("build") / "bench"
+PERFORMANCE: Final = "performance.md"
+SOLVER: Final = "solver.md"
 
 Report = Mapping[str, Any]
-PARTS: Final[dict[str, tuple[Callable[[Report], Sequence[str]], Callable[[Report], Tables]]]] = {
-    "validation": (bench_validation_report.told_of, bench_validation_report.tables_of),
-    "engine": (bench_engine.told_of, bench_engine.tables_of),
-    "play": (bench_play.told_of, bench_play.tables_of),
+
+
+class Part(NamedTuple):
+    """A benchmark whose figures are on a page: which page, what was measured with, and the tables."""
+
+    page: str
+    told: Callable[[Report], Sequence[str]]
+    tables: Callable[[Report], Tables]
+
+
+PARTS: Final = {
+    "validation": Part(PERFORMANCE, bench_validation_report.told_of, bench_validation_report.tables_of),
+    "engine": Part(PERFORMANCE, bench_engine.told_of, bench_engine.tables_of),
+    "play": Part(PERFORMANCE, bench_play.told_of, bench_play.tables_of),
+    "analysis": Part(SOLVER, bench_analysis.told_of, bench_analysis.tables_of),
 }
-"""The benchmarks whose figures are on the page: what was measured with, and the tables."""
 
 
 def page_with(page: str, command: str, text: str) -> str:
@@ -35,9 +47,10 @@ def page_with(page: str, command: str, text: str) -> str:
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
-def write(command: str, text: str) -> None:
-    """Writes what a command makes into the page. Raises ValueError."""
-    PAGE.write_text(page_with(PAGE.read_text(), command, text))
+def write(name: str, command: str, text: str) -> None:
+    """Writes what a command makes into a page. Raises ValueError."""
+    page = DOCS / name
+    page.write_text(page_with(page.read_text(), command, text))
 
 
 def text_of(report: Report, told: Sequence[str], tables: Tables) -> str:
@@ -59,16 +72,16 @@ def _table(right: str, head: Sequence[str], *rows: Sequence[str]) -> str:
 
 def main() -> int:
     """Writes the figures of all benchmarks that were made."""
-    parser = argparse.ArgumentParser(description="Write the figures of the last benchmarks into docs/performance.md.")
+    parser = argparse.ArgumentParser(description="Write the figures of the last benchmarks into the pages of docs.")
     parser.parse_args()
     made = {part: RESULTS / f"{part}.json" for part in PARTS if (RESULTS / f"{part}.json").exists()}
     if not made:
         sys.exit(f"{RESULTS} has no figures: make them with make bench")
     for part, results in made.items():
         report = json.loads(results.read_text())
-        told, tables = PARTS[part]
-        write(f"make bench PART={part}", text_of(report, told(report), tables(report)))
-        print(f"{PAGE.name} has the figures of {results} now.")
+        page, told, tables = PARTS[part]
+        write(page, f"make bench PART={part}", text_of(report, told(report), tables(report)))
+        print(f"{page} has the figures of {results} now.")
     return 0
 
 

@@ -25,7 +25,7 @@ from load.bench_validation_loads import Generator, Load, generator
 from load.bench_validation_report import CLIENTS
 from load.bench_validation_turns import read
 from load.measured_servers import SERVICE_SETTINGS, MeasuredServer, ready, serving
-from load.page import write
+from load.page import PERFORMANCE, write
 
 COMMAND: Final = "make profile"
 SECONDS: Final = 15
@@ -244,7 +244,7 @@ def main() -> int:
     table = table_of(legal, illegal)
     print(table)
     if not chosen.quick:
-        write(COMMAND, table)
+        write(PERFORMANCE, COMMAND, table)
     return 0
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from load import page
+from load import bench_analysis, page
 from load.page import page_with, text_of
 
 REPORT = {
@@ -45,9 +45,9 @@ Costs.
     )
 
 
-def test_the_page_has_a_place_for_each_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = tmp_path / "performance.md"
-    copy.write_text(page.PAGE.read_text())
+def test_the_pages_have_a_place_for_each_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in {part.page for part in page.PARTS.values()}:
+        (tmp_path / name).write_text((page.DOCS / name).read_text())
     figures = {"median": 1.0, "low": 1.0, "high": 1.0, "least": 1.0, "most": 1.0}
     engine = {
         **REPORT,
@@ -57,13 +57,34 @@ def test_the_page_has_a_place_for_each_benchmark(tmp_path: Path, monkeypatch: py
         "stock_noop_us": figures,
     }
     (tmp_path / "engine.json").write_text(json.dumps(engine))
-    monkeypatch.setattr(page, "PAGE", copy)
+    monkeypatch.setattr(page, "DOCS", tmp_path)
     monkeypatch.setattr(page, "RESULTS", tmp_path)
     monkeypatch.setattr("sys.argv", ["load.page"])
     assert page.main() == 0
-    assert "| a turn | 1.00 | 1.00-1.00 | 1.00 |" in copy.read_text()
-    for part in page.PARTS:
-        page_with(copy.read_text(), f"make bench PART={part}", "")
+    assert "| a turn | 1.00 | 1.00-1.00 | 1.00 |" in (tmp_path / page.PERFORMANCE).read_text()
+    for name, part in page.PARTS.items():
+        page_with((tmp_path / part.page).read_text(), f"make bench PART={name}", "")
+
+
+def test_programs_are_told_with_how_many_times_as_long_as_the_solver_they_took() -> None:
+    quick, slow = ({"median": ms, "p95": ms, "p99": ms, "max": ms} for ms in (2.0, 9.0))
+    compared = {
+        "positions": 3,
+        "milliseconds": {bench_analysis.SOLVER: quick, bench_analysis.REDUCED: slow},
+        "ratios": {bench_analysis.REDUCED: dict.fromkeys(slow, 4.5)},
+    }
+    report = {
+        "positions": {"solver": 7},
+        "solver_on_all": {bench_analysis.SOLVER: quick},
+        "sorts": {"all": compared, "none of a sort": {"positions": 0}},
+    }
+    ((head, *rows),) = bench_analysis.tables_of(report).values()
+    assert {len(row) for row in rows} == {len(head)}
+    assert [row[:3] for row in rows] == [
+        ["7, all", "solver", "2.00"],
+        ["3, all", "solver", "2.00"],
+        ["", "reduced program", "9.00 (4.5)"],
+    ]
 
 
 def test_without_figures_it_says_how_to_make_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
