@@ -531,11 +531,11 @@ def main() -> int:
     console = Console()
     modules = arguments.modules or MODULES
     mutants = [m for module in modules for m in mutants_of(module) if arguments.only in (None, m.where)]
+    listed = listed_on_page()
     if arguments.list:
         for mutant in mutants:
-            console.print(f"{mutant.module}.py:{mutant.line} {mutant.name}", markup=False, highlight=False)
-        return 0
-    listed = listed_on_page()
+            say(console, f"{mutant.module}.py:{mutant.line} {mutant.name}")
+        return int(are_gone(listed, console))
     if arguments.survivors:
         mutants = [m for m in mutants if m.name in listed[m.module]]
     seen = Seen(console, len(mutants), {})
@@ -576,6 +576,19 @@ def listed_on_page() -> dict[str, set[str]]:
     return listed
 
 
+def say(console: Console, line: str) -> None:
+    """Prints a line as it is, however long."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def are_gone(listed: Mapping[str, set[str]], console: Console) -> bool:
+    """Whether the page lists changes of what the code does not have any more; names them."""
+    gone = [(module, name) for module in MODULES for name in listed[module] - {m.name for m in mutants_of(module)}]
+    for module, name in gone:
+        say(console, f"On the page, but not in the code: {module}.py - {name}")
+    return bool(gone)
+
+
 def report(seen: Seen, listed: Mapping[str, set[str]]) -> int:
     """Figures by module, and where the page is wrong."""
     table = Table("module", "mutants", "noticed", "survived", "share")
@@ -593,8 +606,8 @@ def report(seen: Seen, listed: Mapping[str, set[str]]) -> int:
         if mutants:
             seen.console.print(title, style="bold")
         for m in mutants:
-            seen.console.print(f"{m.module}.py:{m.line}", f"- {m.name}", markup=False, highlight=False, soft_wrap=True)
-    return int(bool(unlisted or gone) or min(shares, default=1.0) < ENOUGH)
+            say(seen.console, f"{m.module}.py:{m.line} - {m.name}")
+    return int(bool(unlisted or gone) or are_gone(listed, seen.console) or min(shares, default=1.0) < ENOUGH)
 
 
 if __name__ == "__main__":
