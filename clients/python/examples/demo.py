@@ -180,8 +180,8 @@ def service_at(target: str) -> Iterator[str]:
     print(f"No service answers at {target} without TLS; starting one for this demo", flush=True)
     with tempfile.TemporaryDirectory(prefix="rummikub-demo-") as folder:
         environment = {
-            "RUMMIKUB_DATA_DIR": folder,
             **os.environ,
+            "RUMMIKUB_DATA_DIR": folder,
             "RUMMIKUB_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_VALIDATION_LISTEN": "",

@@ -1,0 +1,48 @@
+"""The demo plays a round to its end, against the service that runs or against one of its own."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import ROOT, self_signed, server_process
+
+LONG_SECONDS = 60
+
+
+async def printed_by_demo(**environment: str) -> str:
+    """What the demo prints, in an environment with these variables."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "clients/python/examples/demo.py",
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    printed, _ = await asyncio.wait_for(process.communicate(), LONG_SECONDS)
+    assert process.returncode == 0
+    return printed.decode()
+
+
+@pytest.mark.timeout(2 * LONG_SECONDS)
+async def test_it_plays_against_the_service_that_runs() -> None:
+    async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
+        printed = await printed_by_demo(RUMMIKUB_LISTEN=process.target)
+    assert printed.startswith(f"Playing against the service at {process.target}\n")
+    assert "\nFinal score\n" in printed
+
+
+@pytest.mark.timeout(2 * LONG_SECONDS)
+async def test_it_plays_against_a_service_of_its_own_where_the_one_that_runs_speaks_tls(tmp_path: Path) -> None:
+    self_signed(tmp_path, "DNS:localhost")
+    settings = {
+        "RUMMIKUB_TLS_CERT": str(tmp_path / "cert.pem"),
+        "RUMMIKUB_TLS_KEY": str(tmp_path / "key.pem"),
+        "RUMMIKUB_DATA_DIR": str(tmp_path / "data"),
+    }
+    async with server_process(settings) as process:
+        printed = await printed_by_demo(**settings, RUMMIKUB_LISTEN=process.target)
+    assert printed.startswith(f"No service answers at {process.target} without TLS; starting one for this demo\n")
+    assert "\nFinal score\n" in printed
