@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from service.parent import end_with
 
@@ -23,6 +23,9 @@ WATCH_SECONDS: Final = 0.5
 STOP_SECONDS: Final = 10.0
 LEAST_FREE_BYTES: Final = 65_536
 """With less the disk counts as full: the store needs some pages to begin with."""
+SCRATCH: Final = "rummikub-"
+"""How the name of the socket's folder begins."""
+SOCKET: Final = "store.sock"
 TEMPORARY_MAX: Final = 80
 """The longest path of a folder for temporary files that leaves room for the socket's own."""
 
@@ -38,8 +41,8 @@ class EmbeddedStore:
         self._data_dir = data_dir.absolute()
         # a socket's path may have 107 bytes, which a long TMPDIR would use up
         parent = tempfile.gettempdir() if len(tempfile.gettempdir()) < TEMPORARY_MAX else "/tmp"  # noqa: S108 - see above
-        self._scratch = tempfile.TemporaryDirectory(prefix="rummikub-", dir=parent)
-        self._socket = Path(self._scratch.name) / "store.sock"
+        self._scratch = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=parent)
+        self._socket = Path(self._scratch.name) / SOCKET
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = contextlib.ExitStack()
 
@@ -77,7 +80,7 @@ class EmbeddedStore:
 
     async def _take_folder(self) -> int:
         """Locks the folder; a store whose parent was killed may still be writing. Raises TimeoutError."""
-        lock = self._lock.enter_context((self._data_dir / "lock").open("w"))
+        lock = self._lock.enter_context((self._data_dir / "lock").open("ab+", buffering=0))
         async with asyncio.timeout(LOCK_SECONDS):
             while True:
                 try:
@@ -85,7 +88,20 @@ class EmbeddedStore:
                 except BlockingIOError:
                     await asyncio.sleep(0.05)
                 else:
+                    self._clear_after_another(lock)
                     return lock.fileno()
+
+    def _clear_after_another(self, lock: BinaryIO) -> None:
+        """Removes the folder of the socket that the lock names, which a server that was killed has left; names ours."""
+        lock.seek(0)
+        left = Path(os.fsdecode(lock.read()))
+        if left.name.startswith(SCRATCH):
+            with contextlib.suppress(OSError):  # most often it is gone
+                (left / SOCKET).unlink(missing_ok=True)
+                left.rmdir()
+        with contextlib.suppress(OSError):  # a full disk is told of when the store does not start
+            lock.truncate(0)
+            lock.write(os.fsencode(self._scratch.name))
 
     def _command(self) -> list[str]:
         options = {
