@@ -326,7 +326,7 @@ async def _health(settings: Settings) -> int:
         sys.stderr.write(f"{NAME}: no answer from {host}:{port}: {problem}\n")
         return 1
     status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
-    sys.stdout.write(f"{status}\n")
+    _say(f"{status}\n")
     return 0 if answer.status == health_pb2.HealthCheckResponse.SERVING else 1
 
 

@@ -72,8 +72,8 @@ def of_an_authority(folder: Path, names: str) -> None:
     openssl(folder, "x509", "-req", "-in", "request.pem", "-out", "cert.pem", "-days", "2", *signed_by)
 
 
-async def health_of(port: int, **variables: str) -> tuple[int, str, str]:
-    """What `python -m service --health` ends with and prints."""
+async def health_of(port: int, to: int = asyncio.subprocess.PIPE, /, **variables: str) -> tuple[int, str, str]:
+    """What `python -m service --health` ends with and prints, unless that is written elsewhere."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -82,12 +82,21 @@ async def health_of(port: int, **variables: str) -> tuple[int, str, str]:
         "--health",
         cwd=ROOT,
         env={**clean, "RUMMIKUB_LISTEN": f"127.0.0.1:{port}", **variables},
-        stdout=asyncio.subprocess.PIPE,
+        stdout=to,
         stderr=asyncio.subprocess.PIPE,
     )
     out, err = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    return process.returncode, (out or b"").decode(), err.decode()
+
+
+async def test_the_health_check_succeeds_though_its_answer_cannot_be_written() -> None:
+    async with running_server(memory_store()) as (server, _):
+        full = os.open("/dev/full", os.O_WRONLY)
+        try:
+            assert await health_of(server.port, full) == (0, "", "")
+        finally:
+            os.close(full)
 
 
 async def test_a_server_with_tls_serves_tls_and_nothing_else(tmp_path: Path) -> None:

@@ -13,12 +13,13 @@ LONG_SECONDS = 60
 
 
 async def printed_by_demo(**environment: str) -> str:
-    """What the demo prints, in an environment with these variables."""
+    """What the demo prints, with these settings."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "clients/python/examples/demo.py",
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**clean, **environment},
         stdout=asyncio.subprocess.PIPE,
     )
     printed, _ = await asyncio.wait_for(process.communicate(), LONG_SECONDS)
