@@ -9,6 +9,7 @@ import argparse
 import json
 import random
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
@@ -399,6 +400,19 @@ def test_every_state_and_every_change_of_a_random_game_comes_back_equal(seed: in
         assert decode_entry(stored.change, "e7a9") == entry
     entries = [decode_entry(stored.change, stored.record.etag) for stored in game]
     assert replay(entry.events for entry in entries) == game[-1].record.game
+
+
+def test_stored_bytes_and_what_is_remembered_of_their_parts_take_the_memory_that_they_need() -> None:
+    """A server remembers games, tables and melds by the thousand."""
+    changes = list(random_changes(1, PLAYERS, Ruleset()))
+    tracemalloc.start()
+    try:
+        kept = [stored.change for stored in stored_changes(iter(changes), random.Random(1))]
+        kept += [encode_record(Record(GAME_ID, change.applied.game, "e7a9", (), 1, 2)) for change in changes]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 3 * sum(map(len, kept))
 
 
 def declining_changes() -> Iterator[Change]:
