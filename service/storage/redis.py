@@ -267,10 +267,8 @@ class RedisStore:
         member = _list_member(record)
         others = [state for state in State if state is not record.state]
         async with self._answering():
-            await asyncio.gather(
-                self._wire.ask("ZADD", _list_key(record.state), 0, member),
-                *(self._wire.ask("ZREM", _list_key(state), member) for state in others),
-            )
+            await self._wire.ask("ZADD", _list_key(record.state), 0, member)  # first: a list never lacks a game
+            await asyncio.gather(*(self._wire.ask("ZREM", _list_key(state), member) for state in others))
 
     async def page(self, state: State, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
         """See GameStore."""

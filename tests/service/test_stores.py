@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import replace
 
 import pytest
+import redis
 import redis.asyncio as aredis
 from redis.crc import key_slot
 from structlog.testing import capture_logs
@@ -800,6 +801,28 @@ async def test_a_redis_that_has_become_a_replica_is_left_for_the_one_that_is_at_
         await stored(store, creation())
         await store.close()
         await admin.aclose()
+
+
+@pytest.mark.parametrize("fails", ["full", "connection lost"])
+async def test_a_game_that_cannot_be_put_on_its_new_list_stays_on_the_old_one(
+    own_redis: RedisServer, clock: FakeClock, fails: str
+) -> None:
+    """No list would name it any more, and nobody mends what no list names."""
+    store = redis_store(own_redis.url, clock)
+    *_, lobby, started = await started_game(store)
+    await store.index(lobby)
+    with closing(redis.Redis.from_url(own_redis.url)) as admin:
+        if fails == "full":
+            admin.config_set("maxmemory", 1)
+        else:
+            admin.client_kill_filter(_type="normal", skipme=True)
+        with suppress(StoreUnavailable):  # a lost connection may be noticed before
+            await store.index(started)
+        admin.config_set("maxmemory", 0)
+    found = [record for state in State for record in (await store.page(state, "", 10))[0]]
+    found += (await store.page(started.state, "", 10))[0]
+    assert started in found
+    await store.close()
 
 
 async def test_a_redis_that_forgot_its_scripts_is_given_them_again(
