@@ -27,6 +27,9 @@ _PROCESS: Final = secrets.token_hex(8)
 _CALLS: Final = itertools.count()
 """What request ids are made of, as chance for each would cost more than all else here."""
 
+PARTS_SECONDS: Final = 0.002
+"""For how long one thread makes parts of its answer before the next one may."""
+
 _log = structlog.get_logger()
 
 
@@ -61,7 +64,7 @@ class SynchronousBoundary:
         self._streams = _Streams(max_streams)
         self._is_stopping = False
         self._has_given_up = False
-        self._making_a_part = threading.Lock()
+        self._making_parts = threading.Lock()
 
     def unary(
         self, method: str, call: Callable[[bytes], bytes], at_once: Callable[[bytes], bytes | None] = _never_at_once
@@ -125,17 +128,16 @@ class SynchronousBoundary:
     def until_given_up(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The parts of an answer that may take long. Raises ShuttingDown when it is not waited for any more.
 
-        One part is made at a time, of all such answers: so what is answered at once competes with one of them for
-        Python's lock, and not with as many as there are.
+        One thread makes parts at a time, of all such answers, and some in a row: so what is answered at once competes
+        with one of them for Python's lock, and not with as many as there are, and they wake one another seldom.
         """
-        remaining = iter(parts)
-        while not self._has_given_up:
-            with self._making_a_part:
-                part = next(remaining, None)
-            if part is None:
-                return
-            yield part
-        raise ShuttingDown
+        remaining, made = iter(parts), [b""]
+        while made and not self._has_given_up:
+            with self._making_parts:
+                made = list(_until(perf_counter() + PARTS_SECONDS, remaining))
+            yield from made
+        if made:
+            raise ShuttingDown
 
     @property
     def under_way(self) -> int:
@@ -295,6 +297,14 @@ class _Streams:
             self._is_ended = True
             ended, self._open = self._open, set()
             return ended
+
+
+def _until(end: float, parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Parts, one at least, until it is that late."""
+    for part in parts:
+        yield part
+        if perf_counter() >= end:
+            return
 
 
 def _end_of(error: Exception, request_id: str) -> End:
