@@ -13,7 +13,7 @@ from service.storage.base import Loaded, Record
 from service.storage.snapshot import decode_record
 
 GAMES: Final = 4_096
-"""Most games that a process remembers: those that were used last. Each takes about 20 KiB."""
+"""Most games that a process remembers: those that were used last. Each takes about 10 KiB."""
 
 
 class Recollection:
