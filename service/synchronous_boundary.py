@@ -131,13 +131,14 @@ class SynchronousBoundary:
         One thread makes parts at a time, of all such answers, and some in a row: so what is answered at once competes
         with one of them for Python's lock, and not with as many as there are, and they wake one another seldom.
         """
-        remaining, made = iter(parts), [b""]
-        while made and not self._has_given_up:
+        remaining = iter(parts)
+        while not self._has_given_up:
             with self._making_parts:
                 made = list(_until(perf_counter() + PARTS_SECONDS, remaining))
+            if not made:
+                return
             yield from made
-        if made:
-            raise ShuttingDown
+        raise ShuttingDown
 
     @property
     def under_way(self) -> int:
