@@ -70,7 +70,6 @@ SAMPLE: Final = "sample, melded"
 BEST_ALONE: Final = Budget(change_nodes=0)
 """The best turn, whatever it changes."""
 
-
 LONGEST_MS: Final = 50.0
 START_MS: Final = 200.0
 START_MEGABYTES: Final = 50.0

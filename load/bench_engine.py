@@ -20,7 +20,7 @@ from rich.progress import track
 from engine.melds import ProposedMeld, read_meld
 from engine.referee import AtTheTable, Referee
 from engine.rules import judge
-from load.bench_figures import are_met, cpu_model, print_requirements, print_tables, requirement
+from load.bench_figures import are_met, cpu_model, print_report, printer, requirement
 from load.bench_validation import turn_load
 from load.bench_validation_loads import generator
 from load.bench_validation_report import CLIENTS, spread
@@ -52,12 +52,12 @@ def run(arguments: Sequence[str], results: Path) -> int:
     parser.add_argument("--full", action="store_true", help=f"{FULL_ROUNDS} rounds")
     chosen = parser.parse_args(arguments)
     rounds = QUICK_ROUNDS if chosen.quick else FULL_ROUNDS if chosen.full else ROUNDS
-    console = Console()
+    console = printer()
     turns = read()
     microseconds, stock = _measured(turns, rounds, console)
     report = report_of(microseconds, stock)
     results.write_text(json.dumps(report, indent=2) + "\n")
-    _print(report, console)
+    print_report(report, tables_of(report), told_of(report), console)
     console.print(f"All figures: {results}", highlight=False)
     return 0 if are_met(report) else 1
 
@@ -173,9 +173,3 @@ def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
     """What was measured with, and where."""
     return (f"python {report['versions']['python']}, {report['machine']}",)
-
-
-def _print(report: Mapping[str, Any], console: Console) -> None:
-    print_tables(tables_of(report), console)
-    console.print(*told_of(report), sep="\n", highlight=False)
-    print_requirements(report, console)

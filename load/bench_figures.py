@@ -54,6 +54,13 @@ def print_requirements(report: Mapping[str, Any], console: Console) -> None:
         console.print(f"{mark} {one['what']}: {one['measured']}", style=style, highlight=False)
 
 
+def print_report(report: Mapping[str, Any], tables: Tables, told: Sequence[str], console: Console) -> None:
+    """Prints a report: its tables, what was measured with, and which requirements are met."""
+    print_tables(tables, console)
+    console.print(*told, sep="\n", highlight=False)
+    print_requirements(report, console)
+
+
 def print_tables(tables: Tables, console: Console) -> None:
     """Prints tables, whose first columns are names."""
     for title, (head, *rows) in tables.items():

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from engine.ruleset import SABRA, MatchEnd, choose
-from load.bench_figures import are_met, print_requirements, print_tables, printer, quantiles, requirement
+from load.bench_figures import are_met, print_report, printer, quantiles, requirement
 from load.measured_servers import cpu_seconds_of, ready, serving
 from load.noop_server import AIO
 from load.recorded_turns import RecordedRound, Turn, rounds
@@ -84,7 +84,7 @@ def run(arguments: Sequence[str], results: Path) -> int:
     console = printer()
     report = asyncio.run(_measured(times, console))
     results.write_text(json.dumps(report, indent=2) + "\n")
-    _print(report, console)
+    print_report(report, tables_of(report), told_of(report), console)
     console.print(f"All figures: {results}", highlight=False)
     return 0 if are_met(report) else 1
 
@@ -461,9 +461,3 @@ def _row(name: str, figures: Mapping[str, Any]) -> list[str]:
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
     """What was measured with."""
     return (", ".join(f"{name} {value}" for name, value in report["versions"].items()),)
-
-
-def _print(report: Mapping[str, Any], console: Console) -> None:
-    print_tables(tables_of(report), console)
-    console.print(*told_of(report), sep="\n", highlight=False)
-    print_requirements(report, console)

@@ -20,7 +20,7 @@ import grpc
 from google.protobuf.message import Message
 from rich.progress import Progress
 
-from load.bench_figures import are_met, printer
+from load.bench_figures import are_met, print_report, printer
 from load.bench_validation_loads import HOW_TO_INSTALL, Generator, H2Load, Load, LoadError, Sent, generator
 from load.bench_validation_report import (
     AIO_SERVICE,
@@ -40,8 +40,9 @@ from load.bench_validation_report import (
     Measured,
     Slice,
     WorkersSlice,
-    print_report,
     report_of,
+    tables_of,
+    told_of,
 )
 from load.bench_validation_turns import MeasuredTurn, Turns, batch_request, read, stream_requests
 from load.measured_servers import (
@@ -102,7 +103,7 @@ def run(arguments: Sequence[str], results: Path) -> int:
             bench.measure(rounds, lambda: progress.advance(step))
     report = report_of(bench.measured, making_calls.name)
     results.write_text(json.dumps(report, indent=2) + "\n")
-    print_report(report, console)
+    print_report(report, tables_of(report), told_of(report), console)
     console.print(f"All figures: {results}", highlight=False)
     return 0 if are_met(report) else 1
 

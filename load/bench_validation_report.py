@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final
 
-from rich.console import Console
-
-from load.bench_figures import cpu_model, print_requirements, print_tables, quantiles, requirement
+from load.bench_figures import cpu_model, quantiles, requirement
 from load.noop_server import AIO, BARE, BOUNDARY, NO_OPS, STOCK
 
 SERVICE: Final = "service"
@@ -285,13 +283,6 @@ def _told(figures: Mapping[str, float]) -> str:
 
 
 # Tables.
-
-
-def print_report(report: Mapping[str, Any], console: Console) -> None:
-    """Prints the tables and the requirements."""
-    print_tables(tables_of(report), console)
-    console.print(*told_of(report), sep="\n", highlight=False)
-    print_requirements(report, console)
 
 
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
