@@ -56,7 +56,7 @@ def deal_round(game: Game, shuffle: Shuffle) -> RoundStarted:
 def may_demand_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
     """Whether a player who was dealt three pairs has a right to a new deal (deal_three_pairs_reshuffle)."""
     tiles = round_.rack(seat).tiles
-    nothing_done = not round_.table and len(tiles) == ruleset.deal_hand_size
+    nothing_done = not round_.table and seat not in round_.passed and len(tiles) == ruleset.deal_hand_size
     pairs = sum(count // 2 for count in Counter(tiles).values())
     on_request = ruleset.deal_three_pairs_reshuffle is DealThreePairsReshuffle.ON_REQUEST
     return on_request and nothing_done and pairs >= PAIRS_FOR_REDEAL

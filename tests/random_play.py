@@ -216,11 +216,11 @@ def situation_of(game: Game, round_: Round) -> Situation:
 
 
 def has_right_to_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
-    """Whether a player has three pairs among their first tiles and nobody has played."""
+    """Whether a player has three pairs among their first tiles, has done nothing, and nobody has played."""
     tiles = round_.rack(seat).tiles
-    chooses = seat == round_.turn.seat and isinstance(round_.step, Choosing)
+    acted = seat in round_.passed or (seat == round_.turn.seat and isinstance(round_.step, Choosing))
     pairs = sum(count // 2 for count in Counter(tiles).values())
-    first = not chooses and not round_.table and len(tiles) == ruleset.deal_hand_size
+    first = not acted and not round_.table and len(tiles) == ruleset.deal_hand_size
     return ruleset.deal_three_pairs_reshuffle is DealThreePairsReshuffle.ON_REQUEST and first and pairs >= 3
 
 

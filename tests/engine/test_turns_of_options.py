@@ -491,6 +491,20 @@ def test_the_right_to_a_new_deal_ends_with_the_first_act() -> None:
     refuse_redeal(dealt("R1 R1 B2 B2 K3 K4 O4")[0], again)
 
 
+def test_the_right_to_a_new_deal_ends_with_an_act_that_draws_nothing_as_the_pool_is_empty() -> None:
+    game, again = dealt(PAIRS)
+    claims = TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM
+    nothing_left = replace(three_of(game), phase=Playing(replace(round_of(game), pool=())))
+    for submission in (TurnInvalidSubmission.PENALISE, claims):
+        game = replace(nothing_left, ruleset=replace(REDEAL, turn_invalid_submission=submission))
+        after = do(game, play(1, "[R1 R1 B2]")).game
+        if submission is claims:
+            after = do(after, Pass(1)).game
+        assert turn_of(after) == 2
+        refuse_redeal(after, again)
+    refuse_redeal(do(nothing_left, Pass(1)).game, again)
+
+
 def three_of(game: Game) -> Game:
     """The game with one player more, so that one can resign."""
     third = replace(game.players[0], seat=3, name="Cleo")

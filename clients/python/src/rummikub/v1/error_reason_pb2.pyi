@@ -100,7 +100,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
     """FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
-    identical tiles, has drawn or shown an illegal play, or someone has played (option deal_three_pairs_reshuffle).
+    identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
+    deal_three_pairs_reshuffle).
     """
     ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""
@@ -211,7 +212,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     delay: it is applied once.
     """
     ERROR_REASON_STORED_FORMAT_UNKNOWN: _ErrorReason.ValueType  # 702
-    """UNAVAILABLE. The game was stored by a newer server. Another replica may answer; RetryInfo says when to try."""
+    """UNAVAILABLE. The game was stored by a newer server: another replica may answer; RetryInfo says when to try. Or what is
+    stored of it is damaged, which looks the same: then no replica ever answers, and their logs name the game.
+    """
     ERROR_REASON_SHUTTING_DOWN: _ErrorReason.ValueType  # 703
     """UNAVAILABLE. This server is stopping. Send the same request again, with the same request id: another one
     answers.
@@ -374,7 +377,8 @@ ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
 """
 ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
 """FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
-identical tiles, has drawn or shown an illegal play, or someone has played (option deal_three_pairs_reshuffle).
+identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
+deal_three_pairs_reshuffle).
 """
 ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""
@@ -485,7 +489,9 @@ ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 701
 delay: it is applied once.
 """
 ERROR_REASON_STORED_FORMAT_UNKNOWN: ErrorReason.ValueType  # 702
-"""UNAVAILABLE. The game was stored by a newer server. Another replica may answer; RetryInfo says when to try."""
+"""UNAVAILABLE. The game was stored by a newer server: another replica may answer; RetryInfo says when to try. Or what is
+stored of it is damaged, which looks the same: then no replica ever answers, and their logs name the game.
+"""
 ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 703
 """UNAVAILABLE. This server is stopping. Send the same request again, with the same request id: another one
 answers.
