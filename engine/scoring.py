@@ -187,22 +187,24 @@ def _for_contract(standing: Standing, winners: tuple[int, ...], ruleset: Ruleset
 
 
 def _best(end: RoundEnd, standings: tuple[Standing, ...], ruleset: Ruleset) -> tuple[int, ...]:
-    """The winner, and who shares the win (score_blocked_tie)."""
+    """The winner, and who shares the win: nobody does but in a blocked round (score_blocked_tie)."""
     able = tuple(standing for standing in standings if not standing.resigned)
     measure = _measure(end, ruleset)
     best = min(map(measure, able))
     tied = tuple(standing.seat for standing in able if measure(standing) == best)
-    return tied[:1] if ruleset.score_blocked_tie is ScoreBlockedTie.TURN_ORDER else tied
+    alone = end is not RoundEnd.BLOCKED or ruleset.score_blocked_tie is ScoreBlockedTie.TURN_ORDER
+    return tied[:1] if alone else tied
 
 
 def _measure(end: RoundEnd, ruleset: Ruleset) -> Callable[[Standing], tuple[int, ...]]:
     """What the winner has least of; the other metric may settle a tie (R62, score_blocked_winner)."""
-    by_value = end is RoundEnd.BLOCKED and ruleset.score_blocked_winner is ScoreBlockedWinner.LOWEST_VALUE
-    metrics = 2 if ruleset.score_blocked_tie is ScoreBlockedTie.OTHER_METRIC_THEN_SHARE else 1
+    is_blocked = end is RoundEnd.BLOCKED
+    by_value = is_blocked and ruleset.score_blocked_winner is ScoreBlockedWinner.LOWEST_VALUE
+    by_both = not is_blocked or ruleset.score_blocked_tie is ScoreBlockedTie.OTHER_METRIC_THEN_SHARE
 
     def measure(standing: Standing) -> tuple[int, ...]:
         value, count = rack_value(standing.tiles, ruleset), len(standing.tiles)
-        return ((value, count) if by_value else (count, value))[:metrics]
+        return ((value, count) if by_value else (count, value))[: 1 + by_both]
 
     return measure
 

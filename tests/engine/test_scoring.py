@@ -286,6 +286,18 @@ def test_partners_stay_partners_when_a_player_has_left() -> None:
     assert (result.winners, points_of(result)) == ((1, 3), [21, 21, 0])
 
 
+@pytest.mark.parametrize("tie", ScoreBlockedTie)
+def test_of_two_partners_left_one_has_gone_out(tie: ScoreBlockedTie) -> None:
+    """Who wins a tie is asked of blocked rounds alone: here fewer tiles decide, then their value, then turn order."""
+    ruleset = replace(PAIRS, score_blocked_tie=tie)
+    for partners, points in {"K9 R1 ; K8": 32, "K9 ; K8": 33, "K8 ; K9": 33, "K9 ; K9": 33}.items():
+        first, third = partners.split(" ; ")
+        held = standings(f"{first} ; J ; {third} ; R12")
+        able = tuple(replace(standing, resigned=standing.seat in {2, 4}) for standing in held)
+        result = score_round(1, RoundEnd.RESIGNED, able, ruleset)
+        assert (result.winners, points_of(result)) == ((1, 3), [points, 0, points, 0]), partners
+
+
 def test_who_goes_out_ties_with_nobody() -> None:
     ruleset = replace(SABRA, score_blocked_tie=ScoreBlockedTie.SHARE, score_joker_penalty=0)
     assert score_round(1, WENT_OUT, standings("J ; ; R5"), ruleset).winners == (2,)
