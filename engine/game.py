@@ -233,6 +233,11 @@ class Game:
         """The seats of the players who have not resigned, ascending."""
         return tuple([player.seat for player in self.players if not player.resigned])
 
+    @property
+    def is_left_to_bots(self) -> bool:
+        """Whether all who have not resigned are bots, which start no round."""
+        return all(player.bot or player.resigned for player in self.players)
+
 
 def turn_order(seats: tuple[int, ...], first: int, direction: TurnDirection) -> tuple[int, ...]:
     """Seats in turn order, beginning with `first` or, if that is not among them, the next after it (R10)."""

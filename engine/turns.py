@@ -656,7 +656,7 @@ def _and_so(game: Game, events: tuple[Event, ...], moment: _Moment) -> _Followed
         return _Followed(events, after, _consequences(after, after.phase.round, events[-1], moment))
     if are_one_side(after.active_seats, game.ruleset):
         return _Followed(events, after, (GameEnded(after.active_seats),))
-    return _Followed(events, after, ())
+    return _Followed(events, after, (_game_ended(after),) if after.is_left_to_bots else ())
 
 
 def _consequences(game: Game, round_: Round, event: Event, moment: _Moment) -> tuple[Event, ...]:
@@ -726,6 +726,10 @@ def _end_round(game: Game, round_: Round, end: RoundEnd) -> tuple[Event, ...]:
     result = score_round(round_.number, end, standings, game.ruleset)
     ended = RoundEnded(replace(result, seats=tuple(sorted(result.seats, key=lambda seat: seat.seat))))
     after = evolve(game, ended)
-    if end is RoundEnd.RESIGNED or is_last_round(round_.number, after.players, game.ruleset):
-        return (ended, GameEnded(game_winners(after.players, after.results, game.ruleset)))
-    return (ended,)
+    is_last = is_last_round(round_.number, after.players, game.ruleset)
+    return (ended, _game_ended(after)) if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots else (ended,)
+
+
+def _game_ended(game: Game) -> GameEnded:
+    """The end of a game between two rounds (match_winner)."""
+    return GameEnded(game_winners(game.players, game.results, game.ruleset))

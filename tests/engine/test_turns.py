@@ -23,6 +23,7 @@ from engine.events import (
     replay,
 )
 from engine.game import (
+    BotLevel,
     Finished,
     Game,
     Lobby,
@@ -424,6 +425,28 @@ def test_the_last_one_left_between_rounds_wins_the_game() -> None:
     assert resigned.events == (PlayerResigned(3), GameEnded((2,)))
     assert is_a(resigned.game.phase, Finished).winners == (2,)
     assert len(resigned.game.results) == 1
+
+
+def with_bots(game: Game, *seats: int) -> Game:
+    players = tuple(replace(p, bot=BotLevel.EASY) if p.seat in seats else p for p in game.players)
+    return replace(game, players=players)
+
+
+def test_a_game_left_to_its_bots_between_rounds_ends_as_nobody_would_start_the_next() -> None:
+    resigned = do(with_bots(over(), 2, 3), Resign(1))
+    assert resigned.events == (PlayerResigned(1), GameEnded((3,)))
+    assert isinstance(do(with_bots(over(), 3), Resign(1)).game.phase, RoundOver)
+
+
+def test_a_game_left_to_its_bots_ends_with_their_round() -> None:
+    table = "[R4 R5 R6] / 1{R9} 2*{R7} 3*{K1 J} / {O9} / 1"
+    left = do(with_bots(game_at(table, TWO_ROUNDS), 2, 3), Resign(1))
+    assert left.events == (PlayerResigned(1), TurnStarted(Turn(2, NOW + 120_000)))
+    out = do(left.game, play(2, "[R4 R5 R6 R7]"))
+    assert round_ended(out.events).result.end is RoundEnd.WENT_OUT
+    assert out.events[-1] == GameEnded((2,))
+    goes_on = do(with_bots(game_at(table.replace("O9} / 1", "O9} / 2"), TWO_ROUNDS), 2, 3), play(2, "[R4 R5 R6 R7]"))
+    assert isinstance(goes_on.game.phase, RoundOver)
 
 
 # Rounds and games

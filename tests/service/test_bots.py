@@ -250,6 +250,21 @@ async def test_bots_play_on_when_the_person_resigns(store: GameStore) -> None:
         assert set(seen.winner_seats) <= {2, 3}
 
 
+async def test_a_game_of_several_rounds_ends_when_only_bots_are_left(store: GameStore) -> None:
+    async with running_server(store) as (_, client):
+        left_in_the_round = await new_game(client, EASY, MEDIUM, ruleset=TWO_ROUNDS)
+        await resign(left_in_the_round)
+        seen = await until(left_in_the_round, is_over)
+        assert (seen.state, seen.round) == (game_pb2.GAME_STATE_FINISHED, 1)
+        assert set(seen.winner_seats) <= {2, 3}
+        left_after_it = await new_game(client, EASY, MEDIUM, ruleset=TWO_ROUNDS)
+        assert (await play_round(left_after_it)).state == game_pb2.GAME_STATE_ROUND_OVER
+        await resign(left_after_it)
+        seen = await until(left_after_it, is_over)
+        assert (seen.state, seen.round) == (game_pb2.GAME_STATE_FINISHED, 1)
+        assert set(seen.winner_seats) <= {2, 3}
+
+
 async def test_bots_start_no_round(store: GameStore) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, MEDIUM, MEDIUM, ruleset=TWO_ROUNDS)

@@ -146,7 +146,8 @@ class GameServiceServicer:
     def AddBot(self, request, context):
         """Has the service play the lowest free seat: a bot. Any seated player may, while the game is in the lobby. A bot plays by
         the same rules as everyone, sees its own rack alone, takes its turns by itself, agrees to claims of illegal plays, and
-        starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign.
+        starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign; once
+        only bots are left, the game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
         RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
@@ -206,7 +207,8 @@ class GameServiceServicer:
 
     def ResignGame(self, request, context):
         """Gives up the game. The tiles of the caller's rack stay out of play and count against them at the end of the round; the
-        last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side.
+        last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side. Where only bots are left,
+        the game ends with the round, or at once between rounds.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED), ABORTED
         (DUPLICATE_REQUEST).
         """
@@ -225,7 +227,7 @@ class GameServiceServicer:
 
     def RequestRedeal(self, request, context):
         """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
-        drawn or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+        drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
         """

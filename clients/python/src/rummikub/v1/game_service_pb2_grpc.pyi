@@ -59,7 +59,8 @@ class GameServiceStub:
     AddBot: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]
     """Has the service play the lowest free seat: a bot. Any seated player may, while the game is in the lobby. A bot plays by
     the same rules as everyone, sees its own rack alone, takes its turns by itself, agrees to claims of illegal plays, and
-    starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign.
+    starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign; once
+    only bots are left, the game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
     RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
@@ -89,7 +90,8 @@ class GameServiceStub:
     """
     ResignGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]
     """Gives up the game. The tiles of the caller's rack stay out of play and count against them at the end of the round; the
-    last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side.
+    last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side. Where only bots are left,
+    the game ends with the round, or at once between rounds.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED), ABORTED
     (DUPLICATE_REQUEST).
     """
@@ -100,7 +102,7 @@ class GameServiceStub:
     """
     RequestRedeal: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.RequestRedealRequest, _game_service_pb2.RequestRedealResponse]
     """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
-    drawn or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+    drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     """
@@ -136,7 +138,8 @@ class GameServiceAsyncStub(GameServiceStub):
     AddBot: _aio.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]  # type: ignore[assignment]
     """Has the service play the lowest free seat: a bot. Any seated player may, while the game is in the lobby. A bot plays by
     the same rules as everyone, sees its own rack alone, takes its turns by itself, agrees to claims of illegal plays, and
-    starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign.
+    starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign; once
+    only bots are left, the game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
     RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
@@ -166,7 +169,8 @@ class GameServiceAsyncStub(GameServiceStub):
     """
     ResignGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ResignGameRequest, _game_service_pb2.ResignGameResponse]  # type: ignore[assignment]
     """Gives up the game. The tiles of the caller's rack stay out of play and count against them at the end of the round; the
-    last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side.
+    last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side. Where only bots are left,
+    the game ends with the round, or at once between rounds.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED), ABORTED
     (DUPLICATE_REQUEST).
     """
@@ -177,7 +181,7 @@ class GameServiceAsyncStub(GameServiceStub):
     """
     RequestRedeal: _aio.UnaryUnaryMultiCallable[_game_service_pb2.RequestRedealRequest, _game_service_pb2.RequestRedealResponse]  # type: ignore[assignment]
     """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
-    drawn or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+    drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
     """
@@ -228,7 +232,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.AddBotResponse, _abc.Awaitable[_game_service_pb2.AddBotResponse]]:
         """Has the service play the lowest free seat: a bot. Any seated player may, while the game is in the lobby. A bot plays by
         the same rules as everyone, sees its own rack alone, takes its turns by itself, agrees to claims of illegal plays, and
-        starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign.
+        starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign; once
+        only bots are left, the game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
         RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
@@ -300,7 +305,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ResignGameResponse, _abc.Awaitable[_game_service_pb2.ResignGameResponse]]:
         """Gives up the game. The tiles of the caller's rack stay out of play and count against them at the end of the round; the
-        last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side.
+        last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side. Where only bots are left,
+        the game ends with the round, or at once between rounds.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED), ABORTED
         (DUPLICATE_REQUEST).
         """
@@ -323,7 +329,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.RequestRedealResponse, _abc.Awaitable[_game_service_pb2.RequestRedealResponse]]:
         """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
-        drawn or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+        drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
         """
