@@ -94,7 +94,7 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     StoredFormatUnknown: (
         grpc.StatusCode.UNAVAILABLE,
         "STORED_FORMAT_UNKNOWN",
-        "the game was stored by a newer server: try again",
+        "the game was stored by a newer server, or is damaged: try again",
     ),
     Overloaded: (
         grpc.StatusCode.UNAVAILABLE,

@@ -108,7 +108,7 @@ class StoreUnavailable(Fault):
 
 
 class StoredFormatUnknown(Fault):
-    """What is stored was written by a newer server."""
+    """What is stored was written by a newer server, or is damaged."""
 
 
 class HintNotAllowed(Fault):

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
-from typing import Any, Final, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import redis.asyncio as redis
 import structlog
@@ -28,7 +28,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from engine.ruleset import TurnDirection
-from service.faults import StoreUnavailable
+from service.faults import StoredFormatUnknown, StoreUnavailable
 from service.storage.base import (
     SECRET_BYTES,
     STATES,
@@ -55,6 +55,8 @@ from service.storage.snapshot import (
 from service.storage.wire import Wire
 
 _log = structlog.get_logger()
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 CONNECT_SECONDS: Final = 1.0
 """How long a connection may take."""
@@ -154,8 +156,8 @@ class RedisStore:
         seconds, micros, snapshot, memo = await self._run(self._load, keys_of(game_id)[:2], (request_key,))
         now_ms = self._now_ms(int(seconds), int(micros))
         self._recollection.saw_time(now_ms)
-        record = self._recollection.read(game_id, snapshot)
-        return Loaded(now_ms, record, decode_memo(memo) if memo else None)
+        record = _read(game_id, self._recollection.read, game_id, snapshot)
+        return Loaded(now_ms, record, _read(game_id, decode_memo, memo) if memo else None)
 
     def recall(self, game_id: str) -> Loaded | None:
         """See GameStore."""
@@ -229,18 +231,20 @@ class RedisStore:
             self._recollection.keep(snapshot, record)
             return Committed()
         self._recollection.forget(record.game_id)
-        return decode_memo(memo[0]) if kind == b"replay" else Conflict()
+        return _read(record.game_id, decode_memo, memo[0]) if kind == b"replay" else Conflict()
 
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         """See GameStore."""
         async with self._answering():
             stored = await self._client.xrange(keys_of(game_id)[2], min=f"{first_revision}-0", count=limit)
-        found = [(fields[b"change"], fields[b"etag"].decode()) for _, fields in cast("_Stream", stored)]
+        found = [(fields.get(b"change", b""), fields.get(b"etag", b"")) for _, fields in cast("_Stream", stored)]
         direction = TurnDirection.CLOCKWISE
         if any(needs_direction(change) for change, _ in found):
             record = (await self.load(game_id)).record
             direction = record.game.ruleset.turn_direction if record else direction
-        return tuple(decode_entry(change, etag, direction) for change, etag in found)
+        return tuple(
+            _read(game_id, decode_entry, change, etag.decode(errors="replace"), direction) for change, etag in found
+        )
 
     async def bounds(self, game_id: str) -> tuple[int, int]:
         """See GameStore."""
@@ -339,6 +343,15 @@ class RedisStore:
 
 def _revision(entries: Any) -> int:  # noqa: ANN401 - redis-py's stream replies have no type
     return int(entries[0][0].partition(b"-")[0]) if entries else 0
+
+
+def _read(game_id: str, read: Callable[_P, _T], *stored: _P.args, **options: _P.kwargs) -> _T:
+    """What stored bytes of a game say. The log tells which game cannot be read, and nothing of what is stored of it."""
+    try:
+        return read(*stored, **options)
+    except StoredFormatUnknown:
+        _log.warning("store", error="cannot be read", game_id=game_id)
+        raise
 
 
 def _game_id(member: str) -> str:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -49,7 +50,7 @@ from engine.game import (
 from engine.kept import kept
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.ruleset import Ruleset, TurnDirection
-from engine.tiles import Tile
+from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason
 from service.faults import StoredFormatUnknown
 from service.storage.base import Entry, Memo, Record, SeatToken
@@ -58,8 +59,13 @@ FORMAT: Final = 2
 OLD_FORMAT: Final = 1
 FINGERPRINT_BYTES: Final = 32
 DEFAULTS: Final = Ruleset()
+LARGEST: Final = 2**31 - 1
+"""The largest number that is stored, but for times."""
+LATEST_MS: Final = 253_402_300_799_999
+"""The last moment of the year 9999."""
 
 Json = dict[str, Any]
+_T = TypeVar("_T")
 
 
 def _json(parts: object) -> bytes:
@@ -89,11 +95,57 @@ def _tokens(tokens: tuple[SeatToken, ...]) -> orjson.Fragment:
 
 @contextlib.contextmanager
 def _reading() -> Iterator[None]:
-    """Whatever is not of our form was written by another version."""
+    """Whatever is not of our form was written by another version, or is damaged: the two look the same."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise StoredFormatUnknown from None
+
+
+def _number(stored: object, least: int = 0, most: int = LARGEST) -> int:
+    if type(stored) is not int or not least <= stored <= most:  # which excludes true
+        raise StoredFormatUnknown
+    return stored
+
+
+def _seat(stored: object) -> int:
+    return _number(stored, 1)
+
+
+def _points(stored: object) -> int:
+    return _number(stored, -LARGEST)
+
+
+def _time(stored: object) -> int:
+    return _number(stored, 0, LATEST_MS)
+
+
+def _flag(stored: object) -> bool:
+    if type(stored) is not bool:
+        raise StoredFormatUnknown
+    return stored
+
+
+def _text(stored: object) -> str:
+    if type(stored) is not str:
+        raise StoredFormatUnknown
+    return stored
+
+
+def _each(read: Callable[[Any], _T], stored: object) -> tuple[_T, ...]:
+    """A list, read part by part."""
+    if type(stored) is not list:
+        raise StoredFormatUnknown
+    return tuple(map(read, stored))
+
+
+def _seats(stored: object) -> tuple[int, ...]:
+    return _each(_seat, stored)
+
+
+def _if_any(read: Callable[[Any], _T], stored: object) -> _T | None:
+    """What may not be there."""
+    return None if stored is None else read(stored)
 
 
 @_reading()
@@ -102,17 +154,17 @@ def decode_record(data: bytes) -> Record:
     stored = _load(data)
     game = _game_of_format_1(stored["game"]) if stored["format"] == OLD_FORMAT else stored["game"]
     return Record(
-        game_id=stored["id"],
+        game_id=_text(stored["id"]),
         game=_read_game(game),
-        etag=stored["etag"],
+        etag=_text(stored["etag"]),
         tokens=tuple(SeatToken(int(seat), bytes.fromhex(digest)) for seat, digest in stored["tokens"].items()),
-        created_ms=stored["created"],
-        updated_ms=stored["updated"],
+        created_ms=_time(stored["created"]),
+        updated_ms=_time(stored["updated"]),
     )
 
 
 def readable_record(data: bytes | None) -> Record | None:
-    """A game for a list; None if it has expired, or if it was stored by a newer server."""
+    """A game for a list; None if it has expired, or cannot be read."""
     try:
         return decode_record(data) if data else None
     except StoredFormatUnknown:
@@ -146,11 +198,11 @@ def decode_entry(change: bytes, etag: str, direction: TurnDirection = TurnDirect
     if stored["format"] == OLD_FORMAT:
         events = [_event_of_format_1(event, direction) for event in events]
     return Entry(
-        revision=stored["revision"],
+        revision=_number(stored["revision"]),
         etag=etag,
-        time_ms=stored["time"],
+        time_ms=_time(stored["time"]),
         nonce=bytes.fromhex(stored["nonce"]),
-        events=tuple(_READERS[event["type"]](event) for event in events),
+        events=_each(lambda event: _READERS[event["type"]](event), events),
     )
 
 
@@ -187,7 +239,7 @@ def _event_of_format_1(stored: Json, direction: TurnDirection) -> Json:
 def _with_order(stored: Json, direction: TurnDirection) -> Json:
     """A round, or its start, with the turn order in place of the starter."""
     seats = tuple(rack[0] for rack in stored["racks"])
-    return {**stored, "order": turn_order(seats, stored["starter"], direction)}
+    return {**stored, "order": [*turn_order(seats, stored["starter"], direction)]}
 
 
 def _load(data: bytes) -> Json:
@@ -201,8 +253,15 @@ def _tiles(tiles: tuple[Tile, ...]) -> str:
     return bytes(tiles).hex()
 
 
+def _read_tile(stored: object) -> Tile:
+    return Tile(_number(stored, 1, LAST_TILE))
+
+
 def _read_tiles(text: str) -> tuple[Tile, ...]:
-    return tuple(map(Tile, bytes.fromhex(text)))
+    numbers = bytes.fromhex(text)
+    if numbers and not (min(numbers) and max(numbers) <= LAST_TILE):
+        raise StoredFormatUnknown
+    return tuple(map(Tile, numbers))
 
 
 @kept(most=1_024)
@@ -219,9 +278,19 @@ def _read_ruleset(text: str) -> Ruleset:
     stored: Json = json.loads(text)
     values: Json = {}
     for name, value in stored.items():
-        default = getattr(DEFAULTS, name)
-        values[name] = type(default)[value] if isinstance(default, Enum) else value
+        values[name] = _read_option(getattr(DEFAULTS, name), value)
     return Ruleset(**values)
+
+
+def _read_option(default: object, stored: Any) -> object:  # noqa: ANN401 - whatever is stored
+    """An option's value, of the type of its default."""
+    match default:
+        case Enum():
+            return type(default)[stored]
+        case bool():
+            return _flag(stored)
+        case _:
+            return _points(stored)
 
 
 @kept(most=16_384)
@@ -232,7 +301,7 @@ def _meld(meld: Meld) -> bytes:
 
 @lru_cache(maxsize=16_384)
 def _read_meld(tiles: str, kind: str, points: int, *faces: str) -> Meld:
-    return Meld(_read_tiles(tiles), MeldKind[kind], points, tuple(map(_read_tiles, faces)))
+    return Meld(_read_tiles(tiles), MeldKind[kind], _number(points), tuple(map(_read_tiles, faces)))
 
 
 @kept(most=4_096)
@@ -241,8 +310,8 @@ def _table(table: tuple[Meld, ...]) -> orjson.Fragment:
     return orjson.Fragment(b"[%b]" % b",".join(_meld.each(table)))
 
 
-def _read_table(stored: list[list[Any]]) -> tuple[Meld, ...]:
-    return tuple([_read_meld(*meld) for meld in stored])
+def _read_table(stored: object) -> tuple[Meld, ...]:
+    return _each(lambda meld: _read_meld(*meld), stored)
 
 
 def _proposed(table: tuple[ProposedMeld, ...]) -> list[list[Any]]:
@@ -250,11 +319,13 @@ def _proposed(table: tuple[ProposedMeld, ...]) -> list[list[Any]]:
     return [[_tiles(meld.tiles), meld.kind and meld.kind.name, _tiles(meld.declared)] for meld in table]
 
 
-def _read_proposed(stored: list[list[Any]]) -> tuple[ProposedMeld, ...]:
-    return tuple(
-        ProposedMeld(_read_tiles(tiles), None if kind is None else MeldKind[kind], _read_tiles(declared))
-        for tiles, kind, declared in stored
-    )
+def _read_proposed(stored: object) -> tuple[ProposedMeld, ...]:
+    return _each(_read_proposed_meld, stored)
+
+
+def _read_proposed_meld(stored: list[Any]) -> ProposedMeld:
+    tiles, kind, declared = stored
+    return ProposedMeld(_read_tiles(tiles), None if kind is None else MeldKind[kind], _read_tiles(declared))
 
 
 def _rack(rack: Rack) -> list[Any]:
@@ -262,11 +333,16 @@ def _rack(rack: Rack) -> list[Any]:
 
 
 def _read_rack(stored: list[Any]) -> Rack:
-    return Rack(stored[0], _read_tiles(stored[1]), stored[2])
+    return Rack(_seat(stored[0]), _read_tiles(stored[1]), _flag(stored[2]))
 
 
 def _turn(turn: Turn) -> list[Any]:
     return [turn.seat, turn.deadline_ms]
+
+
+def _read_turn(stored: list[Any]) -> Turn:
+    seat, deadline_ms = stored
+    return Turn(_seat(seat), _if_any(_time, deadline_ms))
 
 
 def _step(step: Step) -> list[Any]:
@@ -286,8 +362,8 @@ def _read_step(stored: list[Any]) -> Step:
         case ["Choosing", tiles]:
             first, second = _read_tiles(tiles)
             return Choosing((first, second))
-        case ["Drawn", int(tile)]:
-            return Drawn(Tile(tile))
+        case ["Drawn", tile]:
+            return Drawn(_read_tile(tile))
         case _:
             raise StoredFormatUnknown
 
@@ -304,12 +380,16 @@ def _shown_play(shown: ShownPlay) -> Json:
 
 def _read_shown_play(stored: Json) -> ShownPlay:
     return ShownPlay(
-        revision=stored["revision"],
+        revision=_number(stored["revision"]),
         table=_read_proposed(stored["table"]),
-        reasons=tuple(Reason[name] for name in stored["reasons"]),
-        claimed=tuple(stored["claimed"]),
-        against=stored["against"],
+        reasons=_each(_read_reason, stored["reasons"]),
+        claimed=_seats(stored["claimed"]),
+        against=_if_any(_seat, stored["against"]),
     )
+
+
+def _read_reason(stored: str) -> Reason:
+    return Reason[stored]
 
 
 def _round(round_: Round) -> Json:
@@ -331,21 +411,20 @@ def _round(round_: Round) -> Json:
 
 
 def _read_round(stored: Json) -> Round:
-    draft, shown_play, last_chance = stored["draft"], stored["shown_play"], stored["last_chance"]
     return Round(
-        number=stored["number"],
-        order=tuple(stored["order"]),
+        number=_number(stored["number"]),
+        order=_seats(stored["order"]),
         table=_read_table(stored["table"]),
-        racks=tuple(map(_read_rack, stored["racks"])),
+        racks=_each(_read_rack, stored["racks"]),
         pool=_read_tiles(stored["pool"]),
-        turn=Turn(*stored["turn"]),
-        passed=tuple(stored["passed"]),
+        turn=_read_turn(stored["turn"]),
+        passed=_seats(stored["passed"]),
         river=_read_tiles(stored["river"]),
         step=_read_step(stored["step"]),
-        draft=None if draft is None else _read_proposed(draft),
-        shown_play=None if shown_play is None else _read_shown_play(shown_play),
-        last_chance=None if last_chance is None else tuple(last_chance),
-        declined=tuple(stored.get("declined", ())),
+        draft=_if_any(_read_proposed, stored["draft"]),
+        shown_play=_if_any(_read_shown_play, stored["shown_play"]),
+        last_chance=_if_any(_seats, stored["last_chance"]),
+        declined=_seats(stored.get("declined", [])),
     )
 
 
@@ -362,8 +441,13 @@ def _result(result: RoundResult) -> orjson.Fragment:
 
 
 def _read_result(stored: Json) -> RoundResult:
-    seats = tuple(SeatResult(*seat) for seat in stored["seats"])
-    return RoundResult(stored["number"], RoundEnd[stored["end"]], tuple(stored["winners"]), seats)
+    seats = _each(_read_seat_result, stored["seats"])
+    return RoundResult(_number(stored["number"]), RoundEnd[stored["end"]], _seats(stored["winners"]), seats)
+
+
+def _read_seat_result(stored: list[Any]) -> SeatResult:
+    seat, rack_value, tile_count, points = stored
+    return SeatResult(_seat(seat), _number(rack_value), _number(tile_count), _points(points))
 
 
 def _phase(phase: Phase) -> Json:
@@ -387,7 +471,7 @@ def _read_phase(stored: Json) -> Phase:
         case "RoundOver":
             return RoundOver(_read_round(stored["round"]))
         case "Finished":
-            return Finished(_read_round(stored["round"]), tuple(stored["winners"]))
+            return Finished(_read_round(stored["round"]), _seats(stored["winners"]))
         case _:
             raise StoredFormatUnknown
 
@@ -399,11 +483,11 @@ def _player(player: Player) -> list[Any]:
 
 def _read_player(stored: list[Any]) -> Player:
     seat, name, total_points, resigned, *level = stored
-    return Player(seat, name, total_points, resigned, _read_level(*level))
+    return Player(_seat(seat), _text(name), _points(total_points), _flag(resigned), _read_level(*level))
 
 
 def _read_level(level: str | None = None) -> BotLevel | None:
-    return BotLevel[level] if level else None
+    return _if_any(BotLevel.__getitem__, level)
 
 
 def _game(game: Game) -> Json:
@@ -417,13 +501,40 @@ def _game(game: Game) -> Json:
 
 
 def _read_game(stored: Json) -> Game:
-    return Game(
+    game = Game(
         ruleset=_read_ruleset(stored["ruleset"]),
-        revision=stored["revision"],
-        players=tuple(map(_read_player, stored["players"])),
+        revision=_number(stored["revision"]),
+        players=_each(_read_player, stored["players"]),
         phase=_read_phase(stored["phase"]),
-        results=tuple(map(_read_result, stored["results"])),
+        results=_each(_read_result, stored["results"]),
     )
+    if not _has_its_seats(game):
+        raise StoredFormatUnknown
+    return game
+
+
+def _has_its_seats(game: Game) -> bool:
+    """Whether nobody is named who does not play, those dealt in have a rack and a turn, and last turns begin now."""
+    seats, round_ = [player.seat for player in game.players], game.round
+    if not _ascending(seats):
+        return False
+    if round_ is None:
+        return True
+    dealt_in = [rack.seat for rack in round_.racks]
+    named = {round_.turn.seat, *round_.passed, *round_.declined, *(round_.last_chance or ())}
+    if shown := round_.shown_play:
+        named.update(shown.claimed, () if shown.against is None else (shown.against,))
+    return (
+        _ascending(dealt_in)
+        and sorted(round_.order) == dealt_in
+        and named.issubset(dealt_in)
+        and (round_.last_chance is None or round_.last_chance[:1] == (round_.turn.seat,))
+        and set(seats).issuperset(dealt_in)
+    )
+
+
+def _ascending(seats: list[int]) -> bool:
+    return all(seat < following for seat, following in pairwise(seats))
 
 
 def _event(event: ev.Event) -> Json:
@@ -491,12 +602,17 @@ def _round_started(event: ev.RoundStarted) -> Json:
 
 def _read_round_started(stored: Json) -> ev.RoundStarted:
     return ev.RoundStarted(
-        number=stored["number"],
-        draws=tuple(ev.StartDraw(seat, Tile(tile)) for seat, tile in stored["draws"]),
-        order=tuple(stored["order"]),
-        racks=tuple(map(_read_rack, stored["racks"])),
+        number=_number(stored["number"]),
+        draws=_each(_read_start_draw, stored["draws"]),
+        order=_seats(stored["order"]),
+        racks=_each(_read_rack, stored["racks"]),
         pool=_read_tiles(stored["pool"]),
     )
+
+
+def _read_start_draw(stored: list[Any]) -> ev.StartDraw:
+    seat, tile = stored
+    return ev.StartDraw(_seat(seat), _read_tile(tile))
 
 
 def _tiles_played(event: ev.TilesPlayed) -> Json:
@@ -511,51 +627,55 @@ def _tiles_played(event: ev.TilesPlayed) -> Json:
 
 def _read_tiles_played(stored: Json) -> ev.TilesPlayed:
     return ev.TilesPlayed(
-        seat=stored["seat"],
+        seat=_seat(stored["seat"]),
         tiles=_read_tiles(stored["tiles"]),
         table=_read_table(stored["table"]),
-        points=stored["points"],
+        points=_number(stored["points"]),
         pulled=_read_tiles(stored["pulled"]),
     )
 
 
 def _has_declined(stored: Json) -> bool:
-    return bool(stored.get("declined", False))
+    return _flag(stored.get("declined", False))
 
 
 def _read_tiles_offered(stored: Json) -> ev.TilesOffered:
     first, second = _read_tiles(stored["tiles"])
-    return ev.TilesOffered(stored["seat"], (first, second), _has_declined(stored))
+    return ev.TilesOffered(_seat(stored["seat"]), (first, second), _has_declined(stored))
 
 
 def _read_illegal_play_shown(stored: Json) -> ev.IllegalPlayShown:
-    reasons = tuple(Reason[name] for name in stored["reasons"])
-    return ev.IllegalPlayShown(stored["seat"], _read_proposed(stored["table"]), reasons)
+    reasons = _each(_read_reason, stored["reasons"])
+    return ev.IllegalPlayShown(_seat(stored["seat"]), _read_proposed(stored["table"]), reasons)
 
 
 _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "GameCreated": lambda stored: ev.GameCreated(_read_ruleset(stored["ruleset"])),
-    "PlayerJoined": lambda stored: ev.PlayerJoined(stored["seat"], stored["name"], _read_level(stored.get("bot"))),
-    "PlayerLeft": lambda stored: ev.PlayerLeft(stored["seat"]),
+    "PlayerJoined": lambda stored: ev.PlayerJoined(
+        _seat(stored["seat"]), _text(stored["name"]), _read_level(stored.get("bot"))
+    ),
+    "PlayerLeft": lambda stored: ev.PlayerLeft(_seat(stored["seat"])),
     "RoundStarted": _read_round_started,
-    "TurnStarted": lambda stored: ev.TurnStarted(Turn(*stored["turn"])),
+    "TurnStarted": lambda stored: ev.TurnStarted(_read_turn(stored["turn"])),
     "TilesPlayed": _read_tiles_played,
-    "TileDrawn": lambda stored: ev.TileDrawn(stored["seat"], Tile(stored["tile"]), _has_declined(stored)),
-    "TilesDrawn": lambda stored: ev.TilesDrawn(stored["seat"], _read_tiles(stored["tiles"]), _has_declined(stored)),
+    "TileDrawn": lambda stored: ev.TileDrawn(_seat(stored["seat"]), _read_tile(stored["tile"]), _has_declined(stored)),
+    "TilesDrawn": lambda stored: ev.TilesDrawn(
+        _seat(stored["seat"]), _read_tiles(stored["tiles"]), _has_declined(stored)
+    ),
     "TilesOffered": _read_tiles_offered,
-    "RiverTileLaid": lambda stored: ev.RiverTileLaid(stored["seat"], Tile(stored["tile"])),
-    "TurnEnded": lambda stored: ev.TurnEnded(stored["seat"], _has_declined(stored)),
-    "TurnPassed": lambda stored: ev.TurnPassed(stored["seat"], _has_declined(stored)),
-    "TurnTimedOut": lambda stored: ev.TurnTimedOut(stored["seat"], _read_tiles(stored["tiles"])),
-    "TurnPenalised": lambda stored: ev.TurnPenalised(stored["seat"], _read_tiles(stored["tiles"])),
-    "DraftSaved": lambda stored: ev.DraftSaved(stored["seat"], _read_proposed(stored["table"])),
+    "RiverTileLaid": lambda stored: ev.RiverTileLaid(_seat(stored["seat"]), _read_tile(stored["tile"])),
+    "TurnEnded": lambda stored: ev.TurnEnded(_seat(stored["seat"]), _has_declined(stored)),
+    "TurnPassed": lambda stored: ev.TurnPassed(_seat(stored["seat"]), _has_declined(stored)),
+    "TurnTimedOut": lambda stored: ev.TurnTimedOut(_seat(stored["seat"]), _read_tiles(stored["tiles"])),
+    "TurnPenalised": lambda stored: ev.TurnPenalised(_seat(stored["seat"]), _read_tiles(stored["tiles"])),
+    "DraftSaved": lambda stored: ev.DraftSaved(_seat(stored["seat"]), _read_proposed(stored["table"])),
     "IllegalPlayShown": _read_illegal_play_shown,
-    "ErrorClaimed": lambda stored: ev.ErrorClaimed(stored["seat"], stored["agrees"]),
-    "RedealDemanded": lambda stored: ev.RedealDemanded(stored["seat"]),
-    "LastChanceStarted": lambda stored: ev.LastChanceStarted(tuple(stored["seats"])),
-    "PlayerResigned": lambda stored: ev.PlayerResigned(stored["seat"]),
+    "ErrorClaimed": lambda stored: ev.ErrorClaimed(_seat(stored["seat"]), _flag(stored["agrees"])),
+    "RedealDemanded": lambda stored: ev.RedealDemanded(_seat(stored["seat"])),
+    "LastChanceStarted": lambda stored: ev.LastChanceStarted(_seats(stored["seats"])),
+    "PlayerResigned": lambda stored: ev.PlayerResigned(_seat(stored["seat"])),
     "RoundEnded": lambda stored: ev.RoundEnded(_read_result(stored["result"])),
-    "GameEnded": lambda stored: ev.GameEnded(tuple(stored["winners"])),
+    "GameEnded": lambda stored: ev.GameEnded(_seats(stored["winners"])),
 }
 
 

@@ -27,6 +27,7 @@ from harness import (
 )
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.server import Server
@@ -98,6 +99,16 @@ class RedisHands:
 
     async def lose_stream(self, game_id: str) -> None:
         assert await self.raw.delete(self.key(game_id, "events")) == 1
+
+    async def spoil(self, game_id: str, part: str) -> None:
+        """Puts what is not ours in place of what is kept of a game."""
+        key = self.key(game_id, part)
+        if part == "events":
+            assert await self.raw.delete(key) == 1
+            await self.raw.xadd(key, {"not": "ours"}, "1-0")
+        else:
+            for name in await self.raw.hkeys(key):
+                await self.raw.hset(key, name, "not ours")
 
     async def expire(self, game_id: str) -> None:
         """Has a game's time to live end."""
@@ -215,6 +226,8 @@ BAD: dict[str, Callable[[bytes], bytes]] = {
     "newer": lambda snapshot: snapshot.replace(b'"format":2', b'"format":3'),
     "another phase": lambda snapshot: snapshot.replace(b'"type":"Playing"', b'"type":"Paused"'),
     "not ours": lambda _: b"\xff\x00",
+    "no number": lambda snapshot: snapshot.replace(b'"created":1', b'"created":"x","was":1'),
+    "no such seat": lambda snapshot: snapshot.replace(b'"turn":[', b'"turn":[9,null],"was":['),
 }
 """What may have become of a snapshot."""
 
@@ -254,6 +267,29 @@ async def test_a_bad_game_keeps_no_other_from_being_timed_out_nor_from_being_lis
     assert await refusal(bad.see()) == NOT_READABLE
     assert await refusal(bad.see(1)) == NOT_READABLE
     assert await refusal(bad.join("late")) == NOT_READABLE
+
+
+@pytest.mark.parametrize("part", ["game", "requests", "events"])
+async def test_the_log_names_the_game_that_cannot_be_read_and_tells_nothing_of_it(
+    redis_backed: GameStore, redis_hands: RedisHands, part: str
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (_, client):
+        game = await client.new_game()
+        turn = ts.PlayTurnRequest(
+            game_id=game.game_id, expected_revision=STARTED_REVISION, request_id=new_id(), draw=ts.DrawTile()
+        )
+        player = game.as_seat((await game.see()).turn.seat)
+        await client.turns.PlayTurn(turn, metadata=player)
+        asks: dict[str, Callable[[], Awaitable[object]]] = {
+            "game": game.see,
+            "requests": lambda: client.turns.PlayTurn(turn, metadata=player),
+            "events": lambda: client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id)),
+        }
+        await redis_hands.spoil(game.game_id, part)
+        with capture_logs() as logs:
+            assert await refusal(asks[part]()) == NOT_READABLE
+        told = [entry for entry in logs if entry["event"] == "store"]
+        assert told == [{"event": "store", "error": "cannot be read", "game_id": game.game_id, "log_level": "warning"}]
 
 
 async def test_a_bad_game_that_is_good_again_is_timed_out_when_it_was_put_off_to(

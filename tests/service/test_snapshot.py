@@ -668,6 +668,78 @@ def test_a_missing_field_is_refused_whichever_it_is() -> None:
             decode_record(json.dumps(snapshot).encode())
 
 
+def parts(value: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where the parts of a stored form are, at any depth."""
+    if at:
+        yield at
+    named = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in named:
+        yield from parts(part, (*at, key))
+
+
+def replaced(stored: object, at: tuple[str | int, ...], value: object) -> bytes:
+    """A stored form with another value in one place."""
+    copy = json.loads(json.dumps(stored))
+    within = copy
+    for key in at[:-1]:
+        within = within[key]
+    within[at[-1]] = value
+    return json.dumps(copy).encode()
+
+
+ODD_VALUES: dict[type, tuple[object, ...]] = {
+    int: ("7", True, 7.0, None, -(2**40), 2**63, [7]),
+    str: (7, None, ["x"], {"x": 1}),
+    bool: (0, 1, "true", None),
+    list: ({}, "", 7, [{}], [[[]]]),
+    dict: ([], "", 7, {"x": 1}),
+    type(None): (1.5, True, {"x": 1}),
+}
+"""What a foreign program may have put in place of a value of a type."""
+MAY_BE_NONE = {"turn", "against", "last_chance", "draft", "table"}
+"""Where parts may be none: deadlines and kinds of melds too."""
+
+
+def test_a_part_of_another_type_is_refused_whichever_it_is() -> None:
+    good = a_snapshot()
+    tried = 0
+    for place in parts(good):
+        value = good
+        for key in place:
+            value = value[key]  # type: ignore[index]
+        for odd in ODD_VALUES[type(value)]:
+            if odd is None and MAY_BE_NONE & {*place}:
+                continue
+            with pytest.raises(StoredFormatUnknown):
+                pytest.fail(f"{place} = {odd}: {decode_record(replaced(good, place, odd))}")
+            tried += 1
+    assert tried > 300
+
+
+@pytest.mark.parametrize("seats", ["turn", "order", "passed", "racks", "players", "last_chance"])
+def test_a_seat_that_nobody_has_is_refused(seats: str) -> None:
+    good = a_snapshot()
+    within = good["game"] if seats == "players" else good["game"]["phase"]["round"]
+    within[seats] = {
+        "turn": [6, None],
+        "order": [*within["order"][:-1], 6] if seats == "order" else None,
+        "passed": [6],
+        "racks": within.get("racks", [])[:-1],
+        "players": within.get("players", [])[:-1],
+        "last_chance": [],
+    }[seats]
+    with pytest.raises(StoredFormatUnknown):
+        decode_record(json.dumps(good).encode())
+
+
+def test_an_event_with_a_part_of_another_type_is_refused_whichever_it_is() -> None:
+    for stored in made_game():
+        good = json.loads(stored.change)
+        for place in parts(good):
+            with pytest.raises(StoredFormatUnknown):
+                pytest.fail(f"{place}: {decode_entry(replaced(good, place, 1.5), '')}")
+
+
 # What was stored goes on being readable
 
 
