@@ -7,7 +7,7 @@ from engine.facts import fact
 from engine.initial_meld import best_for_the_player, from_left_to_right, suffices
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset, SetOrder
-from engine.tiles import Tile, in_order
+from engine.tiles import JOKER, Tile, in_order
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,11 @@ class Play:
         """table_after as the rules read it. A meld of the old table sent without kind and faces keeps what it has."""
         known = defaultdict(list)
         for meld in self.table_before:
-            known[sent_as(meld.tiles, self.ruleset)].append(meld)
+            known[in_order(meld.tiles)].append(meld)
         read: dict[int, Meld | NotAMeld] = {}
         for place in sorted(range(len(self.table_after)), key=lambda place: _says_little(self.table_after[place])):
             sent = self.table_after[place]
-            read[place] = read_meld(_as_known(sent, known[sent_as(sent.tiles, self.ruleset)]), self.ruleset)
+            read[place] = read_meld(_as_known(sent, known[in_order(sent.tiles)], self.ruleset), self.ruleset)
         return tuple(read[place] for place in range(len(read)))
 
     @fact
@@ -199,19 +199,18 @@ class Play:
         return not self.missing and not self.unowned and self.is_all_melds and not self.plunder_played
 
 
-def sent_as(tiles: tuple[Tile, ...], ruleset: Ruleset) -> tuple[Tile, ...]:
-    """How a meld of the old table is known again: by its tiles, in their order where it means something."""
-    return tiles if ruleset.set_order is SetOrder.STRICT else in_order(tiles)
-
-
 def _says_little(meld: ProposedMeld) -> tuple[bool, bool]:
     """The order in which melds are known again: what says most finds its own first."""
     return not meld.declared, meld.kind is None
 
 
-def _as_known(meld: ProposedMeld, known: list[Meld]) -> ProposedMeld:
-    """A meld with what it states, else as the first that is left of the melds that its tiles were on the table."""
-    same = next((old for old in known if _may_be(meld, old)), None)
+def _as_known(meld: ProposedMeld, known: list[Meld], ruleset: Ruleset) -> ProposedMeld:
+    """A meld with what it states, else as one that is left of the melds that its tiles were on the table.
+
+    That is the first in the order in which they are sent, else the first in another order that means nothing.
+    """
+    candidates = sorted(known, key=lambda old: old.tiles != meld.tiles)
+    same = next((old for old in candidates if _may_be(meld, old) and _lies_as(meld, old, ruleset)), None)
     if same is None:
         return meld
     known.remove(same)
@@ -224,6 +223,17 @@ def _may_be(meld: ProposedMeld, old: Meld) -> bool:
     """Whether a meld of the old table's tiles says nothing else than that it is the old one."""
     faces = in_order(face for faces in old.joker_faces for face in faces)
     return meld.kind in {None, old.kind} and (not meld.declared or in_order(meld.declared) == faces)
+
+
+def _lies_as(meld: ProposedMeld, old: Meld, ruleset: Ruleset) -> bool:
+    """Whether the order in which a meld is sent says nothing else than that it is an old one of the same tiles.
+
+    The order of a group has no meaning; that of one numbered tile and jokers has, unless their kind is stated.
+    """
+    if meld.tiles == old.tiles or ruleset.set_order is SetOrder.CANONICALISE:
+        return True
+    is_a_group = meld.kind is MeldKind.GROUP or len(meld.tiles) - meld.tiles.count(JOKER) > 1
+    return old.kind is MeldKind.GROUP and is_a_group
 
 
 def _stands_for_one_face_each(meld: Meld) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from engine.facts import fact
 from engine.kept import Kept
 from engine.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
-from engine.play import Identity, Play, identity, sent_as
+from engine.play import Identity, Play, identity
 from engine.rules import Judgement, groups_of, judge, natural_points, points_of, violations_of
 from engine.ruleset import Ruleset
 from engine.tally import (
@@ -32,7 +32,7 @@ from engine.tally import (
     tally,
     tiles_of,
 )
-from engine.tiles import JOKER, Tile, naturals
+from engine.tiles import JOKER, Tile, in_order, naturals
 from engine.violations import Violation
 
 READINGS_MAX: Final = 65_536
@@ -74,8 +74,8 @@ class Reading:
         meld: What the rules make of it.
         tally: Its tiles, marked if it is no meld.
         lies_as: The same for two melds that are the same (play.identity), and no others; None if it is no meld.
-        known_by: How it would be known again on the next table, if it has jokers: what they stand for, and nothing
-            else, may depend on what lay there before.
+        known_by: The tiles by which it would be known again on the next table, if it has jokers: what they stand for,
+            and nothing else, may depend on what lay there before.
     """
 
     proposed: ProposedMeld
@@ -130,7 +130,7 @@ class _Readings(dict[K, Reading]):
             meld,
             close_tally(proposed.tiles) + (MARK if isinstance(meld, NotAMeld) else 0),
             self._named(identity(meld)) if isinstance(meld, Meld) else None,
-            sent_as(proposed.tiles, self._ruleset) if JOKER in proposed.tiles else None,
+            in_order(proposed.tiles) if JOKER in proposed.tiles else None,
         )
 
     def _named(self, same: Identity) -> Hashable:
