@@ -150,6 +150,7 @@ class RedisStore:
         self._recollection = Recollection(clock)
         self._secret = secrets.token_bytes(SECRET_BYTES)
         self._feed = _Feed(client.connection_pool.make_connection)
+        self._has_left = False
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
@@ -176,9 +177,12 @@ class RedisStore:
     @contextlib.asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
         """Turns every failure of the store into StoreUnavailable."""
+        held = self._wire.held
         try:
             yield
         except FAILURES as error:
+            if isinstance(error, exceptions.ReadOnlyError):
+                self._wire.leave(held)  # and not one that was made since, as an answer may come late
             raise await self._unavailable(error) from error
 
     async def _unavailable(self, error: Exception) -> StoreUnavailable:
@@ -190,15 +194,16 @@ class RedisStore:
         is_away = isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError | OSError)
         (_log.debug if is_away else _log.warning)("store", error=text)
         if isinstance(error, exceptions.ReadOnlyError):
-            await self._leave()
+            await self._leave_pool()
         return StoreUnavailable(text)
 
-    async def _leave(self) -> None:
-        """Gives up all connections to a Redis that has become a replica: its address may lead to the new primary.
+    async def _leave_pool(self) -> None:
+        """Gives up the connections to a Redis that has become a replica: its address may lead to the new primary.
 
-        It would keep them open, and refuse every write for ever. The watchers' stays: a replica tells of changes too.
+        It would keep them open, and refuse every write for ever. The watchers' stays until there is one that takes
+        writes (`ping`): so long, a replica tells of changes too.
         """
-        self._wire.leave()
+        self._has_left = True
         pool = self._client.connection_pool
         await pool.update_active_connections_for_reconnect()  # type: ignore[no-untyped-call]
         with contextlib.suppress(*FAILURES):
@@ -333,6 +338,9 @@ class RedisStore:
         """See GameStore. A write, as a store that is full or a replica by now answers reads."""
         async with self._answering():
             await self._client.set(PROBE, 1, px=self._ttl_ms)
+        if self._has_left:
+            self._has_left = False
+            self._feed.leave()
 
     async def close(self) -> None:
         """See GameStore."""
@@ -374,6 +382,7 @@ class _Feed:
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
         self._wanted = asyncio.Event()
         self._is_closed = False
+        self._is_left = False
         self._task: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
@@ -392,8 +401,9 @@ class _Feed:
                 self._wanted.set()
 
     async def _run(self) -> None:
-        """Listens, and connects anew when the connection is lost, as long as the process serves."""
+        """Listens, and connects anew when the connection is lost or left, as long as the process serves."""
         while not self._is_closed:
+            self._is_left = False
             try:
                 async with self._connected() as connection:
                     await self._listen(connection)
@@ -428,7 +438,7 @@ class _Feed:
         A cancelled task is not enough to end this: redis-py writes under asyncio.wait_for, which may swallow it.
         """
         subscribed: set[str] = set()
-        while not (hearing.done() or self._is_closed):
+        while not (hearing.done() or self._is_left or self._is_closed):
             self._wanted.clear()
             wanted = set(self._subscriptions)
             if wanted - subscribed:
@@ -452,6 +462,11 @@ class _Feed:
                 raise exceptions.TimeoutError
             if heard[0] in {b"message", b"subscribe"}:  # a PONG begins with another
                 self._wake(heard[1].decode())
+
+    def leave(self) -> None:
+        """Gives the connection up for another one."""
+        self._is_left = True
+        self._wanted.set()
 
     def _wake(self, channel: str) -> None:
         for subscription in self._subscriptions.get(channel, ()):

@@ -5,7 +5,8 @@ takes a connection from a pool, and one that is given up leaves its answer to no
 dropped. redis-py makes the connection (URL, TLS, AUTH, SELECT), then its bytes are ours, packed and parsed by hiredis.
 
 Nothing is ever sent twice. A connection that breaks, or that does not answer in time, fails every call that waits on
-it, as nobody knows which of them were carried out; the next call makes a new one.
+it, as nobody knows which of them were carried out; the next call makes a new one. One to a Redis that has become a
+replica is given up too.
 """
 
 import asyncio
@@ -41,9 +42,12 @@ class Wire:
         if connected is None or connected.is_lost:
             connected = await self._connect()
         answer = await connected.ask(pack_command(command))  # type: ignore[arg-type]  # of any length
-        if isinstance(answer, ReplyError):
-            raise _refusal(str(answer))
-        return answer
+        if not isinstance(answer, ReplyError):
+            return answer
+        refusal = _refusal(str(answer))
+        if isinstance(refusal, exceptions.ReadOnlyError):
+            self.leave(connected)
+        raise refusal
 
     async def _connect(self) -> "_Connected":
         """The connection that is being made; a caller that gives up takes it from no other."""
@@ -68,10 +72,18 @@ class Wire:
         await connection.connect()  # type: ignore[no-untyped-call]
         return _Connected(connection, self._answer_seconds)
 
-    def leave(self) -> None:
-        """Gives the connection up, so that the next call makes another one. Who waits for an answer is told."""
-        if self._connected:
-            self._connected.lose(exceptions.ConnectionError("the connection was given up"))
+    @property
+    def held(self) -> "_Connected | None":
+        """The connection, if there is one."""
+        return self._connected
+
+    def leave(self, held: "_Connected | None") -> None:
+        """Gives a connection up, so that the next call makes another one. Who waits for an answer is told.
+
+        Nothing happens to the one that has taken its place already.
+        """
+        if held:
+            held.lose(exceptions.ConnectionError("the connection was given up"))
 
     async def close(self) -> None:
         """Gives the connection back. Who waits for an answer is told that it was lost."""

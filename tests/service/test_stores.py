@@ -803,6 +803,55 @@ async def test_a_redis_that_has_become_a_replica_is_left_for_the_one_that_is_at_
         await admin.aclose()
 
 
+async def test_watchers_are_told_by_the_redis_that_has_taken_the_place_of_one_that_became_a_replica(
+    own_redis: RedisServer, clock: FakeClock
+) -> None:
+    """A replica that has lost its primary tells of nothing, and keeps the connection open."""
+    with closing(RedisServer()) as primary:
+        primary.start()
+        store = redis_store(own_redis.url, clock)
+        admin = aredis.Redis.from_url(own_redis.url)
+        async with store.changes(GAME) as subscription:
+            await asyncio.gather(store.ping(), caught_up(store, subscription))
+            await admin.replicaof("127.0.0.1", "1")
+            primary.socket.replace(own_redis.socket)
+            with pytest.raises(StoreUnavailable):
+                await store.ping()
+            await store.ping()
+            await told(subscription)
+            await caught_up(store, subscription)
+            await stored(store, creation())
+            await told(subscription)
+        await store.close()
+        await admin.aclose()
+
+
+async def test_a_late_answer_of_a_redis_that_was_left_takes_no_connection_from_the_new_one(
+    own_redis: RedisServer, clock: FakeClock
+) -> None:
+    with closing(RedisServer()) as primary:
+        primary.start()
+        store = redis_store(own_redis.url, clock)
+        await asyncio.gather(store.ping(), store.load(GAME))
+        admin = aredis.Redis.from_url(own_redis.url)
+        await admin.replicaof("127.0.0.1", "1")
+        own_redis.pause()
+        late = asyncio.create_task(store.ping())
+        await asyncio.sleep(0)
+        store._wire.leave(store._wire.held)  # noqa: SLF001 - as an answer of the same Redis that came in time has it done
+        primary.socket.replace(own_redis.socket)
+        await stored(store, creation())
+        primary.pause()
+        under_way = asyncio.create_task(store.load(GAME))
+        own_redis.resume()
+        with pytest.raises(StoreUnavailable):
+            await late
+        primary.resume()
+        assert (await under_way).record
+        await store.close()
+        await admin.aclose()
+
+
 @pytest.mark.parametrize("fails", ["full", "connection lost"])
 async def test_a_game_that_cannot_be_put_on_its_new_list_stays_on_the_old_one(
     own_redis: RedisServer, clock: FakeClock, fails: str
