@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from engine.melds import Meld, MeldKind
 from engine.pairing import unpaired
@@ -13,20 +14,19 @@ from engine.violations import Reason, Violation
 def melds_only_grow(play: Play) -> Iterator[Violation]:
     """Manipulation NONE: each meld of the table lies as it was in a meld of its own, with tiles added at most."""
     if play.ruleset.manipulation is Manipulation.NONE and play.may_use_table:
-        yield from _without_successor(play, _has_grown, Reason.TABLE_MELD_CHANGED)
+        yield from play.least_wrong(partial(_without_successor, succeeds=_has_grown, reason=Reason.TABLE_MELD_CHANGED))
 
 
 def no_meld_is_dissolved(play: Play) -> Iterator[Violation]:
     """Manipulation PRIMITIVES_ONLY: each meld of the table keeps two tiles in a meld of its kind of its own."""
     if play.ruleset.manipulation is Manipulation.PRIMITIVES_ONLY and play.may_use_table:
-        yield from _without_successor(play, _lives_on, Reason.TABLE_MELD_DISSOLVED)
+        yield from play.least_wrong(partial(_without_successor, succeeds=_lives_on, reason=Reason.TABLE_MELD_DISSOLVED))
 
 
-def _without_successor(play: Play, succeeds: Callable[[Meld, Meld], bool], reason: Reason) -> Iterator[Violation]:
+def _without_successor(play: Play, succeeds: Callable[[Meld, Meld], bool], reason: Reason) -> tuple[Violation, ...]:
     """A violation for each meld of the table for which no meld of the new table is left, in the best pairing."""
     choices = [[place for place, new in enumerate(play.melds) if succeeds(old, new)] for old in play.table_before]
-    for old in unpaired(choices):
-        yield Violation(reason, play.subject, play.table_before[old].tiles)
+    return tuple(Violation(reason, play.subject, play.table_before[old].tiles) for old in unpaired(choices))
 
 
 def _has_grown(old: Meld, new: Meld) -> bool:

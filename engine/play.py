@@ -1,13 +1,17 @@
 """A play to judge, and what the rules ask of it: what was played, which melds are new, which were changed."""
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from engine.facts import fact
-from engine.initial_meld import best_for_the_player, from_left_to_right, suffices
+from engine.initial_meld import best_for_the_player, from_left_to_right, suffices, ways_to_meld
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset, SetOrder
 from engine.tiles import JOKER, Tile, in_order
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,26 @@ class Play:
         same_turn = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
         return same_turn and not self.unowned and suffices(self.initial_meld, self.ruleset)
 
+    @fact
+    def ways_to_meld(self) -> tuple[tuple[Meld, ...], ...]:
+        """The ways to make the initial meld in a turn in which the table is used too; none if they are too many."""
+        if self.has_melded or not self.may_use_table:
+            return ()
+        return ways_to_meld(self.melds, self.tiles_played, self.tiles_before, self.ruleset)
+
+    def least_wrong(self, ask: "Callable[[Play], tuple[R, ...]]") -> tuple[R, ...]:
+        """What is wrong with the play, or with what lies beside the initial meld, which is of the rack.
+
+        If nothing is in one of the ways to make that, the answer is nothing.
+        """
+        found = ask(self)
+        if not found:
+            for melds in self.ways_to_meld:
+                found = ask(self.beside(melds))
+                if not found:
+                    break
+        return found
+
     def beside(self, initial_meld: tuple[Meld, ...]) -> "Play":
         """What is left of the play, by a player who has melded, without some melds of the tiles played."""
         melds, tiles = list(self.melds), +self.playable
@@ -191,7 +215,8 @@ class Play:
             melds.remove(meld)
             tiles -= Counter(meld.tiles)
         after = tuple([as_proposed(meld, self.ruleset) for meld in melds])
-        return Play(self.table_before, after, in_order(tiles.elements()), has_melded=True, ruleset=self.ruleset)
+        rack = in_order(tiles.elements())
+        return Play(self.table_before, after, rack, has_melded=True, ruleset=self.ruleset, subject=self.subject)
 
     @fact
     def is_settled(self) -> bool:

@@ -15,7 +15,6 @@ from engine.initial_meld import (
     initial_points,
     reaches,
     total_points,
-    ways_to_meld,
 )
 from engine.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.melds import Meld, NotAMeld, joker_points
@@ -259,20 +258,8 @@ def jokers_are_retrieved_by_the_rules(play: Play) -> Iterator[Violation]:
     """R46 to R50, R53: joker_retrieval_mode and the other options of retrieval. Asked of settled tables alone."""
     if play.is_settled and play.may_use_table:
         tiles = tuple(t for meld in play.changed_melds if JOKER in meld.tiles for t in meld.tiles)
-        for reason in _retrieval_reasons(play) if tiles else ():
+        for reason in play.least_wrong(retrieval_reasons) if tiles else ():
             yield Violation(reason, play.subject, tiles)
-
-
-def _retrieval_reasons(play: Play) -> tuple[Reason, ...]:
-    """Why no way of telling the tiles apart makes a play legal: an initial meld of the same turn is of the rack."""
-    reasons = retrieval_reasons(play)
-    if reasons or play.has_melded:
-        return reasons
-    for melds in ways_to_meld(play.melds, play.tiles_played, play.tiles_before, play.ruleset):
-        reasons = retrieval_reasons(play.beside(melds))
-        if not reasons:
-            break
-    return reasons
 
 
 def _always(_ruleset: Ruleset) -> bool:

@@ -50,7 +50,8 @@ def the_plunder_stays(play: Play) -> Iterator[Violation]:
 def the_contract_is_kept(play: Play) -> Iterator[Violation]:
     """contract: every meld with a tile played is what the contract demands.
 
-    Tiles have no identity: a meld that can be made of the table's tiles has no tile played.
+    Tiles have no identity: a meld that can be made of the table's tiles has no tile played. But the initial meld is of
+    the rack, and melds that may not be used yet give no tiles.
     """
     keeps = CONTRACTS.get(play.ruleset.contract)
     if keeps is None:
@@ -60,12 +61,23 @@ def the_contract_is_kept(play: Play) -> Iterator[Violation]:
         for place, reading in enumerate(play.readings)
         if isinstance(reading, Meld) and not keeps(reading)
     ]
+    against.sort(key=lambda found: found[1] not in play.table_before)
     table = +play.tiles_before
-    for place, meld in sorted(against, key=lambda found: found[1] not in play.table_before):
-        if Counter(meld.tiles) <= table:
+    if not play.may_use_table:
+        table -= Counter(t for meld in play.kept_and_new[0] if keeps(meld) for t in meld.tiles)
+    of_rack = Counter(_least_against(play, keeps))
+    for number, (place, meld) in enumerate(against):
+        alike = [other for _, other in against[number + 1 :]].count(meld)
+        if Counter(meld.tiles) <= table and alike >= of_rack[meld]:
             table -= Counter(meld.tiles)
         else:
             yield Violation(Reason.CONTRACT_VIOLATED, f"{play.subject}[{place}]", meld.tiles)
+
+
+def _least_against(play: Play, keeps: Callable[[Meld], bool]) -> tuple[Meld, ...]:
+    """The melds against a contract of the initial meld that has fewest, in a turn in which the table is used too."""
+    ways = [tuple(meld for meld in melds if not keeps(meld)) for melds in play.ways_to_meld]
+    return min(ways, key=len, default=())
 
 
 def _highest(meld: Meld) -> int:

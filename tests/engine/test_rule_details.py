@@ -77,7 +77,28 @@ def told(play: Play) -> list[tuple[str, str]]:
     return [(violation.reason.name, format_tiles(violation.tiles)) for violation in judged(play).violations]
 
 
+ROWS_OF_TENS = "[R9 R10 R11] | [B9 B10 B11] | [K9 K10 K11]"
+ONE_COLOR = rules(contract=Contract.SINGLE_COLOR)
+ONE_COLOR_SAME_TURN = replace(ONE_COLOR, initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED)
+ONE_OF_TEN = replace(SAME_TURN, initial_meld_threshold=10, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD)
+ONE_TO_FOUR_IN_GROUPS = (
+    "[R1 R2 R3] + {R1 R2 R3 R4 B1 K1 B2 K2 B3 K3} -> [R1 R2 R3 R4] | [R1 B1 K1] | [R2 B2 K2] | [R3 B3 K3] ; {}"
+)
+
+
 LEGAL = [
+    # What the initial meld is made of is of the rack, whichever rule asks
+    ("a group laid beside runs may be of their tiles, and theirs of the rack",
+     f"{ROWS_OF_TENS} + *{{R10 B10 K10}} -> {ROWS_OF_TENS} | [R10 B10 K10] ; {{}}", ONE_COLOR),
+    ("so it may in the turn of the initial meld, if that is another meld",
+     f"{ROWS_OF_TENS} + {{R10 B10 K10 O9 O10 O11}} -> {ROWS_OF_TENS} | [R10 B10 K10] | [O9 O10 O11] ; {{}}",
+     ONE_COLOR_SAME_TURN),
+    ("a run grows beside an initial meld of a group",
+     ONE_TO_FOUR_IN_GROUPS, replace(
+         ONE_OF_TEN, initial_meld_threshold=9, manipulation=Manipulation.NONE)),
+    ("a run is dissolved beside an initial meld of its tiles", ONE_TO_FOUR_IN_GROUPS, ONE_OF_TEN),
+    ("a meld of the table is left as it is, whatever the contract",
+     "[R10 B10 K10] + {O9 O10 O11} -> [R10 B10 K10] | [O9 O10 O11] ; {}", ONE_COLOR),
     # What replaces a joker is not in the initial meld of the same turn, if there is another one
     ("either of two melds is the initial one", "[B5 K5 J] | [R5 R6 R7 R8] | [K9 K10 K11] + {R5 R6 R7 R8 R9 K9 K10 K11"
      " O1 B1} -> [B5 K5 R5] | [R5 R6 R7 R8 R9] | [R6 R7 R8] | [K9 K10 K11] | [K9 K10 K11] | [J O1 B1] ; {}",
@@ -122,6 +143,23 @@ def test_a_play_is_legal(text: str, ruleset: Ruleset) -> None:
 
 
 ILLEGAL = [
+    # What the initial meld is made of is of the rack, whichever rule asks
+    ("an initial meld against the contract, of which the table has the tiles too",
+     f"{ROWS_OF_TENS} + {{R10 B10 K10}} -> {ROWS_OF_TENS} | [R10 B10 K10] ; {{}}", ONE_COLOR,
+     [("CONTRACT_VIOLATED", "R10 B10 K10")]),
+    ("and where the table may be used in the same turn",
+     f"{ROWS_OF_TENS} + {{R10 B10 K10}} -> {ROWS_OF_TENS} | [R10 B10 K10] ; {{}}", ONE_COLOR_SAME_TURN,
+     [("CONTRACT_VIOLATED", "R10 B10 K10")]),
+    ("an initial meld as another of the table",
+     "[R10 B10 K10] + {R10 B10 K10} -> [R10 B10 K10] | [R10 B10 K10] ; {}", ONE_COLOR,
+     [("CONTRACT_VIOLATED", "R10 B10 K10")]),
+    ("an initial meld as another of the table, which may be used in the same turn",
+     "[R10 B10 K10] + {R10 B10 K10} -> [R10 B10 K10] | [R10 B10 K10] ; {}", ONE_COLOR_SAME_TURN,
+     [("CONTRACT_VIOLATED", "R10 B10 K10")]),
+    ("a meld of the table could lie in the initial meld alone, where melds only grow",
+     ONE_TO_FOUR_IN_GROUPS, replace(ONE_OF_TEN, manipulation=Manipulation.NONE), [("TABLE_MELD_CHANGED", "R1 R2 R3")]),
+    ("and where none is dissolved", ONE_TO_FOUR_IN_GROUPS,
+     replace(ONE_OF_TEN, manipulation=Manipulation.PRIMITIVES_ONLY), [("TABLE_MELD_DISSOLVED", "R1 R2 R3")]),
     # What is told of a play names tiles in ascending order
     ("tiles of several melds are missing", "[K1 K2 K3] | [R4 R5 R6] + *{B1 B2 B3} -> [B1 B2 B3] ; {}", SABRA,
      [("TABLE_TILE_MISSING", "R4 R5 R6 K1 K2 K3")]),

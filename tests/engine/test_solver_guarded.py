@@ -114,10 +114,13 @@ def test_a_group_of_faces_that_lie_on_the_table_is_no_tile_played() -> None:
     assert played(situation) == "{R5 B5 O5}"
 
 
-def test_an_initial_meld_may_be_a_group_of_faces_that_lie_on_the_table() -> None:
-    options = {"contract": Contract.SINGLE_COLOR, "initial_meld_threshold": 15}
-    situation = at("[R5 R6 R7] | [B4 B5 B6] | [O5 O6 O7]", "R5 B5 O5 R9 B9 K9", options, melded=False)
-    assert played(situation) == "{R5 B5 O5}"
+def test_an_initial_meld_is_no_group_though_its_faces_lie_on_the_table() -> None:
+    options: dict[str, Any] = {"contract": Contract.SINGLE_COLOR, "initial_meld_threshold": 15}
+    table = "[R5 R6 R7] | [B4 B5 B6] | [O5 O6 O7]"
+    assert played(at(table, "R5 B5 O5 R9 B9 K9", options, melded=False)) is None
+    options["initial_meld_same_turn_table_play"] = InitialMeldSameTurnTablePlay.ALLOWED
+    assert played(at(table, "R5 B5 O5 R9 B9 K9", options, melded=False)) is None
+    assert played(at(table, "R5 B5 O5 K9 K10 K11", options, melded=False)) == "{R5 B5 K9 K10 K11 O5}"
 
 
 def test_a_joker_of_the_table_may_lie_in_the_initial_meld() -> None:
