@@ -60,10 +60,17 @@ def choose(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotActio
         ValueError: A caller's fault: nothing is asked of the seat (game.bots_to_act).
     """
     turn, seat = _asked(view)
-    if turn.turn.seat != seat or turn.step is Choosing:
-        return wait(view)
-    found = _found(_Position.of(view, turn, seat), level, budget)
+    found = None if _has_nothing_to_play(turn, seat) else _found(_Position.of(view, turn, seat), level, budget)
     return found.action if found else wait(view)
+
+
+def at_once(view: GameView) -> BotAction | None:
+    """What the seat of a view does that needs no search: its vote, or the tile that it lays on the River.
+
+    Raises:
+        ValueError: As `choose`.
+    """
+    return wait(view) if _has_nothing_to_play(*_asked(view)) else None
 
 
 def wait(view: GameView) -> BotAction:
@@ -85,6 +92,11 @@ def _asked(view: GameView) -> tuple[TurnView, int]:
     if view.turn is None or view.seat is None:
         raise ValueError("no turn is being taken that the seat can see")
     return view.turn, view.seat
+
+
+def _has_nothing_to_play(turn: TurnView, seat: int) -> bool:
+    """Whether the seat is asked for its vote, or for the tile that it lays on the River."""
+    return turn.turn.seat != seat or turn.step is Choosing
 
 
 def _vote(turn: TurnView, seat: int) -> ClaimError:

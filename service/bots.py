@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeVar
 
 import structlog
 
-from engine.bots import BotAction, choose, wait
+from engine.bots import BotAction, at_once, choose, wait
 from engine.game import BotLevel, bots_to_act
 from engine.solver import Budget
 from engine.turns import ClaimError
@@ -126,7 +126,7 @@ class Bots:
         view, level = see(record.game, seat), record.game.player(seat).bot
         if level is None:
             raise RuntimeError("a seat that is no bot's is not asked")
-        action = await self._decide(loaded, WhatToDo(view, level), SEARCH_SECONDS, by)
+        action = at_once(view) or await self._decide(loaded, WhatToDo(view, level), SEARCH_SECONDS, by)
         try:
             await self._do(record, seat, action)
         except ActionRefused as fault:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.bots import choose, wait
+from engine.bots import at_once, choose, wait
 from engine.events import ErrorClaimed, TilesPlayed, TurnPenalised
 from engine.game import (
     BotLevel,
@@ -239,6 +239,7 @@ def test_of_two_tiles_that_which_fits_less_goes_to_the_river(offered: str, laid:
     game = in_step(game_at(". / 1{R6 B7 K13} 2{B1} / {R1} / 1", RIVER), Choosing((first, second)))
     action = is_a(choose(see(game, 1), EASY, LITTLE), LayOnRiver)
     assert format_tile(action.tile) == laid
+    assert at_once(see(game, 1)) == action
     assert what(game, HARD) == "LayOnRiver"
 
 
@@ -265,13 +266,14 @@ def test_bots_agree_that_an_illegal_play_is_one() -> None:
     shown = do(game, PlayTiles(1, (ProposedMeld(parse_tiles("R9 B9")),))).game
     assert bots_to_act(shown) == (2, 3)
     vote = choose(see(shown, 2), MEDIUM, LITTLE)
-    assert vote == ClaimError(2, shown.revision, agrees=True)
+    assert vote == at_once(see(shown, 2)) == ClaimError(2, shown.revision, agrees=True)
     voted = do(shown, vote)
     assert voted.events == (ErrorClaimed(2, agrees=True),)
     assert bots_to_act(voted.game) == (3,)
     penalised = do(voted.game, choose(see(voted.game, 3), MEDIUM, LITTLE))
     assert is_a(penalised.events[1], TurnPenalised).seat == 1
     assert bots_to_act(penalised.game) == (2,)
+    assert at_once(see(penalised.game, 2)) is None  # it has a turn to take
 
 
 def test_a_claim_that_has_failed_asks_no_bot() -> None:

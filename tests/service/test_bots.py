@@ -10,6 +10,7 @@ import grpc.aio
 import pytest
 
 from engine.events import (
+    ErrorClaimed,
     Event,
     PlayerResigned,
     TileDrawn,
@@ -45,7 +46,8 @@ from service.analysis import Question
 from service.bots import Bots
 from service.games import BOT_WAIT_MS, Games
 from service.identity import Caller, digest, new_shuffle
-from service.requests import Request, TurnRequest
+from service.requests import Claim, Request, TurnRequest
+from service.sight import GameSight
 from service.storage.base import NO_ETAG, GameStore, Record, lineage
 from service.storage.snapshot import encode_change
 
@@ -482,17 +484,17 @@ async def test_a_bot_whose_search_fails_draws(store: GameStore, clock: FakeClock
     await bots.close()
 
 
-class Meanwhile(Here):
-    """Has something happen before its first answer."""
+class Meanwhile(Games):
+    """Use cases in which something happens before the first vote."""
 
-    def __init__(self, happen: Callable[[], Awaitable[object]]) -> None:
-        super().__init__()
-        self._happen = happen
+    def __init__(self, store: GameStore, happen: Callable[[Games], Awaitable[object]]) -> None:
+        super().__init__(store, SeededChance(1))
+        self._to_happen = [happen]
 
-    async def ask(self, question: Question[T], seconds: float) -> T:
-        if not self.asked:
-            await self._happen()
-        return await super().ask(question, seconds)
+    async def claim_error(self, claim: Claim, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        while self._to_happen:
+            await self._to_happen.pop()(self)
+        return await super().claim_error(claim, request, encode)
 
 
 def shown_play(now_ms: int) -> Game:
@@ -508,13 +510,12 @@ def shown_play(now_ms: int) -> Game:
 async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore, clock: FakeClock) -> None:
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
-    games = Games(store, SeededChance(1))
 
-    async def the_person_draws() -> None:
+    async def the_person_draws(games: Games) -> None:
         turn = TurnRequest(game.game_id, 1, "", validate_only=False, action=DrawTile)
         await games.play_turn(turn, Request(Caller(digest(game.tokens[1])), "", b""), lambda _: b"")
 
-    bots = Bots(games, Meanwhile(the_person_draws), 1, 0.0, asyncio.Event())
+    bots = Bots(Meanwhile(store, the_person_draws), Here(), 1, 0.0, asyncio.Event())
     record = (await store.load(game.game_id)).record
     assert record
     async with asyncio.timeout(LONG_SECONDS), store.changes(game.game_id) as subscription:
@@ -532,6 +533,20 @@ class Nowhere:
     async def ask(self, question: Question[T], _seconds: float) -> T:
         await asyncio.Event().wait()
         return question.answer(Budget(nodes=0))
+
+
+async def test_bots_vote_at_once_though_there_is_no_room_for_a_search(store: GameStore, clock: FakeClock) -> None:
+    async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
+        game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
+    bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
+    record = (await store.load(game.game_id)).record
+    assert record
+    async with asyncio.timeout(LONG_SECONDS), store.changes(game.game_id) as subscription:
+        bots.heed(record)
+        while len(entries := await store.events(game.game_id, 2, 10)) < 2:
+            await subscription.wait()
+    assert [entry.events[0] for entry in entries] == [ErrorClaimed(2, agrees=True), ErrorClaimed(3, agrees=True)]
+    await bots.close()
 
 
 async def test_a_bot_for_whose_search_there_is_no_room_draws_before_its_time_runs_out(
