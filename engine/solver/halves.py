@@ -102,20 +102,15 @@ def _in_order(found: dict[Share, dict[int, tuple[Step, ...]]]) -> Ways:
 
 
 @lru_cache(maxsize=1 << 12)
-def joins(low: frozenset[Share], high: frozenset[Share], colors: int) -> tuple[tuple[int, int, int], ...]:
-    """The places of shares of the one half and of the other that make groups, and the jokers that it takes."""
+def joins(low: frozenset[Share], high: frozenset[Share]) -> tuple[tuple[int, int, int], ...]:
+    """The places of shares of the one half and of the other, and the jokers that it takes to make groups of both."""
     return tuple(
-        (place, other, needed)
+        (place, other, jokers_to_group(total + more, max(most, others)))
         for place, (total, most) in enumerate(sorted(low))
         for other, (more, others) in enumerate(sorted(high))
-        if (needed := jokers_to_group(total + more, max(most, others), colors)) is not None
     )
 
 
-def jokers_to_group(total: int, most: int, colors: int) -> int | None:
-    """Jokers that it takes to make groups of so many tiles, of which one color gives most; None if it cannot be."""
-    if not total:
-        return 0
-    number = max(most, -(-total // colors))
-    needed = max(0, 3 * number - total)
-    return needed if needed <= 2 * number and total >= number else None
+def jokers_to_group(total: int, most: int) -> int:
+    """Jokers that it takes to make groups of so many tiles: as many groups as the color has that gives most."""
+    return max(0, 3 * most - total)

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from engine.ruleset import Ruleset, RunWrap
 from engine.solver.color_steps import Open, Step, unpack
+from engine.solver.halves import jokers_to_group
 from engine.solver.levels import Level
 from engine.solver.lines import Line, Melds, Run, halves, melds_in_order, whole_runs
 from engine.solver.problem import FACES
-from engine.solver.search import Found, jokers_for
+from engine.solver.search import Found
 from engine.tiles import JOKER, MAX_VALUE, Tile
 
 
@@ -41,10 +42,10 @@ def groups_of(value: int, steps: tuple[Step, ...]) -> Iterator[tuple[Tile, ...]]
     grouped = tuple([step.grouped for step in steps])
     if not any(grouped):
         return
-    number = max(*grouped, -(-sum(grouped) // len(grouped)))
+    number = max(grouped)
     dealt = [face for face, count in zip(FACES[(value - 1) % MAX_VALUE], grouped, strict=False) for _ in range(count)]
     groups = [dealt[place::number] for place in range(number)]
-    for _ in range(jokers_for(grouped) or 0):
+    for _ in range(jokers_to_group(sum(grouped), number)):
         min(groups, key=len).append(JOKER)
     yield from map(tuple, groups)
 
@@ -178,4 +179,4 @@ def _longer(run: Run, wrap: RunWrap) -> Run | None:
     last = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE}[wrap]
     if run.first + len(run.tiles) <= last:
         return Run(run.first, (*run.tiles, JOKER))
-    return Run(run.first - 1, (JOKER, *run.tiles)) if run.first > 1 else None
+    return Run(run.first - 1, (JOKER, *run.tiles))

@@ -80,7 +80,7 @@ def _cut(run: Run, ruleset: Ruleset) -> list[Run]:
 
 def halves(run: Run, ruleset: Ruleset) -> tuple[Run, Run]:
     """Two pieces of a run of six tiles or more, the first as short as it can be; both runs, where that can be."""
-    places = range(3, min(len(run.tiles) - 3, MAX_VALUE) + 1)
+    places = range(3, len(run.tiles) - 2)
     pieces = [_at(run, place) for place in places]
     return next((two for two in pieces if all(_is_run(piece, ruleset) for piece in two)), pieces[0])
 

@@ -10,7 +10,6 @@ Takes and Vis with the jokers folded in, read from the cheap end.
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import islice, product
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from engine.ruleset import RunWrap
 from engine.solver.answers import Budget
 from engine.solver.color_steps import GUARDS, HIGHEST, WIDTH, Open, Spot, Step, choice, need_no_more, pack, spot
-from engine.solver.halves import MOST_COMBINATIONS, TooManyCombinations, Ways, joins, jokers_to_group, layout_of
+from engine.solver.halves import MOST_COMBINATIONS, TooManyCombinations, Ways, joins, layout_of
 from engine.solver.halves import ways as ways_of
 from engine.solver.levels import Level, is_better_downwards, levels_of, open_runs
 from engine.solver.problem import Problem
@@ -288,11 +287,11 @@ class Steps:
         """
         found: list[int] = []
         combined = 0
-        limit, joker, colors = self.limit, self.layout.joker, self.colors
+        limit, joker = self.limit, self.layout.joker
         for of_low in range(max(0, left - len(high) + 1), min(left + 1, len(low))):
             shares, numbers = low[of_low]
             others, more = high[left - of_low]
-            for place, other, needed in joins(shares, others, colors):
+            for place, other, needed in joins(shares, others):
                 spent = base + needed * joker
                 beside = more[other]
                 combined += len(numbers[place]) * len(beside)
@@ -358,7 +357,7 @@ class Steps:
             (*chosen, *more[other][beside])
             for of_low in range(max(0, left - len(high) + 1), min(left + 1, len(low)))
             for (shares, numbers), (others, more) in ((low[of_low], high[left - of_low]),)
-            for place, other, needed in joins(shares, others, self.colors)
+            for place, other, needed in joins(shares, others)
             for number, chosen in numbers[place].items()
             if (beside := rest - number - needed * self.layout.joker) in more[other]
         )
@@ -372,9 +371,3 @@ def is_outdone(needs: int, known: Iterable[int], guards: int = GUARDS) -> bool:
         if (guarded - other) & guards == guards:
             return True
     return False
-
-
-@lru_cache(maxsize=1 << 12)
-def jokers_for(groups: tuple[int, ...]) -> int | None:
-    """Jokers that it takes to make groups of so many tiles a color; None if there can be no such groups."""
-    return jokers_to_group(sum(groups), max(groups), len(groups))
