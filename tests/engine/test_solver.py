@@ -231,6 +231,24 @@ def test_each_objective_has_its_best_turn(
     assert answer.is_proven
 
 
+@pytest.mark.parametrize(
+    ("wrap", "rack", "is_run"),
+    [
+        (RunWrap.NONE, "R11 R12 R13", True),
+        (RunWrap.NONE, "R1 R12 R13", False),
+        (RunWrap.ONE_HIGH, "R1 R12 R13", True),
+        (RunWrap.ONE_HIGH, "R1 R12 J", True),
+        (RunWrap.ONE_HIGH, "R1 R2 R13", False),
+        (RunWrap.CYCLIC, "R1 R12 R13", True),
+        (RunWrap.CYCLIC, "R1 R2 R13", True),
+    ],
+)
+def test_a_run_of_the_rack_goes_on_after_the_13_where_it_may(wrap: RunWrap, rack: str, is_run: bool) -> None:
+    situation = at("[B5 K5 O5]", rack, {"run_wrap": wrap})
+    assert played(best_turn(situation)) == (rack if is_run else None)
+    assert has_turn(situation) is (YES if is_run else NO)
+
+
 def test_no_turn_is_better_by_an_objective_than_the_best_by_it() -> None:
     for situation in _positions(40, seed=6):
         found = {objective: best_turn(situation, objective) for objective in Objective}
@@ -411,6 +429,7 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
         ({"run_wrap": RunWrap.CYCLIC}, "R13 R2 R1", "[R13 R1 R2]"),
         ({"jokers_max_per_set": JokersMaxPerSet.ONE}, "R3 R4 R5 J J", None),
         ({"jokers_max_per_set": JokersMaxPerSet.TWO}, "R3 R4 R5 J J", "[J J R3 R4 R5]"),
+        ({}, "R11 R12 R13 J J", "[J J R11 R12 R13]"),
         ({"jokers_max_per_set": JokersMaxPerSet.NOT_MORE_THAN_NATURALS}, "R3 J J", None),
         ({}, "R3 J J", "run[R3 J J]"),
         ({"jokers_adjacent": JokersAdjacent.FORBIDDEN}, "R3 R6 J J", None),
@@ -433,6 +452,15 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
             SOMEHOW,
         ),
         ({"run_wrap": RunWrap.CYCLIC, "geometry_copies": 3}, f"{THIRTEEN} {THIRTEEN} R12 R13 R1 R2", SOMEHOW),
+        (
+            {"run_wrap": RunWrap.ONE_HIGH, "jokers_may_lead": False, "jokers_adjacent": JokersAdjacent.FORBIDDEN},
+            "R1 R1 R2 R2 R3 R3 R5 R6 R7 R8 R9 R10 R11 R12 R13 J J",
+            SOMEHOW,
+        ),
+        ({}, "R1 R2 R3 R9 B9 K9", "[R9 B9 K9] | [R1 R2 R3]"),
+        ({}, "R9 R10 R10 R11 R11 R13 J", "[R9 R10 R11] | [R10 R11 J R13]"),
+        ({}, "R1 R2 R3 R11 R12 R13 B1 B2 B3 J", "[R1 R2 R3] | [B1 B2 B3] | [J R11 R12 R13]"),
+        ({}, "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 J", "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 J]"),
     ],
 )
 def test_tiles_are_arranged_as_the_options_allow(options: Mapping[str, Any], tiles: str, table: str | None) -> None:
