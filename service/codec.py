@@ -262,7 +262,7 @@ _KINDS: Final[dict[int, MeldKind | None]] = {
     meld_pb2.MELD_KIND_RUN: MeldKind.RUN,
 }
 
-_MELD_BYTES_MAX: Final = 2 * (2 + MELD_TILES_MAX) + 2
+MELD_BYTES_MAX: Final = 2 * (2 + MELD_TILES_MAX) + 2
 """A longer meld has too many tiles, or fields of no contract, of any length: it is not remembered."""
 
 
@@ -278,7 +278,7 @@ def melds(messages: Sequence[meld_pb2.Meld], field: str) -> tuple[ProposedMeld, 
 
 def _remembered(message: meld_pb2.Meld) -> ProposedMeld:
     data = message.SerializeToString()
-    return _meld_of(data) if len(data) <= _MELD_BYTES_MAX else _meld(message, "")
+    return _meld_of(data) if len(data) <= MELD_BYTES_MAX else _meld(message, "")
 
 
 @lru_cache(maxsize=16_384)
@@ -808,7 +808,7 @@ def _action(message: turn_service_pb2.PlayTurnRequest) -> Callable[[int], TurnAc
 def _played(message: turn_service_pb2.PlayTiles) -> tuple[ProposedMeld, ...]:
     """The table of a play. Raises InvalidRequest."""
     table = packed.melds_played(message)
-    if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= _MELD_BYTES_MAX:
+    if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
         with contextlib.suppress(InvalidRequest):
             return tuple(map(_meld_of, table))
     return melds(message.table, "play.table")

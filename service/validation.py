@@ -29,9 +29,6 @@ _PRESETS_CURSOR: Final = r"\d{1,3}"
 ENCODED_MAX: Final = 65_536
 """Most readings of melds that are remembered as bytes. When there is no more room, all are forgotten."""
 
-MELD_BYTES_MAX: Final = 256
-"""Longer melds, which have fields of no contract or too many tiles, are not remembered."""
-
 RULESET_BYTES_MAX: Final = 1_024
 """Longer rulesets, which say the same more than once or have fields of no contract, are not remembered as sent."""
 
@@ -337,7 +334,7 @@ def _shortened(data: bytes) -> bytes:
 
 def _proposed(data: bytes) -> ProposedMeld:
     """A meld from the bytes of its message. Raises InvalidRequest, MalformedRequest, _IrregularError."""
-    if len(data) > MELD_BYTES_MAX:
+    if len(data) > codec.MELD_BYTES_MAX:
         raise _IrregularError
     message = codec.decode(meld_pb2.Meld, data)
     if not packed.is_whole(message):  # groups may be nested too deep for the whole request, but not for this part of it
