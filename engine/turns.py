@@ -200,6 +200,14 @@ class Applied:
     violations: tuple[Violation, ...] = ()
 
 
+def has_asked_all(applied: Applied) -> bool:
+    """Whether it may have been asked what every player could play: at a turn's end with an empty pool."""
+    game, test = applied.game, applied.game.ruleset.pool_empty_stuck_test
+    if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or game.round is None or game.round.pool:
+        return False
+    return any(isinstance(event, TurnStarted | RoundEnded) for event in applied.events)
+
+
 RULES_BUDGET: Final = Budget(nodes=20_000)
 """What the rules spend on an answer. It counts work, not time, so that a game comes out the same on any machine."""
 

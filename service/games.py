@@ -38,6 +38,7 @@ from engine.turns import (
     TimeOut,
     apply,
     create,
+    has_asked_all,
 )
 from engine.views import see
 from engine.violations import Refused
@@ -83,6 +84,8 @@ HOLDS_MS: Final = 1_000
 NONCE_BYTES: Final = 16
 SALT_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
+TOLD_SECONDS: Final = 0.25
+"""In what steps it is told how long a search of other racks took: nearly all take less than one."""
 SEARCH_THREADS: Final = 2
 """How many decisions that need a search are made at once. More would only share the interpreter with other calls."""
 
@@ -143,6 +146,18 @@ def _allowed(outcome: Applied | Refused) -> Applied:
 
 def _time_out(situation: _Situation) -> Applied:
     return _allowed(apply(situation.record.game, TimeOut(), situation.now_ms))
+
+
+async def _tell_no_time(applied: Applied, began: float) -> None:
+    """Waits for the end of a step, so that the time of an answer does not tell what a search found on other racks.
+
+    Args:
+        applied: What was decided.
+        began: When that began, by the event loop's clock.
+    """
+    if has_asked_all(applied):
+        taken = asyncio.get_running_loop().time() - began
+        await asyncio.sleep(TOLD_SECONDS - taken % TOLD_SECONDS)
 
 
 def _as_stored(answer: bytes, _salt: bytes) -> bytes:
@@ -456,7 +471,9 @@ class Games:
                 raise GameNotFound
             revision = loaded.record.game.revision
             situation = _Situation(loaded.record, loaded.now_ms, overdue_revision)
+            began = asyncio.get_running_loop().time()
             decision = await self._decided(decide, situation)
+            await _tell_no_time(decision.applied, began)
             with contextlib.suppress(_Overtaken):
                 return await self._commit(situation, decision, request, finish)
         raise StaleState(revision)
@@ -521,7 +538,9 @@ class Games:
         if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
             self._remember_bots(loaded)
             return loaded, None
+        began = asyncio.get_running_loop().time()
         applied = await self._decided(_time_out, _Situation(record, loaded.now_ms))
+        await _tell_no_time(applied, began)
         after, change = self._after(record, applied, record.tokens, loaded.now_ms)
         await self._arm(record, after)
         outcome = await self._store.commit(Commit(record.etag, after, change))

@@ -32,7 +32,7 @@ from positions import game_at
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service import codec
+from service import codec, games
 from service.sight import see_change, see_game
 from service.storage.base import Entry, GameStore, Record
 
@@ -169,6 +169,31 @@ async def test_a_trial_does_not_tell_whether_the_round_would_be_blocked(client: 
         ended.append((await game.pass_on()).game.state)
     assert answers[0] == answers[1]
     assert ended == [game_pb2.GAME_STATE_FINISHED, game_pb2.GAME_STATE_PLAYING]
+
+
+@pytest.mark.parametrize(
+    ("start", "action", "waits"),
+    [
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{K1} / {} / 1", STUCK), "pass_on", True),
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {} / 1", STUCK), "pass_on", True),
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {K2} / 1", STUCK), "draw", True),
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {} / 1", replace(STUCK, turn_time_limit_seconds=60)), "see", True),
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {K2 K3} / 1", STUCK), "draw", False),
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {} / 1", STUCK), "save_draft", False),
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{R7 K1} / {} / 1", UNTIMED), "pass_on", False),
+    ],
+    ids=["the round ends", "it goes on", "the last tile", "a time-out", "tiles are left", "a draft", "passes decide"],
+)
+async def test_the_time_of_a_search_of_all_racks_is_told_in_steps(
+    client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch, start: Game, action: str, *, waits: bool
+) -> None:
+    step = 0.5 if waits else 2 * PATIENCE_SECONDS
+    monkeypatch.setattr(games, "TOLD_SECONDS", step)
+    game = await put_game(client, store, start)
+    began = asyncio.get_running_loop().time()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await getattr(game, action)()
+    assert (asyncio.get_running_loop().time() - began >= step) == waits
 
 
 @pytest.mark.parametrize(
