@@ -53,6 +53,9 @@ def rules(**options: object) -> Ruleset:
 FOUR_JOKERS = replace(SABRA, geometry_jokers=4)
 NEVER = rules(joker_retrieval_mode=JokerRetrievalMode.NONE)
 REPLACE = rules(joker_retrieval_mode=JokerRetrievalMode.REPLACE)
+SIX_COLORS_BOTH = replace(
+    REPLACE, joker_retrieval_group_of_three=JokerRetrievalGroupOfThree.BOTH_COLORS, geometry_colors=6
+)
 END_IS_FREE = replace(REPLACE, joker_retrieval_end_of_run_free=True)
 GROWING = rules(manipulation=Manipulation.NONE)
 PRIMITIVE = rules(manipulation=Manipulation.PRIMITIVES_ONLY)
@@ -126,7 +129,11 @@ LEGAL = [
     # Retrieval
     ("one of three colors frees the joker of a group of four, where there are six",
      "[R7 B7 K7 J] + *{O7 R1 R2} -> [R7 B7 K7 O7] | [R1 R2 J] ; {}",
-     replace(REPLACE, joker_retrieval_group_of_three=JokerRetrievalGroupOfThree.BOTH_COLORS, geometry_colors=6)),
+     SIX_COLORS_BOTH),
+    ("all four missing colors free the joker of a group of three, where there are six",
+     "[R7 B7 J] + *{K7 O7 G7 P7 R1 R2} -> [R7 B7 K7 O7 G7 P7] | [R1 R2 J] ; {}", SIX_COLORS_BOTH),
+    ("one color frees a joker that was declared to be it",
+     "group[R7 B7 J=K7] + *{K7 R1 R2} -> [R7 B7 K7] | [R1 R2 J] ; {}", SIX_COLORS_BOTH),
     # The initial meld
     ("a group and a run of all that is played, beside others that count as much or leave less",
      "[R12 B12 K12 O12] | [B12 K12 O12] + {B12 K12 O12 J R10 R11 R12} -> [R12 B12 K12 O12] | [B12 K12 O12 J]"
@@ -216,6 +223,9 @@ ILLEGAL = [
      NEVER, [("SET_TOO_SHORT", "R9 B9")]),
     ("a joker leaves before the initial meld", f"[R4 J R6] + {{R5 K1 O1 {INITIAL}}} -> [R4 R5 R6] | [J K1 O1]"
      f" | [{INITIAL}] ; {{}}", NEVER, [("JOKER_RETRIEVAL_BEFORE_INITIAL_MELD", "R4 J R6")]),
+    ("three of four missing colors for the joker of a group of three, where there are six",
+     "[R7 B7 J] + *{K7 O7 G7 R1 R2} -> [R7 B7 K7 O7 G7] | [R1 R2 J] ; {}", SIX_COLORS_BOTH,
+     [("JOKER_GROUP_NEEDS_BOTH_COLORS", "R7 B7 J")]),
     ("what replaces a joker is in the initial meld", "[B5 K5 J] | [R5 R6 R7 R8] + {R5 R6 R7 R8 R9 O1 B1} -> [B5 K5 R5]"
      " | [R5 R6 R7 R8 R9] | [R6 R7 R8] | [J O1 B1] ; {}", BY_THE_RACK,
      [("JOKER_REPLACEMENT_NOT_FROM_RACK", "B5 K5 J")]),
