@@ -724,6 +724,15 @@ def test_a_search_may_be_stopped_at_any_question(asks: int) -> None:
         _check_bounded(situation, full, exists, Budget(is_over=lambda asked=asked: next(asked) >= asks))  # type: ignore[misc]
 
 
+def test_a_clock_that_is_never_over_changes_no_answer() -> None:
+    asked = count()
+    timed = Budget(is_over=lambda: next(asked) < 0)
+    for situation in (read()[270].situation, *_positions(12, seed=5)):
+        assert best_turn(situation, budget=timed) == best_turn(situation)
+        assert has_turn(situation, timed) is has_turn(situation)
+    assert next(asked) > 0
+
+
 @pytest.mark.parametrize("nodes", NODES)
 @pytest.mark.parametrize(
     "situation",
