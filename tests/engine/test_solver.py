@@ -356,7 +356,13 @@ def test_the_table_is_used_beside_the_initial_meld_where_it_may(
 
 @pytest.mark.parametrize(
     ("rack", "tiles"),
-    [("R9 R10 R11 R12 R13", 3), ("R8 R9 R10 R11 R12 R13", 6), ("R13 B13 K13 O13", 3), ("R4 R5 R6", 0)],
+    [
+        ("R9 R10 R11 R12 R13", 3),
+        ("R8 R9 R10 R11 R12 R13", 6),
+        ("R7 R8 R9 R10 R11 R12 R13", 7),
+        ("R13 B13 K13 O13", 3),
+        ("R4 R5 R6", 0),
+    ],
 )
 def test_an_initial_meld_keeps_to_the_contract(rack: str, tiles: int) -> None:
     situation = at("[B1 B2 B3]", rack, {"contract": Contract.SUM_AT_MOST_41}, melded=False)
