@@ -99,6 +99,9 @@ LEGAL = [
     ("a run grows beside an initial meld of a group",
      ONE_TO_FOUR_IN_GROUPS, replace(
          ONE_OF_TEN, initial_meld_threshold=9, manipulation=Manipulation.NONE)),
+    ("so it does whichever of them lies last",
+     "[R1 R2 R3] + {R1 R2 R3 R4 B1 K1 B2 K2 B3 K3} -> [R3 B3 K3] | [R1 B1 K1] | [R2 B2 K2] | [R1 R2 R3 R4] ; {}",
+     replace(ONE_OF_TEN, initial_meld_threshold=9, manipulation=Manipulation.NONE)),
     ("a run is dissolved beside an initial meld of its tiles", ONE_TO_FOUR_IN_GROUPS, ONE_OF_TEN),
     ("a meld of the table is left as it is, whatever the contract",
      "[R10 B10 K10] + {O9 O10 O11} -> [R10 B10 K10] | [O9 O10 O11] ; {}", ONE_COLOR),
@@ -165,6 +168,9 @@ ILLEGAL = [
      [("CONTRACT_VIOLATED", "R10 B10 K10")]),
     ("a meld of the table could lie in the initial meld alone, where melds only grow",
      ONE_TO_FOUR_IN_GROUPS, replace(ONE_OF_TEN, manipulation=Manipulation.NONE), [("TABLE_MELD_CHANGED", "R1 R2 R3")]),
+    ("what is changed whatever the initial meld is of is told alone", "[R1 R2 R3] | [R7 B7 K7 O7] + {R1 R2 R3 R4 B1 K1"
+     " B2 K2 B3 K3 R8 R9} -> [R1 B1 K1] | [R2 B2 K2] | [R3 B3 K3] | [B7 K7 O7] | [R7 R8 R9] | [R1 R2 R3 R4] ; {}",
+     replace(ONE_OF_TEN, manipulation=Manipulation.NONE), [("TABLE_MELD_CHANGED", "R7 B7 K7 O7")]),
     ("and where none is dissolved", ONE_TO_FOUR_IN_GROUPS,
      replace(ONE_OF_TEN, manipulation=Manipulation.PRIMITIVES_ONLY), [("TABLE_MELD_DISSOLVED", "R1 R2 R3")]),
     # What is told of a play names tiles in ascending order
