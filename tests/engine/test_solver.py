@@ -438,6 +438,7 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
         ({"run_wrap": RunWrap.ONE_HIGH}, "R13 R12 R1", "[R12 R13 R1]"),
         ({"run_wrap": RunWrap.ONE_HIGH}, "R13 R2 R1", None),
         ({"run_wrap": RunWrap.CYCLIC}, "R13 R2 R1", "[R13 R1 R2]"),
+        ({"run_wrap": RunWrap.ONE_HIGH}, "R12 R13 R1 J", "[J R12 R13 R1]"),
         ({"run_wrap": RunWrap.CYCLIC}, "R12 R13 J", "[R12 R13 J]"),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R4 R13 J J", SOMEHOW),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R2 R2 R4 R9 R10 R11 R12 R13 J J", SOMEHOW),
