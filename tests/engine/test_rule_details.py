@@ -96,6 +96,9 @@ LEGAL = [
     ("so it may in the turn of the initial meld, if that is another meld",
      f"{ROWS_OF_TENS} + {{R10 B10 K10 O9 O10 O11}} -> {ROWS_OF_TENS} | [R10 B10 K10] | [O9 O10 O11] ; {{}}",
      ONE_COLOR_SAME_TURN),
+    ("or of faces that lie there, too",
+     f"{ROWS_OF_TENS} | [O9 O10 O11] + {{R10 B10 K10 O9 O10 O11}} -> {ROWS_OF_TENS} | [O9 O10 O11] | [R10 B10 K10]"
+     " | [O9 O10 O11] ; {}", ONE_COLOR_SAME_TURN),
     ("a run grows beside an initial meld of a group",
      ONE_TO_FOUR_IN_GROUPS, replace(
          ONE_OF_TEN, initial_meld_threshold=9, manipulation=Manipulation.NONE)),
