@@ -2,7 +2,7 @@
 
 grpcio's own synchronous server gives a thread to each call and each stream; waking it costs more than all else. This
 one stands on the same core: batches of operations are started on a call, and a queue tells when they are done. What is
-relied upon is grpcio's `cygrpc`, which is not public (grpcio is pinned, and nothing else here uses it):
+relied upon is grpcio's `cygrpc`, which is not public (grpcio is pinned; `taking` relies upon other parts of it):
 
 * `CompletionQueue.poll` tells what happened, to one thread. Its event has the tag that the batch or request was started
   with, and the batch's operations, of which those that receive have what came.

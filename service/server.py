@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Any, Final
 
-import grpc
 import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
@@ -27,6 +26,7 @@ from service.settings import Settings
 from service.storage.base import GameStore
 from service.storage.measured import MeasuredStore
 from service.sweeper import Sweeper
+from service.taking import AsynchronousServer
 from service.validation import Validation
 from service.validation_listener import ValidationListener
 from service.watch import Watch
@@ -134,14 +134,10 @@ class Server:
         self.validation_port = 0
         self.metrics_port = 0
 
-    def _build(self) -> grpc.aio.Server:
-        server = grpc.aio.server(
-            interceptors=(self._boundary,),
-            options=options(self._settings),
-        )
+    def _build(self) -> AsynchronousServer:
+        server = AsynchronousServer((self._boundary,), options(self._settings))
         for service in self._services:
-            handler = grpc.method_handlers_generic_handler(service.name, dict(service.handlers))
-            server.add_generic_rpc_handlers((handler,))
+            server.add_registered_method_handlers(service.name, dict(service.handlers))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (*(service.name for service in self._services), health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
