@@ -43,15 +43,17 @@ from engine.notation import (
     parse_tiles,
 )
 from engine.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
-from engine.tiles import tile_set
+from engine.tiles import Tile, tile_set
 from engine.turns import (
     Action,
     DrawTile,
     Join,
+    LayOnRiver,
     Leave,
     Pass,
     PlayTiles,
     Resign,
+    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -530,7 +532,7 @@ def test_a_round_in_progress_has_no_next_round() -> None:
     assert only_reason(game_at(". / 1{R7} 2{K1} / {O9} / 1"), StartNextRound(1, SHUFFLE)) is Reason.ROUND_IN_PROGRESS
 
 
-@pytest.mark.parametrize("action", [DrawTile(2), Pass(2), PlayTiles(2, ())])
+@pytest.mark.parametrize("action", [DrawTile(2), Pass(2), PlayTiles(2, ()), LayOnRiver(2, Tile(1)), SaveDraft(2, ())])
 def test_only_the_player_to_move_may_act(action: Action) -> None:
     violations = refusal(game_at(". / 1{R7} 2{K1} / {O9} / 1"), action).violations
     assert violations == (Violation(Reason.NOT_YOUR_TURN, metadata=(("seat", 1),)),)
