@@ -48,6 +48,7 @@ AT_THE_END = {"joker_retrieval_end_of_run_free": True}
 WITH_TWO = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES}
 ALL_OF_THE_RACK = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_ALL_RACK}
 FOUR_JOKERS = {"geometry_jokers": 4}
+SMALL_SUMS = {"contract": Contract.SUM_AT_MOST_41}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,7 @@ FOUR_JOKERS = {"geometry_jokers": 4}
         (ONLY_GROW, "[R3 R4 R5 R6] | [B3 K3 O3]", "K6 O6", None),
         (ONLY_GROW, "[R3 R4 R5] | [R3 R4 R5 R6]", "R6 R7 B9", "{R6 R7}"),
         (ONLY_GROW, "[R9 O9 J] | [R4 J R6]", "B9 R7 R8 R5", "{R7 R8 B9}"),
+        (ONLY_GROW, "[R3 R4 R5] | [B3 B4 B5] | [K3 K4 K5] | [R9 B9 K9 O9]", "R6 B6 K2 R10 R11", "{R6 B6 K2}"),
         (LIVE_ON, "[R5 B5 K5] | [R2 R3 R4]", "R6 R7", None),
         (LIVE_ON, "[R5 B5 K5] | [R1 R2 R3]", "R4 R6", "{R4}"),
         (LIVE_ON, "[R5 B5 K5] | [R2 R3 R4] | [K2 K3 K4] | [B2 B3 B4]", "R6 K6 B6", "{R6 B6 K6}"),
@@ -69,6 +71,12 @@ FOUR_JOKERS = {"geometry_jokers": 4}
         (LOCKED, "[R9 K9 J] | [O5 O6 O7 O8]", "O9 B3 K3", "{B3 K3 O9}"),
         (REPLACED, "[R4 J R6] | [R5 K5 O5 B5]", "O8 O9", "{O8 O9}"),
         (REPLACED, "[R4 J R6] | [B9 K9 O9]", "O4 O5", None),
+        (
+            REPLACED,
+            "[R4 J R6] | [R5 B5 K5 O5] | [R9 B9 K9 O9] | [R12 B12 K12 O12] | [B1 K1 O1 J]",
+            "O8 R13",
+            "{O8}",
+        ),
         (OF_THE_RACK, "[R4 J R6] | [R5 K5 O5 B5]", "O8 O9", None),
         (OF_THE_RACK, "[R4 J R6] | [R7 K7 O7]", "R5 O9 O10 B7", "{R5 B7 O9 O10}"),
         (OF_THE_RACK | AT_THE_END, "[R4 R5 R6 J]", "O9 O10", "{O9 O10}"),
@@ -89,6 +97,8 @@ FOUR_JOKERS = {"geometry_jokers": 4}
         (OF_THE_RACK, "[R8 B8 O8] | run[J J O10]", "O9", "{O9}"),
         (OF_THE_RACK | WITH_TWO, "[R4 R5 R6 J] | [R8 K8 B8]", "O8 O9 B1", "{O8}"),
         (OF_THE_RACK, "[B3 J B5] | [O3 O4 O5 O6]", "B4", "{B4}"),
+        (ALL_OF_THE_RACK | FOUR_JOKERS, "[B9 O9 J] | group[R7 J=B7 J=O7]", "R6 R7 K6 O8", None),
+        (SMALL_SUMS, "[R12 B12 O12 J]", "R2 R2 B2 B13 K12 K13", "{R2 B2}"),
         (
             OF_THE_RACK | LOCKED,
             "group[B9 J=R9 J=O9] | [B9 B10 B11] | [R11 B11 K11 O11]",
