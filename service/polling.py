@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 
 import grpc
 import structlog
-from grpc._cython import cygrpc  # type: ignore[attr-defined] # see above
+from grpc._cython import cygrpc
 
 from service.calls import End, Metadata, Method, OpenStream, Unary
 from service.threads import CallThreads
