@@ -402,7 +402,9 @@ def test_a_resigned_player_is_scored_but_cannot_win_a_blocked_round() -> None:
 
 def test_a_resigned_player_pays_what_is_on_the_rack_when_someone_goes_out() -> None:
     game = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1 J} 3{B9} / {O9} / 1"), Resign(2)).game
-    assert points(do(game, play(1, "[R4 R5 R6 R7]")).events) == [40, -31, -9]
+    out = do(game, play(1, "[R4 R5 R6 R7]"))
+    assert points(out.events) == [40, -31, -9]
+    assert [player.total_points for player in out.game.players] == [40, -31, -9]
 
 
 def over(ruleset: Ruleset = TWO_ROUNDS) -> Game:
