@@ -231,11 +231,17 @@ def _is_initial(play: Play) -> bool:
 
 
 def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
-    """jokers_beyond_physical: no joker is laid for a face whose copies all lay on the table, unless it stood for it."""
+    """jokers_beyond_physical: no joker is laid for a face whose copies all lay on the table, unless it stood for it.
+
+    Tiles have no identity: a meld like one of the table may be new, where that one may be changed.
+    """
     if play.ruleset.jokers_beyond_physical:
         return
-    exhausted = [(meld, set(faces)) for meld in play.new_melds for faces in _of_exhausted_faces(meld, play)]
-    stood_for = [set(faces) for meld in play.changed_melds for faces in meld.joker_faces]
+    laid, before = play.new_melds, play.changed_melds
+    if play.has_melded:
+        laid, before = sum(play.kept_and_new, ()), play.table_before
+    exhausted = [(meld, set(faces)) for meld in laid for faces in _of_exhausted_faces(meld, play)]
+    stood_for = [set(faces) for meld in before for faces in meld.joker_faces]
     for place in unpaired([[old for old, was in enumerate(stood_for) if now <= was] for _, now in exhausted]):
         yield Violation(Reason.JOKER_FACE_EXHAUSTED, play.subject, exhausted[place][0].tiles)
 

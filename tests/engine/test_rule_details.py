@@ -221,6 +221,11 @@ ILLEGAL = [
     ("two jokers of a group for which one color is left", "[R5 R6 R7] | [R5 R6 R7] | [K5 K6 K7] | [K5 K6 K7]"
      " + *{B5 J J} -> [R5 R6 R7] | [R5 R6 R7] | [K5 K6 K7] | [K5 K6 K7] | group[B5 J J] ; {}", PHYSICAL,
      [("JOKER_FACE_EXHAUSTED", "B5 J J")]),
+    ("a run is laid beside an equal one, whose joker stood for the face", "[R5 B5 K5] | [R5 O5 K5] | [R3 R4 J]"
+     " + *{R3 R4 J} -> [R5 B5 K5] | [R5 O5 K5] | [R3 R4 J] | [R3 R4 J] ; {}", PHYSICAL,
+     [("JOKER_FACE_EXHAUSTED", "R3 R4 J")]),
+    ("a group of the table may not grow yet", "[R9 K9 J] | [B8 B9 B10] | [B9 B10 B11] + {R9 K9 O9 J} -> [R9 K9 J]"
+     " | [B8 B9 B10] | [B9 B10 B11] | [R9 K9 O9 J] ; {}", PHYSICAL, [("JOKER_FACE_EXHAUSTED", "R9 K9 O9 J")]),
     # Retrieval is asked about where everything else of the table is right, and names the melds that had the jokers
     ("a joker leaves, another meld grows", "[R4 J R6] | [B1 B2 B3] + *{R5 K1 O1 B4} -> [R4 R5 R6] | [J K1 O1]"
      " | [B1 B2 B3 B4] ; {}", NEVER, [("JOKER_RETRIEVAL_FORBIDDEN", "R4 J R6")]),

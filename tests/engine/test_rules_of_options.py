@@ -188,6 +188,11 @@ ROWS = [
         replace(PHYSICAL, geometry_jokers=4)),
     Row(f"[K3 K4 J] | [R5 B5 J J] | {FIVES} + *{{K2 O3 O4}} -> [K2 K3 K4 J] | [R5 B5 J] | [O3 O4 J] | {FIVES} ; {{}}",
         replace(PHYSICAL, geometry_jokers=4)),
+    # Either group may be the old one, whose joker goes on standing for B5
+    Row("[R5 K5 J] | [B4 B5 B6] | [B5 B6 B7] + *{R5 K5 O5 J} -> [R5 K5 J] | [B4 B5 B6] | [B5 B6 B7] | [R5 K5 O5 J]"
+        " ; {}", PHYSICAL),
+    Row("[R5 K5 J] | [B4 B5 B6] | [B5 B6 B7] + *{R5 K5 J} -> [R5 K5 J] | [B4 B5 B6] | [B5 B6 B7] | [R5 K5 J=B5] ; {}",
+        PHYSICAL),
     # Contracts
     Row(". + *{R7 R8 R9} -> [R7 R8 R9] ; {}", BELOW_10),
     Row(". + *{R8 R9 R10} -> [R8 R9 R10] ; {}", SABRA, BELOW_10, Reason.CONTRACT_VIOLATED),
