@@ -446,6 +446,7 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
         ({"jokers_max_per_set": JokersMaxPerSet.TWO}, "R3 R4 R5 J J", "[J J R3 R4 R5]"),
         ({}, "R11 R12 R13 J J", "[J J R11 R12 R13]"),
         ({"jokers_max_per_set": JokersMaxPerSet.NOT_MORE_THAN_NATURALS}, "R3 J J", None),
+        ({"jokers_max_per_set": JokersMaxPerSet.NOT_MORE_THAN_NATURALS}, "R5 R5 B5 J J J", None),
         ({}, "R3 J J", "run[R3 J J]"),
         ({"jokers_adjacent": JokersAdjacent.FORBIDDEN}, "R3 R6 J J", None),
         ({"jokers_may_lead": False}, "R12 R13 J", None),
