@@ -181,7 +181,7 @@ def test_violations_name_what_the_caller_calls_the_table() -> None:
     play = play_of(". + *{R1 R2 B9} -> [R1 R2] ; {B9}")
     more_than_can_be_counted = replace(play, table_after=play.table_after * 200)
     for asked in (play, more_than_can_be_counted):
-        assert read_by(referee, asked).violations[0].subject == "play.table[0]"
+        assert "play.table[0]" in {violation.subject for violation in read_by(referee, asked).violations}
 
 
 def test_a_referee_reads_what_was_sent_once() -> None:
