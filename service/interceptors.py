@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, cast
 import grpc
 import structlog
 from google.protobuf.message import DecodeError
-from grpc.aio import AbortError, ServerInterceptor, ServicerContext
+from grpc.aio import AbortError, InternalError, ServerInterceptor, ServicerContext
 
 from service.errors import status_of
 from service.faults import Fault, MalformedRequest, Overloaded, ShuttingDown
@@ -224,6 +224,9 @@ class _Observed:
             match error:
                 case AbortError():
                     self._tell(_code_name(self._context))
+                case InternalError():
+                    self._tell("CANCELLED")
+                    raise _client_is_gone() from None
                 case GeneratorExit():
                     self._tell("CANCELLED")
                 case asyncio.CancelledError() if _is_given_up():
@@ -248,11 +251,19 @@ class _Observed:
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
         self._tell(status.code.name, status.reason)
         trailing = ((DETAILS, status.serialize()), (REQUEST_ID, self._request_id))
-        await self._context.abort(status.code, status.message, trailing)
+        try:
+            await self._context.abort(status.code, status.message, trailing)
+        except InternalError:
+            raise _client_is_gone() from None
 
     def _tell(self, code: str, reason: str = "") -> None:
         seconds = time.perf_counter() - self._started
         self._boundary.told(self._method, self._request_id, code, reason, seconds)
+
+
+def _client_is_gone() -> asyncio.CancelledError:
+    """What ends a call that cannot be answered any more: grpcio would log its own error as a fault."""
+    return asyncio.CancelledError()
 
 
 def _is_given_up() -> bool:

@@ -200,16 +200,23 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return len(payload).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + payload
 
 
-async def watch_without_reading(port: int) -> asyncio.StreamWriter:
-    """The connection of a client that watches health and takes no answer: its window has no room for any."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    headers = {":method": "POST", ":scheme": "http", ":path": "/grpc.health.v1.Health/Watch", ":authority": "x"}
+def headers_of(rpc: str) -> bytes:
+    """The headers of a call of Health."""
+    headers = {":method": "POST", ":scheme": "http", ":path": f"/grpc.health.v1.Health/{rpc}", ":authority": "x"}
     headers |= {"te": "trailers", "content-type": "application/grpc"}
     texts = [text.encode() for header in headers.items() for text in header]
     sent = [bytes((len(text),)) + text for text in texts]
-    block = b"".join(b"\0" + name + value for name, value in zip(sent[::2], sent[1::2], strict=True))
-    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"\0\4" + bytes(4)))  # a window of 0
-    writer.write(frame(1, 4, 1, block) + frame(0, 1, 1, bytes(5)))
+    return b"".join(b"\0" + name + value for name, value in zip(sent[::2], sent[1::2], strict=True))
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+async def watch_without_reading(port: int) -> asyncio.StreamWriter:
+    """The connection of a client that watches health and takes no answer: its window has no room for any."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(PREFACE + frame(4, 0, 0, b"\0\4" + bytes(4)))  # a window of 0
+    writer.write(frame(1, 4, 1, headers_of("Watch")) + frame(0, 1, 1, bytes(5)))
     kind = None
     while kind != 1:  # headers, which come with the answer that waits for room
         head = await reader.readexactly(9)
@@ -232,6 +239,25 @@ async def test_the_health_of_an_unknown_service_is_not_found() -> None:
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await check(client, "rummikub.v1.NoService")
     assert refusal.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_a_refused_health_check_that_is_given_up_is_no_fault(capfd: pytest.CaptureFixture[str]) -> None:
+    asked, given_up = b"\0\0\0\0\3\x0a\1x", bytes((0, 0, 0, 8))
+    async with running_server(memory_store()) as (server, client):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(PREFACE + frame(4, 0, 0, b""))
+        for stream in range(1, 2000, 2):
+            writer.write(frame(1, 4, stream, headers_of("Check")) + frame(0, 1, stream, asked))
+            for _ in range(stream % 16):  # in the midst of it, now and then
+                await asyncio.sleep(0)
+            writer.write(frame(3, 0, stream, given_up))
+        assert await check(client) == SERVING
+        writer.write(frame(6, 0, 0, bytes(8)))
+        while b"\0\0\x08\6\1" not in await reader.read(65_536):
+            pass
+        writer.close()
+    told = capfd.readouterr()
+    assert "Error" not in told.out + told.err
 
 
 async def test_a_health_check_that_finds_nobody_fails_with_a_sentence() -> None:
