@@ -97,7 +97,7 @@ def _part_of_frame(function: str, file: str) -> str | None:
     match file.split("/"):
         case [*_, "engine", _]:
             return ENGINE
-        case [*_, "service", "codec.py"]:
+        case [*_, "service", "codec", _]:
             return ENCODING if encodes else DECODING
         case [*_, "service", "packed.py" | "validation.py"]:
             return ENCODING if encodes else DECODING

@@ -1,0 +1,200 @@
+"""What AnalysisService is asked, and what it answers."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.analysis import Situation
+from engine.melds import ProposedMeld
+from engine.ruleset import (
+    Ruleset,
+)
+from engine.solver import Arrangement, Existence, Objective
+from engine.solver import steps as st
+from engine.tiles import JOKER, Tile
+from rummikub.v1 import (
+    analysis_service_pb2,
+)
+from service.analysis import PlayedTurn, Suggestion, Tier
+from service.codec.fields import invalid
+from service.codec.rulesets import ruleset
+from service.codec.tiles import encode_meld, encode_proposed, rack, tile_numbers
+from service.codec.validation import check_possible, river_of, table_of
+
+POSITIONS_MAX: Final = 100
+"""Most positions of a batch to analyze."""
+TIME_LIMIT_MS: Final = (1_000, 10_000)
+"""How long an answer of exact analysis may take: unless told, and at most."""
+BATCH_TIME_LIMIT_MS: Final = (10_000, 60_000)
+"""The same of a batch."""
+_TIERS: Final[dict[int, Tier]] = {
+    analysis_service_pb2.HINT_TIER_UNSPECIFIED: Tier.TURN,
+    analysis_service_pb2.HINT_TIER_PLAY_EXISTS: Tier.PLAY_EXISTS,
+    analysis_service_pb2.HINT_TIER_TILES: Tier.TILES,
+    analysis_service_pb2.HINT_TIER_TURN: Tier.TURN,
+}
+_OBJECTIVES: Final[dict[int, Objective]] = {
+    analysis_service_pb2.OBJECTIVE_UNSPECIFIED: Objective.MOST_TILES,
+    analysis_service_pb2.OBJECTIVE_MOST_TILES: Objective.MOST_TILES,
+    analysis_service_pb2.OBJECTIVE_HIGHEST_VALUE: Objective.HIGHEST_VALUE,
+}
+_EXISTENCES: Final = {
+    Existence.YES: analysis_service_pb2.EXISTENCE_YES,
+    Existence.NO: analysis_service_pb2.EXISTENCE_NO,
+    Existence.UNKNOWN: analysis_service_pb2.EXISTENCE_UNKNOWN,
+}
+
+
+def tier(number: int) -> Tier:
+    """How much to tell; unset: all. Raises InvalidRequest."""
+    if number not in _TIERS:
+        raise invalid("tier", f"{number} is not a tier of hints")
+    return _TIERS[number]
+
+
+def objective(number: int) -> Objective:
+    """What is best; unset: the most tiles. Raises InvalidRequest."""
+    if number not in _OBJECTIVES:
+        raise invalid("objective", f"{number} is not an objective")
+    return _OBJECTIVES[number]
+
+
+def time_limit(milliseconds: int, limits: tuple[int, int] = TIME_LIMIT_MS) -> float:
+    """How many seconds to search; 0 is the default, the first limit. Raises InvalidRequest."""
+    default, most = limits
+    if milliseconds > most:
+        raise invalid("time_limit_ms", f"expected at most {most}")
+    return (milliseconds or default) / 1000
+
+
+def situation(message: analysis_service_pb2.Position, default: Ruleset, field: str = "position.") -> Situation:
+    """A position to analyze. Raises InvalidRequest.
+
+    Args:
+        message: The position.
+        default: The rules if it states none.
+        field: What faults call the position, with a dot at the end.
+    """
+    rules = ruleset(message.ruleset, field) if message.HasField("ruleset") else default
+    table = table_of(message.table, rules, f"{field}table")
+    tiles = rack(message.rack, f"{field}rack")
+    river = river_of(message.river, rules, f"{field}river")
+    check_possible((*tiles, *(t for meld in table for t in meld.tiles), *river), rules, f"{field}rack")
+    return Situation(table, tiles, message.has_melded, rules, river)
+
+
+def positions(
+    message: analysis_service_pb2.BatchSuggestTurnsRequest,
+) -> Sequence[analysis_service_pb2.Position]:
+    """The positions of a batch. Raises InvalidRequest."""
+    if len(message.positions) > POSITIONS_MAX:
+        raise invalid("positions", f"expected at most {POSITIONS_MAX} positions")
+    return message.positions
+
+
+def tiles_to_arrange(message: analysis_service_pb2.ArrangeTilesRequest, rules: Ruleset) -> tuple[Tile, ...]:
+    """Tiles in ascending order. Raises InvalidRequest."""
+    tiles = rack(message.tiles, "tiles")
+    check_possible(tiles, rules, "tiles")
+    return tiles
+
+
+def encode_existence(existence: Existence) -> analysis_service_pb2.Existence.ValueType:
+    """Whether something exists."""
+    return _EXISTENCES[existence]
+
+
+def encode_arrangement(arrangement: Arrangement) -> analysis_service_pb2.ArrangeTilesResponse:
+    """How tiles lie in melds."""
+    return analysis_service_pb2.ArrangeTilesResponse(
+        exists=encode_existence(arrangement.exists), melds=map(encode_meld, arrangement.melds)
+    )
+
+
+def encode_suggestion(suggestion: Suggestion, shown: Tier) -> analysis_service_pb2.Suggestion:
+    """As much of what was found as a tier tells."""
+    message = analysis_service_pb2.Suggestion(play_exists=encode_existence(suggestion.exists))
+    played = suggestion.played
+    if played is None or shown is Tier.PLAY_EXISTS:
+        return message
+    message.tiles_played.extend(tile_numbers(played.turn.tiles))
+    message.value = played.value
+    message.is_best = suggestion.is_best
+    if shown is Tier.TURN:
+        message.is_least_change = suggestion.is_least_change
+        message.MergeFrom(_whole_turn(played))
+    return message
+
+
+def _whole_turn(played: PlayedTurn) -> analysis_service_pb2.Suggestion:
+    return analysis_service_pb2.Suggestion(
+        points=played.points,
+        table=map(encode_meld, played.turn.table),
+        untouched=played.turn.untouched,
+        river_index=played.turn.river_index,
+        steps=map(_step, played.steps),
+        goes_out=played.goes_out,
+    )
+
+
+def _step(step: st.Step) -> analysis_service_pb2.SuggestedStep:
+    message = _step_without_words(step)
+    message.description = st.describe(step)
+    return message
+
+
+def _step_without_words(step: st.Step) -> analysis_service_pb2.SuggestedStep:
+    match step:
+        case st.Pull(tiles):
+            return analysis_service_pb2.SuggestedStep(
+                kind=analysis_service_pb2.STEP_KIND_PULL, tiles=tile_numbers(tiles)
+            )
+        case st.Split(meld, parts):
+            return analysis_service_pb2.SuggestedStep(
+                kind=analysis_service_pb2.STEP_KIND_SPLIT, meld=_step_meld(meld), parts=map(_step_part, parts)
+            )
+        case st.Substitute(meld, replacing, source, laid):
+            message = _laid(analysis_service_pb2.STEP_KIND_SUBSTITUTE, meld, laid, (replacing,))
+            return _from_meld(message, source) if isinstance(source, st.FromMeld) else message
+        case st.Arrange(meld, laid):
+            return _laid(analysis_service_pb2.STEP_KIND_ARRANGE, meld, laid)
+        case st.Take(source, tiles, meld, laid):
+            return _from_meld(_laid(analysis_service_pb2.STEP_KIND_TAKE, meld, laid, tiles), source)
+        case st.Join(source, tiles, meld, laid):
+            message = _laid(analysis_service_pb2.STEP_KIND_JOIN, meld, laid, tiles)
+            message.source.CopyFrom(_step_meld(source))
+            return message
+        case st.Place(tiles, meld, laid):
+            return _laid(analysis_service_pb2.STEP_KIND_PLACE, meld, laid, tiles)
+        case st.Extend(tiles, meld, laid):
+            return _laid(analysis_service_pb2.STEP_KIND_EXTEND, meld, laid, tiles)
+        case st.LayJokers(jokers, meld, laid):
+            return _laid(analysis_service_pb2.STEP_KIND_LAY_JOKERS, meld, laid, (JOKER,) * jokers)
+
+
+def _laid(
+    kind: analysis_service_pb2.StepKind.ValueType, meld: st.Label, laid: ProposedMeld, tiles: tuple[Tile, ...] = ()
+) -> analysis_service_pb2.SuggestedStep:
+    return analysis_service_pb2.SuggestedStep(
+        kind=kind, meld=_step_meld(meld), laid=encode_proposed(laid), tiles=tile_numbers(tiles)
+    )
+
+
+def _from_meld(message: analysis_service_pb2.SuggestedStep, source: st.FromMeld) -> analysis_service_pb2.SuggestedStep:
+    """A step with where its tiles come from."""
+    message.source.CopyFrom(_step_meld(source.meld))
+    if source.left.tiles:
+        message.left.CopyFrom(encode_proposed(source.left))
+    return message
+
+
+def _step_meld(label: st.Label) -> analysis_service_pb2.StepMeld:
+    """A meld's name; the engine counts from 1."""
+    match label:
+        case st.OfTable(place):
+            return analysis_service_pb2.StepMeld(table_before=place - 1)
+        case st.Made(place, _):
+            return analysis_service_pb2.StepMeld(table_after=place - 1)
+
+
+def _step_part(part: st.Part) -> analysis_service_pb2.StepPart:
+    return analysis_service_pb2.StepPart(meld=_step_meld(part.meld), laid=encode_proposed(part.laid))

@@ -1,0 +1,349 @@
+"""Games as a seat or a spectator sees them, and what happens in them."""
+
+from functools import lru_cache
+from typing import Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from engine import events as ev
+from engine.game import (
+    BotLevel,
+    Choosing,
+    Drawn,
+    Finished,
+    Lobby,
+    Open,
+    Phase,
+    Playing,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+    SeatResult,
+    ShownPlay,
+    Step,
+    Turn,
+)
+from engine.kept import kept
+from engine.melds import Meld
+from engine.ruleset import (
+    Ruleset,
+)
+from engine.views import (
+    DraftSavedView,
+    EventView,
+    OpenEvent,
+    PlayerView,
+    RoundStartedView,
+    TilesDrawnView,
+    TurnEndedView,
+    TurnPassedView,
+    TurnPenalisedView,
+    TurnTimedOutView,
+    TurnView,
+)
+from rummikub.v1 import (
+    game_pb2,
+    game_service_pb2,
+)
+from service.codec.fields import invalid
+from service.codec.rulesets import encode_ruleset
+from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
+from service.sight import ChangeSight, GameSight
+from service.storage.base import State
+
+_STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
+    Lobby: game_pb2.GAME_STATE_LOBBY,
+    Playing: game_pb2.GAME_STATE_PLAYING,
+    RoundOver: game_pb2.GAME_STATE_ROUND_OVER,
+    Finished: game_pb2.GAME_STATE_FINISHED,
+}
+_LISTS: Final[dict[int, State]] = {
+    game_pb2.GAME_STATE_UNSPECIFIED: State.LOBBY,
+    game_pb2.GAME_STATE_LOBBY: State.LOBBY,
+    game_pb2.GAME_STATE_PLAYING: State.PLAYING,
+    game_pb2.GAME_STATE_ROUND_OVER: State.ROUND_OVER,
+    game_pb2.GAME_STATE_FINISHED: State.FINISHED,
+}
+_ENDS: Final = {
+    RoundEnd.WENT_OUT: game_pb2.ROUND_END_WENT_OUT,
+    RoundEnd.BLOCKED: game_pb2.ROUND_END_BLOCKED,
+    RoundEnd.RESIGNED: game_pb2.ROUND_END_RESIGNED,
+}
+_LEVELS: Final = {
+    game_pb2.BOT_LEVEL_EASY: BotLevel.EASY,
+    game_pb2.BOT_LEVEL_MEDIUM: BotLevel.MEDIUM,
+    game_pb2.BOT_LEVEL_HARD: BotLevel.HARD,
+}
+_LEVEL_NUMBERS: Final = {level: number for number, level in _LEVELS.items()}
+
+
+def bot_level(number: game_pb2.BotLevel.ValueType) -> BotLevel:
+    """How well a bot plays. Raises InvalidRequest."""
+    if number not in _LEVELS:
+        raise invalid("level", f"{number} is not a level: expected 1 (easy), 2 (medium) or 3 (hard)")
+    return _LEVELS[number]
+
+
+def _level_number(level: BotLevel | None) -> game_pb2.BotLevel.ValueType:
+    return _LEVEL_NUMBERS[level] if level else game_pb2.BOT_LEVEL_UNSPECIFIED
+
+
+def listed_state(number: int) -> State:
+    """The state whose games to list; unset: the lobby. Raises InvalidRequest."""
+    if number not in _LISTS:
+        raise invalid("state", f"{number} is not a state of a game")
+    return _LISTS[number]
+
+
+@lru_cache(maxsize=1_024)
+def _time(milliseconds: int) -> Timestamp:
+    """A time, to be put into a message."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return Timestamp(seconds=seconds, nanos=rest * 1_000_000)
+
+
+def encode_game(sight: GameSight) -> game_pb2.Game:
+    """A game as one seat, or a spectator, may see it."""
+    return game_pb2.Game.FromString(game_bytes(sight))
+
+
+def game_bytes(sight: GameSight) -> bytes:
+    """The same as bytes: fields may follow one another in any message's bytes, so what stays is encoded once."""
+    view = sight.view
+    passing = _what_changes(sight).SerializeToString()
+    staying = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *_result_bytes.each(view.results))
+    return b"".join((passing, *map(_player_bytes, view.players), *staying))
+
+
+@kept(most=1_024)
+def _ruleset_bytes(rules: Ruleset) -> bytes:
+    """The field of a game that tells its rules."""
+    return game_pb2.Game(ruleset=encode_ruleset(rules)).SerializeToString()
+
+
+@kept(most=4_096)
+def _table_bytes(table: tuple[Meld, ...]) -> bytes:
+    """The fields of a game that tell its table."""
+    return b"".join(_table_meld_bytes.each(table))
+
+
+@kept(most=16_384)
+def _table_meld_bytes(meld: Meld) -> bytes:
+    """The field of a game that tells a meld of its table."""
+    return game_pb2.Game(table=(encode_meld(meld),)).SerializeToString()
+
+
+@lru_cache(maxsize=4_096)
+def _player_bytes(player: PlayerView) -> bytes:
+    """The field of a game that tells a player."""
+    return game_pb2.Game(players=(_player(player),)).SerializeToString()
+
+
+@kept(most=4_096)
+def _result_bytes(result: RoundResult) -> bytes:
+    """The field of a game that tells how a round ended."""
+    return game_pb2.Game(rounds=(encode_result(result),)).SerializeToString()
+
+
+def _what_changes(sight: GameSight) -> game_pb2.Game:
+    """A game without its ruleset, players, table and finished rounds."""
+    view = sight.view
+    return game_pb2.Game(
+        game_id=sight.game_id,
+        revision=view.revision,
+        etag=sight.etag,
+        state=_STATES[view.phase],
+        round=view.round_number,
+        pool_count=view.pool_count,
+        turn=_turn_view(view.turn) if view.turn else None,
+        seat=view.seat or 0,
+        rack=tile_numbers(view.rack),
+        winner_seats=view.winners or None,  # empty lists take as long as others
+        create_time=_time(sight.created_ms),
+        update_time=_time(sight.updated_ms),
+        server_time=_time(sight.now_ms),
+        starter_seat=view.order[0] if view.order else 0,
+        passed_seats=view.passed or None,
+        river=tile_numbers(view.river) or None,
+        turn_order=view.order,
+        last_chance_seats=view.last_chance or None,
+    )
+
+
+def encode_summary(sight: GameSight) -> game_pb2.GameSummary:
+    """A game in a list."""
+    return game_pb2.GameSummary(
+        game_id=sight.game_id,
+        state=_STATES[sight.view.phase],
+        player_names=(player.name for player in sight.view.players),
+        players_max=sight.view.ruleset.players_max,
+        create_time=_time(sight.created_ms),
+        revision=sight.view.revision,
+    )
+
+
+def _player(player: PlayerView) -> game_pb2.Player:
+    return game_pb2.Player(
+        seat=player.seat,
+        name=player.name,
+        tile_count=player.tile_count,
+        has_melded=player.has_melded,
+        total_points=player.total_points,
+        resigned=player.resigned,
+        bot_level=_level_number(player.bot),
+    )
+
+
+_STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
+    Open: game_pb2.TURN_STEP_OPEN,
+    Choosing: game_pb2.TURN_STEP_CHOOSING,
+    Drawn: game_pb2.TURN_STEP_DRAWN,
+}
+
+
+def _turn(turn: Turn, step: type[Step] = Open) -> game_pb2.Turn:
+    """A turn, unless told otherwise as it begins."""
+    deadline = None if turn.deadline_ms is None else _time(turn.deadline_ms)
+    return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=_STEPS[step])
+
+
+def _turn_view(view: TurnView) -> game_pb2.Turn:
+    message = _turn(view.turn, view.step)
+    if view.tiles_drawn:
+        message.tiles_drawn.extend(tile_numbers(view.tiles_drawn))
+    if view.draft is not None:
+        message.draft.CopyFrom(game_pb2.Draft(table=map(encode_proposed, view.draft)))
+    if view.shown_play is not None:
+        message.shown_play.CopyFrom(_shown_play(view.shown_play))
+    return message
+
+
+def _shown_play(shown: ShownPlay) -> game_pb2.ShownPlay:
+    return game_pb2.ShownPlay(
+        revision=shown.revision,
+        table=map(encode_proposed, shown.table),
+        claim_seats=shown.claimed,
+        against_seat=shown.against or 0,
+    )
+
+
+def encode_result(result: RoundResult) -> game_pb2.RoundResult:
+    """The result of a round."""
+    return game_pb2.RoundResult(
+        round=result.number,
+        end=_ENDS[result.end],
+        winner_seats=result.winners,
+        seats=map(_seat_result, result.seats),
+    )
+
+
+def _seat_result(result: SeatResult) -> game_pb2.SeatResult:
+    return game_pb2.SeatResult(
+        seat=result.seat, rack_value=result.rack_value, tile_count=result.tile_count, points=result.points
+    )
+
+
+def encode_change(sight: ChangeSight) -> game_pb2.GameChange:
+    """A change as one seat, or a spectator, may see it."""
+    return game_pb2.GameChange(
+        revision=sight.revision, etag=sight.etag, time=_time(sight.time_ms), events=map(_event, sight.events)
+    )
+
+
+def _event(event: EventView) -> game_pb2.GameEvent:
+    match event:
+        case RoundStartedView():
+            return game_pb2.GameEvent(round_started=_round_started(event))
+        case TilesDrawnView(seat, count, tiles):
+            drawn = game_pb2.TilesDrawn(seat=seat, tile_count=count, tiles=tile_numbers(tiles))
+            return game_pb2.GameEvent(tiles_drawn=drawn)
+        case TurnTimedOutView(seat, count, tiles):
+            timed_out = game_pb2.TurnTimedOut(seat=seat, tile_count=count, tiles=tile_numbers(tiles))
+            return game_pb2.GameEvent(turn_timed_out=timed_out)
+        case TurnPenalisedView(seat, count, tiles):
+            penalised = game_pb2.TurnPenalised(seat=seat, tile_count=count, tiles=tile_numbers(tiles))
+            return game_pb2.GameEvent(turn_penalised=penalised)
+        case TurnEndedView(seat):
+            return game_pb2.GameEvent(turn_ended=game_pb2.TurnEnded(seat=seat))
+        case TurnPassedView(seat):
+            return game_pb2.GameEvent(turn_passed=game_pb2.TurnPassed(seat=seat))
+        case DraftSavedView(seat):
+            return game_pb2.GameEvent(draft_saved=game_pb2.DraftSaved(seat=seat))
+        case _:
+            return _open_event(event)
+
+
+def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901 - one case an event
+    match event:
+        case ev.GameCreated(rules):
+            return game_pb2.GameEvent(game_created=game_pb2.GameCreated(ruleset=encode_ruleset(rules)))
+        case ev.PlayerJoined(seat, name, bot):
+            joined = game_pb2.PlayerJoined(seat=seat, name=name, bot_level=_level_number(bot))
+            return game_pb2.GameEvent(player_joined=joined)
+        case ev.PlayerLeft(seat):
+            return game_pb2.GameEvent(player_left=game_pb2.PlayerLeft(seat=seat))
+        case ev.TurnStarted(turn):
+            return game_pb2.GameEvent(turn_started=game_pb2.TurnStarted(turn=_turn(turn)))
+        case ev.TilesPlayed():
+            return game_pb2.GameEvent(tiles_played=_tiles_played(event))
+        case ev.RiverTileLaid(seat, tile):
+            laid = game_pb2.RiverTileLaid(seat=seat, tile=tile_number(tile))
+            return game_pb2.GameEvent(river_tile_laid=laid)
+        case ev.IllegalPlayShown():
+            return game_pb2.GameEvent(illegal_play_shown=_illegal_play_shown(event))
+        case ev.ErrorClaimed(seat, agrees):
+            return game_pb2.GameEvent(error_claimed=game_pb2.ErrorClaimed(seat=seat, agrees=agrees))
+        case ev.RedealDemanded(seat):
+            return game_pb2.GameEvent(redeal_demanded=game_pb2.RedealDemanded(seat=seat))
+        case ev.LastChanceStarted(seats):
+            return game_pb2.GameEvent(last_chance_started=game_pb2.LastChanceStarted(seats=seats))
+        case ev.PlayerResigned(seat):
+            return game_pb2.GameEvent(player_resigned=game_pb2.PlayerResigned(seat=seat))
+        case ev.RoundEnded(result):
+            return game_pb2.GameEvent(round_ended=game_pb2.RoundEnded(result=encode_result(result)))
+        case ev.GameEnded(winners):
+            return game_pb2.GameEvent(game_ended=game_pb2.GameEnded(winner_seats=winners))
+
+
+def _tiles_played(event: ev.TilesPlayed) -> game_pb2.TilesPlayed:
+    return game_pb2.TilesPlayed(
+        seat=event.seat,
+        tiles=tile_numbers(event.tiles),
+        table=map(encode_meld, event.table),
+        points=event.points,
+        pulled=tile_numbers(event.pulled),
+    )
+
+
+def _illegal_play_shown(event: ev.IllegalPlayShown) -> game_pb2.IllegalPlayShown:
+    return game_pb2.IllegalPlayShown(
+        seat=event.seat,
+        table=map(encode_proposed, event.table),
+        reasons=(reason_number(reason.name) for reason in event.reasons),
+    )
+
+
+def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
+    return game_pb2.RoundStarted(
+        round=view.number,
+        draws=(game_pb2.StartDraw(seat=draw.seat, tile=tile_number(draw.tile)) for draw in view.draws),
+        starter_seat=view.order[0],
+        rack=tile_numbers(view.rack),
+        pool_count=view.pool_count,
+        turn_order=view.order,
+    )
+
+
+def encode_join(game: GameSight, seat: int) -> bytes:
+    """The answer to a join, without the token."""
+    return game_service_pb2.JoinGameResponse(game=encode_game(game), seat=seat).SerializeToString()
+
+
+def with_token(answer: bytes, token: str) -> bytes:
+    """The answer to a join with its token: fields may follow one another in any message's bytes."""
+    return answer + game_service_pb2.JoinGameResponse(seat_token=token).SerializeToString()
+
+
+def encode_bot(game: GameSight, seat: int) -> bytes:
+    """The answer to AddBot."""
+    return game_service_pb2.AddBotResponse(game=encode_game(game), seat=seat).SerializeToString()

@@ -1,0 +1,128 @@
+"""Rulesets."""
+
+import re
+from dataclasses import fields, replace
+from enum import Enum
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from engine.presets import PRESETS
+from engine.ruleset import (
+    RANGES,
+    OptionProblem,
+    Preset,
+    Ruleset,
+    choose,
+    problems,
+)
+from engine.violations import Reason
+from rummikub.v1 import (
+    ruleset_pb2,
+)
+from service.codec.fields import invalid
+from service.faults import FieldFault, InvalidRequest
+
+_DEFAULTS: Final = Ruleset()
+
+
+def ruleset(message: ruleset_pb2.Ruleset, prefix: str = "") -> Ruleset:
+    """The rules of a request, unset options as in the preset. Raises InvalidRequest.
+
+    Args:
+        message: The rules.
+        prefix: What faults put before `ruleset`, with a dot at the end, if it is part of a larger message.
+    """
+    try:
+        return _ruleset(message.SerializeToString(deterministic=True))
+    except InvalidRequest as error:
+        raise InvalidRequest(*(replace(fault, field=prefix + fault.field) for fault in error.fields)) from None
+
+
+@lru_cache(maxsize=256)
+def _ruleset(data: bytes) -> Ruleset:
+    message = ruleset_pb2.Ruleset.FromString(data)
+    unknown = UnknownFieldSet(message)
+    if len(unknown):
+        numbers = ", ".join(str(unknown[place].field_number) for place in range(len(unknown)))
+        raise invalid("ruleset", f"this server's contract has no option with number {numbers}", "OPTION_UNKNOWN")
+    preset = Preset.SABRA
+    if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
+        preset = _option_value(Preset, "preset", message.preset)
+    rules = choose(PRESETS[preset], {"preset": preset, **_chosen(message)})
+    _check_problems(rules)
+    return rules
+
+
+def _chosen(message: ruleset_pb2.Ruleset) -> dict[str, object]:
+    """The options that are set."""
+    chosen: dict[str, object] = {}
+    for option in (field.name for field in fields(Ruleset) if field.name != "preset"):
+        if message.HasField(option):  # type: ignore[arg-type]
+            value = getattr(message, option)
+            default = getattr(_DEFAULTS, option)
+            if not isinstance(default, Enum):
+                chosen[option] = value
+            elif value:
+                chosen[option] = _option_value(type(default), option, value)
+    return chosen
+
+
+_E = TypeVar("_E", bound=Enum)
+
+
+def _option_value(enum: type[_E], option: str, number: int) -> _E:
+    """The engine's value of an option that the contract gives as an enum; they have the same names."""
+    descriptor = ruleset_pb2.DESCRIPTOR.enum_types_by_name[enum.__name__]
+    value = descriptor.values_by_number.get(number)
+    if value is None:
+        field = "ruleset." + option
+        raise invalid(field, f"this server's contract has no value {number} of {enum.__name__}", "OPTION_UNKNOWN")
+    return enum[value.name.removeprefix(_prefix(enum))]
+
+
+@lru_cache(maxsize=64)
+def _prefix(enum: type[Enum]) -> str:
+    """`TURN_DRAW_` for TurnDraw."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.__name__).upper() + "_"
+
+
+def _check_problems(rules: Ruleset) -> None:
+    """Raises InvalidRequest with a fault for each option of each problem."""
+    faults = [
+        FieldFault(f"ruleset.{option}", _problem_text(problem), problem.reason.name)
+        for problem in problems(rules)
+        for option in problem.options
+    ]
+    if faults:
+        raise InvalidRequest(*faults)
+
+
+def _problem_text(problem: OptionProblem) -> str:
+    match problem.reason:
+        case Reason.OPTIONS_CONFLICT:
+            return f"{problem.options[0]} {problem.value} contradicts {problem.options[1]}"
+        case Reason.INSUFFICIENT_TILES:
+            return f"{problem.value} tiles for each player leave none for the pool"
+        case _:
+            return _range_text(problem)
+
+
+def _range_text(problem: OptionProblem) -> str:
+    numbers = RANGES[problem.options[0]]
+    expected = f"{numbers[0]} to {numbers[-1]}" if isinstance(numbers, range) else " or ".join(map(str, numbers))
+    return f"{problem.value} is out of range: expected {expected}"
+
+
+@lru_cache(maxsize=256)
+def encode_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
+    """Rules with every option set."""
+    message = ruleset_pb2.Ruleset()
+    for option in (field.name for field in fields(rules)):
+        value = getattr(rules, option)
+        if isinstance(value, Enum):
+            descriptor = ruleset_pb2.DESCRIPTOR.enum_types_by_name[type(value).__name__]
+            value = descriptor.values_by_name[_prefix(type(value)) + value.name].number
+        setattr(message, option, value)
+    return message

@@ -1,0 +1,165 @@
+"""Tiles, melds, and what is wrong with them."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final, cast
+
+from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld
+from engine.notation import describe
+from engine.rules import meld_violations
+from engine.tiles import COLORS, JOKER, Tile, naturals
+from engine.violations import Violation
+from rummikub.v1 import (
+    error_reason_pb2,
+    meld_pb2,
+    tile_pb2,
+)
+from service.codec.fields import invalid
+from service.faults import InvalidRequest
+
+MELDS_MAX: Final = 128
+"""Most melds of a table in a request."""
+MELD_TILES_MAX: Final = 32
+"""Most tiles of a meld in a request."""
+RACK_TILES_MAX: Final = 128
+"""Most tiles of a rack, or of the River, in a request."""
+_TILES: Final = frozenset({*naturals(len(COLORS)), JOKER})
+
+
+def tiles_of(numbers: Sequence[int], field: str, most: int, reason: str) -> tuple[Tile, ...]:
+    """Tiles in the order of their numbers. Raises InvalidRequest, with a reason if they are too many."""
+    if len(numbers) > most:
+        raise invalid(field, f"expected at most {most} tiles", reason)
+    tiles = tuple(map(Tile, numbers))
+    if not _TILES.issuperset(tiles):
+        place = next(place for place, tile in enumerate(tiles) if tile not in _TILES)
+        raise _not_a_tile(tiles[place], f"{field}[{place}]")
+    return tiles
+
+
+def tile_of(number: int, field: str) -> Tile:
+    """A tile; whether the game has it is for the rules to say. Raises InvalidRequest."""
+    if number not in _TILES:
+        raise _not_a_tile(number, field)
+    return Tile(number)
+
+
+def _not_a_tile(number: int, field: str) -> InvalidRequest:
+    return invalid(field, f"{number} is not a tile", "TILE_UNKNOWN")
+
+
+def rack(numbers: Sequence[int], field: str) -> tuple[Tile, ...]:
+    """A rack in ascending order. Raises InvalidRequest."""
+    return tuple(sorted(tiles_of(numbers, field, RACK_TILES_MAX, "FIELD_INVALID")))
+
+
+_KINDS: Final[dict[int, MeldKind | None]] = {
+    meld_pb2.MELD_KIND_UNSPECIFIED: None,
+    meld_pb2.MELD_KIND_GROUP: MeldKind.GROUP,
+    meld_pb2.MELD_KIND_RUN: MeldKind.RUN,
+}
+MELD_BYTES_MAX: Final = 2 * (2 + MELD_TILES_MAX) + 2
+"""A longer meld has too many tiles, or fields of no contract, of any length: it is not remembered."""
+
+
+def melds(messages: Sequence[meld_pb2.Meld], field: str) -> tuple[ProposedMeld, ...]:
+    """Melds as a client sent them. Raises InvalidRequest."""
+    if len(messages) > MELDS_MAX:
+        raise invalid(field, f"expected at most {MELDS_MAX} melds", "MALFORMED_TABLE")
+    try:
+        return tuple([_remembered(message) for message in messages])
+    except InvalidRequest:  # again, naming the field
+        return tuple(_meld(message, f"{field}[{place}]") for place, message in enumerate(messages))
+
+
+def _remembered(message: meld_pb2.Meld) -> ProposedMeld:
+    data = message.SerializeToString()
+    return meld_of(data) if len(data) <= MELD_BYTES_MAX else _meld(message, "")
+
+
+@lru_cache(maxsize=16_384)
+def meld_of(data: bytes) -> ProposedMeld:
+    """A meld by its bytes: the melds of a table are sent again and again."""
+    return _meld(meld_pb2.Meld.FromString(data), "")
+
+
+def _meld(message: meld_pb2.Meld, field: str) -> ProposedMeld:
+    if message.kind not in _KINDS:
+        raise invalid(f"{field}.kind", f"{message.kind} is not a kind of meld", "MALFORMED_SET")
+    tiles = tiles_of(message.tiles, f"{field}.tiles", MELD_TILES_MAX, "MALFORMED_SET")
+    declared = tiles_of(message.declared_faces, f"{field}.declared_faces", MELD_TILES_MAX, "MALFORMED_SET")
+    return ProposedMeld(tiles, _KINDS[message.kind], declared)
+
+
+def tile_numbers(tiles: Iterable[Tile]) -> Sequence[tile_pb2.Tile.ValueType]:
+    """Tiles as the contract's enum values: the numbers are the same."""
+    return cast("Sequence[tile_pb2.Tile.ValueType]", tiles)
+
+
+def tile_number(tile: Tile) -> tile_pb2.Tile.ValueType:
+    """A tile as the contract's enum value."""
+    return tile_numbers((tile,))[0]
+
+
+def _kind(kind: MeldKind) -> meld_pb2.MeldKind.ValueType:
+    return meld_pb2.MELD_KIND_GROUP if kind is MeldKind.GROUP else meld_pb2.MELD_KIND_RUN
+
+
+def encode_proposed(meld: ProposedMeld) -> meld_pb2.Meld:
+    """A meld as it was sent."""
+    kind = _kind(meld.kind) if meld.kind else meld_pb2.MELD_KIND_UNSPECIFIED
+    return meld_pb2.Meld(tiles=tile_numbers(meld.tiles), kind=kind, declared_faces=tile_numbers(meld.declared))
+
+
+def encode_meld(meld: Meld) -> meld_pb2.TableMeld:
+    """A meld of a table."""
+    return meld_pb2.TableMeld(
+        tiles=tile_numbers(meld.tiles), kind=_kind(meld.kind), points=meld.points, jokers=_joker_faces(meld)
+    )
+
+
+def _joker_faces(meld: Meld) -> Iterable[meld_pb2.JokerFaces]:
+    places = (place for place, t in enumerate(meld.tiles) if t == JOKER)
+    return (
+        meld_pb2.JokerFaces(index=place, faces=tile_numbers(faces))
+        for place, faces in zip(places, meld.joker_faces, strict=True)
+    )
+
+
+def encode_reading(reading: Meld | NotAMeld, place: int) -> meld_pb2.MeldReading:
+    """How the rules read a meld, by its place in the question."""
+    if isinstance(reading, NotAMeld):
+        found = meld_violations(reading, f"melds[{place}]")
+        return meld_pb2.MeldReading(tiles=tile_numbers(reading.tiles), violations=map(encode_violation, found))
+    return meld_pb2.MeldReading(
+        tiles=tile_numbers(reading.tiles),
+        kind=_kind(reading.kind),
+        points=reading.points,
+        jokers=_joker_faces(reading),
+    )
+
+
+def reason_number(reason: str) -> error_reason_pb2.ErrorReason.ValueType:
+    """The contract's number of a reason's name."""
+    return error_reason_pb2.ErrorReason.Value(f"ERROR_REASON_{reason}")
+
+
+def encode_illegal_turn(violations: Iterable[Violation]) -> meld_pb2.IllegalTurn:
+    """The violations of a turn as a detail of a status, which must stay small: one may be about a whole table."""
+    message = meld_pb2.IllegalTurn(violations=map(encode_violation, violations))
+    for violation in message.violations:
+        violation.ClearField("description")
+        del violation.tiles[MELD_TILES_MAX:]
+    return message
+
+
+def encode_violation(violation: Violation) -> meld_pb2.Violation:
+    """A breach of the rules."""
+    return meld_pb2.Violation(
+        reason=reason_number(violation.reason.name),
+        subject=violation.subject,
+        description=describe(violation),
+        tiles=tile_numbers(violation.tiles),
+        metadata={key: str(value) for key, value in violation.metadata},
+        suggested_order=tile_numbers(violation.suggested_order),
+    )

@@ -1,0 +1,101 @@
+"""What TurnService is asked, and what it answers."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+from engine.melds import ProposedMeld
+from engine.turns import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
+from rummikub.v1 import (
+    game_pb2,
+    turn_service_pb2,
+)
+from service import packed
+from service.codec.fields import etag, game_id, invalid, revision
+from service.codec.games import game_bytes
+from service.codec.tiles import MELD_BYTES_MAX, MELDS_MAX, encode_violation, meld_of, melds, tile_numbers, tile_of
+from service.faults import InvalidRequest
+from service.requests import Claim, DraftRequest, TurnRequest
+from service.sight import TurnSight
+
+DRAFT_TILES_MAX: Final = 256
+"""Most tiles of a draft, which is stored: more than any tile set has."""
+
+
+def turn_request(message: turn_service_pb2.PlayTurnRequest) -> TurnRequest:
+    """A turn to take. Raises InvalidRequest."""
+    return TurnRequest(
+        game_id=game_id(message.game_id),
+        expected_revision=revision("expected_revision", message.expected_revision, least=1),
+        etag=etag(message.etag),
+        validate_only=message.validate_only,
+        action=_action(message),
+    )
+
+
+def _action(message: turn_service_pb2.PlayTurnRequest) -> Callable[[int], TurnAction]:
+    match message.WhichOneof("action"):
+        case "play":
+            return _play_tiles(message.play)
+        case "draw":
+            return DrawTile
+        case "pass":
+            return Pass
+        case "lay_on_river":
+            tile = tile_of(message.lay_on_river.tile, "lay_on_river.tile")
+            return lambda seat: LayOnRiver(seat, tile)
+        case None:
+            raise invalid("action", "expected one of play, draw, pass, lay_on_river")
+
+
+def _played(message: turn_service_pb2.PlayTiles) -> tuple[ProposedMeld, ...]:
+    """The table of a play. Raises InvalidRequest."""
+    table = packed.melds_played(message)
+    if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
+        with contextlib.suppress(InvalidRequest):
+            return tuple(map(meld_of, table))
+    return melds(message.table, "play.table")
+
+
+def _play_tiles(message: turn_service_pb2.PlayTiles) -> Callable[[int], PlayTiles]:
+    table = _played(message)
+    index = message.river_index if message.HasField("river_index") else None
+    return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub)
+
+
+def encode_turn(sight: TurnSight) -> bytes:
+    """The answer to a turn."""
+    without_game = turn_service_pb2.PlayTurnResponse(
+        tiles_played=tile_numbers(sight.tiles_played) or None,
+        points=sight.points,
+        tiles_drawn=tile_numbers(sight.tiles_drawn) or None,
+        violations=map(encode_violation, sight.violations) if sight.violations else None,
+    )
+    return packed.played_answer(game_bytes(sight.game), without_game)
+
+
+def _draft(message: game_pb2.Draft) -> tuple[ProposedMeld, ...]:
+    """The table of a draft: nothing of it is checked but that it is no larger than any table. Raises InvalidRequest."""
+    table = melds(message.table, "draft.table")
+    if sum(len(meld.tiles) for meld in table) > DRAFT_TILES_MAX:
+        raise invalid("draft.table", f"expected at most {DRAFT_TILES_MAX} tiles", "MALFORMED_TABLE")
+    return table
+
+
+def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
+    """A draft to save. Raises InvalidRequest."""
+    return DraftRequest(
+        game_id=game_id(message.game_id),
+        expected_revision=revision("expected_revision", message.expected_revision, least=1),
+        etag=etag(message.etag),
+        table=_draft(message.draft) if message.HasField("draft") else None,
+    )
+
+
+def claim(message: turn_service_pb2.ClaimErrorRequest) -> Claim:
+    """A vote on a claim. Raises InvalidRequest."""
+    return Claim(
+        game_id=game_id(message.game_id),
+        play_revision=revision("play_revision", message.play_revision, least=1),
+        agrees=message.agrees,
+    )

@@ -1,0 +1,174 @@
+"""What ValidationService is asked, and what it answers."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from engine.game import (
+    RoundEnd,
+    RoundResult,
+)
+from engine.melds import Meld, NotAMeld, read_meld
+from engine.play import Play
+from engine.rules import Judgement
+from engine.ruleset import (
+    PAIRS_PLAYERS,
+    Ruleset,
+    Teams,
+    TurnDraw,
+)
+from engine.scoring import Standing
+from engine.tiles import Tile
+from rummikub.v1 import (
+    meld_pb2,
+    tile_pb2,
+    validation_service_pb2,
+)
+from service.codec.fields import invalid
+from service.codec.games import encode_result
+from service.codec.tiles import (
+    RACK_TILES_MAX,
+    encode_violation,
+    melds,
+    rack,
+    tile_number,
+    tile_numbers,
+    tile_of,
+    tiles_of,
+)
+
+RACKS_MIN: Final = 2
+"""Fewest racks of a round to score."""
+RACKS_MAX: Final = 6
+"""Most racks of a round to score."""
+BATCH_MAX: Final = 1000
+"""Most turns of a batch."""
+BATCH_MELDS_MAX: Final = 50_000
+"""Most melds of a batch's tables: answers stay under the 4 MiB that clients take by default, unless most are none."""
+
+
+def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, field: str = "") -> Play:
+    """A turn to judge. Raises InvalidRequest.
+
+    Args:
+        message: The turn.
+        rules: The rules to judge it by.
+        field: What faults call the turn, with a dot at the end, if it is part of a larger message.
+    """
+    table = table_of(message.table_before, rules, f"{field}table_before")
+    tiles = rack(message.rack, f"{field}rack")
+    river = river_of(message.river, rules, f"{field}river")
+    check_possible((*tiles, *(t for meld in table for t in meld.tiles), *river), rules, f"{field}rack")
+    return Play(
+        table_before=table,
+        table_after=melds(message.table_after, f"{field}table_after"),
+        rack=tiles,
+        has_melded=message.has_melded,
+        ruleset=rules,
+        river=river,
+        river_index=message.river_index if message.HasField("river_index") else None,
+        drawn=_drawn(message.tile_drawn, tiles, f"{field}tile_drawn"),
+        calls_rummikub=message.calls_rummikub,
+    )
+
+
+def table_of(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> tuple[Meld, ...]:
+    """The table when a turn began: melds all. Raises InvalidRequest."""
+    readings = tuple(read_meld(meld, rules) for meld in melds(messages, field))
+    for place, reading in enumerate(readings):
+        if isinstance(reading, NotAMeld):
+            text = f"the tiles form no meld: {reading.reasons[0].name}"
+            raise invalid(f"{field}[{place}]", text, "MALFORMED_TABLE")
+    return cast("tuple[Meld, ...]", readings)
+
+
+def river_of(numbers: Sequence[int], rules: Ruleset, field: str) -> tuple[Tile, ...]:
+    """The River, oldest tile first. Raises InvalidRequest."""
+    if numbers and rules.turn_draw is not TurnDraw.TWO_RIVER:
+        raise invalid(field, "there is no River without turn_draw TWO_RIVER", "POSITION_IMPOSSIBLE")
+    return tiles_of(numbers, field, RACK_TILES_MAX, "FIELD_INVALID")
+
+
+def _drawn(number: int, tiles: tuple[Tile, ...], field: str) -> Tile | None:
+    """The tile drawn in the turn, which is on the rack by now; None for 0. Raises InvalidRequest."""
+    if not number:
+        return None
+    drawn = tile_of(number, field)
+    if drawn not in tiles:
+        raise invalid(field, "the tile drawn is not on the rack", "POSITION_IMPOSSIBLE")
+    return drawn
+
+
+def check_possible(tiles: Sequence[Tile], rules: Ruleset, field: str) -> None:
+    """No position holds a face more often than the tile set does (R1)."""
+    for face, count in Counter(tiles).items():
+        copies = rules.copies_of(face)
+        if count > copies:
+            name = tile_pb2.Tile.Name(tile_number(face))
+            raise invalid(field, f"the tile set has {copies} of {name}", "POSITION_IMPOSSIBLE")
+
+
+def encode_judgement(judgement: Judgement) -> validation_service_pb2.ValidateTurnResponse:
+    """What the rules say of a turn."""
+    return validation_service_pb2.ValidateTurnResponse(
+        violations=map(encode_violation, judgement.violations),
+        tiles_played=tile_numbers(judgement.tiles_played),
+        points=judgement.points,
+        rack_left=tile_numbers(judgement.rack_left),
+        goes_out=not judgement.violations and not judgement.rack_left,
+    )
+
+
+def check_batch(turns: int, melds: int) -> None:
+    """Refuses a batch of too many turns, or too many melds in all. Raises InvalidRequest."""
+    if turns > BATCH_MAX:
+        raise invalid("turns", f"expected at most {BATCH_MAX} turns")
+    if melds > BATCH_MELDS_MAX:
+        raise invalid("turns", f"expected at most {BATCH_MELDS_MAX} melds in all")
+
+
+@dataclass(frozen=True, slots=True)
+class RoundToScore:
+    """A finished round: how it ended, and what each player holds, in turn order from the starter."""
+
+    end: RoundEnd
+    standings: tuple[Standing, ...]
+
+
+def round_to_score(message: validation_service_pb2.ScoreRoundRequest, rules: Ruleset) -> RoundToScore:
+    """A round to score. Raises InvalidRequest."""
+    _check_seats([entry.seat for entry in message.racks], rules)
+    standings = tuple(
+        Standing(
+            seat=entry.seat,
+            tiles=rack(entry.rack, f"racks[{place}].rack"),
+            has_melded=not entry.never_melded,
+            declined=entry.declined_to_meld,
+        )
+        for place, entry in enumerate(message.racks)
+    )
+    check_possible([t for standing in standings for t in standing.tiles], rules, "racks")
+    empty = [place for place, standing in enumerate(standings) if not standing.tiles]
+    if len(empty) > 1:
+        raise invalid(f"racks[{empty[1]}].rack", "a round ends with the first empty rack", "POSITION_IMPOSSIBLE")
+    return RoundToScore(RoundEnd.WENT_OUT if empty else RoundEnd.BLOCKED, standings)
+
+
+def _check_seats(seats: Sequence[int], rules: Ruleset) -> None:
+    """Raises InvalidRequest."""
+    if not RACKS_MIN <= len(seats) <= RACKS_MAX:
+        raise invalid("racks", f"expected {RACKS_MIN} to {RACKS_MAX} racks")
+    if rules.teams is Teams.PAIRS and len(seats) != PAIRS_PLAYERS:
+        raise invalid("racks", f"pairs are {PAIRS_PLAYERS} players", "POSITION_IMPOSSIBLE")
+    for place, seat in enumerate(seats):
+        if seat == 0 or seat in seats[:place]:
+            raise invalid(f"racks[{place}].seat", "expected a number from 1 that is not used twice")
+
+
+def encode_score(result: RoundResult) -> validation_service_pb2.ScoreRoundResponse:
+    """The score of a round."""
+    message = encode_result(result)
+    return validation_service_pb2.ScoreRoundResponse(
+        end=message.end, winner_seats=message.winner_seats, seats=message.seats
+    )
