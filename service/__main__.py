@@ -26,7 +26,7 @@ from service.collector import tune_collector
 from service.embedded import EmbeddedStore, EmbeddedStoreError
 from service.faults import StoreUnavailable
 from service.metrics import Metrics, registry, served
-from service.server import Server
+from service.server import ListenerEndedError, Server
 from service.settings import MEMORY_URL, Settings, SettingsError, explain, read_settings
 from service.storage.base import GameStore
 from service.storage.memory import MemoryStore
@@ -67,7 +67,7 @@ def main() -> None:
         if arguments.health:
             sys.exit(asyncio.run(_health(settings)))
         uvloop.run(_serve(settings, place))
-    except (SettingsError, EmbeddedStoreError, AddressInUseError, WorkersError) as error:
+    except (SettingsError, EmbeddedStoreError, AddressInUseError, ListenerEndedError, WorkersError) as error:
         sys.exit(f"{NAME}: {error}")
 
 
@@ -143,7 +143,7 @@ async def _serve_alone(settings: Settings, asked_to_stop: asyncio.Event) -> None
             )
             tune_collector()
             _greet(settings, served_at, store_is_up=await _answers(store))
-            lost = await _asked_or_lost(asked_to_stop, *_endings(embedded))
+            lost = await _asked_or_lost(asked_to_stop, server.ended(), *_endings(embedded))
             _log.info("stopping", waits_at_most_seconds=settings.drain_seconds)
             await server.stop()
             if lost:
@@ -194,8 +194,10 @@ async def _serve_at(place: Place, settings: Settings, asked_to_stop: asyncio.Eve
             await server.start()
             tune_collector()
             parent.tell_serving()
-            await _asked_or_lost(asked_to_stop, parent.ended())
+            lost = await _asked_or_lost(asked_to_stop, parent.ended(), server.ended())
             await server.stop()
+            if lost:
+                raise lost
 
 
 @contextlib.asynccontextmanager

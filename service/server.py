@@ -48,6 +48,10 @@ STATELESS: Final = frozenset({"rummikub.v1.ValidationService", "rummikub.v1.Anal
 _log = structlog.get_logger()
 
 
+class ListenerEndedError(Exception):
+    """Nothing is served any more though nobody asked for that; the message says what to do."""
+
+
 class _Health(health.aio.HealthServicer):  # type: ignore[misc]  # grpcio's is untyped
     """Health with the RPC that grpcio's asynchronous servicer lacks, and with watchers who may be slow.
 
@@ -202,6 +206,14 @@ class Server:
         with contextlib.suppress(StoreUnavailable):
             counts = await self._store.count()
             self.metrics.games({state.value: count for state, count in counts.items()})
+
+    async def ended(self) -> "ListenerEndedError":
+        """Returns when RUMMIKUB_LISTEN has ended by itself, with what to say then."""
+        try:
+            await asyncio.shield(self._server.wait_for_termination())  # else to stop waiting would end it
+        except Exception:  # noqa: BLE001 - whatever it was, nothing is served there any more
+            _log.exception("listener has ended")
+        return ListenerEndedError("RUMMIKUB_LISTEN has ended by itself (why is in the log): start the server again")
 
     async def stop(self) -> None:
         """Stops serving: health says so, streams end, watches with where to resume, calls under way are waited for."""

@@ -569,6 +569,41 @@ async def test_an_address_in_use_ends_the_server_and_its_store_with_a_sentence(
 # The end
 
 
+@pytest.fixture
+def failing_at_unknown_methods(tmp_path: Path) -> dict[str, str]:
+    """Variables with which a server's listener ends, by a fault, at a method that nobody serves."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "from service import taking\n"
+        "taken = taking._TakingServer._answer\n"
+        "def answer(self, call, method, around):\n"
+        "    taken(self, call, method or 1 / 0, around)\n"
+        "taking._TakingServer._answer = answer\n"
+    )
+    return {"RUMMIKUB_REDIS_URL": "memory://", "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
+
+
+async def call_of_nobody(target: str) -> None:
+    """Calls a method that nobody serves, of a server that may not answer it."""
+    async with grpc.aio.insecure_channel(target) as channel:
+        method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+            "/rummikub.v1.GameService/NoSuchMethod"
+        )
+        with pytest.raises(grpc.aio.AioRpcError):
+            await method(b"", timeout=2)
+
+
+async def test_a_server_whose_listener_has_ended_by_a_fault_ends_with_a_sentence(
+    failing_at_unknown_methods: dict[str, str], tmp_path: Path
+) -> None:
+    with (tmp_path / "log").open("w+") as log:
+        async with server_process(failing_at_unknown_methods, log.fileno()) as process:
+            await call_of_nobody(process.target)
+            assert await process.ended() == 1
+        log.seek(0)
+        [*_, sentence] = log.read().splitlines()
+    assert sentence.startswith("rummikub-server: RUMMIKUB_LISTEN has ended by itself")
+
+
 async def test_a_server_that_is_asked_to_stop_ends_all_streams_and_itself_at_once() -> None:
     async with AsyncExitStack() as stack:
         environment = {"RUMMIKUB_REDIS_URL": "memory://", "RUMMIKUB_DRAIN_SECONDS": "25"}
