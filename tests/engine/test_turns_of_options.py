@@ -58,6 +58,7 @@ from engine.turns import (
     Applied,
     ClaimError,
     DrawTile,
+    Join,
     LayOnRiver,
     Pass,
     PlayTiles,
@@ -67,6 +68,8 @@ from engine.turns import (
     StartGame,
     StartNextRound,
     TimeOut,
+    create,
+    has_asked_all,
 )
 from engine.violations import Reason
 from positions import NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
@@ -657,6 +660,37 @@ def test_whether_a_round_is_stuck_hangs_on_all_who_play(
     game = game_at(". / 1*{R7} 2{K1} / {} / 1", replace(SABRA, pool_empty_stuck_test=test), passed=passed)
     knows = by_rack({"R7": ada, "K1": ben})
     assert (RoundEnded in kinds(do(game, Pass(1), analysis=knows))) == ends
+
+
+@pytest.mark.parametrize(
+    ("test", "pool", "action", "is_asked"),
+    [
+        (PoolEmptyStuckTest.EXACT, "", Pass(1), True),
+        (PoolEmptyStuckTest.BOTH, "", Pass(1), True),
+        (PoolEmptyStuckTest.EXACT, "O9", DrawTile(1), True),
+        (PoolEmptyStuckTest.EXACT, "O9 O8", DrawTile(1), False),
+        (PoolEmptyStuckTest.EXACT, "", SaveDraft(1, ()), False),
+        (PoolEmptyStuckTest.CONSECUTIVE_PASSES, "", Pass(1), False),
+    ],
+)
+def test_it_is_known_whether_other_racks_may_have_been_searched(
+    test: PoolEmptyStuckTest, pool: str, action: Action, is_asked: bool
+) -> None:
+    asked = []
+
+    def answer(situation: Situation) -> Existence:
+        asked.append(situation.rack)
+        return Existence.NO
+
+    game = game_at(f". / 1*{{R7}} 2{{K1}} / {{{pool}}} / 1", replace(SABRA, pool_empty_stuck_test=test))
+    applied = do(game, action, analysis=Knows(answer))
+    assert (has_asked_all(applied), parse_tiles("K1") in asked) == (is_asked, is_asked)
+
+
+def test_in_the_lobby_no_rack_is_searched() -> None:
+    assert not has_asked_all(
+        do(create(replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT)).game, Join("Ada"))
+    )
 
 
 def test_who_has_resigned_is_not_asked_whether_they_could_play() -> None:
