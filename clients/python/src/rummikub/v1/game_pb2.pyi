@@ -354,7 +354,7 @@ class RoundResult(_message.Message):
     """How it ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several where a blocked round is tied, or where teams win."""
+        """The winner; several, in turn order, where a blocked round is tied, or where teams win."""
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatResult]:
@@ -446,7 +446,7 @@ class Game(_message.Message):
 
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner of a finished game; several when they tie (match_winner), or where teams win."""
+        """The winner of a finished game; several, by seat, when they tie (match_winner), or where teams win."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
@@ -895,7 +895,7 @@ class GameEnded(_message.Message):
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several when they tie (match_winner), or where teams win."""
+        """The winner; several, by seat, when they tie (match_winner), or where teams win."""
 
     def __init__(
         self,

@@ -356,8 +356,8 @@ class ScoreRoundRequest(_message.Message):
 
     @_builtins.property
     def racks(self) -> _containers.RepeatedCompositeFieldContainer[Global___RackToScore]:
-        """A rack for each player, 2 to 6, in turn order from the starter (which settles what remainder of a shared win goes to whom). At
-        most one is empty (POSITION_IMPOSSIBLE).
+        """A rack for each player, 2 to 6, in turn order from the starter (which settles what remainder of a shared win goes to
+        whom). At most one is empty (POSITION_IMPOSSIBLE).
         """
 
     def __init__(
@@ -387,7 +387,7 @@ class ScoreRoundResponse(_message.Message):
     """How the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several where a blocked round is tied, or where teams win."""
+        """The winner; several, in the order of the racks, where a blocked round is tied, or where teams win."""
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.SeatResult]:
