@@ -5,10 +5,13 @@ one process, or of several together.
 """
 
 import contextlib
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import accumulate
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler
 
 import prometheus_client
@@ -32,6 +35,8 @@ _STORE_UP: Final = "store up"
 _BOUNDS: Final = (*(str(bound) for bound in SECONDS), "+Inf")
 SILENCE_SECONDS: Final = 10.0
 """How long who asks for metrics may keep silent: each has a thread."""
+MOST_CONNECTIONS: Final = 32
+"""Most who ask for metrics at the same time: each has a file descriptor, of which the listeners need some, too."""
 _COUNTERS: Final = frozenset({_CALL, _STORE, _ANALYSIS_WORKERS_LOST})
 """What goes on counting when the process that counted has ended."""
 
@@ -143,7 +148,7 @@ def served(address: str, registry: CollectorRegistry) -> Iterator[int]:
         server, thread = prometheus_client.start_http_server(int(port), host.strip("[]"), registry)
     except (OSError, UnicodeError):
         raise cannot_listen("RUMMIKUB_METRICS_LISTEN", address) from None
-    server.RequestHandlerClass = _Asked
+    server.RequestHandlerClass = partial(_Asked, _Connections())
     try:
         yield server.server_port
     finally:
@@ -152,13 +157,39 @@ def served(address: str, registry: CollectorRegistry) -> Iterator[int]:
         thread.join()
 
 
+class _Connections:
+    """The open connections. Of too many the oldest is shut down: who asks for metrics has them in a moment."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: list[socket.socket] = []
+
+    @contextlib.contextmanager
+    def counted(self, connection: socket.socket) -> Iterator[None]:
+        """Counts a connection in as long as the context lasts."""
+        with self._lock:
+            self._open.append(connection)
+            for oldest in self._open[:-MOST_CONNECTIONS]:
+                with contextlib.suppress(OSError):  # its client was faster
+                    oldest.shutdown(socket.SHUT_RDWR)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open.remove(connection)
+
+
 class _Asked(WSGIRequestHandler):
-    """A connection of who asks for metrics. One that is lost, or silent, ends without a word in the log."""
+    """A connection of who asks for metrics. One that is lost, silent or too many ends without a word in the log."""
+
+    def __init__(self, connections: _Connections, *given: Any) -> None:  # noqa: ANN401 - as the server gives it
+        self._connections = connections
+        super().__init__(*given)
 
     def handle(self) -> None:
         """Answers."""
         self.connection.settimeout(SILENCE_SECONDS)
-        with contextlib.suppress(OSError):
+        with self._connections.counted(self.connection), contextlib.suppress(OSError):
             super().handle()
 
     def log_message(self, *_: object) -> None:

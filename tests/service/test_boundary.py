@@ -379,6 +379,23 @@ async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
     assert capfd.readouterr().err == ""
 
 
+async def test_who_asks_for_metrics_without_an_end_takes_few_connections_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(metrics_module, "MOST_CONNECTIONS", 3)
+    async with running_server(memory_store()) as (server, _):
+        with server.serve_metrics(), contextlib.ExitStack() as stack:
+            address = "127.0.0.1", server.metrics_port
+            unending = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(4)]
+            assert await asyncio.to_thread(unending[0].recv, 1) == b"", "the oldest of too many is closed"
+            assert (await Metrics(server.metrics_port).read())["rummikub_store_up",] == 1
+            assert await asyncio.to_thread(unending[1].recv, 1) == b""
+            unending[3].sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            answer = await asyncio.to_thread(unending[3].recv, 12)
+            assert answer == b"HTTP/1.0 200", "the newest are let be"
+    assert capfd.readouterr().err == ""
+
+
 async def test_metrics_tell_a_store_that_is_away() -> None:
     async with AsyncExitStack() as stack:
         redis = RedisServer()
