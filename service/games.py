@@ -148,18 +148,6 @@ def _time_out(situation: _Situation) -> Applied:
     return _allowed(apply(situation.record.game, TimeOut(), situation.now_ms))
 
 
-async def _tell_no_time(applied: Applied, began: float) -> None:
-    """Waits for the end of a step, so that the time of an answer does not tell what a search found on other racks.
-
-    Args:
-        applied: What was decided.
-        began: When that began, by the event loop's clock.
-    """
-    if has_asked_all(applied):
-        taken = asyncio.get_running_loop().time() - began
-        await asyncio.sleep(TOLD_SECONDS - taken % TOLD_SECONDS)
-
-
 def _as_stored(answer: bytes, _salt: bytes) -> bytes:
     return answer
 
@@ -471,9 +459,7 @@ class Games:
                 raise GameNotFound
             revision = loaded.record.game.revision
             situation = _Situation(loaded.record, loaded.now_ms, overdue_revision)
-            began = asyncio.get_running_loop().time()
-            decision = await self._decided(decide, situation)
-            await _tell_no_time(decision.applied, began)
+            decision = await self._decided_in_steps(decide, situation, lambda decision: decision.applied)
             with contextlib.suppress(_Overtaken):
                 return await self._commit(situation, decision, request, finish)
         raise StaleState(revision)
@@ -521,6 +507,23 @@ class Games:
             return decide(situation)
         return await asyncio.get_running_loop().run_in_executor(self._searches, decide, situation)
 
+    async def _decided_in_steps(
+        self, decide: Callable[[_Situation], T], situation: _Situation, applied: Callable[[T], Applied]
+    ) -> T:
+        """The same of a change to store: the time that it takes does not tell what a search found on other racks.
+
+        Args:
+            decide: Decides.
+            situation: What on.
+            applied: The engine's answer in what is decided.
+        """
+        began = asyncio.get_running_loop().time()
+        decided = await self._decided(decide, situation)
+        if has_asked_all(applied(decided)):
+            taken = asyncio.get_running_loop().time() - began
+            await asyncio.sleep(TOLD_SECONDS - taken % TOLD_SECONDS)
+        return decided
+
     async def _situation(self, game_id: str) -> _Situation:
         loaded, overdue_revision = await self._settled(game_id, "")
         if loaded.record is None:
@@ -538,9 +541,8 @@ class Games:
         if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
             self._remember_bots(loaded)
             return loaded, None
-        began = asyncio.get_running_loop().time()
-        applied = await self._decided(_time_out, _Situation(record, loaded.now_ms))
-        await _tell_no_time(applied, began)
+        situation = _Situation(record, loaded.now_ms)
+        applied = await self._decided_in_steps(_time_out, situation, lambda applied: applied)
         after, change = self._after(record, applied, record.tokens, loaded.now_ms)
         await self._arm(record, after)
         outcome = await self._store.commit(Commit(record.etag, after, change))
