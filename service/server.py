@@ -207,7 +207,7 @@ class Server:
             counts = await self._store.count()
             self.metrics.games({state.value: count for state, count in counts.items()})
 
-    async def ended(self) -> "ListenerEndedError":
+    async def ended(self) -> ListenerEndedError:
         """Returns when RUMMIKUB_LISTEN has ended by itself, with what to say then."""
         try:
             await asyncio.shield(self._server.wait_for_termination())  # else to stop waiting would end it

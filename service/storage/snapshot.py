@@ -290,7 +290,7 @@ def _read_option(default: object, stored: Any) -> object:  # noqa: ANN401 - what
         case bool():
             return _flag(stored)
         case _:
-            return _points(stored)
+            return _number(stored, -LARGEST)
 
 
 @kept(most=16_384)
