@@ -507,6 +507,17 @@ def shown_play(now_ms: int) -> Game:
     return is_applied(game, PlayTiles(1, (ProposedMeld(round_of(game).rack(1).tiles[:2]),)), now_ms)
 
 
+async def acts_of(number: int, bots: Bots, store: GameStore, game_id: str) -> list[Event]:
+    """The first event of each change after some bots are told of a game, as soon as there are so many changes."""
+    record = (await store.load(game_id)).record
+    assert record
+    async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
+        bots.heed(record)
+        while len(entries := await store.events(game_id, 2, 10)) < number:
+            await subscription.wait()
+    return [entry.events[0] for entry in entries]
+
+
 async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore, clock: FakeClock) -> None:
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
@@ -516,13 +527,7 @@ async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore, 
         await games.play_turn(turn, Request(Caller(digest(game.tokens[1])), "", b""), lambda _: b"")
 
     bots = Bots(Meanwhile(store, the_person_draws), Here(), 1, 0.0, asyncio.Event())
-    record = (await store.load(game.game_id)).record
-    assert record
-    async with asyncio.timeout(LONG_SECONDS), store.changes(game.game_id) as subscription:
-        bots.heed(record)
-        while len(entries := await store.events(game.game_id, 2, 10)) < 3:
-            await subscription.wait()
-    acts = [entry.events[0] for entry in entries]
+    acts = await acts_of(3, bots, store, game.game_id)
     assert [act.seat for act in acts if isinstance(act, TileDrawn | TilesPlayed)] == [1, 2, 3]
     await bots.close()
 
@@ -539,13 +544,8 @@ async def test_bots_vote_at_once_though_there_is_no_room_for_a_search(store: Gam
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
     bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
-    record = (await store.load(game.game_id)).record
-    assert record
-    async with asyncio.timeout(LONG_SECONDS), store.changes(game.game_id) as subscription:
-        bots.heed(record)
-        while len(entries := await store.events(game.game_id, 2, 10)) < 2:
-            await subscription.wait()
-    assert [entry.events[0] for entry in entries] == [ErrorClaimed(2, agrees=True), ErrorClaimed(3, agrees=True)]
+    votes = await acts_of(2, bots, store, game.game_id)
+    assert votes == [ErrorClaimed(2, agrees=True), ErrorClaimed(3, agrees=True)]
     await bots.close()
 
 
@@ -555,13 +555,8 @@ async def test_a_bot_for_whose_search_there_is_no_room_draws_before_its_time_run
     game_id = await put_bots(store, clock.now_ms, turn_time_limit_seconds=60)
     clock.advance(59.8)
     bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
-    record = (await store.load(game_id)).record
-    assert record
-    async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
-        bots.heed(record)
-        while not (entries := await store.events(game_id, 2, 1)):
-            await subscription.wait()
-    assert isinstance(entries[0].events[0], TileDrawn)
+    first, *_ = await acts_of(1, bots, store, game_id)
+    assert isinstance(first, TileDrawn)
     await bots.close()
 
 

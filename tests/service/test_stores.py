@@ -781,75 +781,80 @@ async def test_a_stopped_redis_is_unavailable_at_once_and_has_everything_when_it
     await store.close()
 
 
+@pytest.fixture
+def primary() -> Iterator[RedisServer]:
+    """A Redis that is to take the place of another one."""
+    with closing(RedisServer()) as server:
+        server.start()
+        yield server
+
+
+@pytest.fixture
+async def own_store(own_redis: RedisServer, clock: FakeClock) -> AsyncIterator[RedisStore]:
+    """A store on a Redis of the test's own."""
+    store = redis_store(own_redis.url, clock)
+    yield store
+    await store.close()
+
+
+async def becomes_a_replica(server: RedisServer) -> None:
+    """Has a Redis become a replica whose primary is away."""
+    async with aredis.Redis.from_url(server.url) as admin:
+        await admin.replicaof("127.0.0.1", "1")
+
+
 @pytest.mark.parametrize("notices", ["commit", "ping"])
 async def test_a_redis_that_has_become_a_replica_is_left_for_the_one_that_is_at_its_address_now(
-    own_redis: RedisServer, clock: FakeClock, notices: str
+    own_redis: RedisServer, own_store: RedisStore, primary: RedisServer, notices: str
 ) -> None:
     """It keeps the connections open that it has, and a fail-over by name or address need not end them either."""
-    with closing(RedisServer()) as primary:
-        primary.start()
-        store = redis_store(own_redis.url, clock)
-        record = await stored(store, creation())
-        await asyncio.gather(*(store.ping() for _ in range(5)))
-        admin = aredis.Redis.from_url(own_redis.url)
-        await admin.replicaof("127.0.0.1", "1")
-        primary.socket.replace(own_redis.socket)
-        with pytest.raises(StoreUnavailable):
-            await (store.ping() if notices == "ping" else store.commit(joining(record, "Ada")))
-        await asyncio.gather(*(store.ping() for _ in range(5)))
-        assert (await store.load(GAME)).record is None
-        await stored(store, creation())
-        await store.close()
-        await admin.aclose()
+    record = await stored(own_store, creation())
+    await asyncio.gather(*(own_store.ping() for _ in range(5)))
+    await becomes_a_replica(own_redis)
+    primary.socket.replace(own_redis.socket)
+    with pytest.raises(StoreUnavailable):
+        await (own_store.ping() if notices == "ping" else own_store.commit(joining(record, "Ada")))
+    await asyncio.gather(*(own_store.ping() for _ in range(5)))
+    assert (await own_store.load(GAME)).record is None
+    await stored(own_store, creation())
 
 
 async def test_watchers_are_told_by_the_redis_that_has_taken_the_place_of_one_that_became_a_replica(
-    own_redis: RedisServer, clock: FakeClock
+    own_redis: RedisServer, own_store: RedisStore, primary: RedisServer
 ) -> None:
     """A replica that has lost its primary tells of nothing, and keeps the connection open."""
-    with closing(RedisServer()) as primary:
-        primary.start()
-        store = redis_store(own_redis.url, clock)
-        admin = aredis.Redis.from_url(own_redis.url)
-        async with store.changes(GAME) as subscription:
-            await asyncio.gather(store.ping(), caught_up(store, subscription))
-            await admin.replicaof("127.0.0.1", "1")
-            primary.socket.replace(own_redis.socket)
-            with pytest.raises(StoreUnavailable):
-                await store.ping()
-            await store.ping()
-            await told(subscription)
-            await caught_up(store, subscription)
-            await stored(store, creation())
-            await told(subscription)
-        await store.close()
-        await admin.aclose()
+    async with own_store.changes(GAME) as subscription:
+        await asyncio.gather(own_store.ping(), caught_up(own_store, subscription))
+        await becomes_a_replica(own_redis)
+        primary.socket.replace(own_redis.socket)
+        with pytest.raises(StoreUnavailable):
+            await own_store.ping()
+        await own_store.ping()
+        await told(subscription)
+        await caught_up(own_store, subscription)
+        await stored(own_store, creation())
+        await told(subscription)
 
 
 async def test_a_late_answer_of_a_redis_that_was_left_takes_no_connection_from_the_new_one(
-    own_redis: RedisServer, clock: FakeClock
+    own_redis: RedisServer, own_store: RedisStore, primary: RedisServer
 ) -> None:
-    with closing(RedisServer()) as primary:
-        primary.start()
-        store = redis_store(own_redis.url, clock)
-        await asyncio.gather(store.ping(), store.load(GAME))
-        admin = aredis.Redis.from_url(own_redis.url)
-        await admin.replicaof("127.0.0.1", "1")
-        own_redis.pause()
-        late = asyncio.create_task(store.ping())
-        await asyncio.sleep(0)
-        store._wire.leave(store._wire.held)  # noqa: SLF001 - as an answer of the same Redis that came in time has it done
-        primary.socket.replace(own_redis.socket)
-        await stored(store, creation())
-        primary.pause()
-        under_way = asyncio.create_task(store.load(GAME))
-        own_redis.resume()
-        with pytest.raises(StoreUnavailable):
-            await late
-        primary.resume()
-        assert (await under_way).record
-        await store.close()
-        await admin.aclose()
+    await asyncio.gather(own_store.ping(), own_store.load(GAME))
+    await becomes_a_replica(own_redis)
+    own_redis.pause()
+    late = asyncio.create_task(own_store.ping())
+    await asyncio.sleep(0)
+    wire = own_store._wire  # noqa: SLF001 - left as an answer of the same Redis that came in time has it done
+    wire.leave(wire.held)
+    primary.socket.replace(own_redis.socket)
+    await stored(own_store, creation())
+    primary.pause()
+    under_way = asyncio.create_task(own_store.load(GAME))
+    own_redis.resume()
+    with pytest.raises(StoreUnavailable):
+        await late
+    primary.resume()
+    assert (await under_way).record
 
 
 @pytest.mark.parametrize("fails", ["full", "connection lost"])
