@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
 import ssl
 import sys
@@ -47,6 +48,7 @@ _log = structlog.get_logger()
 def main() -> None:
     """Serves until SIGTERM or SIGINT, or asks a running server for its health."""
     _open_what_is_closed()
+    _allow_connections()
     parser = argparse.ArgumentParser(
         prog=NAME,
         description="The Rummikub rules service: games, turns and validation over gRPC.",
@@ -81,6 +83,13 @@ def _open_what_is_closed() -> None:
             file = Path(os.devnull).open(mode)  # noqa: SIM115 - as long as the process lives; it gets the lowest number
             os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
             setattr(sys, name, file)
+
+
+def _allow_connections() -> None:
+    """Raises the limit of open files, one a connection, as far as this user may: it is often 1,024 for others' sake."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # some systems allow less than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _log_to_stderr(level: str, place: Place | None) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import resource
 import socket
 import sys
 import time
@@ -55,6 +56,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 STATEFUL = ("", "rummikub.v1.GameService", "rummikub.v1.TurnService")
 STATELESS = ("rummikub.v1.ValidationService", "rummikub.v1.AnalysisService")
 CONTRACT = {*STATEFUL[1:], *STATELESS}
+LIMIT_OF_FILES = 128
 STORE_CHECKS_SECONDS = 10.0
 """Much more than a server takes to see that its store is away or back."""
 
@@ -394,6 +396,22 @@ async def test_who_asks_for_metrics_without_an_end_takes_few_connections_at_a_ti
             answer = await asyncio.to_thread(unending[3].recv, 12)
             assert answer == b"HTTP/1.0 200", "the newest are let be"
     assert capfd.readouterr().err == ""
+
+
+async def test_more_clients_are_served_than_the_limit_of_open_files_would_let_in_at_first() -> None:
+    """A listener that has no descriptor left takes nobody until clients go."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert hard > 2 * LIMIT_OF_FILES, "a machine where there is something to raise"
+    async with AsyncExitStack() as stack:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT_OF_FILES, hard))  # the server inherits it
+        try:
+            process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": "memory://"}))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(LIMIT_OF_FILES):
+            stack.enter_context(socket.create_connection(("127.0.0.1", process.port), 5))
+        channel = await stack.enter_async_context(grpc.aio.insecure_channel(process.target))
+        assert (await Client(channel).validation.ListRulesets(vs.ListRulesetsRequest(), timeout=10)).rulesets
 
 
 async def test_metrics_tell_a_store_that_is_away() -> None:
