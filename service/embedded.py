@@ -27,7 +27,7 @@ SCRATCH: Final = "rummikub-"
 """How the name of the socket's folder begins."""
 SOCKET: Final = "store.sock"
 TEMPORARY_MAX: Final = 80
-"""The longest path of a folder for temporary files that leaves room for the socket's own."""
+"""The longest path, in bytes, of a folder for temporary files that leaves room for the socket's own."""
 
 
 class EmbeddedStoreError(Exception):
@@ -35,13 +35,14 @@ class EmbeddedStoreError(Exception):
 
 
 class EmbeddedStore:
-    """A store in a folder. Start it from the main thread: it lives as long as the thread that started it."""
+    """A store in a folder. Start it from the main thread: it lives as long as the thread that started it.
+
+    Raises EmbeddedStoreError where there is no room for its socket.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir.absolute()
-        # a socket's path may have 107 bytes, which a long TMPDIR would use up
-        parent = tempfile.gettempdir() if len(tempfile.gettempdir()) < TEMPORARY_MAX else "/tmp"  # noqa: S108 - see above
-        self._scratch = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=parent)
+        self._scratch = _scratch_folder()
         self._socket = Path(self._scratch.name) / SOCKET
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = contextlib.ExitStack()
@@ -161,3 +162,16 @@ class EmbeddedStore:
                 await asyncio.to_thread(self._process.wait, STOP_SECONDS)
         self._lock.close()
         self._scratch.cleanup()
+
+
+def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for the socket, whose path may have 107 bytes: a long TMPDIR is not used. Raises EmbeddedStoreError."""
+    try:
+        parent = tempfile.gettempdir()
+        if len(os.fsencode(parent)) >= TEMPORARY_MAX:
+            parent = "/tmp"  # noqa: S108 - the folder in it is ours alone
+        return tempfile.TemporaryDirectory(prefix=SCRATCH, dir=parent)
+    except OSError as error:
+        raise EmbeddedStoreError(
+            f"no folder for temporary files can be used ({error.strerror}): set TMPDIR to one to write to"
+        ) from None

@@ -199,6 +199,23 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_variable(tmp_path: Path)
     assert len(refused.stderr.splitlines()) == 1
 
 
+def test_where_nothing_temporary_can_be_written_is_said_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)  # as in a container without any
+    with pytest.raises(embedded.EmbeddedStoreError, match=r"temporary files.* set TMPDIR to one to write to$"):
+        embedded.EmbeddedStore(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a" * 90, "ü" * 45], ids=["ascii", "two bytes a letter"])
+async def test_a_folder_for_temporary_files_may_have_a_long_path(tmp_path: Path, scratch: Path, name: str) -> None:
+    (scratch / name).mkdir()
+    environment = {"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch / name)}
+    async with server_process(environment) as process, client_of(process) as client:
+        await client.new_game()
+
+
 def test_data_that_cannot_be_read_end_the_server_with_where_to_look(tmp_path: Path) -> None:
     (tmp_path / "appendonlydir").mkdir()
     (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text("what no store wrote\n")
