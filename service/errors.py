@@ -186,16 +186,22 @@ def status_of(error: Exception) -> Status:
             return Status(grpc.StatusCode.INTERNAL, "INTERNAL", "a fault of the server; its log has the request id")
 
 
+def _short(description: str) -> str:
+    """As much of a description as a status has room for. It ends with no space: HTTP/2 allows none at a value's end, and
+    many a client's library takes such a message for none, or the whole answer for malformed."""
+    return description[:DESCRIPTION_MAX].rstrip()
+
+
 def _invalid(error: InvalidRequest) -> Status:
     violations = [
         error_details_pb2.BadRequest.FieldViolation(
-            field=fault.field, description=fault.description[:DESCRIPTION_MAX], reason=fault.reason
+            field=fault.field, description=_short(fault.description), reason=fault.reason
         )
         for fault in error.fields[:VIOLATIONS_MAX]
     ]
     first = error.fields[0]
     detail = error_details_pb2.BadRequest(field_violations=violations)
-    message = f"{first.field}: {first.description[:DESCRIPTION_MAX]}"
+    message = f"{first.field}: {_short(first.description)}"
     return Status(grpc.StatusCode.INVALID_ARGUMENT, first.reason, message, None, detail)
 
 
@@ -209,11 +215,11 @@ def _refused(refused: Refused) -> Status:
     listed = refused.violations[:VIOLATIONS_MAX]
     violations = [
         error_details_pb2.PreconditionFailure.Violation(
-            type=violation.reason.name, subject=violation.subject, description=describe(violation)[:DESCRIPTION_MAX]
+            type=violation.reason.name, subject=violation.subject, description=_short(describe(violation))
         )
         for violation in listed
     ]
     facts["violations"] = len(refused.violations)
-    message = f"{first.subject}: {describe(first)[:DESCRIPTION_MAX]}"
+    message = f"{first.subject}: {_short(describe(first))}"
     detail = error_details_pb2.PreconditionFailure(violations=violations)
     return Status(code, first.reason.name, message, facts, detail, encode_illegal_turn(listed))

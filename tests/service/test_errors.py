@@ -1435,6 +1435,20 @@ async def test_a_refusal_lists_the_first_violations_and_counts_all(stages: Stage
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_a_message_that_is_cut_ends_with_no_space(stages: Stages) -> None:
+    """HTTP/2 allows none at a value's end: clients in Node had an error without a message."""
+    stage = await stages.at(usual)
+    game = await put(stage, a_game(Playing(a_round())))
+    for tile in (tile_pb2.TILE_RED_1, tile_pb2.TILE_RED_10, tile_pb2.TILE_JOKER):
+        play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=[tile] * 32)] * 128)
+        request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+        refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
+        message = refusal.details() or ""
+        assert len(message) > 190
+        assert message == message.strip()
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_refusal_names_the_first_fields_at_fault(stages: Stages) -> None:
     stage = await stages.at(usual)
     options = ruleset_pb2.Ruleset.DESCRIPTOR.fields
