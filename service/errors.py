@@ -187,8 +187,10 @@ def status_of(error: Exception) -> Status:
 
 
 def _short(description: str) -> str:
-    """As much of a description as a status has room for. It ends with no space: HTTP/2 allows none at a value's end, and
-    many a client's library takes such a message for none, or the whole answer for malformed."""
+    """As much of a description as a status has room for.
+
+    It ends with no space: HTTP/2 allows none at a value's end, and strict libraries drop such a message.
+    """
     return description[:DESCRIPTION_MAX].rstrip()
 
 
