@@ -12,6 +12,7 @@ that bytes are read once, and a turn can be decided without a load.
 
 import asyncio
 import contextlib
+import re
 import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -70,6 +71,9 @@ ORPHAN_MS: Final = 3_600_000
 SECRET: Final = "rummikub:secret"  # noqa: S105 - where it is kept
 PROBE: Final = "rummikub:probe"
 DEADLINES: Final = "rummikub:deadlines"
+
+_MEMBER: Final = re.compile(rb"\d{15}:[0-9a-f]{32}")
+"""The form of a game in a list; what is not of it was written by others."""
 
 FAILURES: Final = (exceptions.RedisError, OSError, TimeoutError)
 """What is raised where the store does not answer, or not what it should."""
@@ -282,17 +286,19 @@ class RedisStore:
     async def page(self, state: State, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
         """See GameStore."""
         async with self._answering():
-            found = await self._client.zrevrangebylex(
+            answer = await self._client.zrevrangebylex(
                 _list_key(state), f"({cursor}" if cursor else "+", "-", start=0, num=limit
             )
-            members = [member.decode() for member in cast("list[bytes]", found)]
+            found = cast("list[bytes]", answer)
+            members = [member.decode() for member in found if _MEMBER.fullmatch(member)]
             pipeline = self._client.pipeline(transaction=False)
             for member in members:
                 pipeline.hget(keys_of(_game_id(member))[0], "snapshot")
             snapshots = await pipeline.execute() if members else []
             seconds, micros = await self._client.time()
         now_ms = self._now_ms(seconds, micros)
-        records, gone = [], []
+        records: list[Record] = []
+        gone: list[str | bytes] = [member for member in found if not _MEMBER.fullmatch(member)]
         for member, snapshot in zip(members, snapshots, strict=True):
             record = readable_record(snapshot)
             own_member = _list_member(record) if record else member
@@ -307,7 +313,7 @@ class RedisStore:
         if gone:
             async with self._answering():
                 await self._client.zrem(_list_key(state), *gone)
-        return tuple(records), members[-1] if len(members) == limit else ""
+        return tuple(records), members[-1] if members and len(found) == limit else ""
 
     async def count(self) -> dict[State, int]:
         """See GameStore."""

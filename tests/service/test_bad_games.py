@@ -34,7 +34,7 @@ from service.server import Server
 from service.storage.base import Due, GameStore, Loaded, Record, State
 from service.storage.measured import MeasuredStore
 from service.storage.memory import MemoryStore
-from service.storage.redis import ORPHAN_MS
+from service.storage.redis import DEADLINES, ORPHAN_MS
 from service.storage.snapshot import encode_record
 from service.sweeper import BATCH, MEND_BATCH, PUT_OFF_MS, Sweeper
 
@@ -42,6 +42,8 @@ LIMIT = 30
 TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
 STARTED_REVISION = 4
 """Of a game of two that has just been started."""
+LOBBIES = "rummikub:games:lobby"
+"""Where Redis has the list of games in the lobby."""
 NO_SWEEPS = server_settings(sweep_seconds=3600)
 """Of a server whose sweeper sweeps when the test says so."""
 
@@ -621,6 +623,58 @@ async def test_a_game_that_has_expired_is_looked_at_no_more(
         assert await server.sweeper.sweep() == 1
         clock.advance(1_000_000)
         assert list(await redis_backed.due(10)) == []
+
+
+# What is not ours among the deadlines and in the lists
+
+
+FOREIGN_DEADLINES: dict[str, tuple[bytes, float]] = {
+    "not text": (b"\xff", 1),
+    "no id": (b"not ours", 1),
+    "no id, no time": (b"\xff", float("-inf")),
+    "no time": (b"f" * 32, float("-inf")),
+    "no whole number": (b"f" * 32, 0.5),
+    "a number that is too small": (b"f" * 32, -1e300),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN_DEADLINES)
+async def test_what_is_not_ours_among_the_deadlines_keeps_no_game_waiting_and_goes(
+    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock, kind: str
+) -> None:
+    member, score = FOREIGN_DEADLINES[kind]
+    async with running_server(redis_backed, NO_SWEEPS) as (server, client):
+        game = await client.new_game(ruleset=TIMED)
+        await redis_hands.raw.zadd(DEADLINES, {member: score})
+        clock.advance(LIMIT + 1)
+        await server.sweeper.sweep()
+        assert await is_timed_out(redis_backed, game)
+        assert await redis_hands.raw.zrange(DEADLINES, 0, -1) == [game.game_id.encode()]
+
+
+@pytest.mark.parametrize("score", [float("-inf"), -1e300, 0.5])
+async def test_a_game_with_a_deadline_that_is_not_ours_is_timed_out_and_keeps_its_place(
+    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock, score: float
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (server, client):
+        game = await client.new_game(ruleset=TIMED)
+        await redis_hands.raw.zadd(DEADLINES, {game.game_id: score})
+        await server.sweeper.sweep()
+        assert not await is_timed_out(redis_backed, game)
+        clock.advance(LIMIT + 1)
+        await server.sweeper.sweep()
+        assert await is_timed_out(redis_backed, game)
+
+
+@pytest.mark.parametrize("member", [b"\xff", b"not ours", b"000000000000001:not ours"])
+async def test_what_is_not_ours_in_a_list_is_left_out_and_goes(
+    redis_backed: GameStore, redis_hands: RedisHands, member: bytes
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (_, client):
+        games = [await client.new_game(start=False) for _ in range(2)]
+        await redis_hands.raw.zadd(LOBBIES, {member: 0})
+        assert sorted(await listed(client, LOBBY)) == sorted(game.game_id for game in games)
+        assert (await redis_backed.count())[State.LOBBY] == 2
 
 
 # A history that is kept in part
