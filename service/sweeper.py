@@ -8,17 +8,19 @@ turn's deadline; the deadline itself is in the game.
 import asyncio
 import contextlib
 import itertools
+from collections.abc import Iterator
 from typing import Final
 
 import structlog
 
-from engine.game import is_expired
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.storage.base import Due, GameStore, Loaded, State
 
 BATCH: Final = 100
 """Games that one sweep looks at before it asks again."""
+LOOKS: Final = 8
+"""Games that are looked at at the same time: a time-out may wait, as for a search, or until it may be told of one."""
 MEND_BATCH: Final = 20
 """Games of the lists that are gone through after a sweep."""
 LOOK_SECONDS: Final = 10.0
@@ -58,9 +60,9 @@ class Sweeper:
                 _, cursor = await self._store.page(state, cursor, MEND_BATCH)
                 if not cursor:
                     state = next(lists)
-            except StoreUnavailable:
+            except* StoreUnavailable:
                 _log.debug("sweep", result="store unavailable")
-            except Exception:  # noqa: BLE001 - whatever one sweep meets, the next one is tried
+            except* Exception:  # noqa: BLE001 - whatever one sweep meets, the next one is tried
                 _log.exception("sweep")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), self._interval_seconds)
@@ -70,19 +72,28 @@ class Sweeper:
         looked = 0
         while not self._stopping.is_set():
             found = await self._store.due(BATCH)
-            for due in found:
-                await self._look(due)
+            waiting = iter(found)
+            async with asyncio.TaskGroup() as looks:
+                for _ in range(LOOKS):
+                    looks.create_task(self._look_through(waiting))
             looked += len(found)
             if len(found) < BATCH:
                 break
         return looked
+
+    async def _look_through(self, waiting: Iterator[Due]) -> None:
+        """Looks at games one after the other, until none waits or the server stops."""
+        for due in waiting:
+            await self._look(due)
+            if self._stopping.is_set():
+                return
 
     async def _look(self, due: Due) -> None:
         """Times out an overdue turn. A game that cannot be looked at is put off, so that it keeps no other waiting."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 loaded = await self._settled(due.game_id)
-            next_look = self._next_look(loaded)
+            next_look = self._next_look(due, loaded)
         except Exception as error:  # noqa: BLE001 - one bad game must not stop the others' clocks
             await self._store.ping()  # if the store is away, the sweep ends here
             _log.warning("sweep", game_id=due.game_id, result=type(error).__name__)
@@ -97,11 +108,11 @@ class Sweeper:
             await self._store.ping()
             return await self._games.settle(game_id)
 
-    def _next_look(self, loaded: Loaded) -> int | None:
+    def _next_look(self, due: Due, loaded: Loaded) -> int | None:
         """When to look at a game again; None: not before it is armed anew, by a round that starts or a bot's turn.
 
-        A game that is overdue still, as no commit fits what is stored of it, is put off: it would be due again at once.
+        A game that is due no later than it was, as no commit fits what is stored of it, is put off.
         """
-        if loaded.record is not None and is_expired(loaded.record.game, loaded.now_ms):
-            return loaded.now_ms + PUT_OFF_MS
-        return self._games.next_look(loaded)
+        next_look = self._games.next_look(loaded)
+        is_late = next_look is not None and next_look <= due.at_ms
+        return loaded.now_ms + PUT_OFF_MS if is_late else next_look

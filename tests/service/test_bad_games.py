@@ -36,7 +36,7 @@ from service.storage.measured import MeasuredStore
 from service.storage.memory import MemoryStore
 from service.storage.redis import DEADLINES, ORPHAN_MS
 from service.storage.snapshot import encode_record
-from service.sweeper import BATCH, MEND_BATCH, PUT_OFF_MS, Sweeper
+from service.sweeper import BATCH, LOOKS, MEND_BATCH, PUT_OFF_MS, Sweeper
 
 LIMIT = 30
 TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
@@ -417,6 +417,62 @@ async def test_a_look_that_does_not_end_keeps_no_other_game_waiting(
         assert await Sweeper(games, store, 1.0, asyncio.Event()).sweep() == 2
     assert await is_timed_out(store, other)
     assert not await is_timed_out(store, stuck)
+
+
+async def test_a_look_that_takes_long_keeps_no_other_game_waiting(
+    server: tuple[Server, Client], store: GameStore, clock: FakeClock
+) -> None:
+    stuck = await server[1].new_game(ruleset=TIMED)
+    clock.advance(1)
+    other = await server[1].new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    sweeper = Sweeper(StuckGames(store, stuck.game_id), store, 1.0, asyncio.Event())
+    async with asyncio.timeout(5), store.changes(other.game_id) as subscription:
+        sweep = asyncio.create_task(sweeper.sweep())
+        while not await is_timed_out(store, other):
+            await subscription.wait()
+    assert not sweep.done()
+    sweep.cancel()
+    await asyncio.wait([sweep])
+
+
+async def test_a_server_that_stops_looks_at_no_more_games(store: GameStore, clock: FakeClock) -> None:
+    for number in range(BATCH - 1):
+        await store.arm(f"{number:032x}", clock.now_ms)
+    clock.advance(1)
+    stopping = asyncio.Event()
+    flaky = FlakyStore(store, after_rearm=stopping.set)
+    await Sweeper(Games(flaky, SeededChance(1)), flaky, 1.0, stopping).sweep()
+    assert BATCH - 1 - LOOKS <= len(await store.due(BATCH)) < BATCH - 1
+
+
+class LateGames(Games):
+    """Use cases whose first answer comes so late that the next turn is overdue too."""
+
+    def __init__(self, store: GameStore, clock: FakeClock) -> None:
+        super().__init__(store, SeededChance(1))
+        self._answers_of = store
+        self._clock = clock
+        self._is_late = True
+
+    async def settle(self, game_id: str) -> Loaded:
+        loaded = await super().settle(game_id)
+        if self._is_late:
+            self._is_late = False
+            self._clock.advance(LIMIT + 1)
+            loaded = await self._answers_of.load(game_id)
+        return loaded
+
+
+async def test_a_turn_that_is_overdue_as_soon_as_it_begins_is_not_put_off(
+    server: tuple[Server, Client], store: GameStore, clock: FakeClock
+) -> None:
+    game = await server[1].new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    sweeper = Sweeper(LateGames(store, clock), store, 1.0, asyncio.Event())
+    for turn in (1, 2):
+        assert await sweeper.sweep() == 1
+        assert (await store.bounds(game.game_id))[1] == STARTED_REVISION + turn
 
 
 # Creations and lists
