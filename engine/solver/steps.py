@@ -68,7 +68,7 @@ class Pull:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A meld of the table is cut in two parts or more, from left to right; one of them goes on as the meld it was."""
+    """A meld of the table is cut in two parts or more, a run from left to right; one of them goes on as what it was."""
 
     meld: OfTable
     parts: tuple[Part, ...]

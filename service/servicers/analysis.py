@@ -102,7 +102,7 @@ class AnalysisServicer:
         suggestions = []
         with self._pool.place():
             for place, situation in enumerate(situations):
-                share = seconds / (len(situations) - place)
+                share = _left(seconds, until) / (len(situations) - place)
                 suggestion, spent = await self._pool.ask_timed(about_turn(situation, tier, objective), share, until)
                 seconds = max(0.0, seconds - spent)
                 suggestions.append(codec.encode_suggestion(suggestion, tier))
@@ -117,3 +117,8 @@ def _until(context: Context) -> float | None:
     """When a search for a call is to end by the call's deadline, if it has one, by the event loop's clock."""
     left = context.time_remaining()
     return None if left is None else _now() + left * SEARCH_SHARE
+
+
+def _left(seconds: float, until: float | None) -> float:
+    """How long may still be searched, by a time limit and by the call's deadline."""
+    return seconds if until is None else min(seconds, until - _now())

@@ -586,6 +586,16 @@ async def test_a_batch_shares_its_time() -> None:
         assert [found.play_exists for found in answer.suggestions] == [unknown, no, unknown, no]
 
 
+async def test_a_batch_shares_what_the_calls_deadline_leaves() -> None:
+    async with scripted() as (_, client), soon():
+        assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO  # the worker has started
+        scripts = (Script.SEARCHES_TO_THE_END, Script.TELLS_WHETHER_IT_HAS_TIME)
+        positions = [pb.Position(rack=as_tiles([script])) for script in scripts]
+        request = pb.BatchSuggestTurnsRequest(positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit_ms=60_000)
+        answer = await client.analysis.BatchSuggestTurns(request, timeout=4.0)
+        assert [found.play_exists for found in answer.suggestions] == [pb.EXISTENCE_UNKNOWN, pb.EXISTENCE_YES]
+
+
 async def test_waiting_for_a_worker_takes_nothing_from_a_batchs_time() -> None:
     async with scripted() as (server, client), soon():
         searching = ask(client, Script.SEARCHES_TO_THE_END, 2500)

@@ -115,7 +115,7 @@ class _StepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StepKind.Val
     STEP_KIND_PULL: _StepKind.ValueType  # 1
     """Tiles are pulled from the River to the rack; the first of them is played."""
     STEP_KIND_SPLIT: _StepKind.ValueType  # 2
-    """A meld of the table is cut in parts, from left to right; one of them goes on as the meld it was."""
+    """A meld of the table is cut in parts: a run from left to right, a group anyhow. One of them goes on as the meld it was."""
     STEP_KIND_SUBSTITUTE: _StepKind.ValueType  # 3
     """A tile is put in the place of a joker that stood for it; the joker is free, and lies in a later step."""
     STEP_KIND_ARRANGE: _StepKind.ValueType  # 4
@@ -139,7 +139,7 @@ STEP_KIND_UNSPECIFIED: StepKind.ValueType  # 0
 STEP_KIND_PULL: StepKind.ValueType  # 1
 """Tiles are pulled from the River to the rack; the first of them is played."""
 STEP_KIND_SPLIT: StepKind.ValueType  # 2
-"""A meld of the table is cut in parts, from left to right; one of them goes on as the meld it was."""
+"""A meld of the table is cut in parts: a run from left to right, a group anyhow. One of them goes on as the meld it was."""
 STEP_KIND_SUBSTITUTE: StepKind.ValueType  # 3
 """A tile is put in the place of a joker that stood for it; the joker is free, and lies in a later step."""
 STEP_KIND_ARRANGE: StepKind.ValueType  # 4
@@ -599,8 +599,9 @@ class BatchSuggestTurnsRequest(_message.Message):
     """What is best."""
     time_limit_ms: _builtins.int
     """How long to search at most for all of them together, in milliseconds: 0 (10000) to 60000. Each has an equal share of
-    what is left, so that what one does not need is there for the others. However small that is, a turn is looked for
-    in each for a moment, some 5 ms: 100 positions may take half a second, whatever the limit.
+    what is left, by this limit or by the call's deadline, so that what one does not need is there for the others.
+    However small that is, a turn is looked for in each for a moment, some 5 ms: 100 positions may take half a second,
+    whatever the limit.
     """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
