@@ -87,11 +87,17 @@ class SeededChance:
         return tuple(self._random.sample(tiles, len(tiles)))
 
 
+def short_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder for temporary files in which a socket's path is short enough, wherever TMPDIR is."""
+    is_short = len(os.fsencode(tempfile.gettempdir())) < 40
+    return tempfile.TemporaryDirectory(prefix=prefix, dir=None if is_short else "/tmp")  # noqa: S108 - as above
+
+
 class RedisServer:
     """A Redis-compatible server of our own, on a unix socket: redis-server if there is one, else the embedded one."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="rummikub-test-")
+        self._folder = short_folder("rummikub-test-")
         self.socket = Path(self._folder.name) / "redis.sock"
         self.url = f"unix://{self.socket}"
         self._process: subprocess.Popen[bytes] | None = None

