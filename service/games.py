@@ -66,6 +66,7 @@ from service.storage.base import (
     GameStore,
     Loaded,
     Memo,
+    Outcome,
     Record,
     SeatToken,
     State,
@@ -544,11 +545,7 @@ class Games:
         situation = _Situation(record, loaded.now_ms)
         applied = await self._decided_in_steps(_time_out, situation, lambda applied: applied)
         after, change = self._after(record, applied, record.tokens, loaded.now_ms)
-        await self._arm(record, after)
-        outcome = await self._store.commit(Commit(record.etag, after, change))
-        if isinstance(outcome, Committed):
-            self._tell(after)
-            await self._list(record, after)
+        await self._stored(record, Commit(record.etag, after, change))
         return await self._store.load(game_id, request_key), record.game.revision
 
     def _after(
@@ -572,17 +569,28 @@ class Games:
         after, change = self._after(record, decision.applied, decision.tokens, situation.now_ms)
         answer, key = decision.answer(after), request.key
         memo = Memo(request.fingerprint, answer, decision.salt) if key else None
-        await self._arm(record, after)
-        outcome = await self._store.commit(Commit(record.etag, after, change, key, memo, situation.until_ms))
+        outcome = await self._stored(record, Commit(record.etag, after, change, key, memo, situation.until_ms))
         match outcome:
             case Memo():
                 return _replay(outcome, request, finish)
             case Conflict():
                 raise _Overtaken
             case Committed():
-                self._tell(after)
-                await self._list(record, after)
                 return finish(answer, decision.salt)
+
+    async def _stored(self, before: Record, commit: Commit) -> Outcome:
+        """Stores a change, and tells of the bots that act after it: also if nobody hears whether it is stored."""
+        after = commit.record
+        await self._arm(before, after)
+        try:
+            outcome = await self._store.commit(commit)
+        except (StoreUnavailable, asyncio.CancelledError):
+            self._tell(after)
+            raise
+        if isinstance(outcome, Committed):
+            self._tell(after)
+            await self._list(before, after)
+        return outcome
 
     def _tell(self, record: Record) -> None:
         if bots_to_act(record.game):

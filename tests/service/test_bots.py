@@ -27,6 +27,7 @@ from engine.ruleset import Preset, Ruleset, StartPlayer
 from engine.solver import Budget
 from engine.turns import Action, Applied, DrawTile, Join, PlayTiles, StartGame, apply, create
 from harness import (
+    START_MS,
     Client,
     FakeClock,
     GameAtHand,
@@ -42,13 +43,16 @@ from harness import (
 )
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
 from service.analysis import Question
 from service.bots import Bots
+from service.faults import StoreUnavailable
 from service.games import BOT_WAIT_MS, Games
 from service.identity import Caller, digest, new_shuffle
 from service.requests import Claim, Request, TurnRequest
 from service.sight import GameSight
-from service.storage.base import NO_ETAG, GameStore, Record, lineage
+from service.storage.base import NO_ETAG, Commit, GameStore, Outcome, Record, lineage
+from service.storage.measured import MeasuredStore
 from service.storage.snapshot import encode_change
 
 T = TypeVar("T")
@@ -386,6 +390,50 @@ async def test_a_bot_is_found_by_the_sweeper_before_it_acts(store: GameStore, cl
         async with asyncio.timeout(LONG_SECONDS):
             changes = [update.change async for update in watching if update.HasField("change")]
         assert changes[-1].events[-1].HasField("game_ended")
+
+
+class Unheard(MeasuredStore):
+    """A store that stores a change and does not answer: to the next, it never does, or says that it is away."""
+
+    def __init__(self, store: GameStore) -> None:
+        super().__init__(store, lambda *_: None)
+        self.how = ""
+        self.has_stored = asyncio.Event()
+
+    async def commit(self, commit: Commit) -> Outcome:
+        outcome = await super().commit(commit)
+        how, self.how = self.how, ""
+        if how:
+            self.has_stored.set()
+        if how == "never":
+            await asyncio.Event().wait()
+        if how == "away":
+            raise StoreUnavailable
+        return outcome
+
+
+@pytest.mark.parametrize("how", ["never", "away"])
+async def test_a_bot_acts_though_nobody_has_heard_that_the_turn_before_is_stored(
+    store: GameStore, clock: FakeClock, how: str
+) -> None:
+    """The store's clock stands still, so the bot does not seem to have been forgotten."""
+    unheard = Unheard(store)
+    async with running_server(unheard, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):
+        game = await new_game(client, EASY)
+        before = await until(game, lambda now: now.turn.seat == 1)
+        unheard.how = how
+        draw = ts.PlayTurnRequest(
+            game_id=game.game_id, expected_revision=before.revision, draw=ts.DrawTile(), request_id=new_id()
+        )
+        call = client.turns.PlayTurn(draw, metadata=game.as_seat(1))
+        async with asyncio.timeout(LONG_SECONDS):
+            await unheard.has_stored.wait()
+            if how == "never":
+                call.cancel()
+            else:
+                await call
+        assert clock.now_ms == START_MS
+        await until(game, lambda now: now.turn.seat == 1 and now.revision > before.revision + 1)
 
 
 # Under a clock
