@@ -55,7 +55,7 @@ class EmbeddedStore:
     async def start(self) -> None:
         """Starts the store and waits until it answers. Raises EmbeddedStoreError."""
         try:
-            self._data_dir.mkdir(parents=True, exist_ok=True)
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # racks are in it
             lock = await self._take_folder()
         except TimeoutError:
             raise EmbeddedStoreError(

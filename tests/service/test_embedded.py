@@ -248,9 +248,11 @@ async def test_a_store_that_ends_while_it_is_asked_is_told_as_one_that_does_not_
 
 
 async def test_the_store_is_for_its_user_alone_and_on_no_port(tmp_path: Path, scratch: Path) -> None:
-    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch)}) as process:
+    data = tmp_path / "data"
+    async with server_process({"RUMMIKUB_DATA_DIR": str(data), "TMPDIR": str(scratch)}) as process:
         (folder,) = list_of(scratch)
         (socket,) = list_of(folder)
+        assert data.stat().st_mode & 0o077 == 0
         assert folder.stat().st_mode & 0o077 == 0
         assert socket.stat().st_mode & 0o077 == 0
         store = store_of(process)
