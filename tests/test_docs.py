@@ -1,4 +1,4 @@
-"""What the pages say of options is what the contract and the engine say, and says where it comes from."""
+"""What the pages say of options is what the contract and the engine say, with sources; what they name exists."""
 
 import importlib.util
 import re
@@ -14,6 +14,7 @@ import pytest
 from engine.presets import PRESET_SOURCES, PRESETS
 from engine.ruleset import CONFLICTS, SABRA, Preset, Ruleset
 from rummikub.v1.error_reason_pb2 import ErrorReason
+from service.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
 RULES = ROOT / "docs" / "rules.md"
@@ -125,6 +126,24 @@ def test_links_lead_somewhere(page: Path) -> None:
         file = (page.parent / target).resolve() if target else page
         assert file.exists(), target
         assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_settings_and_commands_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text()
+    settings = {PREFIX + field.upper() for field in Settings.model_fields}
+    reasons = {name.removeprefix("ERROR_REASON_") for name, _ in ErrorReason.items()}
+    assert set(re.findall(rf"\b{PREFIX}[A-Z_]*[A-Z]\b", text)) <= settings | reasons
+    commands = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)) <= set(commands)
+
+
+@pytest.mark.parametrize("package", ["engine", "service"])
+def test_every_module_has_its_place_in_the_house(package: str) -> None:
+    house = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1]
+    part = re.split(r"^\S+/ +", house.split(f"\n{package}/")[1], maxsplit=1, flags=re.MULTILINE)[0]
+    rooms = [entry for entry in (ROOT / package).iterdir() if entry.suffix == ".py" or (entry / "__init__.py").exists()]
+    assert {room.stem for room in rooms} - {"__init__"} <= set(re.findall(r"\w+", part))
 
 
 def anchors(page: Path) -> set[str]:
