@@ -120,14 +120,23 @@ class Play:
 
     @fact
     def readings(self) -> tuple[Meld | NotAMeld, ...]:
-        """table_after as the rules read it. A meld of the old table sent without kind and faces keeps what it has."""
-        known = defaultdict(list)
+        """table_after as the rules read it. A meld of the old table sent without kind and faces keeps what it has.
+
+        Of two melds alike that is the one that has to be known to be read, whatever the other says.
+        """
+        known, spare = defaultdict(list), defaultdict(list)
         for meld in self.table_before:
             known[in_order(meld.tiles)].append(meld)
         read: dict[int, Meld | NotAMeld] = {}
         for place in sorted(range(len(self.table_after)), key=lambda place: _says_little(self.table_after[place])):
             sent = self.table_after[place]
-            read[place] = read_meld(_as_known(sent, known[in_order(sent.tiles)], self.ruleset), self.ruleset)
+            tiles = in_order(sent.tiles)
+            same = _known_as(sent, known[tiles], self.ruleset)
+            read[place] = read_meld(_with_all_of(sent, same), self.ruleset)
+            if same and JOKER in tiles and read[place] == read_meld(sent, self.ruleset):
+                spare[tiles].append(same)
+            elif not same and spare[tiles] and isinstance(read[place], NotAMeld):
+                read[place] = read_meld(_with_all_of(sent, _known_as(sent, spare[tiles], self.ruleset)), self.ruleset)
         return tuple(read[place] for place in range(len(read)))
 
     @fact
@@ -229,16 +238,22 @@ def _says_little(meld: ProposedMeld) -> tuple[bool, bool]:
     return not meld.declared, meld.kind is None
 
 
-def _as_known(meld: ProposedMeld, known: list[Meld], ruleset: Ruleset) -> ProposedMeld:
-    """A meld with what it states, else as one that is left of the melds that its tiles were on the table.
+def _known_as(meld: ProposedMeld, known: list[Meld], ruleset: Ruleset) -> Meld | None:
+    """Which of the melds that its tiles were on the table and that are left a meld is; it is left no more.
 
     That is the first in the order in which they are sent, else the first in another order that means nothing.
     """
     candidates = sorted(known, key=lambda old: old.tiles != meld.tiles)
     same = next((old for old in candidates if _may_be(meld, old) and _lies_as(meld, old, ruleset)), None)
+    if same is not None:
+        known.remove(same)
+    return same
+
+
+def _with_all_of(meld: ProposedMeld, same: Meld | None) -> ProposedMeld:
+    """A meld with what it states, else with what it was on the table."""
     if same is None:
         return meld
-    known.remove(same)
     if meld.declared or not _stands_for_one_face_each(same):
         return ProposedMeld(meld.tiles, same.kind, meld.declared)
     return ProposedMeld(meld.tiles, same.kind, tuple(faces[0] for faces in same.joker_faces))

@@ -32,6 +32,7 @@ from engine.ruleset import (
     JokerRetrievalMode,
     JokerRetrievalReuse,
     JokerRetrievalSource,
+    JokersDeclaration,
     Manipulation,
     Preset,
     Ruleset,
@@ -51,6 +52,7 @@ def rules(**options: object) -> Ruleset:
 
 
 FOUR_JOKERS = replace(SABRA, geometry_jokers=4)
+DECLARED = rules(jokers_declaration=JokersDeclaration.ALWAYS_EXPLICIT)
 NEVER = rules(joker_retrieval_mode=JokerRetrievalMode.NONE)
 REPLACE = rules(joker_retrieval_mode=JokerRetrievalMode.REPLACE)
 SIX_COLORS_BOTH = replace(
@@ -128,6 +130,11 @@ LEGAL = [
     ("what declares its faces is known before what does not: the second of two",
      f"{GROUP_DECLARED_KB} | {GROUP_DECLARED_BO} + {{{INITIAL}}} -> group[R5 J J] | {GROUP_DECLARED_BO} | [{INITIAL}]"
      " ; {}", FOUR_JOKERS),
+    ("what has to be declared and is not is known before one like it that is",
+     "group[R7 B7 J=K7] + *{R7 B7 J} -> [R7 B7 J] | group[R7 B7 J=K7] ; {}", DECLARED),
+    ("but what is declared is known first where there is one for each",
+     f"group[R7 B7 J=K7] | group[R7 B7 J=O7] + {{{INITIAL}}} -> [R7 B7 J] | group[R7 B7 J=K7] | [{INITIAL}] ; {{}}",
+     DECLARED),
     ("what declares its faces in another order is known",
      f"{GROUP_DECLARED_KB} + {{{INITIAL}}} -> group[R5 J=B5 J=K5] | [{INITIAL}] ; {{}}", FOUR_JOKERS),
     ("what states its kind alone has the faces that were declared",
