@@ -285,23 +285,31 @@ def _greet(settings: Settings, served_at: ServedAt, *, store_is_up: bool) -> Non
     tls = " (TLS)" if settings.tls_cert else ""
     validation = f"\n  gRPC     {served_at.validation}{tls}, ValidationService alone" if served_at.validation else ""
     workers = f"\n  workers  {settings.workers}" if settings.workers > 1 else ""
-    made_to_play = (
-        "plays a four-player round against a server of its own: this one speaks TLS"
-        if settings.tls_cert
-        else "plays a four-player round against this server"
-    )
     _say(f"""\
 Rummikub rules service {version("rummikub-service")}
   gRPC     {served_at.everything}{tls}{validation}
   metrics  http://{served_at.metrics}/metrics
   store    {where}{workers}
+{_next_steps(settings)}
+Stop with Ctrl-C.
+""")
+
+
+def _next_steps(settings: Settings) -> str:
+    """What to type in another terminal: in a clone of the project there is more than where it is installed."""
+    if not (Path(__file__).parents[1] / "Makefile").is_file():
+        return f"{NAME} --help explains the settings."
+    made_to_play = (
+        "plays a four-player round against a server of its own: this one speaks TLS"
+        if settings.tls_cert
+        else "plays a four-player round against this server"
+    )
+    return f"""\
 Next, in another terminal:
   make demo                 {made_to_play}
   .venv/bin/rummikub-server --help
                             explains the settings
-  README.md                 plays a game from Python and with a generic gRPC client
-Stop with Ctrl-C.
-""")
+  README.md                 plays a game from Python and with a generic gRPC client"""
 
 
 def _say(text: str) -> None:
