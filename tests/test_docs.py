@@ -14,10 +14,12 @@ import pytest
 from engine.presets import PRESET_SOURCES, PRESETS
 from engine.ruleset import CONFLICTS, SABRA, Preset, Ruleset
 from rummikub.v1.error_reason_pb2 import ErrorReason
+from service.metrics import Metrics
 from service.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
 RULES = ROOT / "docs" / "rules.md"
+OPERATION = ROOT / "docs" / "operation.md"
 PAGES = sorted(
     page
     for folder in ("", "clients", "clients/python", "docs", "load", "tests/conformance")
@@ -136,6 +138,20 @@ def test_settings_and_commands_that_a_page_names_exist(page: Path) -> None:
     assert set(re.findall(rf"\b{PREFIX}[A-Z_]*[A-Z]\b", text)) <= settings | reasons
     commands = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)) <= set(commands)
+
+
+def test_the_page_of_operation_has_every_metric() -> None:
+    rows = re.findall(r"^\| `(rummikub_\w+)` \| (\w+) \|(.*?)\|", OPERATION.read_text(), re.MULTILINE)
+    metrics = Metrics()
+    metrics.call("/rummikub.v1.GameService/GetGame", "OK", 0.1)
+    metrics.store("load", "ok", 0.1)
+    metrics.games({"lobby": 1})
+    served = {}
+    for metric in metrics.registry.collect():
+        labels = metric.samples[0].labels if metric.samples else {}
+        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+        served[name] = metric.type, ", ".join(f"`{label}`" for label in labels if label != "le")
+    assert {name: (kind, labels.strip()) for name, kind, labels in rows} == served
 
 
 @pytest.mark.parametrize("package", ["engine", "service"])
