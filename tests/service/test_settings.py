@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -308,7 +309,7 @@ def test_a_greeting_names_a_folder_whatever_its_name_is(tmp_path: Path) -> None:
     )
     with process:
         assert process.stdout
-        greeting = b"".join(iter(process.stdout.readline, b"Stop with Ctrl-C.\n"))
+        greeting = b"".join(takewhile(lambda line: line != b"Stop with Ctrl-C.\n", process.stdout))
         process.terminate()
     assert b"embedded, in " + os.fsencode(folder) in greeting
 
