@@ -24,7 +24,7 @@ LOOKS: Final = 8
 MEND_BATCH: Final = 20
 """Games of the lists that are gone through after a sweep."""
 LOOK_SECONDS: Final = 10.0
-"""How long a look may take: a time-out may wait for room for a search that its rules ask for."""
+"""How long a look is waited for: a time-out may take a search that its rules ask for, and wait for room for that."""
 PUT_OFF_MS: Final = 30_000
 """When to look again at a game that could not be looked at."""
 NO_GAME: Final = ""
@@ -48,9 +48,17 @@ class Sweeper:
         self._store = store
         self._interval_seconds = interval_seconds
         self._stopping = stopping
+        self._under_way: dict[str, asyncio.Task[Loaded]] = {}
 
     async def run(self) -> None:
         """Sweeps until the server stops, and now and then goes on through the lists of games, which mends them."""
+        try:
+            await self._sweep_on()
+        finally:
+            for look in self._under_way.values():
+                look.cancel()
+
+    async def _sweep_on(self) -> None:
         lists = itertools.cycle(State)
         cursor = ""
         state = next(lists)
@@ -89,16 +97,26 @@ class Sweeper:
                 return
 
     async def _look(self, due: Due) -> None:
-        """Times out an overdue turn. A game that cannot be looked at is put off, so that it keeps no other waiting."""
+        """Times out an overdue turn. A game that cannot be looked at is put off, so that it keeps no other waiting.
+
+        What is waited for no longer goes on: a search that takes long would never come to its end.
+        """
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                loaded = await self._settled(due.game_id)
+                loaded = await asyncio.shield(self._look_under_way(due.game_id))
             next_look = self._next_look(due, loaded)
         except Exception as error:  # noqa: BLE001 - one bad game must not stop the others' clocks
             await self._store.ping()  # if the store is away, the sweep ends here
             _log.warning("sweep", game_id=due.game_id, result=type(error).__name__)
             next_look = (await self._store.load(NO_GAME)).now_ms + PUT_OFF_MS
         await self._store.rearm(due, next_look)
+
+    def _look_under_way(self, game_id: str) -> asyncio.Task[Loaded]:
+        """The look at a game that has not ended, or a new one."""
+        if game_id not in self._under_way:
+            look = self._under_way[game_id] = asyncio.create_task(self._settled(game_id))
+            look.add_done_callback(lambda _: self._under_way.pop(game_id))
+        return self._under_way[game_id]
 
     async def _settled(self, game_id: str) -> Loaded:
         """The game after its time-out. It may be the connection that failed, and not the game, so it is tried twice."""

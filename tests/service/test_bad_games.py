@@ -436,6 +436,38 @@ async def test_a_look_that_takes_long_keeps_no_other_game_waiting(
     await asyncio.wait([sweep])
 
 
+class SlowGames(Games):
+    """Use cases that come to an end when they may."""
+
+    def __init__(self, store: GameStore) -> None:
+        super().__init__(store, SeededChance(1))
+        self.may_end = asyncio.Event()
+        self.asked = 0
+
+    async def settle(self, game_id: str) -> Loaded:
+        self.asked += 1
+        await self.may_end.wait()
+        return await super().settle(game_id)
+
+
+async def test_a_time_out_that_takes_longer_than_a_look_is_applied_when_it_is_decided(
+    server: tuple[Server, Client], store: GameStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = await server[1].new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    monkeypatch.setattr("service.sweeper.LOOK_SECONDS", 0.05)
+    games = SlowGames(store)
+    sweeper = Sweeper(games, store, 1.0, asyncio.Event())
+    async with asyncio.timeout(10), store.changes(game.game_id) as subscription:
+        for _ in range(2):
+            assert await sweeper.sweep() == 1
+            clock.advance(PUT_OFF_MS / 1000 + 1)
+        assert games.asked == 1
+        games.may_end.set()
+        while not await is_timed_out(store, game):
+            await subscription.wait()
+
+
 async def test_a_server_that_stops_looks_at_no_more_games(store: GameStore, clock: FakeClock) -> None:
     for number in range(BATCH - 1):
         await store.arm(f"{number:032x}", clock.now_ms)
