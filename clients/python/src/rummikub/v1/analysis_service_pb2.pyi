@@ -317,7 +317,7 @@ class Suggestion(_message.Message):
 
     @_builtins.property
     def untouched(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The places, from 0, of the table's melds that stay as they are."""
+        """The melds that stay as they are, by their places from 0 on the table before the turn."""
 
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___SuggestedStep]:

@@ -168,7 +168,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_GROUP_COLOR_REPEAT: _ErrorReason.ValueType  # 509
     """Violation. A color occurs twice in a group (R12)."""
     ERROR_REASON_GROUP_TOO_LARGE: _ErrorReason.ValueType  # 510
-    """Violation. A group has more tiles than there are colors (R13)."""
+    """Violation. A group has more tiles than there are colors (R13), and jokers hide that a color occurs twice."""
     ERROR_REASON_RUN_COLOR_MIX: _ErrorReason.ValueType  # 511
     """Violation. The colors of a run differ (R14)."""
     ERROR_REASON_RUN_WRAP: _ErrorReason.ValueType  # 512
@@ -184,7 +184,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SET_NOT_GROUP_NOR_RUN: _ErrorReason.ValueType  # 517
     """Violation. The tiles form neither a group nor a run, and no more exact reason fits."""
     ERROR_REASON_RUN_TOO_LONG: _ErrorReason.ValueType  # 518
-    """Violation. A run has more than 13 tiles (R16); only where runs may go on after 13."""
+    """Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice; only where runs may go on
+    after 13.
+    """
     ERROR_REASON_JOKER_LEADS_SET: _ErrorReason.ValueType  # 519
     """Violation. The meld begins with a joker, against jokers_may_lead."""
     ERROR_REASON_JOKER_DECLARATION_REQUIRED: _ErrorReason.ValueType  # 520
@@ -445,7 +447,7 @@ ERROR_REASON_GROUP_VALUE_MISMATCH: ErrorReason.ValueType  # 508
 ERROR_REASON_GROUP_COLOR_REPEAT: ErrorReason.ValueType  # 509
 """Violation. A color occurs twice in a group (R12)."""
 ERROR_REASON_GROUP_TOO_LARGE: ErrorReason.ValueType  # 510
-"""Violation. A group has more tiles than there are colors (R13)."""
+"""Violation. A group has more tiles than there are colors (R13), and jokers hide that a color occurs twice."""
 ERROR_REASON_RUN_COLOR_MIX: ErrorReason.ValueType  # 511
 """Violation. The colors of a run differ (R14)."""
 ERROR_REASON_RUN_WRAP: ErrorReason.ValueType  # 512
@@ -461,7 +463,9 @@ ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: ErrorReason.ValueType  # 516
 ERROR_REASON_SET_NOT_GROUP_NOR_RUN: ErrorReason.ValueType  # 517
 """Violation. The tiles form neither a group nor a run, and no more exact reason fits."""
 ERROR_REASON_RUN_TOO_LONG: ErrorReason.ValueType  # 518
-"""Violation. A run has more than 13 tiles (R16); only where runs may go on after 13."""
+"""Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice; only where runs may go on
+after 13.
+"""
 ERROR_REASON_JOKER_LEADS_SET: ErrorReason.ValueType  # 519
 """Violation. The meld begins with a joker, against jokers_may_lead."""
 ERROR_REASON_JOKER_DECLARATION_REQUIRED: ErrorReason.ValueType  # 520

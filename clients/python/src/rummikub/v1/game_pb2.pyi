@@ -354,7 +354,7 @@ class RoundResult(_message.Message):
     """How it ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several, in turn order, where a blocked round is tied, or where teams win."""
+        """The winner; several, in turn order, where a blocked round is tied, or where teams win. Never who has resigned."""
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatResult]:
@@ -446,7 +446,9 @@ class Game(_message.Message):
 
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner of a finished game; several, by seat, when they tie (match_winner), or where teams win."""
+        """The winner of a finished game; several, by seat, when they tie (match_winner), or where teams win. Never who has
+        resigned.
+        """
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
@@ -462,8 +464,9 @@ class Game(_message.Message):
 
     @_builtins.property
     def passed_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Who has passed in a row with an empty pool, with no play since (R59), by seat. When all have, the round is blocked,
-        unless pool_empty_mode or pool_empty_stuck_test say otherwise.
+        """Who has passed in a row with an empty pool, with no play since (R59), by seat. A time-out or a penalty that finds the
+        pool empty counts as a pass, unless the player had drawn in the turn. When all who have not resigned have passed, the
+        round is blocked, unless pool_empty_mode or pool_empty_stuck_test say otherwise.
         """
 
     @_builtins.property
@@ -764,7 +767,9 @@ class TilesDrawn(_message.Message):
     seat: _builtins.int
     """Who."""
     tile_count: _builtins.int
-    """How many tiles: one; two to choose from with TURN_DRAW_TWO_RIVER; any number with TURN_DRAW_UNTIL_PLAYABLE."""
+    """How many tiles: one; two to choose from with TURN_DRAW_TWO_RIVER, but for the last tile of the pool, which is drawn
+    alone and kept; any number with TURN_DRAW_UNTIL_PLAYABLE.
+    """
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles, for the viewer's own seat alone."""
@@ -809,7 +814,8 @@ Global___TurnPassed: _TypeAlias = TurnPassed  # noqa: Y015
 @_typing.final
 class TurnTimedOut(_message.Message):
     """A player's time ran out: the table is as it was, and as many tiles were drawn as the ruleset says (R55). With
-    TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT a legal draft follows as TilesPlayed.
+    TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT a legal draft follows as TilesPlayed. In TURN_STEP_CHOOSING none is drawn,
+    and the choice follows as RiverTileLaid.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -895,7 +901,7 @@ class GameEnded(_message.Message):
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several, by seat, when they tie (match_winner), or where teams win."""
+        """The winner; several, by seat, when they tie (match_winner), or where teams win. Never who has resigned."""
 
     def __init__(
         self,
@@ -936,7 +942,9 @@ Global___GameCreated: _TypeAlias = GameCreated  # noqa: Y015
 
 @_typing.final
 class RiverTileLaid(_message.Message):
-    """A player laid one of the two tiles drawn on the River and kept the other."""
+    """A player laid one of the two tiles drawn on the River and kept the other. Where a time-out or a penalty ended the turn
+    before that, the tile drawn first is kept.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

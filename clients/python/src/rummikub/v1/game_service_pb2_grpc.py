@@ -188,9 +188,9 @@ class GameServiceServicer:
 
     def WatchGame(self, request, context):
         """Streams a game's changes, each once and in order of revisions, with heartbeats between them and one at once when there
-        is nothing else to tell. A reader who falls more
-        than 64 changes behind gets a snapshot in place of the changes it missed. The stream ends with OK after a `closing`
-        update when the server stops, and after the change that finished the game.
+        is nothing else to tell. Who resumes gets every change since; a reader who then falls more than 64 changes behind gets a
+        snapshot in place of the changes it missed. The stream ends with OK after a `closing` update when the server stops, and
+        after the change that finished the game, at once for who has seen it.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

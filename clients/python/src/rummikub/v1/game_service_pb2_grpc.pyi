@@ -79,9 +79,9 @@ class GameServiceStub:
     """Lists games, the newest first. A list shows no rack and needs no token."""
     WatchGame: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]
     """Streams a game's changes, each once and in order of revisions, with heartbeats between them and one at once when there
-    is nothing else to tell. A reader who falls more
-    than 64 changes behind gets a snapshot in place of the changes it missed. The stream ends with OK after a `closing`
-    update when the server stops, and after the change that finished the game.
+    is nothing else to tell. Who resumes gets every change since; a reader who then falls more than 64 changes behind gets a
+    snapshot in place of the changes it missed. The stream ends with OK after a `closing` update when the server stops, and
+    after the change that finished the game, at once for who has seen it.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListTurns: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListTurnsRequest, _game_service_pb2.ListTurnsResponse]
@@ -158,9 +158,9 @@ class GameServiceAsyncStub(GameServiceStub):
     """Lists games, the newest first. A list shows no rack and needs no token."""
     WatchGame: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]  # type: ignore[assignment]
     """Streams a game's changes, each once and in order of revisions, with heartbeats between them and one at once when there
-    is nothing else to tell. A reader who falls more
-    than 64 changes behind gets a snapshot in place of the changes it missed. The stream ends with OK after a `closing`
-    update when the server stops, and after the change that finished the game.
+    is nothing else to tell. Who resumes gets every change since; a reader who then falls more than 64 changes behind gets a
+    snapshot in place of the changes it missed. The stream ends with OK after a `closing` update when the server stops, and
+    after the change that finished the game, at once for who has seen it.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListTurns: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListTurnsRequest, _game_service_pb2.ListTurnsResponse]  # type: ignore[assignment]
@@ -282,9 +282,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_game_service_pb2.WatchGameResponse], _abc.AsyncIterator[_game_service_pb2.WatchGameResponse]]:
         """Streams a game's changes, each once and in order of revisions, with heartbeats between them and one at once when there
-        is nothing else to tell. A reader who falls more
-        than 64 changes behind gets a snapshot in place of the changes it missed. The stream ends with OK after a `closing`
-        update when the server stops, and after the change that finished the game.
+        is nothing else to tell. Who resumes gets every change since; a reader who then falls more than 64 changes behind gets a
+        snapshot in place of the changes it missed. The stream ends with OK after a `closing` update when the server stops, and
+        after the change that finished the game, at once for who has seen it.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
 

@@ -173,7 +173,9 @@ class MeldReading(_message.Message):
     """The sum of the tiles' values, a joker counting as the tile it stands for (R20). 0 when the tiles form no meld."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles as they were sent; with SET_ORDER_CANONICALISE in the order in which they form a meld."""
+        """The tiles as they were sent; with SET_ORDER_CANONICALISE in the order in which they are read, whether they form a meld
+        or not.
+        """
 
     @_builtins.property
     def jokers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JokerFaces]:

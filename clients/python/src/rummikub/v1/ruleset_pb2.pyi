@@ -420,8 +420,8 @@ class _TurnDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDraw.Val
     TURN_DRAW_ONE: _TurnDraw.ValueType  # 1
     """One tile, and the turn ends. Evidence: all sources."""
     TURN_DRAW_TWO_RIVER: _TurnDraw.ValueType  # 2
-    """Two tiles, one of which the player lays on the River; or instead a pull from the River whose oldest tile is played
-    at once. Evidence: the English article.
+    """Two tiles, one of which the player lays on the River, or the pool's last tile, which is kept; or instead a pull from
+    the River whose oldest tile is played at once. Evidence: the English article.
     """
     TURN_DRAW_UNTIL_PLAYABLE: _TurnDraw.ValueType  # 3
     """Until a legal play exists or the pool is empty; then the turn ends. All see how many tiles were drawn. Evidence: one
@@ -436,8 +436,8 @@ TURN_DRAW_UNSPECIFIED: TurnDraw.ValueType  # 0
 TURN_DRAW_ONE: TurnDraw.ValueType  # 1
 """One tile, and the turn ends. Evidence: all sources."""
 TURN_DRAW_TWO_RIVER: TurnDraw.ValueType  # 2
-"""Two tiles, one of which the player lays on the River; or instead a pull from the River whose oldest tile is played
-at once. Evidence: the English article.
+"""Two tiles, one of which the player lays on the River, or the pool's last tile, which is kept; or instead a pull from
+the River whose oldest tile is played at once. Evidence: the English article.
 """
 TURN_DRAW_UNTIL_PLAYABLE: TurnDraw.ValueType  # 3
 """Until a legal play exists or the pool is empty; then the turn ends. All see how many tiles were drawn. Evidence: one
@@ -798,7 +798,7 @@ class _ScoreBlockedPointsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Sc
     SCORE_BLOCKED_POINTS_UNSPECIFIED: _ScoreBlockedPoints.ValueType  # 0
     """Not stated: the preset's value."""
     SCORE_BLOCKED_POINTS_DIFFERENCE: _ScoreBlockedPoints.ValueType  # 1
-    """Losers lose the difference to the winner's rack value. Evidence: two sources, manuals."""
+    """Losers lose what their racks hold beyond the winner's, 0 at least. Evidence: two sources, manuals."""
     SCORE_BLOCKED_POINTS_NORMAL: _ScoreBlockedPoints.ValueType  # 2
     """Losers lose their own value, the winner's rack does not count. Evidence: two sources."""
     SCORE_BLOCKED_POINTS_OWN_PLUS_DIFFERENCE: _ScoreBlockedPoints.ValueType  # 3
@@ -812,7 +812,7 @@ class ScoreBlockedPoints(_ScoreBlockedPoints, metaclass=_ScoreBlockedPointsEnumT
 SCORE_BLOCKED_POINTS_UNSPECIFIED: ScoreBlockedPoints.ValueType  # 0
 """Not stated: the preset's value."""
 SCORE_BLOCKED_POINTS_DIFFERENCE: ScoreBlockedPoints.ValueType  # 1
-"""Losers lose the difference to the winner's rack value. Evidence: two sources, manuals."""
+"""Losers lose what their racks hold beyond the winner's, 0 at least. Evidence: two sources, manuals."""
 SCORE_BLOCKED_POINTS_NORMAL: ScoreBlockedPoints.ValueType  # 2
 """Losers lose their own value, the winner's rack does not count. Evidence: two sources."""
 SCORE_BLOCKED_POINTS_OWN_PLUS_DIFFERENCE: ScoreBlockedPoints.ValueType  # 3
@@ -1465,7 +1465,8 @@ Global___Hints: _TypeAlias = Hints  # noqa: Y015
 
 @_typing.final
 class Ruleset(_message.Message):
-    """The rules of a game. A field left unset has the preset's value; values in answers are all set.
+    """The rules of a game. A field left unset has the preset's value, but for joker_retrieval_same_set; values in answers are
+    all set.
 
     A number out of its range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID; options that contradict each other,
     or of which one would mean nothing beside the other, as docs/options.md lists them, with INVALID_ARGUMENT and
@@ -1593,7 +1594,9 @@ class Ruleset(_message.Message):
     joker_retrieval_reuse: Global___JokerRetrievalReuse.ValueType
     """What they are used for (R50). Default ANY_SET."""
     joker_retrieval_same_set: Global___JokerRetrievalSameSet.ValueType
-    """Whether they may go back. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, else FORBIDDEN."""
+    """Whether they may go back. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, else FORBIDDEN. Left unset beside another
+    joker_retrieval_mode than the preset's, it has that default and not the preset's value.
+    """
     joker_retrieval_group_of_three: Global___JokerRetrievalGroupOfThree.ValueType
     """Groups of three (R47). Default EITHER_COLOR."""
     pool_empty_mode: Global___PoolEmptyMode.ValueType

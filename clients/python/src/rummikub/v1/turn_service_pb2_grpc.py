@@ -87,9 +87,9 @@ class TurnServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ClaimError(self, request, context):
-        """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players but the
-        one whose turn it is have claimed the error, that player draws penalty_tiles and the turn ends. One vote against it
-        ends the claim. The claim lapses with the turn, or with the next illegal play.
+        """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players who have
+        not resigned, but the one whose turn it is, have claimed the error, that player draws penalty_tiles and the turn ends.
+        One vote against it ends the claim. The claim lapses with the turn, or with the next illegal play.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
         (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
         CLAIM_ALREADY_VOTED).

@@ -56,9 +56,9 @@ class TurnServiceStub:
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING).
     """
     ClaimError: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]
-    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players but the
-    one whose turn it is have claimed the error, that player draws penalty_tiles and the turn ends. One vote against it
-    ends the claim. The claim lapses with the turn, or with the next illegal play.
+    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players who have
+    not resigned, but the one whose turn it is, have claimed the error, that player draws penalty_tiles and the turn ends.
+    One vote against it ends the claim. The claim lapses with the turn, or with the next illegal play.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
     (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
@@ -92,9 +92,9 @@ class TurnServiceAsyncStub(TurnServiceStub):
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING).
     """
     ClaimError: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]  # type: ignore[assignment]
-    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players but the
-    one whose turn it is have claimed the error, that player draws penalty_tiles and the turn ends. One vote against it
-    ends the claim. The claim lapses with the turn, or with the next illegal play.
+    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players who have
+    not resigned, but the one whose turn it is, have claimed the error, that player draws penalty_tiles and the turn ends.
+    One vote against it ends the claim. The claim lapses with the turn, or with the next illegal play.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
     (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
@@ -143,9 +143,9 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_service_pb2.ClaimErrorRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_service_pb2.ClaimErrorResponse, _abc.Awaitable[_turn_service_pb2.ClaimErrorResponse]]:
-        """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players but the
-        one whose turn it is have claimed the error, that player draws penalty_tiles and the turn ends. One vote against it
-        ends the claim. The claim lapses with the turn, or with the next illegal play.
+        """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players who have
+        not resigned, but the one whose turn it is, have claimed the error, that player draws penalty_tiles and the turn ends.
+        One vote against it ends the claim. The claim lapses with the turn, or with the next illegal play.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
         (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
         CLAIM_ALREADY_VOTED).
