@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import platform
 import random
 import re
 import resource
@@ -14,6 +15,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import grpc
@@ -57,6 +59,8 @@ STATEFUL = ("", "rummikub.v1.GameService", "rummikub.v1.TurnService")
 STATELESS = ("rummikub.v1.ValidationService", "rummikub.v1.AnalysisService")
 CONTRACT = {*STATEFUL[1:], *STATELESS}
 LIMIT_OF_FILES = 128
+HEAP_BYTES = 1 << 26
+"""Where the heaps of glibc's other arenas than the first one begin: at multiples of it, which they fill."""
 STORE_CHECKS_SECONDS = 10.0
 """Much more than a server takes to see that its store is away or back."""
 
@@ -412,6 +416,30 @@ async def test_more_clients_are_served_than_the_limit_of_open_files_would_let_in
             stack.enter_context(socket.create_connection(("127.0.0.1", process.port), 5))
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(process.target))
         assert (await Client(channel).validation.ListRulesets(vs.ListRulesetsRequest(), timeout=10)).rulesets
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas")
+async def test_memory_that_a_thread_has_given_back_serves_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each flood of calls would leave more of it with the server than the one before."""
+    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
+    async with AsyncExitStack() as stack:
+        process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": "memory://"}))
+        for _ in range(8):
+            channel = await stack.enter_async_context(grpc.aio.insecure_channel(process.target))
+            assert (await Client(channel).validation.ListRulesets(vs.ListRulesetsRequest(), timeout=10)).rulesets
+        assert heaps_of_further_arenas(process.pid) == 1
+
+
+def heaps_of_further_arenas(pid: int) -> int:
+    """How many heaps threads of a process have beside the one that all have."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    mapped = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) (....) 0+ 00:00 0 *$", maps, re.MULTILINE)
+    parts = [(int(begin, 16), int(end, 16), access) for begin, end, access in mapped]
+    return sum(
+        used == "rw-p" and rest == "---p" and begin % HEAP_BYTES == 0 and end == begin + HEAP_BYTES
+        for (begin, middle, used), (follows, end, rest) in pairwise(parts)
+        if middle == follows
+    )
 
 
 async def test_metrics_tell_a_store_that_is_away() -> None:
