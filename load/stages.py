@@ -109,6 +109,8 @@ def report(steps: Sequence[Step], bound_ms: float) -> str:
 
 
 def _knee(steps: Sequence[Step], bound_ms: float) -> str:
+    if not steps:
+        return "No step was measured: the ramp was ended within its first one."
     if not is_past_knee(steps, bound_ms):
         return "No knee was reached: more users would bring more throughput."
     if len(steps) == 1:

@@ -62,7 +62,10 @@ def test_a_ramp_that_finds_no_knee_says_so() -> None:
     steps = ramp(capacity=1_000_000, slow_from=999)
     assert len(steps) == RAMP_STEPS
     assert report(steps, BOUND_MS).endswith("No knee was reached: more users would bring more throughput.")
-    assert report([], BOUND_MS).endswith("No knee was reached: more users would bring more throughput.")
+
+
+def test_a_ramp_that_is_ended_within_its_first_step_claims_nothing() -> None:
+    assert report([], BOUND_MS) == "Ramp:\nNo step was measured: the ramp was ended within its first one."
 
 
 def test_a_ramp_that_begins_behind_the_knee_says_so() -> None:
