@@ -95,8 +95,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_DUPLICATE_REQUEST: _ErrorReason.ValueType  # 215
     """ABORTED. The request id was used before with another content."""
     ERROR_REASON_HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 216
-    """OUT_OF_RANGE. The revision to resume from is no longer, or not yet, in the event stream. Watch from 0. Metadata:
-    `oldest`, `newest`.
+    """OUT_OF_RANGE. The revision to resume from, or to list from, is no longer, or not yet, in the event stream. Watch from 0,
+    or list from `oldest`. Metadata: `oldest`, `newest`.
     """
     ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
     """FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
@@ -290,7 +290,7 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
 
     Every refusal carries one google.rpc.ErrorInfo with domain `rummikub.v1`; its `reason` is a name of this enum without
     the prefix ERROR_REASON_, its `metadata` has the keys documented here. Where fields are at fault a google.rpc.BadRequest
-    names them. "Violation" marks the breaches of the rules: ValidationService answers OK and lists them; TurnService refuses
+    names them (16 at most). "Violation" marks the breaches of the rules: ValidationService answers OK and lists them; TurnService refuses
     the turn with FAILED_PRECONDITION, ErrorInfo naming the first, with `violations`, their number, beside the keys documented
     here; google.rpc.PreconditionFailure and IllegalTurn list all (16 at most), the one with descriptions, the other with tiles.
     Violations are always listed in one order: tiles, a tile of the rack, melds from left to right, initial meld, jokers and
@@ -374,8 +374,8 @@ Read the game again. Metadata: `revision`.
 ERROR_REASON_DUPLICATE_REQUEST: ErrorReason.ValueType  # 215
 """ABORTED. The request id was used before with another content."""
 ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
-"""OUT_OF_RANGE. The revision to resume from is no longer, or not yet, in the event stream. Watch from 0. Metadata:
-`oldest`, `newest`.
+"""OUT_OF_RANGE. The revision to resume from, or to list from, is no longer, or not yet, in the event stream. Watch from 0,
+or list from `oldest`. Metadata: `oldest`, `newest`.
 """
 ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
 """FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
