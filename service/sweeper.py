@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from service.faults import StoreUnavailable
+from service.faults import StoredFormatUnknown, StoreUnavailable
 from service.games import Games
 from service.storage.base import Due, GameStore, Loaded, State
 
@@ -27,6 +27,8 @@ LOOK_SECONDS: Final = 10.0
 """How long a look is waited for: a time-out may take a search that its rules ask for, and wait for room for that."""
 PUT_OFF_MS: Final = 30_000
 """When to look again at a game that could not be looked at."""
+LEFT_MOST: Final = 1_000
+"""Most games whose place a server that cannot read them leaves as it is: each sweep goes past them."""
 NO_GAME: Final = ""
 """The id of no game: loading it tells the store's time."""
 
@@ -49,6 +51,7 @@ class Sweeper:
         self._interval_seconds = interval_seconds
         self._stopping = stopping
         self._under_way: dict[str, asyncio.Task[Loaded]] = {}
+        self._left: dict[Due, int] = {}
 
     async def run(self) -> None:
         """Sweeps until the server stops, and now and then goes on through the lists of games, which mends them."""
@@ -78,16 +81,25 @@ class Sweeper:
     async def sweep(self) -> int:
         """Looks once at every game whose time has come; returns how many."""
         looked = 0
+        await self._return_to_left()
         while not self._stopping.is_set():
-            found = await self._store.due(BATCH)
-            waiting = iter(found)
+            most = BATCH + len(self._left)
+            found = await self._store.due(most)
+            own = [due for due in found if due not in self._left]
+            waiting = iter(own)
             async with asyncio.TaskGroup() as looks:
                 for _ in range(LOOKS):
                     looks.create_task(self._look_through(waiting))
-            looked += len(found)
-            if len(found) < BATCH:
+            looked += len(own)
+            if len(found) < most:
                 break
         return looked
+
+    async def _return_to_left(self) -> None:
+        """Looks again at games that were left, when those that could not be looked at are."""
+        if self._left:
+            now_ms = (await self._store.load(NO_GAME)).now_ms
+            self._left = {due: until_ms for due, until_ms in self._left.items() if until_ms >= now_ms}
 
     async def _look_through(self, waiting: Iterator[Due]) -> None:
         """Looks at games one after the other, until none waits or the server stops."""
@@ -99,6 +111,7 @@ class Sweeper:
     async def _look(self, due: Due) -> None:
         """Times out an overdue turn. A game that cannot be looked at is put off, so that it keeps no other waiting.
 
+        One that this server cannot read is left as it is: a newer one may, and would come too late to what was put off.
         What is waited for no longer goes on: a search that takes long would never come to its end.
         """
         try:
@@ -109,6 +122,9 @@ class Sweeper:
             await self._store.ping()  # if the store is away, the sweep ends here
             _log.warning("sweep", game_id=due.game_id, result=type(error).__name__)
             next_look = (await self._store.load(NO_GAME)).now_ms + PUT_OFF_MS
+            if isinstance(error, StoredFormatUnknown) and len(self._left) < LEFT_MOST:
+                self._left[due] = next_look
+                return
         await self._store.rearm(due, next_look)
 
     def _look_under_way(self, game_id: str) -> asyncio.Task[Loaded]:

@@ -310,6 +310,42 @@ async def test_a_bad_game_that_is_good_again_is_timed_out_when_it_was_put_off_to
     assert await listed(client, PLAYING) == [game.game_id]
 
 
+async def test_a_game_that_one_server_cannot_read_is_timed_out_at_once_by_another_that_can(
+    server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
+) -> None:
+    """As while servers are replaced: an older one meets the game of a newer one first."""
+    game = await server[1].new_game(ruleset=TIMED)
+    newer = Sweeper(Games(store, SeededChance(2)), store, 1.0, asyncio.Event())
+    good = await spoil(store, hands, game.game_id, "newer")
+    clock.advance(LIMIT + 1)
+    assert await server[0].sweeper.sweep() == 1
+    await hands.put_snapshot(game.game_id, good)
+    assert await newer.sweep() == 1
+    assert await is_timed_out(store, game)
+    await spoil(store, hands, game.game_id, "newer")
+    clock.advance(LIMIT + 1)
+    assert await server[0].sweeper.sweep() == 1  # the next turn's time is another one
+
+
+async def test_only_so_many_bad_games_are_left_where_each_sweep_comes_past_them(
+    server: tuple[Server, Client],
+    store: GameStore,
+    hands: Hands,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("service.sweeper.LEFT_MOST", 2)
+    monkeypatch.setattr("service.sweeper.LOOKS", 1)
+    for _ in range(5):
+        bad = await server[1].new_game(ruleset=TIMED)
+        await spoil(store, hands, bad.game_id, "newer")
+    clock.advance(LIMIT + 1)
+    assert await server[0].sweeper.sweep() == 5
+    assert len(await store.due(BATCH)) == 2
+    clock.advance(PUT_OFF_MS / 1000 + 0.001)
+    assert await server[0].sweeper.sweep() == 5
+
+
 @pytest.mark.timeout(60)
 async def test_more_bad_games_than_a_batch_keep_no_other_waiting(
     server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
