@@ -289,12 +289,12 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a request was refused or a turn is illegal.
 
     Every refusal carries one google.rpc.ErrorInfo with domain `rummikub.v1`; its `reason` is a name of this enum without
-    the prefix ERROR_REASON_, its `metadata` has the keys documented here. Where fields are at fault a google.rpc.BadRequest
-    names them (16 at most). "Violation" marks the breaches of the rules: ValidationService answers OK and lists them; TurnService refuses
-    the turn with FAILED_PRECONDITION, ErrorInfo naming the first, with `violations`, their number, beside the keys documented
-    here; google.rpc.PreconditionFailure and IllegalTurn list all (16 at most), the one with descriptions, the other with tiles.
-    Violations are always listed in one order: tiles, a tile of the rack, melds from left to right, initial meld, jokers and
-    melds of the table, variants. UNAVAILABLE and
+    the prefix ERROR_REASON_, its `metadata` has the keys documented here. Where fields are at fault a
+    google.rpc.BadRequest names them (16 at most). "Violation" marks the breaches of the rules: ValidationService answers
+    OK and lists them; TurnService refuses the turn with FAILED_PRECONDITION, ErrorInfo naming the first, with
+    `violations`, their number, beside the keys documented here; google.rpc.PreconditionFailure and IllegalTurn list all
+    (16 at most), the one with descriptions, the other with tiles. Violations are always listed in one order: tiles, a
+    tile of the rack, melds from left to right, initial meld, jokers and melds of the table, variants. UNAVAILABLE and
     ANALYSIS_BUSY come with a google.rpc.RetryInfo.
 
     Two refusals are the transport's own and carry no ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the size
