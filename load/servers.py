@@ -40,6 +40,7 @@ def service() -> Iterator[tuple[str, str]]:
             "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_DATA_DIR": data,
             "RUMMIKUB_LOG_LEVEL": "warning",
+            "TMPDIR": data,  # so that nothing is left of a server that is killed
         }
         with _serving("service", settings=settings) as addresses:
             yield addresses[0], addresses[-1]

@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from load.servers import ROOT, baseline
+from load.servers import ROOT, baseline, service
 
 QUICK = ("--headless", "--only-summary", "--users", "10", "--spawn-rate", "10", "--run-time", "4s", "--processes", "1")
 PATIENT = ("--p95-slack-ms", "60000", "--run-time", "10s")
@@ -73,8 +74,14 @@ def test_a_run_fails_when_a_turn_is_judged_wrongly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_process_is_left_when_a_run_is_ended(number: signal.Signals) -> None:
-    run = subprocess.Popen(command(*QUICK, "--run-time", "1h"), cwd=ROOT, stdout=subprocess.PIPE, text=True)
+def test_no_process_is_left_when_a_run_is_ended(number: signal.Signals, tmp_path: Path) -> None:
+    run = subprocess.Popen(
+        command(*QUICK, "--run-time", "1h"),
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},  # of a run that is killed, a folder is left
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     with run:
         assert run.stdout
         address = run.stdout.readline().split()[1]
@@ -87,12 +94,27 @@ def test_no_process_is_left_when_a_run_is_ended(number: signal.Signals) -> None:
             time.sleep(0.05)  # waits for another process, as there is nothing to be told by
 
 
-def processes_of(address: str) -> list[str]:
-    """The processes that were told of a server."""
+def test_nothing_is_left_of_a_server_that_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path would be too long for a socket
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        with service():
+            [store] = processes_of(folder)
+            server = Path(f"/proc/{store}/stat").read_text().rpartition(")")[2].split()[1]
+            os.kill(int(server), signal.SIGKILL)
+            deadline = time.monotonic() + SECONDS
+            while processes_of(folder):
+                assert time.monotonic() < deadline, "the store goes on"
+                time.sleep(0.05)  # as above
+        assert not list(Path(folder).iterdir())
+
+
+def processes_of(place: str) -> list[str]:
+    """The processes that were told of an address, or of a folder."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if address.encode() in (process / "cmdline").read_bytes():
+            if place.encode() in (process / "cmdline").read_bytes():
                 found.append(process.name)
     return found
 
@@ -112,6 +134,26 @@ def test_a_host_where_nothing_serves_is_told_before_anybody_calls(host: str) -> 
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith(f"load.run: --host {host}: nothing serves there (")
     assert ran.stderr.endswith("); without --host a server is started\n")
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.0 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x46", b""])
+def test_a_host_that_serves_something_else_is_told_before_anybody_calls(answer: bytes) -> None:
+    """As metrics are, and a server with TLS does: calls would fail one by one."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        host = f"127.0.0.1:{other.getsockname()[1]}"
+        run = subprocess.Popen(
+            command("--headless", "--host", host), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        other.settimeout(SECONDS)
+        with other.accept()[0] as connection:
+            connection.recv(1024)
+            connection.sendall(answer)
+        said = run.communicate(timeout=SECONDS)
+    assert (run.returncode, *said) == (
+        1,
+        "",
+        f"load.run: --host {host}: what serves there is not gRPC without TLS, which is what is tested\n",
+    )
 
 
 def test_the_command_explains_itself() -> None:
