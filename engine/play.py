@@ -135,7 +135,7 @@ class Play:
             read[place] = read_meld(_with_all_of(sent, same), self.ruleset)
             if same and JOKER in tiles and read[place] == read_meld(sent, self.ruleset):
                 spare[tiles].append(same)
-            elif not same and spare[tiles] and isinstance(read[place], NotAMeld):
+            elif isinstance(read[place], NotAMeld):
                 read[place] = read_meld(_with_all_of(sent, _known_as(sent, spare[tiles], self.ruleset)), self.ruleset)
         return tuple(read[place] for place in range(len(read)))
 

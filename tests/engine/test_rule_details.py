@@ -163,6 +163,9 @@ def test_a_play_is_legal(text: str, ruleset: Ruleset) -> None:
 
 
 ILLEGAL = [
+    ("of two like melds that are not declared as they have to be one alone is known",
+     "group[R7 B7 J=K7] + *{R7 B7 J} -> [R7 B7 J] | [R7 B7 J] ; {}", DECLARED,
+     [("JOKER_DECLARATION_REQUIRED", "R7 B7 J")]),
     # What the initial meld is made of is of the rack, whichever rule asks
     ("an initial meld against the contract, of which the table has the tiles too",
      f"{ROWS_OF_TENS} + {{R10 B10 K10}} -> {ROWS_OF_TENS} | [R10 B10 K10] ; {{}}", ONE_COLOR,
@@ -320,6 +323,11 @@ def test_a_meld_of_a_group_in_another_order_is_read_as_what_it_looks_like() -> N
 def test_the_faces_of_a_group_lie_as_they_are_declared_again() -> None:
     judgement = judge_text(f"{GROUP_DECLARED_KB} + *{{R1 R2 R3}} -> group[R5 J=B5 J=K5] | [R1 R2 R3] ; {{}}")
     assert judgement.table[0].joker_faces == ((parse_tiles("B5")), parse_tiles("K5"))
+
+
+def test_a_new_meld_keeps_its_faces_open_beside_one_like_it_that_was_declared() -> None:
+    judgement = judge_text("group[R7 B7 J=K7] + *{R7 B7 J} -> group[R7 B7 J=K7] | [R7 B7 J] ; {}")
+    assert [meld.joker_faces for meld in judgement.table] == [(parse_tiles("K7"),), (parse_tiles("K7 O7"),)]
 
 
 # The River
