@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import grpc
+
 from load.options import explain
 from load.servers import ROOT, ServerError, baseline, end_in_order, free_port, service
 from service.parent import end_with
@@ -30,12 +32,6 @@ MOST_PROCESSES: Final = 4
 """More processes that make calls are not started by themselves, however many cores there are."""
 
 REACH_SECONDS: Final = 5.0
-GREETING: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-"""How a connection of HTTP/2 begins: its preface, and a frame of settings without any."""
-
-SETTINGS: Final = b"\x04"
-"""The kind of frame with which a server that understands answers; it stands behind three bytes of its length."""
-
 STOP_SECONDS: Final = 15.0
 
 CI: Final = (
@@ -86,24 +82,19 @@ def _serving(host: str) -> str:
     """A host:port where something serves gRPC. Raises ServerError."""
     name, _, port = host.rpartition(":")
     try:
-        with socket.create_connection((name.strip("[]"), int(port)), REACH_SECONDS) as connection:
-            speaks_grpc = _speaks_grpc(connection)
+        socket.create_connection((name.strip("[]"), int(port)), REACH_SECONDS).close()
     except (OSError, ValueError, OverflowError) as error:
         raise ServerError(
             f"--host {host}: nothing serves there ({error}); without --host a server is started"
         ) from None
-    if not speaks_grpc:
-        raise ServerError(f"--host {host}: what serves there is not gRPC without TLS, which is what is tested")
+    with grpc.insecure_channel(host, [("grpc.enable_http_proxy", 0)]) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(REACH_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise ServerError(
+                f"--host {host}: what serves there is not gRPC without TLS, which is what is tested"
+            ) from None
     return host
-
-
-def _speaks_grpc(connection: socket.socket) -> bool:
-    """Whether a server answers as those of gRPC do, without TLS."""
-    try:
-        connection.sendall(GREETING)
-        return connection.recv(4)[3:] == SETTINGS
-    except OSError:
-        return False
 
 
 def _command(hosts: Sequence[str], processes: int, arguments: Sequence[str]) -> list[str]:
