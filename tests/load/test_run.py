@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -88,10 +89,7 @@ def test_no_process_is_left_when_a_run_is_ended(number: signal.Signals, tmp_path
         assert is_served(address)
         os.kill(run.pid, number)
         run.wait(SECONDS)
-        deadline = time.monotonic() + SECONDS
-        while is_served(address) or processes_of(address):
-            assert time.monotonic() < deadline, f"the server or {processes_of(address)} go on"
-            time.sleep(0.05)  # waits for another process, as there is nothing to be told by
+        until(lambda: not is_served(address) and not processes_of(address), "processes go on")
 
 
 def test_nothing_is_left_of_a_server_that_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,11 +100,16 @@ def test_nothing_is_left_of_a_server_that_is_killed(monkeypatch: pytest.MonkeyPa
             [store] = processes_of(folder)
             server = Path(f"/proc/{store}/stat").read_text().rpartition(")")[2].split()[1]
             os.kill(int(server), signal.SIGKILL)
-            deadline = time.monotonic() + SECONDS
-            while processes_of(folder):
-                assert time.monotonic() < deadline, "the store goes on"
-                time.sleep(0.05)  # as above
+            until(lambda: not processes_of(folder), "the store goes on")
         assert not list(Path(folder).iterdir())
+
+
+def until(is_over: Callable[[], bool], complaint: str) -> None:
+    """Waits for other processes, as there is nothing to be told by."""
+    deadline = time.monotonic() + SECONDS
+    while not is_over():
+        assert time.monotonic() < deadline, complaint
+        time.sleep(0.05)
 
 
 def processes_of(place: str) -> list[str]:
@@ -145,6 +148,7 @@ def test_a_host_that_serves_something_else_is_told_before_anybody_calls(answer: 
             command("--headless", "--host", host), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         other.settimeout(SECONDS)
+        other.accept()[0].close()  # whether anything serves there is asked first
         with other.accept()[0] as connection:
             connection.recv(1024)
             connection.sendall(answer)
