@@ -290,7 +290,8 @@ class RedisStore:
                 _list_key(state), f"({cursor}" if cursor else "+", "-", start=0, num=limit
             )
             found = cast("list[bytes]", answer)
-            members = [member.decode() for member in found if _MEMBER.fullmatch(member)]
+            foreign = [member for member in found if not _MEMBER.fullmatch(member)]
+            members = [member.decode() for member in found if member not in foreign]
             pipeline = self._client.pipeline(transaction=False)
             for member in members:
                 pipeline.hget(keys_of(_game_id(member))[0], "snapshot")
@@ -298,7 +299,7 @@ class RedisStore:
             seconds, micros = await self._client.time()
         now_ms = self._now_ms(seconds, micros)
         records: list[Record] = []
-        gone: list[str | bytes] = [member for member in found if not _MEMBER.fullmatch(member)]
+        gone: list[str | bytes] = [*foreign]
         for member, snapshot in zip(members, snapshots, strict=True):
             record = readable_record(snapshot)
             own_member = _list_member(record) if record else member
