@@ -101,7 +101,8 @@ def _table(melds: Sequence[Meld], situation: Situation) -> list[meld_pb2.Meld]:
     return melds_to_send(as_proposed(meld, situation.ruleset) for meld in melds)
 
 
-def _question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:
+def question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:
+    """Returns the request for the best turn of a hostile position."""
     situation = hostile.situation
     return analysis_service_pb2.SuggestTurnRequest(
         position=analysis_service_pb2.Position(
@@ -120,7 +121,7 @@ def _question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:
 
 async def _measured(rounds: int, console: Console) -> tuple[Milliseconds, int]:
     """How long calls took, and how many searches were answered."""
-    plays, questions = cycle(_plays()), [_question(hostile) for hostile in read_hostile()]
+    plays, questions = cycle(_plays()), [question(hostile) for hostile in read_hostile()]
     milliseconds: Milliseconds = {address: {ALONE: [], BESIDE: []} for address in (MAIN, OWN)}
     searches = 0
     async with (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from load.noop_server import ANYWHERE
-from load.servers import addresses_of, started
+from load.servers import ROOT, addresses_of, started
 
 SERVICE_SETTINGS: Final = {
     "RUMMIKUB_LISTEN": ANYWHERE,
@@ -35,16 +35,23 @@ class MeasuredServer:
     main: str
     validation: str
 
+    def tree(self) -> tuple[int, ...]:
+        """The server's process and all that have come of it by now, without the store's."""
+        root = self.processes[0]
+        return (root, *_descendants(root))
+
     def cpu_seconds(self) -> float:
         """User and system time of all threads of its processes (clock_getcpuclockid(3))."""
         return sum(map(cpu_seconds_of, self.processes))
 
 
 @contextlib.contextmanager
-def serving(module: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+def serving(
+    module: str, *arguments: str, settings: Mapping[str, str] | None = None, checkout: Path = ROOT
+) -> Iterator[subprocess.Popen[str]]:
     """A server that was started, by no settings but those given, and may not serve yet: see `ready`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
-    with started(module, *arguments, environment={**clean, **(settings or {})}) as process:
+    with started(module, *arguments, environment={**clean, **(settings or {})}, checkout=checkout) as process:
         yield process
 
 

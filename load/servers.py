@@ -83,12 +83,20 @@ def _serving(module: str, *arguments: str, settings: Mapping[str, str] | None = 
 
 @contextlib.contextmanager
 def started(
-    module: str, *arguments: str, environment: Mapping[str, str] | None = None, own_session: bool = False
+    module: str,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    own_session: bool = False,
+    checkout: Path = ROOT,
 ) -> Iterator[subprocess.Popen[str]]:
-    """A server that was started and may not serve yet: `addresses_of` waits for that."""
+    """A server that was started and may not serve yet: `addresses_of` waits for that.
+
+    `checkout` names another checkout of the project, with a .venv of its own, to compare with.
+    """
+    python = sys.executable if checkout == ROOT else str(checkout / ".venv" / "bin" / "python")
     with subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
-        cwd=ROOT,
+        [python, "-m", module, *arguments],
+        cwd=checkout,
         env=environment,
         stdout=subprocess.PIPE,
         text=True,

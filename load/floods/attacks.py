@@ -1,0 +1,283 @@
+"""The floods: coroutine functions that attack a server until they are cancelled, and count how their calls end."""
+
+import asyncio
+import contextlib
+import itertools
+import random
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import grpc.aio
+
+from load.bench_latency import question
+from load.floods.honest import OWN_CONNECTION, reason_of
+from load.hostile import read as read_hostile
+from load.messages import to_send
+from load.turns import read as read_turns
+from rummikub.v1 import game_pb2, meld_pb2, tile_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import validation_service_pb2 as vs
+from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+
+BATCH_BYTES: Final = 234_000
+LAST_TILE: Final = 53
+VALIDATE: Final = "/rummikub.v1.ValidationService/ValidateTurn"
+BATCH: Final = "/rummikub.v1.ValidationService/BatchValidateTurns"
+SUGGEST: Final = "/rummikub.v1.AnalysisService/SuggestTurn"
+STREAM: Final = "/rummikub.v1.ValidationService/StreamValidateTurns"
+UNLIMITED: Final = (("grpc.max_receive_message_length", -1), *OWN_CONNECTION)
+
+
+@dataclass
+class Attack:
+    """What an attack is told and what it counts.
+
+    Attributes:
+        target: The address that it attacks.
+        ends: How many of its calls ended how.
+        notes: What else it saw.
+    """
+
+    target: str
+    ends: Counter[str] = field(default_factory=Counter)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def channels(self, count: int) -> AsyncIterator[list[grpc.aio.Channel]]:
+        """So many connections of their own."""
+        async with AsyncExitStack() as stack:
+            opened = [grpc.aio.insecure_channel(self.target, UNLIMITED) for _ in range(count)]
+            for channel in opened:
+                await stack.enter_async_context(channel)
+            yield opened
+
+    async def count(self, call: Awaitable[object]) -> None:
+        """Waits for a call and counts how it ends."""
+        try:
+            await call
+        except grpc.aio.AioRpcError as error:
+            self.ends[f"{error.code().name} {reason_of(error)}".strip()[:60]] += 1
+        else:
+            self.ends["OK"] += 1
+
+
+def unseen_batch(rng: random.Random) -> bytes:
+    """A batch of about BATCH_BYTES whose melds no server has seen."""
+    turns: list[vs.ValidateTurnRequest] = []
+    size = 0
+    while size < BATCH_BYTES:
+        turns.append(_unseen_turn(rng, melds=22))
+        size += turns[-1].ByteSize() + 3
+    return vs.BatchValidateTurnsRequest(turns=turns).SerializeToString()
+
+
+def _unseen_turn(rng: random.Random, melds: int) -> vs.ValidateTurnRequest:
+    table = [meld_pb2.Meld(tiles=_random_tiles(rng, 9)) for _ in range(melds)]
+    return vs.ValidateTurnRequest(table_after=table, rack=_random_tiles(rng, 3), has_melded=True)
+
+
+def _random_tiles(rng: random.Random, count: int) -> list[tile_pb2.Tile.ValueType]:
+    return [cast("tile_pb2.Tile.ValueType", rng.randint(1, LAST_TILE)) for _ in range(count)]
+
+
+def _unary(channel: grpc.aio.Channel, path: str) -> Callable[..., "grpc.aio.UnaryUnaryCall[bytes, bytes]"]:
+    """Returns a method of a channel that takes and returns bytes."""
+    method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
+    return method
+
+
+def _without_request(channel: grpc.aio.Channel) -> Callable[..., "grpc.aio.StreamUnaryCall[bytes, bytes]"]:
+    """Returns ValidateTurn as a method whose request may never come."""
+    method: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = channel.stream_unary(VALIDATE)
+    return method
+
+
+async def _forever(workers: int, work: Callable[[int], Awaitable[None]]) -> None:
+    """Runs workers, each of which does its work again and again."""
+
+    async def again(number: int) -> None:
+        while True:
+            await work(number)
+
+    await asyncio.gather(*(again(number) for number in range(workers)))
+
+
+async def batches(attack: Attack) -> None:
+    """50 callers send batches of 234 KB, of melds never seen."""
+    rng = random.Random(1)
+    bodies = itertools.cycle([unseen_batch(rng) for _ in range(60)])
+    async with attack.channels(5) as channels:
+        calls = [_unary(channel, BATCH) for channel in channels]
+        await _forever(50, lambda number: attack.count(calls[number % 5](next(bodies))))
+
+
+async def turns(attack: Attack) -> None:
+    """20 callers send turns of 4.6 KB, of melds never seen."""
+    rng = random.Random(2)
+    async with attack.channels(2) as channels:
+        calls = [_unary(channel, VALIDATE) for channel in channels]
+
+        async def send(number: int) -> None:
+            body = _unseen_turn(rng, melds=128)
+            for meld in body.table_after:
+                meld.tiles.extend(_random_tiles(rng, 23))
+            await attack.count(calls[number % 2](body.SerializeToString()))
+
+        await _forever(20, send)
+
+
+async def cancelled_batches(attack: Attack) -> None:
+    """60 batches a second, each reset 4 ms after it was sent."""
+    rng = random.Random(3)
+    bodies = itertools.cycle([unseen_batch(rng) for _ in range(60)])
+    async with attack.channels(5) as channels:
+        calls = [_unary(channel, BATCH) for channel in channels]
+        while True:
+            sent = [calls[number % 5](next(bodies)) for number in range(60)]
+            await asyncio.sleep(0.004)
+            for call in sent:
+                call.cancel()
+            attack.ends["CANCELLED by its caller"] += len(sent)
+            await asyncio.sleep(1)
+
+
+async def overdue_batches(attack: Attack) -> None:
+    """20 callers send batches with a deadline of 1 ms."""
+    rng = random.Random(4)
+    bodies = itertools.cycle([unseen_batch(rng) for _ in range(60)])
+    async with attack.channels(5) as channels:
+        calls = [_unary(channel, BATCH) for channel in channels]
+
+        async def send(number: int) -> None:
+            await attack.count(calls[number % 5](next(bodies), timeout=0.001))
+            await asyncio.sleep(0.02)
+
+        await _forever(20, send)
+
+
+async def half_open(attack: Attack) -> None:
+    """30 connections with 1,000 calls each whose message never comes."""
+
+    async def hold(channel: grpc.aio.Channel) -> None:
+        call = _without_request(channel)()
+        try:
+            await attack.count(call)
+        finally:
+            call.cancel()
+
+    async with attack.channels(30) as channels:
+        await asyncio.gather(*(hold(channel) for channel in channels for _ in range(1_000)))
+        await asyncio.Event().wait()
+
+
+async def no_message(attack: Attack) -> None:
+    """10 callers end their calls without a message, each within a second."""
+    async with attack.channels(1) as channels:
+
+        async def send(_number: int) -> None:
+            call = _without_request(channels[0])(timeout=1)
+            with contextlib.suppress(asyncio.InvalidStateError):
+                await call.done_writing()
+            await attack.count(call)
+
+        await _forever(10, send)
+
+
+async def crowd(attack: Attack, size: int = 30_000) -> None:
+    """30,000 good calls at once over 30 connections, once."""
+    body = next(to_send(turn).turn for turn in read_turns()).SerializeToString()
+    async with attack.channels(30) as channels:
+        for channel in channels:
+            await channel.channel_ready()
+        calls = [_unary(channel, VALIDATE) for channel in channels]
+        await asyncio.gather(*(attack.count(calls[place % 30](body, timeout=30)) for place in range(size)))
+        await asyncio.Event().wait()
+
+
+async def idle_streams(attack: Attack) -> None:
+    """20 connections with 1,000 idle streams of StreamValidateTurns each."""
+
+    async def hold(channel: grpc.aio.Channel) -> None:
+        stream: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAM)
+        call = stream()
+        try:
+            async for _ in call:
+                pass
+            attack.ends["OK"] += 1
+        except grpc.aio.AioRpcError as error:
+            attack.ends[f"{error.code().name} {reason_of(error)}"[:60]] += 1
+
+    async with attack.channels(20) as channels:
+        await asyncio.gather(*(hold(channel) for channel in channels for _ in range(1_000)))
+        await asyncio.Event().wait()
+
+
+async def creations(attack: Attack) -> None:
+    """32 callers create games."""
+    async with attack.channels(2) as channels:
+        stubs = [GameServiceStub(channel) for channel in channels]
+        await _forever(
+            32,
+            lambda number: attack.count(
+                stubs[number % 2].CreateGame(gs.CreateGameRequest(request_id=str(uuid.uuid4())))
+            ),
+        )
+
+
+async def lists(attack: Attack) -> None:
+    """20 callers list 100 games, of 200 that were created before."""
+    async with attack.channels(2) as channels:
+        stubs = [GameServiceStub(channel) for channel in channels]
+        for _ in range(200):
+            await attack.count(stubs[0].CreateGame(gs.CreateGameRequest()))
+        request = gs.ListGamesRequest(page_size=100, state=game_pb2.GAME_STATE_LOBBY)
+        await _forever(20, lambda number: attack.count(stubs[number % 2].ListGames(request)))
+
+
+async def searches(attack: Attack) -> None:
+    """100 callers ask for the best turn of hostile positions."""
+    requests = itertools.cycle([question(hostile).SerializeToString() for hostile in read_hostile()])
+    async with attack.channels(2) as channels:
+        calls = [_unary(channel, SUGGEST) for channel in channels]
+
+        async def send(number: int) -> None:
+            await attack.count(calls[number % 2](next(requests)))
+            await asyncio.sleep(0.1)
+
+        await _forever(100, send)
+
+
+@dataclass(frozen=True)
+class Flood:
+    """A flood: who attacks, at which address, and the settings of the server."""
+
+    run: Callable[[Attack], Awaitable[None]]
+    at_own_listener: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+FLOODS: Final[Mapping[str, Flood]] = {
+    "batches": Flood(batches),
+    "batches-own": Flood(batches, at_own_listener=True),
+    "turns": Flood(turns),
+    "turns-own": Flood(turns, at_own_listener=True),
+    "cancelled": Flood(cancelled_batches),
+    "cancelled-own": Flood(cancelled_batches, at_own_listener=True),
+    "overdue": Flood(overdue_batches),
+    "overdue-own": Flood(overdue_batches, at_own_listener=True),
+    "half-open": Flood(half_open, settings={"RUMMIKUB_MAX_CALLS": "500"}),
+    "half-open-own": Flood(half_open, at_own_listener=True, settings={"RUMMIKUB_MAX_CALLS": "500"}),
+    "no-message": Flood(no_message),
+    "no-message-own": Flood(no_message, at_own_listener=True),
+    "crowd": Flood(crowd),
+    "crowd-own": Flood(crowd, at_own_listener=True),
+    "streams": Flood(idle_streams),
+    "streams-own": Flood(idle_streams, at_own_listener=True),
+    "creations": Flood(creations),
+    "lists": Flood(lists),
+    "searches": Flood(searches),
+}
