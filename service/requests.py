@@ -3,10 +3,16 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from engine.melds import ProposedMeld
 from engine.turns import TurnAction
 from service.identity import Caller
+
+KEY_LENGTH: Final = 32
+"""Hexadecimal digits of a request key: 128 bits."""
+SENDER_LENGTH: Final = 8
+"""Hexadecimal digits that tell a game's tokens apart. Should two be alike, their seats share the room for memos."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,12 @@ class Request:
         """Under which the store keeps the memo. A digest: the id of a join makes a seat token and is not stored."""
         if not self.request_id:
             return ""
-        return hashlib.sha256((self.caller.digest or b"") + b"\0" + self.request_id.encode()).hexdigest()
+        return hashlib.sha256((self.caller.digest or b"") + b"\0" + self.request_id.encode()).hexdigest()[:KEY_LENGTH]
+
+    @property
+    def sender(self) -> str:
+        """Returns whose last memos the store keeps: a name for the caller's token; empty without one."""
+        return "" if self.caller.digest is None else self.caller.digest.hex()[:SENDER_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ from engine.events import Event
 from engine.game import Finished, Game, Lobby, Phase, Playing, RoundOver
 
 SECRET_BYTES: Final = 32
+MEMOS_A_SENDER: Final = 8
+"""How many memos of a sender are kept. A client repeats its last requests only; callers without a token create a game
+and join it, six at most."""
 NO_ETAG: Final = ""
 """The etag before a game's creation."""
 
@@ -75,6 +78,20 @@ class Record:
     def state(self) -> State:
         """The kind of its phase."""
         return STATES[type(self.game.phase)]
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """How long a game is kept after its last change, in seconds: in the lobby, started, and ended."""
+
+    lobby: int
+    started: int
+    finished: int
+
+    def milliseconds(self, state: State) -> int:
+        """How long a game in a state is kept."""
+        seconds = {State.LOBBY: self.lobby, State.FINISHED: self.finished}.get(state, self.started)
+        return seconds * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +161,7 @@ class Commit:
         change: The change as it is stored (snapshot.encode_change), of which the record's etag is made.
         request_key: Under which to keep the memo; empty for none.
         memo: The request's memo.
+        sender: Who sent the request, of whom the last MEMOS_A_SENDER memos are kept; empty for callers without a token.
         until_ms: Set where the time of the decision, the record's updated_ms, was not told by the store: the change is
             a conflict unless the store's clock is between that time and this one.
     """
@@ -153,6 +171,7 @@ class Commit:
     change: bytes
     request_key: str = ""
     memo: Memo | None = None
+    sender: str = ""
     until_ms: int | None = None
 
 
@@ -221,6 +240,9 @@ class GameStore(Protocol):
 
     async def secret(self) -> bytes:
         """32 random bytes that all servers on the store share and nobody else knows; made when first asked for."""
+
+    async def check_room(self) -> None:
+        """Returns if there is room for a new game. Raises StoreFull while the store's reserve is in use."""
 
     async def index(self, record: Record) -> None:
         """Lists a game under its state, and no other."""

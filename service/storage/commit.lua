@@ -1,10 +1,12 @@
--- One commit, all or nothing. The request is asked first, then the fence, then everything is written.
+-- One commit, all or nothing: looks for the request's memo, checks the fence, then writes everything.
 -- KEYS: game hash, request hash, event stream.
 -- ARGV: 1 previous etag ('' for a creation), 2 revision, 3 etag, 4 snapshot, 5 change, 6 request key ('' for none), 7 memo,
---       8 milliseconds to live, 9 entries to keep in the stream, 10 channel to tell, 11 time of the decision in
---       milliseconds, 12 time until which it holds ('' for ever), 13 the time ('' for the server's).
+--       8 the request's sender ('' for callers without a token), 9 how many memos of a sender are kept,
+--       10 milliseconds that the game is kept, 11 milliseconds that its memos are kept, 12 entries to keep in the stream,
+--       13 channel to notify, 14 time of the decision in milliseconds, 15 time until which it holds ('' for ever),
+--       16 the time ('' for the server's).
 -- Answers: {'committed', time}, {'conflict', time}, {'replay', time, memo}.
-local now = tonumber(ARGV[13])
+local now = tonumber(ARGV[16])
 if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -18,7 +20,7 @@ end
 if (redis.call('HGET', KEYS[1], 'etag') or '') ~= ARGV[1] then
   return { 'conflict', now }
 end
-if ARGV[12] ~= '' and (now < tonumber(ARGV[11]) or now > tonumber(ARGV[12])) then
+if ARGV[15] ~= '' and (now < tonumber(ARGV[14]) or now > tonumber(ARGV[15])) then
   return { 'conflict', now }
 end
 -- The stream's ids are the revisions: the store itself refuses a gap here, and a repeat in XADD, before anything is written.
@@ -27,13 +29,21 @@ local newest = last and tonumber(string.match(last[1], '^%d+')) or 0
 if newest + 1 ~= tonumber(ARGV[2]) then
   return redis.error_reply('GAP the event stream ends at ' .. newest .. ', the change is ' .. ARGV[2])
 end
-redis.call('XADD', KEYS[3], 'MAXLEN', ARGV[9], ARGV[2] .. '-0', 'change', ARGV[5], 'etag', ARGV[3])
+redis.call('XADD', KEYS[3], 'MAXLEN', ARGV[12], ARGV[2] .. '-0', 'change', ARGV[5], 'etag', ARGV[3])
 redis.call('HSET', KEYS[1], 'snapshot', ARGV[4], 'etag', ARGV[3], 'revision', ARGV[2])
 if ARGV[6] ~= '' then
   redis.call('HSET', KEYS[2], ARGV[6], ARGV[7])
+  -- A field for each sender has the keys of its last memos, oldest first. All keys have the same length.
+  local field, length = 'last:' .. ARGV[8], #ARGV[6]
+  local keys = (redis.call('HGET', KEYS[2], field) or '') .. ARGV[6]
+  if #keys > length * tonumber(ARGV[9]) then
+    redis.call('HDEL', KEYS[2], string.sub(keys, 1, length))
+    keys = string.sub(keys, length + 1)
+  end
+  redis.call('HSET', KEYS[2], field, keys)
 end
-for _, key in ipairs(KEYS) do
-  redis.call('PEXPIRE', key, ARGV[8])
-end
-redis.call('PUBLISH', ARGV[10], ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[10])
+redis.call('PEXPIRE', KEYS[2], ARGV[11])
+redis.call('PEXPIRE', KEYS[3], ARGV[10])
+redis.call('PUBLISH', ARGV[13], ARGV[2])
 return { 'committed', now }

@@ -59,6 +59,10 @@ class MeasuredStore:
         """See GameStore."""
         return await self._measured("secret", self._store.secret())
 
+    async def check_room(self) -> None:
+        """See GameStore."""
+        await self._measured("check_room", self._store.check_room())
+
     async def index(self, record: Record) -> None:
         """See GameStore."""
         await self._measured("index", self._store.index(record))

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from service.storage.base import (
+    MEMOS_A_SENDER,
     NO_ETAG,
     SECRET_BYTES,
     Commit,
@@ -46,6 +47,16 @@ class _Stored:
     etag: str = NO_ETAG
     memos: dict[str, bytes] = field(default_factory=dict)
     stream: list[tuple[int, bytes, str]] = field(default_factory=list)
+    last_keys: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By sender: the keys of its last memos."""
+
+    def remember(self, commit: Commit, memo: bytes) -> None:
+        """Keeps a memo, in place of the oldest one if its sender has too many."""
+        keys = self.last_keys[commit.sender]
+        self.memos[commit.request_key] = memo
+        keys.append(commit.request_key)
+        if len(keys) > MEMOS_A_SENDER:
+            del self.memos[keys.pop(0)]
 
 
 class MemoryStore:
@@ -92,7 +103,7 @@ class MemoryStore:
         stored.snapshot = encode_record(record)
         stored.etag = record.etag
         if commit.memo:
-            stored.memos[commit.request_key] = encode_memo(commit.memo)
+            stored.remember(commit, encode_memo(commit.memo))
         self._games[record.game_id] = stored
         for subscription in self._subscriptions.get(record.game_id, ()):
             subscription.notify()
@@ -124,6 +135,9 @@ class MemoryStore:
     async def secret(self) -> bytes:
         """See GameStore."""
         return self._secret
+
+    async def check_room(self) -> None:
+        """See GameStore."""
 
     async def index(self, record: Record) -> None:
         """See GameStore."""

@@ -28,9 +28,9 @@ from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from engine.ruleset import TurnDirection
-from service.faults import StoredFormatUnknown, StoreUnavailable
+from service.faults import StoredFormatUnknown, StoreFull, StoreUnavailable
 from service.storage.base import (
+    MEMOS_A_SENDER,
     SECRET_BYTES,
     STATES,
     Commit,
@@ -38,6 +38,7 @@ from service.storage.base import (
     Conflict,
     Due,
     Entry,
+    Lifetimes,
     Loaded,
     Outcome,
     Record,
@@ -46,11 +47,12 @@ from service.storage.base import (
 )
 from service.storage.recollection import Recollection
 from service.storage.snapshot import (
+    compressed,
     decode_entry,
     decode_memo,
+    decompressed,
     encode_memo,
     encode_record,
-    needs_direction,
     readable_record,
 )
 from service.storage.wire import Wire
@@ -65,6 +67,12 @@ ANSWER_SECONDS: Final = 1.0
 """How long an answer may take."""
 CONNECTIONS: Final = 64
 """Most connections a server process holds."""
+PROBE_MS: Final = 60_000
+"""How long the key of a health check is kept."""
+RESERVE: Final = 0.1
+"""The part of Redis's maxmemory that is kept for games that exist."""
+MEMOS_OF_FINISHED_MS: Final = 3_600_000
+"""How long the memos of a game that has ended are kept."""
 ORPHAN_MS: Final = 3_600_000
 """How long a list may name a game that is not stored: a creation names it first, and may be retried."""
 
@@ -135,16 +143,16 @@ class RedisStore:
 
     Args:
         client: From `connect`.
-        ttl_ms: How long a game is kept after its last change.
+        lifetimes: How long games are kept after their last change.
         history: How many changes of a game are kept for watchers and history.
         clock: Milliseconds since 1970, in place of the server's clock; for tests.
     """
 
     def __init__(
-        self, client: "redis.Redis", ttl_ms: int, history: int, clock: Callable[[], int] | None = None
+        self, client: "redis.Redis", lifetimes: Lifetimes, history: int, clock: Callable[[], int] | None = None
     ) -> None:
         self._client = client
-        self._ttl_ms = ttl_ms
+        self._lifetimes = lifetimes
         self._history = history
         self._clock = clock
         self._load, self._commit = _Script.read("load.lua"), _Script.read("commit.lua")
@@ -219,15 +227,20 @@ class RedisStore:
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
         record, snapshot = commit.record, encode_record(commit.record)
+        kept_ms = self._lifetimes.milliseconds(record.state)
+        memos_ms = min(kept_ms, MEMOS_OF_FINISHED_MS) if record.state is State.FINISHED else kept_ms
         arguments = (
             commit.previous_etag,
             record.game.revision,
             record.etag,
             snapshot,
-            commit.change,
+            compressed(commit.change),
             commit.request_key,
             encode_memo(commit.memo) if commit.memo else b"",
-            self._ttl_ms,
+            commit.sender,
+            MEMOS_A_SENDER,
+            kept_ms,
+            memos_ms,
             self._history,
             _channel(record.game_id),
             record.updated_ms,
@@ -247,13 +260,7 @@ class RedisStore:
         async with self._answering():
             stored = await self._client.xrange(keys_of(game_id)[2], min=f"{first_revision}-0", count=limit)
         found = [(fields.get(b"change", b""), fields.get(b"etag", b"")) for _, fields in cast("_Stream", stored)]
-        direction = TurnDirection.CLOCKWISE
-        if any(needs_direction(change) for change, _ in found):
-            record = (await self.load(game_id)).record
-            direction = record.game.ruleset.turn_direction if record else direction
-        return tuple(
-            _read(game_id, decode_entry, change, etag.decode(errors="replace"), direction) for change, etag in found
-        )
+        return tuple(_read(game_id, _entry, change, etag) for change, etag in found)
 
     async def bounds(self, game_id: str) -> tuple[int, int]:
         """See GameStore."""
@@ -274,6 +281,15 @@ class RedisStore:
         if isinstance(kept, bytes):
             self._secret = kept
         return self._secret
+
+    async def check_room(self) -> None:
+        """See GameStore. Without maxmemory there is no bound that we know of."""
+        async with self._answering():
+            memory = await self._client.info("memory")
+        most = memory.get("maxmemory", 0)
+        used = memory.get("used_memory", 0) - memory.get("mem_not_counted_for_evict", 0)
+        if most and used > most * (1 - RESERVE):
+            raise StoreFull
 
     async def index(self, record: Record) -> None:
         """See GameStore."""
@@ -344,7 +360,7 @@ class RedisStore:
     async def ping(self) -> None:
         """See GameStore. A write, as a store that is full or a replica by now answers reads."""
         async with self._answering():
-            await self._client.set(PROBE, 1, px=self._ttl_ms)
+            await self._client.set(PROBE, 1, px=PROBE_MS)
         if self._has_left:
             self._has_left = False
             self._feed.leave()
@@ -367,6 +383,11 @@ def _read(game_id: str, read: Callable[_P, _T], *stored: _P.args, **options: _P.
     except StoredFormatUnknown:
         _log.warning("store", error="cannot be read", game_id=game_id)
         raise
+
+
+def _entry(change: bytes, etag: bytes) -> Entry:
+    """Returns an entry of a stream from its fields. Raises StoredFormatUnknown."""
+    return decode_entry(decompressed(change), etag.decode(errors="replace"))
 
 
 def _game_id(member: str) -> str:

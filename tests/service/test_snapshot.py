@@ -1,8 +1,8 @@
 """The stored form of games: it loses nothing, says when it cannot be read, and stays readable; and no secret is shown.
 
-`golden/format_<number>.jsonl` is a game as it was stored in a format. A change of the code must go on reading it, so it
-is written only when there is none of the format yet: `python tests/service/test_snapshot.py --write`, and with
-`--force` anew. That of format 1 was played by the engine; that of format 2 is made up, as no game has every event.
+`golden/format_<number>.jsonl` is a game as it is stored. A change of the code must go on reading it, so it is written
+only when there is none of the format yet: `python tests/service/test_snapshot.py --write`, and with `--force` anew. The
+game is made up, as no played game has every event.
 """
 
 import argparse
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import redis
 
 if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
@@ -100,7 +99,7 @@ from engine.turns import (
     create,
 )
 from engine.violations import Reason
-from harness import HISTORY, START_MS, Client, FakeClock, GameAtHand, SeededChance, redis_store, running_server
+from harness import HISTORY, START_MS, Client, SeededChance
 from random_play import Change, random_changes, random_ruleset, time_of
 from rummikub.v1 import game_service_pb2 as gs
 from service.faults import StoredFormatUnknown
@@ -109,18 +108,20 @@ from service.sight import see_change, see_game
 from service.storage import snapshot as snapshot_module
 from service.storage.base import NO_ETAG, Entry, GameStore, Memo, Record, SeatToken, lineage
 from service.storage.snapshot import (
+    CHANGE_BYTES_MAX,
     FINGERPRINT_BYTES,
     FORMAT,
+    compressed,
     decode_entry,
     decode_memo,
     decode_record,
+    decompressed,
     encode_change,
     encode_memo,
     encode_record,
-    needs_direction,
 )
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN_FILE = Path(__file__).parent / "golden" / f"format_{FORMAT}.jsonl"
 GAME_ID = "0123456789abcdef0123456789abcdef"
 EVENT_TYPES: frozenset[type] = frozenset(get_args(Event))
 PHASES: frozenset[type] = frozenset(get_args(Phase))
@@ -161,7 +162,7 @@ def random_game(seed: int) -> tuple[Stored, ...]:
     return tuple(stored_changes(random_changes(seed, players, rules), rng, 6))
 
 
-# A game that the engine plays, of what format 1 has
+# A game that the engine plays
 
 
 GOLDEN_RULES = Ruleset(
@@ -229,11 +230,7 @@ def golden_game() -> tuple[Stored, ...]:
     return tuple(stored_changes(golden_changes(), random.Random(7)))
 
 
-OLD_EVENT_TYPES = frozenset(type(event) for stored in golden_game() for event in stored.events)
-"""The types of events that format 1 has."""
-
-
-# A game that nobody could play, of what format 2 has
+# A game that no one could play, with every event
 
 
 MADE_RULES = Ruleset(
@@ -373,16 +370,13 @@ def made_game() -> tuple[Stored, ...]:
     return tuple(stored_changes(made_changes(), random.Random(11)))
 
 
-GOLDEN_GAMES = {1: golden_game, 2: made_game}
-"""What the golden file of each format holds."""
-
-
 def golden_lines() -> Iterator[str]:
-    """The golden game of the format that is written, as text: a line a change, each with the snapshot after it."""
-    for stored in GOLDEN_GAMES[FORMAT]():
+    """The golden game as text: a line a change, each with its compressed form and the snapshot after it."""
+    for stored in made_game():
         line = {
             "etag": stored.record.etag,
             "change": stored.change.decode(),
+            "compressed": compressed(stored.change).hex(),
             "snapshot": encode_record(stored.record).decode(),
         }
         yield json.dumps(line, ensure_ascii=False)
@@ -570,7 +564,7 @@ def refused(snapshot: bytes, change: bytes) -> None:
         decode_entry(change, "")
 
 
-@pytest.mark.parametrize("number", [0, 3, 99, "1", "2", None])
+@pytest.mark.parametrize("number", [0, 1, 2, 4, 99, "3", None])
 def test_another_format_number_is_refused(number: object) -> None:
     snapshot = json.dumps({**a_snapshot(), "format": number}).encode()
     refused(snapshot, snapshot)
@@ -647,7 +641,7 @@ def test_truncated_bytes_are_refused_wherever_they_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\xff\xfe", b"null", b"[]", b"1", b'"text"', b"{}", b'{"format":1}', b'{"format":2}']
+    "data", [b"", b"\xff\xfe", b"null", b"[]", b"1", b'"text"', b"{}", b'{"format":2}', b'{"format":3}']
 )
 def test_bytes_that_are_no_game_are_refused(data: bytes) -> None:
     refused(data, data)
@@ -750,36 +744,21 @@ def test_an_event_with_a_part_of_another_type_is_refused_whichever_it_is() -> No
 # What was stored goes on being readable
 
 
-GOLDEN_FILES = sorted(GOLDEN.glob("format_*.jsonl"))
+def stored_lines() -> list[dict[str, str]]:
+    """The lines of the golden file."""
+    return [json.loads(line) for line in GOLDEN_FILE.read_text(encoding="utf-8").splitlines()]
 
 
-def number_of(path: Path) -> int:
-    """The format of a golden file."""
-    return int(path.stem.rpartition("_")[2])
+def golden_stored() -> tuple[list[Entry], list[Record]]:
+    """The entries and the snapshots of the golden file."""
+    lines = stored_lines()
+    records = [decode_record(line["snapshot"].encode()) for line in lines]
+    return [decode_entry(line["change"].encode(), line["etag"]) for line in lines], records
 
 
-def golden_lines_of(path: Path) -> list[dict[str, str]]:
-    """The lines of a golden file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def golden_stored(path: Path) -> tuple[list[Entry], list[Record]]:
-    """The entries and the snapshots of a golden file."""
-    lines = golden_lines_of(path)
-    records = [decode_record(line["snapshot"].encode()) for line in lines if "snapshot" in line]
-    direction = records[0].game.ruleset.turn_direction
-    return [decode_entry(line["change"].encode(), line["etag"], direction) for line in lines], records
-
-
-def test_there_is_a_golden_file_of_every_format() -> None:
-    assert [path.name for path in GOLDEN_FILES] == [f"format_{number}.jsonl" for number in range(1, FORMAT + 1)]
-
-
-@pytest.mark.parametrize("path", GOLDEN_FILES, ids=lambda path: path.stem)
-def test_a_golden_stored_game_is_read_as_the_game_that_its_changes_lead_to(path: Path) -> None:
-    entries, records = golden_stored(path)
-    types = OLD_EVENT_TYPES if number_of(path) == 1 else EVENT_TYPES
-    assert {type(event) for entry in entries for event in entry.events} == types
+def test_a_golden_stored_game_is_read_as_the_game_that_its_changes_lead_to() -> None:
+    entries, records = golden_stored()
+    assert {type(event) for entry in entries for event in entry.events} == EVENT_TYPES
     assert {type(record.game.phase) for record in records} == PHASES
     for record in records:
         before = entries[: record.game.revision]
@@ -788,10 +767,9 @@ def test_a_golden_stored_game_is_read_as_the_game_that_its_changes_lead_to(path:
         assert record.created_ms == entries[0].time_ms
 
 
-@pytest.mark.parametrize("path", GOLDEN_FILES, ids=lambda path: path.stem)
-def test_a_golden_stored_game_is_equal_to_the_same_game_played_again(path: Path) -> None:
-    entries, records = golden_stored(path)
-    game = {stored.record.game.revision: stored for stored in GOLDEN_GAMES[number_of(path)]()}
+def test_a_golden_stored_game_is_equal_to_the_same_game_made_again() -> None:
+    entries, records = golden_stored()
+    game = {stored.record.game.revision: stored for stored in made_game()}
     assert [entry.revision for entry in entries] == list(game)
     for entry in entries:
         assert entry.events == game[entry.revision].events
@@ -801,10 +779,9 @@ def test_a_golden_stored_game_is_equal_to_the_same_game_played_again(path: Path)
         assert replace(record, etag="") == replace(again, etag="")
 
 
-@pytest.mark.parametrize("path", GOLDEN_FILES, ids=lambda path: path.stem)
-def test_the_etags_of_a_golden_stored_game_are_the_lineage_of_its_bytes(path: Path) -> None:
+def test_the_etags_of_a_golden_stored_game_are_the_lineage_of_its_bytes() -> None:
     etag = NO_ETAG
-    lines = golden_lines_of(path)
+    lines = stored_lines()
     assert len(lines) > 30
     for line in lines:
         etag = lineage(etag, line["change"].encode())
@@ -812,43 +789,39 @@ def test_the_etags_of_a_golden_stored_game_are_the_lineage_of_its_bytes(path: Pa
 
 
 def test_a_golden_stored_game_is_what_is_written_today() -> None:
-    assert (GOLDEN / f"format_{FORMAT}.jsonl").read_text(encoding="utf-8").splitlines() == list(golden_lines())
+    assert GOLDEN_FILE.read_text(encoding="utf-8").splitlines() == list(golden_lines())
 
 
-def test_only_a_deal_of_the_old_format_needs_the_direction_of_turns() -> None:
-    for path in GOLDEN_FILES:
-        for line, entry in zip(golden_lines_of(path), golden_stored(path)[0], strict=True):
-            is_deal = any(isinstance(event, RoundStarted) for event in entry.events)
-            assert needs_direction(line["change"].encode()) == (is_deal and number_of(path) == 1)
+# Compression
 
 
-async def test_a_game_of_the_old_format_is_shown_and_played_on(empty_redis_url: str) -> None:
-    """As after a deployment: what the old server stored is in the store, byte for byte."""
-    lines = golden_lines_of(GOLDEN / "format_1.jsonl")
-    revision = next(number for number, line in enumerate(lines, 1) if number > 8 and "snapshot" in line)
-    clock = FakeClock()
-    store = redis_store(empty_redis_url, clock)
-    async with running_server(store) as (_, client):
-        with redis.Redis.from_url(empty_redis_url) as keys:
-            for number, line in enumerate(lines[:revision], 1):
-                fields = {"change": line["change"], "etag": line["etag"]}
-                keys.xadd(f"rummikub:{{{GAME_ID}}}:events", fields, id=f"{number}-0")
-            stored = {"snapshot": lines[revision - 1]["snapshot"], "etag": lines[revision - 1]["etag"]}
-            keys.hset(f"rummikub:{{{GAME_ID}}}:game", mapping=stored)
-        game = GameAtHand(client, GAME_ID)
-        clock.now_ms = decode_record(stored["snapshot"].encode()).updated_ms
-        seen = await game.see()
-        assert (seen.revision, seen.etag) == (revision, stored["etag"])
-        assert list(seen.turn_order) == [3, 2, 1, 4]
-        clock.advance(3600)
-        assert (await game.see()).revision == revision + 1
-        history = (await client.games.ListTurns(gs.ListTurnsRequest(game_id=GAME_ID))).changes
-        deals = [
-            event.round_started for change in history for event in change.events if event.HasField("round_started")
-        ]
-        assert [list(deal.turn_order) for deal in deals] == [[3, 2, 1, 4]]
-        assert len(history) == revision + 1
-    await store.close()
+def test_the_compressed_form_of_a_change_stays_readable() -> None:
+    for line in stored_lines():
+        assert decompressed(bytes.fromhex(line["compressed"])) == line["change"].encode()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_history_takes_a_third_of_its_bytes_and_comes_back_equal(seed: int) -> None:
+    changes = [stored.change for stored in random_game(seed)]
+    small = [compressed(change) for change in changes]
+    assert [decompressed(stored) for stored in small] == changes
+    assert sum(map(len, small)) < 0.45 * sum(map(len, changes))
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "more", "empty", "plain", "huge"])
+def test_a_damaged_change_is_refused(damage: str) -> None:
+    change = golden_game()[3].change
+    stored = compressed(change)
+    data = {
+        "cut": stored[:-3],
+        "changed": bytes([stored[0] ^ 0xFF, *stored[1:]]),
+        "more": stored + b"x",
+        "empty": b"",
+        "plain": change,
+        "huge": compressed(bytes(CHANGE_BYTES_MAX + 1)),
+    }[damage]
+    with pytest.raises(StoredFormatUnknown):
+        decode_entry(decompressed(data), "")
 
 
 # Etags
@@ -951,7 +924,7 @@ def test_the_walk_finds_a_secret_wherever_it_is() -> None:
 
 def write(*, force: bool) -> None:
     """Writes the golden file of the format."""
-    path = GOLDEN / f"format_{FORMAT}.jsonl"
+    path = GOLDEN_FILE
     if path.exists() and not force:
         sys.exit(f"{path.name} is there: games are stored so by now. A change of the format needs a new number.")
     path.parent.mkdir(exist_ok=True)

@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 from engine.events import Event, PlayerJoined
 from engine.game import Game
 from engine.ruleset import Ruleset
-from engine.turns import Applied, DrawTile, Join, StartGame, apply, create
-from harness import HISTORY, START_MS, TTL_MS, FakeClock, RedisServer, SeededChance, memory_store, redis_store
+from engine.turns import Applied, DrawTile, Join, Resign, StartGame, apply, create
+from harness import HISTORY, LIFETIMES, START_MS, FakeClock, RedisServer, SeededChance, memory_store, redis_store
 from service.faults import StoreUnavailable
 from service.identity import new_shuffle
 from service.storage.base import (
@@ -78,6 +78,13 @@ def starting(record: Record, now_ms: int = START_MS) -> Commit:
     applied = apply(record.game, action, now_ms)
     assert isinstance(applied, Applied)
     return commit_of(record.game_id, record, (applied.game, applied.events), now_ms)
+
+
+def resigning(record: Record) -> Commit:
+    """The first seat gives up."""
+    applied = apply(record.game, Resign(1), START_MS)
+    assert isinstance(applied, Applied)
+    return commit_of(record.game_id, record, (applied.game, applied.events), START_MS)
 
 
 def drawing(record: Record, now_ms: int = START_MS) -> Commit:
@@ -688,7 +695,34 @@ async def test_every_change_gives_all_keys_of_a_game_their_full_time(
         await raw.pexpire(key, 1000)
     await stored(redis_backed, joining(record, "Ada"))
     for key in keys:
-        assert TTL_MS - 60_000 < await raw.pttl(key) <= TTL_MS
+        assert LIFETIMES.lobby * 1000 - 60_000 < await raw.pttl(key) <= LIFETIMES.lobby * 1000
+
+
+async def test_a_game_is_kept_for_as_long_as_its_state_asks_and_memos_of_a_finished_one_for_an_hour(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    records = await started_game(redis_backed)
+    keys = [f"rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events")]
+    seconds = [round((await raw.pttl(key)) / 1000) for key in keys if await raw.exists(key)]
+    assert all(LIFETIMES.started - 60 < one <= LIFETIMES.started for one in seconds)
+    await stored(redis_backed, replace(resigning(records[-1]), request_key="request-9", memo=MEMO))
+    seconds = [round((await raw.pttl(key)) / 1000) for key in keys]
+    assert all(
+        kept - 60 < one <= kept
+        for one, kept in zip(seconds, (LIFETIMES.finished, 3_600, LIFETIMES.finished), strict=True)
+    )
+
+
+async def test_the_last_memos_of_each_sender_are_kept(store: GameStore) -> None:
+    *_, record = await started_game(store)
+    record = await stored(store, replace(drawing(record), request_key="a" * 32, memo=MEMO))
+    key = "{:032x}".format
+    for number in range(20):
+        sender = ("", "5eat")[number % 2]
+        record = await stored(store, replace(drawing(record), request_key=key(number), memo=MEMO, sender=sender))
+    kept = [number for number in range(20) if (await store.load(GAME, key(number))).memo]
+    assert kept == [*range(4, 20)]
+    assert (await store.load(GAME, "a" * 32)).memo is None
 
 
 async def test_all_keys_of_a_game_are_in_one_slot_of_a_cluster(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
