@@ -17,7 +17,7 @@ from engine.kept import Kept
 from engine.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.play import Identity, Play, identity
 from engine.rules import Judgement, groups_of, judge, natural_points, points_of, violations_of
-from engine.ruleset import Ruleset
+from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset
 from engine.tally import (
     CROWDED,
     JOKERS,
@@ -44,6 +44,8 @@ REFEREES_MAX: Final = 64
 """Most rulesets that have a referee at a time."""
 FEW_MELDS: Final = 8
 """Most melds that are read for the first time for an answer that takes a moment only, and most jokers in it."""
+FEW_BEFORE_INITIAL_MELD: Final = 32
+"""Most melds of each table for such an answer before the initial meld, when changed melds are compared with new."""
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", bound=Hashable)
@@ -196,16 +198,24 @@ class Referee(Generic[K]):
 
     def verdict_at_once(self, before: Sequence[K], after: Sequence[K], seat: "AtTheTable") -> Verdict | None:
         """The same if it takes a moment only: no rule that searches is asked, few melds are read anew. Else None."""
-        if not self._is_plain or not seat.has_melded:
+        if not self._is_plain:
+            return None
+        if not seat.has_melded and not self._melds_in_a_moment(before, after):
             return None
         totals = self._totals_of_known(before, after, seat)
         if totals is None:
             if not self.knows_most((*before, *after)):
                 return None
             totals = self._totals_of_read(before, after, seat)
-        if counted(totals[1], JOKER) > FEW_MELDS:  # melds with jokers may have to be read again
+        if counted(totals[0] + totals[1], JOKER) > FEW_MELDS:  # melds with jokers may have to be read again
             return None
         return self._said(before, after, totals, seat)
+
+    def _melds_in_a_moment(self, before: Sequence[K], after: Sequence[K]) -> bool:
+        """Whether the rules of the initial meld take a moment only for tables of that size."""
+        if self.ruleset.initial_meld_same_turn_table_play is not InitialMeldSameTurnTablePlay.FORBIDDEN:
+            return False  # then they search for the melds that serve the player best
+        return max(len(before), len(after)) <= FEW_BEFORE_INITIAL_MELD
 
     def knows_most(self, sent: Sequence[K]) -> bool:
         """Whether all melds that were sent were read before, but for a few."""

@@ -29,6 +29,7 @@ from load.measured_servers import ready, serving
 from load.noop_server import STOCK
 from rummikub.v1 import meld_pb2
 from service import codec, packed
+from service.slow_calls import completed
 from service.validation import Validation
 
 ROUNDS: Final = 20
@@ -91,8 +92,8 @@ def works(turns: Turns) -> dict[str, tuple[Work, int]]:
         "illegal turn, bytes to bytes": (lambda: list(map(validation.validate_turn, illegal_bytes)), len(illegal)),
         "legal turn, at once": (lambda: list(map(validation.turn_at_once, legal_bytes)), len(legal)),
         "illegal turn, at once": (lambda: list(map(validation.turn_at_once, illegal_bytes)), len(illegal)),
-        "legal turn of a batch": (lambda: packed.batch_answer(validation.batch(legal_batch)), len(legal)),
-        "illegal turn of a batch": (lambda: packed.batch_answer(validation.batch(illegal_batch)), len(illegal)),
+        "legal turn of a batch": (lambda: completed(validation.batch(legal_batch)), len(legal)),
+        "illegal turn of a batch": (lambda: completed(validation.batch(illegal_batch)), len(illegal)),
         "table, bytes to bytes": (lambda: list(map(validation.validate_melds, melds_bytes)), len(tables)),
     }
 

@@ -38,7 +38,7 @@ from service.storage.snapshot import encode_change, encode_record
 ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests"))
 
-from harness import HISTORY, TTL_MS, RedisServer, bearer, server_process  # noqa: E402 - the tests know how these are started
+from harness import HISTORY, LIFETIMES, RedisServer, bearer, server_process  # noqa: E402 - the tests know how these are started
 
 PLAY_TURN: Final = "/rummikub.v1.TurnService/PlayTurn"
 CLIENTS: Final = 16
@@ -114,7 +114,7 @@ class Shelf:
 
     def __init__(self, url: str) -> None:
         self.client = aredis.Redis.from_url(url)
-        self._store = RedisStore(connect(url), TTL_MS, HISTORY)
+        self._store = RedisStore(connect(url), LIFETIMES, HISTORY)
         self._ids = (f"{number:032x}" for number in count(1))
         self._request_ids = (f"request-{number:020d}" for number in count(1))
         self.now_ms = 0

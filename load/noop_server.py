@@ -17,14 +17,14 @@ import grpc
 import grpc.aio
 import structlog
 
-from service.calls import End, Method, Streaming, Unary
+from service.calls import Caller, Cancel, End, Gate, Method, Streaming, Unary
 from service.collector import tune_collector
 from service.listener import SynchronousServer, options
 from service.metrics import Metrics
 from service.servicers.validation import NAME
 from service.settings import Settings
+from service.slow_calls import SlowCalls
 from service.synchronous_boundary import SynchronousBoundary
-from service.threads import CallThreads
 
 STOCK: Final = "stock"
 BARE: Final = "bare"
@@ -88,9 +88,9 @@ def _serve_stock(threads: int) -> None:
     server.wait_for_termination()
 
 
-def _serve_synchronous(methods: Mapping[str, Method], threads: CallThreads) -> None:
+def _serve_synchronous(methods: Mapping[str, Method], gate: Gate) -> None:
     tune_collector()
-    _say(SynchronousServer({NAME: methods}, threads, Settings()).start(ANYWHERE))
+    _say(SynchronousServer({NAME: methods}, gate, Settings()).start(ANYWHERE))
     signal.pause()
 
 
@@ -103,13 +103,27 @@ class _Nothing:
     at_once = __call__
 
 
+class _Open:
+    """Lets every call in."""
+
+    def enter(self, path: str, caller: Caller) -> None:
+        pass
+
+    def leave(self, path: str, caller: Caller) -> None:
+        pass
+
+    def timed_out(self, _path: str, _caller: Caller) -> End:
+        return End(code=grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
 class _BareStream:
     """A stream of messages, without a boundary."""
 
     def at_once(self, data: bytes) -> bytes:
         return _nothing(data)
 
-    answer = at_once
+    def begin(self, _data: bytes, _answered: object) -> Cancel:
+        raise AssertionError
 
     def end(self) -> End:
         return End()
@@ -119,17 +133,19 @@ class _BareStream:
 
 
 def _serve_bare() -> None:
-    unary = Unary(lambda data, _metadata: End(_nothing(data)), lambda data, _metadata: End(_nothing(data)))
-    streaming = Streaming(lambda _metadata, _hang_up: _BareStream())
-    _serve_synchronous({**dict.fromkeys(UNARIES, unary), STREAM: streaming}, CallThreads())
+    unary = Unary(lambda data, _caller: End(_nothing(data)))
+    streaming = Streaming(lambda _caller, _hang_up: _BareStream())
+    _serve_synchronous({**dict.fromkeys(UNARIES, unary), STREAM: streaming}, _Open())
 
 
 def _serve_with_boundary() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))  # the service's default
-    settings, threads = Settings(), CallThreads()
-    boundary = SynchronousBoundary(Metrics(), threads, settings.max_calls, settings.validation_streams)
+    settings = Settings()
+    boundary = SynchronousBoundary(
+        Metrics(), SlowCalls(settings.peer_share), settings.max_calls, settings.validation_streams, settings.peer_share
+    )
     unaries = {name: boundary.unary(f"/{NAME}/{name}", _nothing, _nothing) for name in UNARIES}
-    _serve_synchronous({**unaries, STREAM: boundary.stream(f"/{NAME}/{STREAM}", _Nothing)}, threads)
+    _serve_synchronous({**unaries, STREAM: boundary.stream(f"/{NAME}/{STREAM}", _Nothing)}, boundary)
 
 
 async def _serve_aio() -> None:

@@ -41,7 +41,7 @@ KERNEL: Final = "kernel: the rest"
 CORE: Final = "gRPC's core (C++) and its Cython"
 COLLECTOR: Final = "garbage collection"
 PYTHON: Final = "Python"
-SERVER: Final = "our server (`polling`, `threads`)"
+SERVER: Final = "our server (`polling`, `slow_calls`)"
 BOUNDARY: Final = "boundary: request id, metrics, log (`synchronous_boundary`, `tally`)"
 DECODING: Final = "decoding and checks (`packed`, `validation`)"
 ENGINE: Final = "engine (`referee`, `tally`, `rules`)"
@@ -101,7 +101,7 @@ def _part_of_frame(function: str, file: str) -> str | None:
             return ENCODING if encodes else DECODING
         case [*_, "service", "packed.py" | "validation.py"]:
             return ENCODING if encodes else DECODING
-        case [*_, "service", "polling.py" | "calls.py" | "threads.py"]:
+        case [*_, "service", "polling.py" | "calls.py" | "slow_calls.py" | "admission.py"]:
             return SERVER
         case [*_, "service", "synchronous_boundary.py" | "interceptors.py" | "metrics.py" | "tally.py"]:
             return BOUNDARY

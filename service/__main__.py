@@ -30,7 +30,7 @@ from service.faults import StoreUnavailable
 from service.metrics import Metrics, registry, served
 from service.server import ListenerEndedError, Server
 from service.settings import MEMORY_URL, Settings, SettingsError, explain, read_settings
-from service.storage.base import GameStore
+from service.storage.base import GameStore, Lifetimes
 from service.storage.memory import MemoryStore
 from service.storage.redis import RedisStore, connect
 from service.tally import Tally
@@ -247,7 +247,8 @@ async def _store(url: str, settings: Settings) -> AsyncIterator[GameStore]:
     if url == MEMORY_URL:
         yield MemoryStore(settings.history)
         return
-    store = RedisStore(connect(url), settings.game_ttl_seconds * 1000, settings.history)
+    lifetimes = Lifetimes(settings.lobby_ttl_seconds, settings.game_ttl_seconds, settings.finished_ttl_seconds)
+    store = RedisStore(connect(url), lifetimes, settings.history)
     try:
         yield store
     finally:

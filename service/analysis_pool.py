@@ -19,9 +19,10 @@ from typing import Final, TypeVar, cast
 
 import structlog
 
+from service.admission import Admission
 from service.analysis import Failed, Job, Question
 from service.analysis_worker import LENGTH, STOP, frame
-from service.faults import AnalysisBusy, AnalysisUnavailable
+from service.faults import AnalysisBusy, AnalysisUnavailable, Overloaded
 from service.metrics import Metrics
 
 COMMAND: Final = (sys.executable, "-m", "service.analysis_worker")
@@ -45,17 +46,19 @@ class AnalysisPool:
         workers: Most processes.
         queue: Most calls that wait besides those that have a worker.
         metrics: Counts calls, and workers that are lost.
+        peer_share: The part of these calls that one peer may have.
         command: What starts a worker.
     """
 
-    def __init__(self, workers: int, queue: int, metrics: Metrics, command: Sequence[str] = COMMAND) -> None:
+    def __init__(
+        self, workers: int, queue: int, metrics: Metrics, peer_share: float = 1.0, command: Sequence[str] = COMMAND
+    ) -> None:
         self._workers = tuple(_Worker(command, metrics) for _ in range(workers))
         self._metrics = metrics
         self._idle = list(self._workers)  # the last is used first, since it runs already
         self._ahead: deque[asyncio.Future[_Worker]] = deque()
         self._queue: deque[asyncio.Future[_Worker]] = deque()
-        self._most_calls = workers + queue
-        self._calls = 0
+        self._room = Admission(workers + queue, peer_share)
         self._exchanges: set[asyncio.Task[object]] = set()
 
     @property
@@ -64,19 +67,18 @@ class AnalysisPool:
         return tuple(pid for worker in self._workers if (pid := worker.pid))
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[None]:
-        """A call's place, in which it may ask one question after another. Raises AnalysisBusy."""
-        if self._calls >= self._most_calls:
-            raise AnalysisBusy
-        self._count(1)
+    def place(self, peer: str) -> Iterator[None]:
+        """Holds a place for a call of a peer, in which it may ask one question after another. Raises AnalysisBusy."""
+        try:
+            self._room.enter(peer)
+        except Overloaded:
+            raise AnalysisBusy from None
+        self._metrics.analysis_calls(self._room.total)
         try:
             yield
         finally:
-            self._count(-1)
-
-    def _count(self, more: int) -> None:
-        self._calls += more
-        self._metrics.analysis_calls(self._calls)
+            self._room.leave(peer)
+            self._metrics.analysis_calls(self._room.total)
 
     async def ask(
         self, question: Question[_A], seconds: float, until: float | None = None, *, is_ahead: bool = False

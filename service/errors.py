@@ -32,10 +32,13 @@ from service.faults import (
     MalformedRequest,
     NotAPlayer,
     Overloaded,
+    RequestTimedOut,
     ShuttingDown,
     StaleState,
     StoredFormatUnknown,
+    StoreFull,
     StoreUnavailable,
+    TooManyGames,
     TurnTimedOut,
 )
 
@@ -99,7 +102,22 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     Overloaded: (
         grpc.StatusCode.UNAVAILABLE,
         "OVERLOADED",
-        "this server has too many calls under way: send the request again, with the same request id",
+        "this server, or your address, has too many calls under way: send the request again, with the same request id",
+    ),
+    RequestTimedOut: (
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        "REQUEST_TIMED_OUT",
+        "the request did not arrive within RUMMIKUB_REQUEST_SECONDS, or the call's deadline passed: send it again",
+    ),
+    TooManyGames: (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "TOO_MANY_GAMES",
+        "your address has created as many games in the last minute as it may: send the request again later",
+    ),
+    StoreFull: (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "STORE_FULL",
+        "the store is nearly full: running games go on, new ones cannot be created now; send the request again later",
     ),
     ShuttingDown: (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", "this server is stopping: send the request again"),
     AnalysisBusy: (

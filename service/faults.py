@@ -96,7 +96,19 @@ class HistoryUnavailable(Fault):
 
 
 class Overloaded(Fault):
-    """The server has as many calls under way as it takes."""
+    """The server, or the caller's address, has as many calls under way as it may."""
+
+
+class RequestTimedOut(Fault):
+    """The request did not arrive in time, or the call's deadline passed before it was answered."""
+
+
+class TooManyGames(Fault):
+    """The caller's address has created as many games in the last minute as it may."""
+
+
+class StoreFull(Fault):
+    """What is left of the store's memory is kept for games that exist."""
 
 
 class ShuttingDown(Fault):

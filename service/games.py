@@ -250,6 +250,7 @@ class Games:
         applied = create(ruleset)
         to_be = Record(game_id, applied.game, NO_ETAG, (), now_ms, now_ms)
         decision = _Decision(applied, (), lambda record: encode(see_game(record, None, now_ms)))
+        await self._store.check_room()
         await self._store.index(to_be)  # before the commit: a list may name a game too much, but never lacks one
         try:
             return await self._commit(_Situation(to_be, now_ms), decision, request)
@@ -569,7 +570,9 @@ class Games:
         after, change = self._after(record, decision.applied, decision.tokens, situation.now_ms)
         answer, key = decision.answer(after), request.key
         memo = Memo(request.fingerprint, answer, decision.salt) if key else None
-        outcome = await self._stored(record, Commit(record.etag, after, change, key, memo, situation.until_ms))
+        outcome = await self._stored(
+            record, Commit(record.etag, after, change, key, memo, request.sender, situation.until_ms)
+        )
         match outcome:
             case Memo():
                 return _replay(outcome, request, finish)

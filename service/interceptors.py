@@ -19,8 +19,9 @@ import structlog
 from google.protobuf.message import DecodeError
 from grpc.aio import AbortError, InternalError, ServerInterceptor, ServicerContext
 
+from service.admission import SERVER_METHODS, CallRoom, peer_address
 from service.errors import status_of
-from service.faults import Fault, MalformedRequest, Overloaded, ShuttingDown
+from service.faults import Fault, MalformedRequest, RequestTimedOut, ShuttingDown
 from service.metrics import Metrics
 
 REQUEST_ID: Final = "x-request-id"
@@ -28,8 +29,8 @@ DETAILS: Final = "grpc-status-details-bin"
 
 _REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
 _VERY_OFTEN: Final = "/rummikub.v1.ValidationService/"
-_OF_THE_SERVER: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
-"""Methods about the server itself: they are answered at any time, and nobody waits for their streams to end."""
+NO_REQUEST: Final = "The method requires exactly one request message."
+"""What gRPC libraries answer to a call that ends without a request."""
 
 _log = structlog.get_logger()
 
@@ -39,27 +40,45 @@ OptionalHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 Deserializer = Callable[[bytes], Any] | None
 
 
+class _NoRequestError(Exception):
+    """The call has ended without a request."""
+
+
 class Boundary(ServerInterceptor):
     """Wraps every handler.
+
+    Every method is served as one with a stream of requests, so that a handler runs from a call's headers on: calls are
+    counted, and refused, before their request arrives, and a request that does not arrive is not waited for forever.
 
     Args:
         metrics: Counts calls.
         stopping: Set when the server stops: new calls are refused then, those under way go on.
-        max_calls: Most calls under way at once; more are refused.
+        room: Where calls are counted.
+        request_seconds: How long the request of a call may take to arrive.
     """
 
-    def __init__(self, metrics: Metrics, stopping: asyncio.Event, max_calls: int) -> None:
+    def __init__(self, metrics: Metrics, stopping: asyncio.Event, room: CallRoom, request_seconds: float) -> None:
         self._metrics = metrics
         self._stopping = stopping
-        self._max_calls = max_calls
+        self._room = room
+        self._request_seconds = request_seconds
         self._handlers: dict[str, Handler] = {}
-        self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
+        self._expected: dict[asyncio.Task[Any], float] = {}
+        """Calls whose request has not arrived, with the time when it must have, in the order of these times."""
+        self._given_up: dict[asyncio.Task[Any], Fault] = {}
+        """Calls whose request is no longer waited for, and why."""
+        self._timer: asyncio.TimerHandle | None = None
 
     async def drained(self) -> None:
         """Returns when no call is under way, but for health and reflection."""
         await self._idle.wait()
+
+    def stop_expecting(self) -> None:
+        """Refuses the calls whose request has not arrived."""
+        for task in tuple(self._expected):
+            self._give_up(task, ShuttingDown())
 
     async def intercept_service(
         self,
@@ -82,29 +101,62 @@ class Boundary(ServerInterceptor):
         if handler.request_streaming and handler.response_streaming:
             wrapped = grpc.stream_stream_rpc_method_handler(call.stream_stream(handler.stream_stream))
         elif handler.response_streaming:
-            wrapped = grpc.unary_stream_rpc_method_handler(call.unary_stream(handler.unary_stream))
+            wrapped = grpc.stream_stream_rpc_method_handler(call.unary_stream(handler.unary_stream))
         else:
-            wrapped = grpc.unary_unary_rpc_method_handler(call.unary_unary(handler.unary_unary))
+            wrapped = grpc.stream_unary_rpc_method_handler(call.unary_unary(handler.unary_unary))
         return cast("Handler", wrapped._replace(response_serializer=handler.response_serializer))
 
-    def begin(self, method: str) -> None:
+    def begin(self, method: str, peer: str) -> None:
         """Counts a call in. Raises ShuttingDown, Overloaded."""
-        if method.startswith(_OF_THE_SERVER):
-            return
-        if self._stopping.is_set():
+        is_about_server = method.startswith(SERVER_METHODS)
+        if self._stopping.is_set() and not is_about_server:
             raise ShuttingDown
-        if self._under_way >= self._max_calls:
-            raise Overloaded
-        self._under_way += 1
-        self._idle.clear()
+        self._room.enter(method, peer)
+        if not is_about_server:
+            self._idle.clear()
 
-    def end(self, method: str) -> None:
+    def end(self, method: str, peer: str) -> None:
         """Counts a call out."""
-        if method.startswith(_OF_THE_SERVER):
-            return
-        self._under_way -= 1
-        if not self._under_way:
+        self._room.leave(method, peer)
+        if not self._room.calls.total:
             self._idle.set()
+
+    async def request(self, context: Context) -> bytes:
+        """Returns the one request of a call. Raises RequestTimedOut, ShuttingDown, _NoRequestError."""
+        task = asyncio.current_task()
+        assert task is not None, "a handler runs in a task"  # noqa: S101 - for the type
+        loop = asyncio.get_running_loop()
+        self._expected[task] = loop.time() + self._request_seconds
+        if self._timer is None:
+            self._timer = loop.call_later(self._request_seconds, self._look_for_late)
+        try:
+            data = await context.read()
+        except asyncio.CancelledError:
+            why = self._given_up.pop(task, None)
+            if why is None:
+                raise
+            task.uncancel()
+            raise why from None
+        finally:
+            self._expected.pop(task, None)
+        if data is grpc.aio.EOF:
+            raise _NoRequestError
+        return cast("bytes", data)
+
+    def _look_for_late(self) -> None:
+        """Gives up requests that have not arrived in time, and looks again when the next one must have."""
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        for task, until in tuple(self._expected.items()):
+            if until > loop.time():
+                self._timer = loop.call_at(until, self._look_for_late)
+                return
+            self._give_up(task, RequestTimedOut())
+
+    def _give_up(self, task: "asyncio.Task[Any]", why: Fault) -> None:
+        del self._expected[task]
+        self._given_up[task] = why
+        task.cancel()
 
     def told(self, method: str, request_id: str, code: str, reason: str, seconds: float) -> None:
         """Logs and counts a finished call. Nothing of the request's content is logged."""
@@ -134,12 +186,12 @@ class _Call:
         self._method = method
         self._deserializer = deserializer
 
-    def unary_unary(self, behavior: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[bytes, Context], Any]:
-        async def handle(data: bytes, context: Context) -> Any:  # noqa: ANN401 - any message or its bytes
+    def unary_unary(self, behavior: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Any]:
+        async def handle(_requests: object, context: Context) -> Any:  # noqa: ANN401 - any message or its bytes
             observed = _Observed(self._boundary, self._method, context)
             try:
                 observed.begin()
-                answer = await behavior(self._decoded(data), context)
+                answer = await behavior(self._decoded(await self._boundary.request(context)), context)
                 observed.end_well()
             except BaseException as error:
                 await observed.end_badly(error)
@@ -148,17 +200,16 @@ class _Call:
 
         return handle
 
-    def unary_stream(self, behavior: Callable[[Any, Context], Any]) -> Callable[[bytes, Context], Any]:
+    def unary_stream(self, behavior: Callable[[Any, Context], Any]) -> Callable[[Any, Context], Any]:
         if not inspect.isasyncgenfunction(behavior):
             return self.unary_unary(behavior)  # it writes by itself
 
-        async def handle(data: bytes, context: Context) -> AsyncIterator[Any]:
-            async with (
-                _Observed(self._boundary, self._method, context),
-                aclosing(behavior(self._decoded(data), context)) as answers,
-            ):
-                async for answer in answers:
-                    yield answer
+        async def handle(_requests: object, context: Context) -> AsyncIterator[Any]:
+            async with _Observed(self._boundary, self._method, context):
+                data = await self._boundary.request(context)
+                async with aclosing(behavior(self._decoded(data), context)) as answers:
+                    async for answer in answers:
+                        yield answer
 
         return handle
 
@@ -191,13 +242,14 @@ class _Observed:
         self._boundary = boundary
         self._method = method
         self._context = context
+        self._peer = peer_address(context.peer())
         self._request_id = _request_id(context)
         self._started = time.perf_counter()
         self._begun = False
 
     def begin(self) -> None:
         """Counts the call in. Raises Fault."""
-        self._boundary.begin(self._method)
+        self._boundary.begin(self._method, self._peer)
         self._begun = True
 
     async def __aenter__(self) -> None:
@@ -231,6 +283,8 @@ class _Observed:
                     self._tell("CANCELLED")
                 case asyncio.CancelledError() if _is_given_up():
                     self._tell("CANCELLED")
+                case _NoRequestError():
+                    await self._refuse(grpc.StatusCode.UNIMPLEMENTED, NO_REQUEST)
                 case asyncio.CancelledError():
                     unasked = RuntimeError("what the call waited for was cancelled")
                     await self._abort(unasked.with_traceback(error.__traceback__))
@@ -243,16 +297,20 @@ class _Observed:
 
     def _end(self) -> None:
         if self._begun:
-            self._boundary.end(self._method)
+            self._boundary.end(self._method, self._peer)
 
     async def _abort(self, error: Exception) -> None:
         status = status_of(error)
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
-        self._tell(status.code.name, status.reason)
-        trailing = ((DETAILS, status.serialize()), (REQUEST_ID, self._request_id))
+        await self._refuse(status.code, status.message, status.reason, ((DETAILS, status.serialize()),))
+
+    async def _refuse(
+        self, code: grpc.StatusCode, message: str, reason: str = "", trailing: tuple[tuple[str, bytes], ...] = ()
+    ) -> None:
+        self._tell(code.name, reason)
         try:
-            await self._context.abort(status.code, status.message, trailing)
+            await self._context.abort(code, message, (*trailing, (REQUEST_ID, self._request_id)))
         except InternalError:
             raise _client_is_gone() from None
 

@@ -11,12 +11,15 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
-from service.calls import End, Metadata, Method, Unary
+from service.calls import Caller, End, Gate, Method, Unary
 from service.polling import PollingServer
 from service.settings import Settings
-from service.threads import CallThreads
 
 _HEALTH_CHECK: Final = f"/{health.SERVICE_NAME}/Check"
+PENDING_MAX: Final = 1_000_000
+"""Calls that the core may hold before it is asked for them. What limits calls is max_calls and max_streams."""
+PENDING_SECONDS: Final = 3_600
+"""How long it may hold one; grpcio's default is 30 seconds."""
 CLOSING_SECONDS: Final = 0.5
 """How long connections have to take their last answers."""
 
@@ -29,9 +32,10 @@ def options(settings: Settings) -> tuple[tuple[str, int], ...]:
         ("grpc.absolute_max_metadata_size", 2 * settings.max_metadata_bytes),
         ("grpc.max_concurrent_streams", settings.max_streams),
         ("grpc.so_reuseport", int(settings.workers > 1)),
-        # the core drops what waits too long without a word; the boundary refuses with one
-        ("grpc.server.max_pending_requests", 2 * settings.max_calls),
-        ("grpc.server.max_pending_requests_hard_limit", 4 * settings.max_calls),
+        # calls that wait to be taken: the core would end them as CANCELLED, the boundary refuses them with a reason
+        ("grpc.server.max_pending_requests", PENDING_MAX),
+        ("grpc.server.max_pending_requests_hard_limit", PENDING_MAX),
+        ("grpc.server_max_unrequested_time_in_server", PENDING_SECONDS),
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
@@ -50,24 +54,24 @@ class SynchronousServer:
 
     Args:
         services: What it serves: by the names of services, and then of RPCs.
-        threads: Answer what cannot be answered at once.
+        gate: Decides which calls get in.
         settings: How to serve.
     """
 
-    def __init__(self, services: Mapping[str, Mapping[str, Method]], threads: CallThreads, settings: Settings) -> None:
+    def __init__(self, services: Mapping[str, Mapping[str, Method]], gate: Gate, settings: Settings) -> None:
         self._settings = settings
         self._healthy = {"", *services}
         self._is_refusing = False
-        methods: dict[str, Method] = {_HEALTH_CHECK: Unary(self._check, self._check)}
+        methods: dict[str, Method] = {_HEALTH_CHECK: Unary(self._check)}
         for service, rpcs in services.items():
             methods |= {f"/{service}/{name}": method for name, method in rpcs.items()}
-        self._server = PollingServer(methods, threads, options(settings))
+        self._server = PollingServer(methods, gate, settings.request_seconds, options(settings))
 
     def start(self, address: str) -> int:
         """Serves at an address, and answers the port. Raises RuntimeError."""
         return self._server.start(address, credentials(self._settings))
 
-    def _check(self, data: bytes, _metadata: Metadata) -> End:
+    def _check(self, data: bytes, _caller: Caller) -> End:
         try:
             service = health_pb2.HealthCheckRequest.FromString(data).service
         except DecodeError:
@@ -84,5 +88,5 @@ class SynchronousServer:
         self._is_refusing = True
 
     def stop(self) -> None:
-        """Closes the connections, and returns when the threads have ended."""
+        """Closes the connections, and returns when the thread has ended."""
         self._server.stop(CLOSING_SECONDS)

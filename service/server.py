@@ -10,6 +10,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from service.addresses import cannot_listen
+from service.admission import CallRoom
 from service.analysis_pool import COMMAND, Ahead, AnalysisPool
 from service.bots import Bots
 from service.faults import StoreUnavailable
@@ -18,11 +19,13 @@ from service.identity import Chance, SystemChance
 from service.interceptors import Boundary
 from service.listener import CLOSING_SECONDS, credentials, options
 from service.metrics import Metrics, served
+from service.rate_limit import RateLimit
 from service.servicers.analysis import AnalysisServicer
 from service.servicers.games import GameServicer
 from service.servicers.turns import TurnServicer
 from service.servicers.validation import ValidationServicer
 from service.settings import Settings
+from service.slow_calls import SlowCalls
 from service.storage.base import GameStore
 from service.storage.measured import MeasuredStore
 from service.sweeper import Sweeper
@@ -118,18 +121,22 @@ class Server:
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
         validation = Validation()
-        self._validation = ValidationServicer(validation, self._stopping)
-        self._validation_listener = ValidationListener(settings, validation, self.metrics)
-        self.analysis = AnalysisPool(settings.analysis_workers, settings.analysis_queue, self.metrics, analysis_command)
+        self.slow_calls = SlowCalls(settings.peer_share)
+        self._validation = ValidationServicer(validation, self.slow_calls, self._stopping)
+        self._validation_listener = ValidationListener(settings, validation, self.slow_calls, self.metrics)
+        self.analysis = AnalysisPool(
+            settings.analysis_workers, settings.analysis_queue, self.metrics, settings.peer_share, analysis_command
+        )
         thoughts = max(1, settings.analysis_workers - 1)  # one is left to callers
         self._bots = Bots(games, Ahead(self.analysis), thoughts, settings.bot_delay_ms / 1000, self._stopping)
         self._services = (
-            GameServicer(games, watch).service(),
+            GameServicer(games, watch, RateLimit(settings.games_per_minute)).service(),
             TurnServicer(games).service(),
             self._validation.service(),
             AnalysisServicer(games, self.analysis).service(),
         )
-        self._boundary = Boundary(self.metrics, self._stopping, settings.max_calls)
+        room = CallRoom(settings.max_calls, settings.peer_share)
+        self._boundary = Boundary(self.metrics, self._stopping, room, settings.request_seconds)
         self._health = _Health()
         self._server = self._build()
         self._tasks: list[asyncio.Task[None]] = []
@@ -219,6 +226,7 @@ class Server:
         """Stops serving: health says so, streams end, watches with where to resume, calls under way are waited for."""
         await self._health.enter_graceful_shutdown()
         self._stopping.set()
+        self._boundary.stop_expecting()
         self._validation.end_streams()
         self._validation_listener.refuse()
         # New calls are refused with a reason meanwhile. Were the connections told to go away now, the core would cancel
@@ -227,6 +235,8 @@ class Server:
             async with asyncio.timeout(self._settings.drain_seconds):
                 await self._boundary.drained()
                 await self._validation_listener.drained()
+                await self.slow_calls.drained()
+        await asyncio.to_thread(self.slow_calls.close)
         await asyncio.gather(self._server.stop(CLOSING_SECONDS), asyncio.to_thread(self._validation_listener.stop))
         await self._bots.close()
         await self.analysis.close()

@@ -117,8 +117,20 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("data"), description="where the embedded store keeps its data")
     tls_cert: ReadableFile = Field(None, description="a file with the certificate chain (PEM); unset: no TLS")
     tls_key: ReadableFile = Field(None, description="a file with the certificate's key (PEM)")
+    lobby_ttl_seconds: int = Field(
+        3_600, ge=60, le=_CENTURY, description="how long a game that has not started is kept after its last change"
+    )
     game_ttl_seconds: int = Field(
-        604_800, ge=60, le=_CENTURY, description="how long a game is kept after its last change"
+        604_800, ge=60, le=_CENTURY, description="how long a started game is kept after its last change"
+    )
+    finished_ttl_seconds: int = Field(
+        86_400, ge=60, le=_CENTURY, description="how long a game that has ended is kept, with its history"
+    )
+    games_per_minute: int = Field(
+        300,
+        ge=0,
+        le=_MOST,
+        description="new games that one address may create in a minute at each server; 0: any number",
     )
     history: int = Field(
         10_000, ge=100, le=_MOST, description="changes of a game that are kept for watchers and ListTurns"
@@ -132,6 +144,15 @@ class Settings(BaseSettings):
     max_metadata_bytes: int = Field(8_192, ge=1_024, le=_MOST, description="the largest metadata of a request")
     max_streams: int = Field(1_000, ge=1, le=_MOST, description="most calls at once on one connection")
     max_calls: int = Field(10_000, ge=1, le=_MOST, description="most calls under way at once, watchers included")
+    peer_share: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="the part of calls, streams and searches that one address may hold; 1 where all come from a proxy",
+    )
+    request_seconds: float = Field(
+        10.0, gt=0, le=_DAY, description="how long the request of a call that has begun may take to arrive"
+    )
     validation_streams: int = Field(
         1_000, ge=1, le=_MOST, description="most streams at once at RUMMIKUB_VALIDATION_LISTEN"
     )

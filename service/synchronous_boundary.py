@@ -1,34 +1,33 @@
 """The boundary of every call of the synchronous listener: what `interceptors` is for the others.
 
-It makes methods of plain functions of bytes, each with a companion, if there is one, that answers what takes a moment.
+It makes methods of plain functions of bytes. Each may have a companion that answers what takes only a moment; all else
+goes to the thread for slow calls.
 """
 
 import itertools
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from time import perf_counter
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import grpc
 import structlog
 
-from service.calls import End, Metadata, OpenStream, Streaming, Unary
+from service.admission import Admission, CallRoom
+from service.calls import Caller, Cancel, End, Metadata, OpenStream, Streaming, Unary
 from service.errors import status_of
-from service.faults import Fault, Overloaded, ShuttingDown
+from service.faults import Fault, Overloaded, RequestTimedOut, ShuttingDown
 from service.interceptors import DETAILS, REQUEST_ID, log_call, sent_request_id
 from service.metrics import Metrics
-from service.threads import CallThreads
+from service.slow_calls import Dropped, SlowCalls, Steps, in_one_step
 
 _OK: Final = "OK"
 
 _PROCESS: Final = secrets.token_hex(8)
 _CALLS: Final = itertools.count()
 """What request ids are made of, as chance for each would cost more than all else here."""
-
-PARTS_SECONDS: Final = 0.002
-"""For how long one thread makes parts of its answer before the next one may."""
 
 _log = structlog.get_logger()
 
@@ -37,123 +36,142 @@ class Answerer(Protocol):
     """What answers the requests of one stream, in their order."""
 
     def __call__(self, data: bytes, /) -> bytes:
-        """The answer. Raises any Fault."""
+        """Returns the answer. Raises any Fault."""
 
     def at_once(self, data: bytes, /) -> bytes | None:
-        """The same if it takes a moment only. None: it may take longer, or be a fault. Raises nothing."""
+        """Returns the answer in a moment; None if it may take longer, or is a fault. Raises nothing."""
 
 
 def _never_at_once(_data: bytes) -> None:
     """Says of every request that it may take longer."""
 
 
+def _nothing_to_cancel() -> None:
+    """Cancels a call that is over."""
+
+
 class SynchronousBoundary:
-    """Makes methods of functions, which may raise any Fault.
+    """Makes methods of functions, which may raise any Fault, and lets calls in (Gate).
 
     Args:
         metrics: Counts calls.
-        threads: Answer what is not answered at once.
-        max_calls: Most calls that wait for a thread; more are refused.
+        slow_calls: Answers what is not answered at once.
+        max_calls: Most calls under way at a time; more are refused.
         max_streams: Most streams at a time; more are refused.
+        peer_share: The part of calls, and of streams, that one peer may hold.
     """
 
-    def __init__(self, metrics: Metrics, threads: CallThreads, max_calls: int, max_streams: int) -> None:
+    def __init__(
+        self, metrics: Metrics, slow_calls: SlowCalls, max_calls: int, max_streams: int, peer_share: float
+    ) -> None:
         self._metrics = metrics
-        self._threads = threads
-        self._max_calls = max_calls
-        self._streams = _Streams(max_streams)
+        self._slow_calls = slow_calls
+        self._room = CallRoom(max_calls, peer_share)
+        self._streams = _Streams(Admission(max_streams, peer_share))
         self._is_stopping = False
-        self._has_given_up = False
-        self._making_parts = threading.Lock()
+
+    def enter(self, path: str, caller: Caller) -> End | None:
+        """See Gate."""
+        try:
+            self._room.enter(path, caller.peer)
+        except Overloaded as error:
+            return self._refused(path, caller, error)
+        return None
+
+    def leave(self, path: str, caller: Caller) -> None:
+        """See Gate."""
+        self._room.leave(path, caller.peer)
+
+    def timed_out(self, path: str, caller: Caller) -> End:
+        """See Gate."""
+        return self._refused(path, caller, RequestTimedOut())
+
+    def _refused(self, path: str, caller: Caller, error: Exception) -> End:
+        return _Calls(path, self._metrics).refused(request_id_of(caller.metadata), perf_counter(), error)
 
     def unary(
-        self, method: str, call: Callable[[bytes], bytes], at_once: Callable[[bytes], bytes | None] = _never_at_once
+        self,
+        method: str,
+        call: Callable[[bytes], bytes],
+        at_once: Callable[[bytes], bytes | None] = _never_at_once,
     ) -> Unary:
-        """A method of one request and one answer.
+        """Returns a method of one request and one answer.
 
         Args:
             method: Its path.
-            call: What answers.
-            at_once: The same if it takes a moment only. None: it may take longer, or be a fault. Raises nothing.
+            call: Returns the answer.
+            at_once: Returns the answer in a moment; None if it may take longer, or is a fault. Raises nothing.
         """
+        return self.unary_in_steps(method, lambda data: in_one_step(call, data), at_once)
+
+    def unary_in_steps(
+        self, method: str, steps: Callable[[bytes], Steps], at_once: Callable[[bytes], bytes | None] = _never_at_once
+    ) -> Unary:
+        """Returns a method like `unary` whose slow answers are made in steps."""
         calls = _Calls(method, self._metrics)
 
-        def answer_at_once(data: bytes, metadata: Metadata) -> End | None:
+        def answer_at_once(data: bytes, caller: Caller) -> End | None:
             started = perf_counter()
             try:
                 self._check_stopping()
                 answer = at_once(data)
-                if answer is None:
-                    self._check_threads()
-                    return None
-            except Exception as error:  # noqa: BLE001 - nobody is to wait for an answer forever
-                return calls.refused(request_id_of(metadata), started, error)
-            return calls.answered(request_id_of(metadata), started, answer)
+            except Exception as error:  # noqa: BLE001 - no caller is to wait for an answer forever
+                return calls.refused(request_id_of(caller.metadata), started, error)
+            return None if answer is None else calls.answered(request_id_of(caller.metadata), started, answer)
 
-        def answer(data: bytes, metadata: Metadata) -> End:
-            started = perf_counter()
-            try:
-                self._check_stopping()
-                answer = call(data)
-            except Exception as error:  # noqa: BLE001 - as above
-                return calls.refused(request_id_of(metadata), started, error)
-            return calls.answered(request_id_of(metadata), started, answer)
+        def begin(data: bytes, caller: Caller, answered: Callable[[End], None]) -> Cancel:
+            started, request_id = perf_counter(), request_id_of(caller.metadata)
 
-        return Unary(answer_at_once, answer)
+            def done(result: Any) -> None:  # noqa: ANN401 - an answer or an exception
+                answered(calls.end(request_id, started, result))
+
+            return self._begin(method, caller, steps(data), len(data), done)
+
+        return Unary(answer_at_once, begin)
+
+    def _begin(self, method: str, caller: Caller, steps: Steps, size: int, done: Callable[[Any], None]) -> Cancel:
+        """Hands a call to the thread for slow calls."""
+        try:
+            call = self._slow_calls.submit((caller.peer, method), size, caller.deadline, steps, done)
+        except Fault as error:
+            done(error)
+            return _nothing_to_cancel
+        return lambda: self._slow_calls.cancel(call)
 
     def stream(self, method: str, answerer: Callable[[], Answerer]) -> Streaming:
-        """A method of a stream of requests, each answered in its order by what is made for the stream."""
+        """Returns a method of a stream of requests, which a new Answerer answers in their order."""
         calls = _Calls(method, self._metrics)
 
-        def open_stream(metadata: Metadata, hang_up: Callable[[End], None]) -> OpenStream | End:
-            started, request_id = perf_counter(), request_id_of(metadata)
+        def open_stream(caller: Caller, hang_up: Callable[[End], None]) -> OpenStream | End:
+            started, request_id = perf_counter(), request_id_of(caller.metadata)
+
+            def begin(data: bytes, done: Callable[[Any], None]) -> Cancel:
+                return self._begin(method, caller, in_one_step(answers, data), len(data), done)
+
             try:
-                stream = _Stream(calls, self._streams, self._check_threads, request_id, hang_up)
-                return stream.opened(answerer())
+                answers = answerer()
+                stream = _Stream(calls, self._streams, answers, begin, request_id)
+                self._streams.begin(stream, caller.peer, lambda: hang_up(_end_of(ShuttingDown(), request_id)))
             except Exception as error:  # noqa: BLE001 - as above
                 return calls.refused(request_id, started, error)
+            return stream
 
         return Streaming(open_stream)
 
     def stop(self) -> None:
         """Refuses new calls, and ends streams: what was not answered is to be sent to another server."""
         self._is_stopping = True
-        for stream in self._streams.end():
-            stream.hang_up(_end_of(ShuttingDown(), stream.request_id))
-
-    def give_up(self) -> None:
-        """Ends the calls that are answered part by part: none is waited for any more."""
-        self._has_given_up = True
-
-    def until_given_up(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """The parts of an answer that may take long. Raises ShuttingDown when it is not waited for any more.
-
-        One thread makes parts at a time, of all such answers, and some in a row: so what is answered at once competes
-        with one of them for Python's lock, and not with as many as there are, and they wake one another seldom.
-        """
-        remaining = iter(parts)
-        while not self._has_given_up:
-            with self._making_parts:
-                made = list(_until(perf_counter() + PARTS_SECONDS, remaining))
-            if not made:
-                return
-            yield from made
-        raise ShuttingDown
+        self._streams.end()
 
     @property
-    def under_way(self) -> int:
-        """How many calls are under way."""
-        return self._threads.under_way + self._streams.count
+    def open_streams(self) -> int:
+        """How many streams are open."""
+        return self._streams.count
 
     def _check_stopping(self) -> None:
         """Raises ShuttingDown."""
         if self._is_stopping:
             raise ShuttingDown
-
-    def _check_threads(self) -> None:
-        """Raises Overloaded."""
-        if self._threads.waiting > self._max_calls:
-            raise Overloaded
 
 
 class _Calls:
@@ -170,8 +188,14 @@ class _Calls:
         self._count_good = metrics.calls(method, _OK)
         self._logs_good = _log.bind().is_enabled_for(logging.DEBUG)
 
+    def end(self, request_id: str, started: float, result: Any) -> End:  # noqa: ANN401 - an answer or an exception
+        """Returns the end of a call that led to an answer or an exception."""
+        if isinstance(result, Exception):
+            return self.refused(request_id, started, result)
+        return self.answered(request_id, started, result)
+
     def answered(self, request_id: str, started: float, answer: bytes | None) -> End:
-        """The end of a call that went well."""
+        """Returns the end of a call that went well."""
         seconds = perf_counter() - started
         self._count_good(seconds)
         if self._logs_good:
@@ -179,19 +203,21 @@ class _Calls:
         return End(answer, ((REQUEST_ID, request_id),))
 
     def refused(self, request_id: str, started: float, error: Exception) -> End:
-        """The end of a call that did not."""
+        """Returns the end of a call that did not."""
         end = self.fault(request_id, error)
         self.over(request_id, started, end.code.name, end.reason)
         return end
 
     def fault(self, request_id: str, error: Exception) -> End:
-        """The end that an exception leads to. What is no fault of the caller's is logged."""
+        """Returns the end that an exception leads to. Logs what is not the caller's fault."""
+        if isinstance(error, Dropped):
+            return End(code=grpc.StatusCode.CANCELLED)
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=request_id, exc_info=error)
         return _end_of(error, request_id)
 
     def over(self, request_id: str, started: float, code: str, reason: str) -> None:
-        """A call is over."""
+        """Counts and logs a call that is over."""
         seconds = perf_counter() - started
         self._metrics.call(self._method, code, seconds)
         if self._logs_good or code != _OK:
@@ -202,74 +228,63 @@ class _Stream:
     """An open stream.
 
     Args:
-        calls: It is one of them.
-        streams: Has its place.
-        check_threads: Raises Overloaded if no more may wait for a thread.
+        calls: The calls of its method.
+        streams: Where it is counted.
+        answerer: Answers its requests.
+        begin: Starts an answer that may take longer.
         request_id: Its request id.
-        hang_up: Ends it.
     """
-
-    _answerer: Answerer
 
     def __init__(
         self,
         calls: _Calls,
         streams: "_Streams",
-        check_threads: Callable[[], None],
+        answerer: Answerer,
+        begin: Callable[[bytes, Callable[[Any], None]], Cancel],
         request_id: str,
-        hang_up: Callable[[End], None],
     ) -> None:
         self._calls = calls
         self._streams = streams
-        self._check_threads = check_threads
-        self._started = perf_counter()
-        self.request_id = request_id
-        self.hang_up = hang_up
-
-    def opened(self, answerer: Answerer) -> OpenStream:
-        """The stream in its place. Raises ShuttingDown, Overloaded."""
         self._answerer = answerer
-        self._streams.begin(self)
-        return self
+        self._begin = begin
+        self._started = perf_counter()
+        self._request_id = request_id
 
     def at_once(self, data: bytes) -> bytes | End | None:
         """See OpenStream."""
         try:
-            answer = self._answerer.at_once(data)
-            if answer is None:
-                self._check_threads()
-        except Exception as error:  # noqa: BLE001 - nobody is to wait for an answer forever
+            return self._answerer.at_once(data)
+        except Exception as error:  # noqa: BLE001 - no caller is to wait for an answer forever
             return self._failed(error)
-        return answer
 
-    def answer(self, data: bytes) -> bytes | End:
+    def begin(self, data: bytes, answered: Callable[[bytes | End], None]) -> Cancel:
         """See OpenStream."""
-        try:
-            return self._answerer(data)
-        except Exception as error:  # noqa: BLE001 - as above
-            return self._failed(error)
+        return self._begin(
+            data, lambda result: answered(self._failed(result) if isinstance(result, Exception) else result)
+        )
 
     def end(self) -> End:
         """See OpenStream."""
         self._streams.leave(self)
-        return End(trailing=((REQUEST_ID, self.request_id),))
+        return End(trailing=((REQUEST_ID, self._request_id),))
 
     def over(self, end: End, *, is_cancelled: bool) -> None:
         """See OpenStream."""
+        self._streams.leave(self)
         is_lost = is_cancelled and end.code is grpc.StatusCode.OK
-        self._calls.over(self.request_id, self._started, "CANCELLED" if is_lost else end.code.name, end.reason)
+        self._calls.over(self._request_id, self._started, "CANCELLED" if is_lost else end.code.name, end.reason)
 
     def _failed(self, error: Exception) -> End:
         self._streams.leave(self)
-        return self._calls.fault(self.request_id, error)
+        return self._calls.fault(self._request_id, error)
 
 
 class _Streams:
-    """The places of streams that are open."""
+    """The streams that are open, each with its peer and what ends it."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._open: set[_Stream] = set()
+    def __init__(self, room: Admission) -> None:
+        self._room = room
+        self._open: dict[_Stream, tuple[str, Callable[[], None]]] = {}
         self._is_ended = False
         self._lock = threading.Lock()
 
@@ -278,43 +293,37 @@ class _Streams:
         """How many there are."""
         return len(self._open)
 
-    def begin(self, stream: _Stream) -> None:
-        """A place for a stream. Raises ShuttingDown, Overloaded."""
+    def begin(self, stream: _Stream, peer: str, end: Callable[[], None]) -> None:
+        """Adds a stream of a peer. Raises ShuttingDown, Overloaded."""
         with self._lock:
             if self._is_ended:
                 raise ShuttingDown
-            if len(self._open) >= self._most:
-                raise Overloaded
-            self._open.add(stream)
+            self._room.enter(peer)
+            self._open[stream] = peer, end
 
     def leave(self, stream: _Stream) -> None:
-        """Frees its place, if it has one."""
+        """Removes a stream, if it is there."""
         with self._lock:
-            self._open.discard(stream)
+            left = self._open.pop(stream, None)
+        if left is not None:
+            self._room.leave(left[0])
 
-    def end(self) -> set[_Stream]:
-        """Those that are open; no more begin."""
+    def end(self) -> None:
+        """Ends those that are open, and lets no more begin."""
         with self._lock:
             self._is_ended = True
-            ended, self._open = self._open, set()
-            return ended
-
-
-def _until(end: float, parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Parts, one at least, until it is that late."""
-    for part in parts:
-        yield part
-        if perf_counter() >= end:
-            return
+            opened, self._open = tuple(self._open.values()), {}
+        for _, end in opened:
+            end()
 
 
 def _end_of(error: Exception, request_id: str) -> End:
-    """The end that an exception leads to."""
+    """Returns the end that an exception leads to."""
     status = status_of(error)
     trailing = ((DETAILS, status.serialize()), (REQUEST_ID, request_id))
     return End(None, trailing, status.code, status.message, status.reason)
 
 
 def request_id_of(metadata: Metadata) -> str:
-    """The caller's request id, else a new one."""
+    """Returns the caller's request id, else a new one."""
     return sent_request_id(metadata) or f"{_PROCESS}{next(_CALLS):08x}"

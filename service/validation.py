@@ -6,7 +6,7 @@ bytes (packed, engine.referee). Whatever is not, each malformed request first of
 messages and the codec, which find and name what is wrong with it. Both come to the same answers; tests compare them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -34,6 +34,9 @@ RULESET_BYTES_MAX: Final = 1_024
 
 MELD_BYTES_MIN: Final = 2
 """What a meld takes at least within a message."""
+
+MELDS_A_STEP: Final = 8
+"""How many melds are read in one step. Reading one may take 0.15 ms."""
 
 VIOLATIONS_MAX: Final = 4_096
 """Most violations that are remembered as bytes, and most places of them."""
@@ -73,6 +76,11 @@ class Validation:
         answer = self._answered(_decoded(packed.turn, data), b"")
         return answer or _judged_plainly(codec.decode(pb.ValidateTurnRequest, data), b"")
 
+    def turn_in_steps(self, data: bytes) -> Generator[None, None, bytes]:
+        """ValidateTurn in steps: a few melds that were not seen before are read in each."""
+        yield from self._read_in_steps(_decoded(packed.turn, data), b"")
+        return self.validate_turn(data)
+
     def turn_at_once(self, data: bytes) -> bytes | None:
         """ValidateTurn if it takes a moment only, whatever was sent: a millisecond or two at the very most.
 
@@ -82,8 +90,8 @@ class Validation:
         if len(data) > AT_ONCE_BYTES_MAX:
             return None
         try:
-            return self._judged_at_once(packed.turn(data), b"")
-        except _IRREGULAR:
+            return self._answered_at_once(packed.turn(data), b"")
+        except DecodeError:
             return None
 
     def validate_melds(self, data: bytes) -> bytes:
@@ -125,8 +133,16 @@ class Validation:
         token = codec.page_token(str(first + size) if first + size < len(PRESETS) else "")
         return pb.ListRulesetsResponse(rulesets=rulesets, next_page_token=token).SerializeToString()
 
-    def batch(self, data: bytes) -> Iterator[bytes]:
-        """BatchValidateTurns, an answer at a time; packed.batch_answer puts them together."""
+    def score_at_once(self, data: bytes) -> bytes | None:
+        """ScoreRound if the request is short; None otherwise."""
+        return self.score_round(data) if len(data) <= AT_ONCE_BYTES_MAX else None
+
+    def rulesets_at_once(self, data: bytes) -> bytes | None:
+        """ListRulesets if the request is short; None otherwise."""
+        return self.list_rulesets(data) if len(data) <= AT_ONCE_BYTES_MAX else None
+
+    def batch(self, data: bytes) -> Generator[None, None, bytes]:
+        """BatchValidateTurns, in steps of a turn each."""
         request = _decoded(packed.batch, data)
         if len(request.ruleset) > 1:
             codec.decode(pb.BatchValidateTurnsRequest, data)  # each part must be a message
@@ -137,12 +153,18 @@ class Validation:
         if len(data) > MELD_BYTES_MIN * codec.BATCH_MELDS_MAX:  # else it cannot have too many melds
             codec.check_batch(len(turns), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
         plain: pb.BatchValidateTurnsRequest | None = None
+        answers = []
         for place, turn in enumerate(turns):
-            answer = self._answered(turn, default)
+            answer = self._answered_at_once(turn, default)
+            if answer is None:
+                yield from self._read_in_steps(turn, default)
+                answer = self._answered(turn, default)
             if answer is None:
                 plain = plain or codec.decode(pb.BatchValidateTurnsRequest, data)
                 answer = _judged_plainly(plain.turns[place], default, f"turns[{place}].")
-            yield answer
+            answers.append(answer)
+            yield
+        return packed.batch_answer(answers)
 
     def stream(self) -> "TurnsOfAStream":
         """What answers the turns of one StreamValidateTurns, in their order."""
@@ -159,6 +181,25 @@ class Validation:
             return self._judged(turn, default)
         except _IRREGULAR:
             return None
+
+    def _answered_at_once(self, turn: packed.PackedTurn, default: bytes) -> bytes | None:
+        """Returns the same in a moment; None if it may take longer."""
+        try:
+            return self._judged_at_once(turn, default)
+        except _IRREGULAR:
+            return None
+
+    def _read_in_steps(self, turn: packed.PackedTurn, default: bytes) -> Generator[None, None, None]:
+        """Reads the melds of a turn, so that they are known when it is judged. Ends early where something is wrong."""
+        try:
+            rules, before, after, _ = _question(turn, default)
+            referee = self._referees.of(rules)
+            for place, meld in enumerate((*before, *after), 1):
+                referee.read((meld,))
+                if place % MELDS_A_STEP == 0:
+                    yield
+        except _IRREGULAR:
+            return
 
     def _judged(self, turn: packed.PackedTurn, default: bytes) -> bytes:
         rules, before, after, seat = _question(turn, default)

@@ -7,12 +7,12 @@ from service.listener import SynchronousServer
 from service.metrics import Metrics
 from service.servicers.validation import NAME, synchronous_service
 from service.settings import Settings
+from service.slow_calls import SlowCalls
 from service.synchronous_boundary import SynchronousBoundary
-from service.threads import CallThreads
 from service.validation import Validation
 
 DRAIN_POLL_SECONDS = 0.01
-"""How often is looked whether calls are under way when the server stops."""
+"""How often a stopping server looks whether streams are open."""
 
 
 class ValidationListener:
@@ -21,20 +21,22 @@ class ValidationListener:
     Args:
         settings: Where and how to serve.
         validation: What answers.
+        slow_calls: Answers what may take long.
         metrics: Counts calls.
     """
 
-    def __init__(self, settings: Settings, validation: Validation, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, validation: Validation, slow_calls: SlowCalls, metrics: Metrics) -> None:
         self._settings = settings
         self._server: SynchronousServer | None = None
         if settings.validation_listen:
-            threads = CallThreads()
-            self._boundary = SynchronousBoundary(metrics, threads, settings.max_calls, settings.validation_streams)
+            self._boundary = SynchronousBoundary(
+                metrics, slow_calls, settings.max_calls, settings.validation_streams, settings.peer_share
+            )
             services = {NAME: synchronous_service(validation, self._boundary)}
-            self._server = SynchronousServer(services, threads, settings)
+            self._server = SynchronousServer(services, self._boundary, settings)
 
     def start(self) -> int:
-        """Serves, and answers the port; 0 without an address. Raises AddressInUseError."""
+        """Serves, and returns the port; 0 without an address. Raises AddressInUseError."""
         if self._server is None:
             return 0
         try:
@@ -43,18 +45,17 @@ class ValidationListener:
             raise cannot_listen("RUMMIKUB_VALIDATION_LISTEN", self._settings.validation_listen) from None
 
     def refuse(self) -> None:
-        """Health says so, new calls are refused, streams end."""
+        """Reports NOT_SERVING, refuses new calls, and ends streams."""
         if self._server is not None:
             self._server.refuse()
             self._boundary.stop()
 
     async def drained(self) -> None:
-        """Returns when no call is under way."""
-        while self._server is not None and self._boundary.under_way:  # noqa: ASYNC110 - as below
-            await asyncio.sleep(DRAIN_POLL_SECONDS)  # threads that end a call tell nobody
+        """Returns when no stream is open."""
+        while self._server is not None and self._boundary.open_streams:  # noqa: ASYNC110 - as below
+            await asyncio.sleep(DRAIN_POLL_SECONDS)  # the threads that end streams notify no one
 
     def stop(self) -> None:
-        """Closes the connections, and returns when all threads have ended."""
+        """Closes the connections, and returns when the thread has ended."""
         if self._server is not None:
-            self._boundary.give_up()
             self._server.stop()

@@ -11,7 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ from service.analysis_pool import COMMAND
 from service.identity import digest
 from service.server import Server
 from service.settings import Settings
-from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Record, SeatToken, lineage
+from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Lifetimes, Record, SeatToken, lineage
 from service.storage.memory import MemoryStore
 from service.storage.redis import RedisStore, connect
 from service.storage.snapshot import encode_change
@@ -57,7 +57,7 @@ CONTRACT = (
 """Every service of the contract, so that no RPC is forgotten."""
 REDEAL = ruleset_pb2.DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST
 START_MS = 1_800_000_000_000
-TTL_MS = 3_600_000
+LIFETIMES = Lifetimes(lobby=1_800, started=3_600, finished=7_200)
 HISTORY = 10_000
 
 
@@ -160,7 +160,7 @@ def redis_server() -> Iterator[str]:
 
 def redis_store(url: str, clock: FakeClock | None = None, history: int = HISTORY) -> RedisStore:
     """A store on a Redis server."""
-    return RedisStore(connect(url), TTL_MS, history, clock)
+    return RedisStore(connect(url), LIFETIMES, history, clock)
 
 
 def memory_store(clock: FakeClock | None = None, history: int = HISTORY) -> MemoryStore:
@@ -337,7 +337,12 @@ async def put_game(client: Client, store: GameStore, game: Game, now_ms: int = S
 
 def server_settings(**changes: object) -> Settings:
     """The settings of a server under test: free ports, quick heartbeats off the tests' way."""
-    values: dict[str, object] = {"listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0", "drain_seconds": 2.0}
+    values: dict[str, object] = {
+        "listen": "127.0.0.1:0",
+        "metrics_listen": "127.0.0.1:0",
+        "drain_seconds": 2.0,
+        "peer_share": 1.0,  # all clients of a test have one address
+    }
     return Settings.model_validate({**values, **changes})
 
 
@@ -358,6 +363,26 @@ async def running_server(
             yield server, Client(channel)
         finally:
             await server.stop()
+
+
+@asynccontextmanager
+async def from_another_address(port: int, address: str = "127.0.0.2") -> AsyncIterator[int]:
+    """A port of 127.0.0.1 whose connections reach a server's port from another address."""
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+        await asyncio.gather(carry(reader, back), carry(there, writer))
+
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
 
 
 class ServerProcess:

@@ -13,7 +13,7 @@ from service.analysis_pool import AnalysisPool
 from service.faults import FieldFault, InvalidRequest, NotAPlayer
 from service.games import Games
 from service.identity import SPECTATOR
-from service.servicers.rpc import Context, Service, caller, unary
+from service.servicers.rpc import Context, Service, caller, peer_of, unary
 
 SEARCH_SHARE: Final = 0.9
 """How much of the time to a call's deadline a search may have; the rest is for the answer's way back."""
@@ -46,7 +46,7 @@ class AnalysisServicer:
         tier, objective = codec.tier(request.tier), codec.objective(request.objective)
         seconds = codec.time_limit(request.time_limit_ms)
         situation, view = await self._subject(request, context)
-        with self._pool.place():
+        with self._pool.place(peer_of(context)):
             question = about_turn(situation, tier, objective, kept_tiles(view) if view else ())
             suggestion = await self._pool.ask(question, seconds, _until(context))
         return pb.SuggestTurnResponse(
@@ -76,7 +76,7 @@ class AnalysisServicer:
         """HasLegalTurn."""
         situation = codec.situation(request.position, Ruleset())
         seconds = codec.time_limit(request.time_limit_ms)
-        with self._pool.place():
+        with self._pool.place(peer_of(context)):
             suggestion = await self._pool.ask(WhetherTurn(situation), seconds, _until(context))
         return pb.HasLegalTurnResponse(exists=codec.encode_existence(suggestion.exists)).SerializeToString()
 
@@ -85,7 +85,7 @@ class AnalysisServicer:
         rules = codec.ruleset(request.ruleset)
         tiles = codec.tiles_to_arrange(request, rules)
         seconds = codec.time_limit(request.time_limit_ms)
-        with self._pool.place():
+        with self._pool.place(peer_of(context)):
             arrangement = await self._pool.ask(HowArranged(tiles, rules), seconds, _until(context))
         return codec.encode_arrangement(arrangement).SerializeToString()
 
@@ -100,7 +100,7 @@ class AnalysisServicer:
             await asyncio.sleep(0)  # other calls are not to wait for a long batch
         until = _until(context)
         suggestions = []
-        with self._pool.place():
+        with self._pool.place(peer_of(context)):
             for place, situation in enumerate(situations):
                 share = _left(seconds, until) / (len(situations) - place)
                 suggestion, spent = await self._pool.ask_timed(about_turn(situation, tier, objective), share, until)

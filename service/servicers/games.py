@@ -1,5 +1,6 @@
 """GameService: decode, call the use case, encode."""
 
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -9,7 +10,8 @@ from rummikub.v1 import game_service_pb2 as pb
 from service import codec
 from service.errors import RETRY_SECONDS
 from service.games import Games
-from service.servicers.rpc import Context, Service, answer, answers, caller, mutation, seat_mutation, unary
+from service.rate_limit import RateLimit
+from service.servicers.rpc import Context, Service, answer, answers, caller, mutation, peer_of, seat_mutation, unary
 from service.sight import ChangeSight
 from service.watch import Alive, Closing, Snapshot, Update, Watch
 
@@ -18,11 +20,18 @@ _TURNS_CURSOR = r"[1-9]\d{0,17}"
 
 
 class GameServicer:
-    """The RPCs of GameService."""
+    """The RPCs of GameService.
 
-    def __init__(self, games: Games, watch: Watch) -> None:
+    Args:
+        games: The use cases.
+        watch: Streams of changes.
+        new_games: Limits the games that one address creates.
+    """
+
+    def __init__(self, games: Games, watch: Watch, new_games: RateLimit) -> None:
         self._games = games
         self._watch = watch
+        self._new_games = new_games
 
     def service(self) -> Service:
         """The service to serve."""
@@ -44,8 +53,9 @@ class GameServicer:
 
     async def create_game(self, request: pb.CreateGameRequest, context: Context) -> bytes:
         """CreateGame."""
-        rules = codec.ruleset(request.ruleset)
-        return await self._games.create_game(rules, mutation(request, context), answer(pb.CreateGameResponse))
+        rules, identity = codec.ruleset(request.ruleset), mutation(request, context)
+        self._new_games.take(peer_of(context), time.monotonic())
+        return await self._games.create_game(rules, identity, answer(pb.CreateGameResponse))
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
         """JoinGame."""

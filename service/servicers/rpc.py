@@ -1,6 +1,8 @@
 """Handlers that take and give bytes: decoding is part of the call, so that malformed bytes get the right status."""
 
+import math
 import re
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from google.protobuf.message import Message
 from grpc.aio import ServicerContext
 
 from service import codec
+from service.admission import peer_address
 from service.codec import decode
 from service.faults import AuthorizationMalformed, NotAPlayer
 from service.identity import SPECTATOR, Caller, digest
@@ -46,6 +49,17 @@ def caller(context: Context) -> Caller:
     if match is None:
         raise AuthorizationMalformed
     return Caller(digest(match.group(1)))
+
+
+def peer_of(context: Context) -> str:
+    """Returns the address of a call's peer."""
+    return peer_address(context.peer())
+
+
+def deadline_of(context: Context) -> float:
+    """Returns a call's deadline by time.monotonic(), which is the event loop's clock too; infinity without one."""
+    left = context.time_remaining()
+    return math.inf if left is None else time.monotonic() + left
 
 
 class Mutating(Protocol):
@@ -86,15 +100,6 @@ def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]
 
     async def handle(data: bytes, context: Context) -> bytes:
         return await call(decode(message_type, data), context)
-
-    return grpc.unary_unary_rpc_method_handler(handle)
-
-
-def unary_bytes(call: Callable[[bytes], bytes]) -> Handler:
-    """A handler of one request and one answer, made by a plain function of bytes."""
-
-    async def handle(data: bytes, _context: Context) -> bytes:
-        return call(data)
 
     return grpc.unary_unary_rpc_method_handler(handle)
 

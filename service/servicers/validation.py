@@ -2,19 +2,27 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Final
 
 import grpc
 
-from service import packed
 from service.calls import Method
 from service.faults import ShuttingDown
-from service.servicers.rpc import Context, Service, unary_bytes
+from service.servicers.rpc import Context, Handler, Service, deadline_of, peer_of
+from service.slow_calls import SlowCalls, Steps, in_one_step
 from service.synchronous_boundary import SynchronousBoundary
 from service.validation import Validation
 
 NAME: Final = "rummikub.v1.ValidationService"
+
+
+def _path(rpc: str) -> str:
+    return f"/{NAME}/{rpc}"
+
+
+def _steps_of(call: Callable[[bytes], bytes]) -> Callable[[bytes], Steps]:
+    return lambda data: in_one_step(call, data)
 
 
 class ValidationServicer:
@@ -22,40 +30,54 @@ class ValidationServicer:
 
     Args:
         validation: What answers.
+        slow_calls: Answers what may take long.
         stopping: Set when the server stops: streams end then.
     """
 
-    def __init__(self, validation: Validation, stopping: asyncio.Event) -> None:
+    def __init__(self, validation: Validation, slow_calls: SlowCalls, stopping: asyncio.Event) -> None:
         self._validation = validation
+        self._slow_calls = slow_calls
         self._stopping = stopping
         self._streams: set[asyncio.Task[object]] = set()
 
     def service(self) -> Service:
-        """The service to serve."""
+        """Returns the service to serve."""
+        answers = self._validation
         handlers = {
-            "ValidateMelds": unary_bytes(self._validation.validate_melds),
-            "ValidateTurn": unary_bytes(self._validation.validate_turn),
-            "BatchValidateTurns": grpc.unary_unary_rpc_method_handler(self.batch_validate_turns),
+            "ValidateMelds": self._unary("ValidateMelds", answers.melds_at_once, _steps_of(answers.validate_melds)),
+            "ValidateTurn": self._unary("ValidateTurn", answers.turn_at_once, answers.turn_in_steps),
+            "BatchValidateTurns": self._unary("BatchValidateTurns", lambda _: None, answers.batch),
             "StreamValidateTurns": grpc.stream_stream_rpc_method_handler(self.stream_validate_turns),
-            "ScoreRound": unary_bytes(self._validation.score_round),
-            "ListRulesets": unary_bytes(self._validation.list_rulesets),
+            "ScoreRound": self._unary("ScoreRound", answers.score_at_once, _steps_of(answers.score_round)),
+            "ListRulesets": self._unary("ListRulesets", answers.rulesets_at_once, _steps_of(answers.list_rulesets)),
         }
         return Service(NAME, handlers)
 
-    async def batch_validate_turns(self, data: bytes, _context: Context) -> bytes:
-        """BatchValidateTurns."""
-        answers = []
-        for answer in self._validation.batch(data):
-            answers.append(answer)
-            await asyncio.sleep(0)  # other calls are not to wait for a long batch
-        return packed.batch_answer(answers)
+    def _unary(self, rpc: str, at_once: Callable[[bytes], bytes | None], steps: Callable[[bytes], Steps]) -> Handler:
+        """Returns a handler that answers at once what takes only a moment, and leaves the rest to another thread."""
 
-    async def stream_validate_turns(self, requests: AsyncIterator[bytes], _context: Context) -> AsyncIterator[bytes]:
+        async def handle(data: bytes, context: Context) -> bytes:
+            answer = at_once(data)
+            return await self._slowly(rpc, data, context, steps(data)) if answer is None else answer
+
+        return grpc.unary_unary_rpc_method_handler(handle)
+
+    async def _slowly(self, rpc: str, data: bytes, context: Context, steps: Steps) -> bytes:
+        answer: bytes = await self._slow_calls.answer(
+            (peer_of(context), _path(rpc)), len(data), deadline_of(context), steps
+        )
+        return answer
+
+    async def stream_validate_turns(self, requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
         """StreamValidateTurns."""
-        answer = self._validation.stream()
+        answers = self._validation.stream()
         with self._ended_by_stopping():
             async for request in requests:
-                yield answer(request)
+                answer = answers.at_once(request)
+                if answer is None:
+                    steps = in_one_step(answers, request)
+                    answer = await self._slowly("StreamValidateTurns", request, context, steps)
+                yield answer
 
     @contextlib.contextmanager
     def _ended_by_stopping(self) -> Iterator[None]:
@@ -79,22 +101,14 @@ class ValidationServicer:
 
 
 def synchronous_service(validation: Validation, boundary: SynchronousBoundary) -> Mapping[str, Method]:
-    """The same RPCs for a synchronous server."""
-
-    def batch(data: bytes) -> bytes:
-        return packed.batch_answer(boundary.until_given_up(validation.batch(data)))
-
-    def path(rpc: str) -> str:
-        return f"/{NAME}/{rpc}"
-
-    calls = {
-        "BatchValidateTurns": batch,
-        "ScoreRound": validation.score_round,
-        "ListRulesets": validation.list_rulesets,
-    }
+    """Returns the same RPCs for a synchronous server."""
     return {
-        **{name: boundary.unary(path(name), call) for name, call in calls.items()},
-        "ValidateTurn": boundary.unary(path("ValidateTurn"), validation.validate_turn, validation.turn_at_once),
-        "ValidateMelds": boundary.unary(path("ValidateMelds"), validation.validate_melds, validation.melds_at_once),
-        "StreamValidateTurns": boundary.stream(path("StreamValidateTurns"), validation.stream),
+        "ValidateTurn": boundary.unary_in_steps(
+            _path("ValidateTurn"), validation.turn_in_steps, validation.turn_at_once
+        ),
+        "ValidateMelds": boundary.unary(_path("ValidateMelds"), validation.validate_melds, validation.melds_at_once),
+        "BatchValidateTurns": boundary.unary_in_steps(_path("BatchValidateTurns"), validation.batch),
+        "StreamValidateTurns": boundary.stream(_path("StreamValidateTurns"), validation.stream),
+        "ScoreRound": boundary.unary(_path("ScoreRound"), validation.score_round, validation.score_at_once),
+        "ListRulesets": boundary.unary(_path("ListRulesets"), validation.list_rulesets, validation.rulesets_at_once),
     }

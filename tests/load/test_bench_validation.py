@@ -29,7 +29,7 @@ from load.bench_validation_report import (
 )
 from load.bench_validation_turns import RACK_TILES, TABLE_TILES, TURNS, Turns, read
 from load.noop_server import AIO, BARE, BOUNDARY, STOCK
-from service import packed
+from service.slow_calls import completed
 from service.validation import Validation
 
 
@@ -75,7 +75,7 @@ def test_the_service_answers_what_is_expected_of_it(turns: Turns) -> None:
         answers = validation.validate_turn(asked[0].messages[0]), validation.validate_melds(asked[1].messages[0])
         assert answers == (asked[0].answers[0], asked[1].answers[0])
     batch, stream = batch_load(turns.mixed), stream_load(turns.mixed)
-    assert packed.batch_answer(validation.batch(batch.messages[0])) == batch.answers[0]
+    assert completed(validation.batch(batch.messages[0])) == batch.answers[0]
     assert tuple(map(validation.stream(), stream.messages)) == stream.answers
 
 

@@ -63,7 +63,7 @@ def test_cpu_is_of_the_kernel_of_grpc_or_of_python(frames: list[Frame], part: st
         ("_judged (service/validation.py:9);turn (service/packed.py:2);0x7f (_message.abi3.so)", DECODING),
         ("_judged (service/validation.py:9);turn_answer (service/packed.py:2);0x7f (_message.abi3.so)", ENCODING),
         ("_poll (service/polling.py:13);Condition.__enter__ (threading.py:272)", SERVER),
-        ("_Worker.run (service/threads.py:6);get (_queuemodule.c.h:177)", SERVER),
+        ("SlowCalls._run (service/slow_calls.py:6);get (_queuemodule.c.h:177)", SERVER),
         ("_poll (service/polling.py:13);0x7f (grpc/_cython/cygrpc.cpython-311-x86_64-linux-gnu.so)", None),
         ("main (service/__main__.py:66);BaseEventLoop._run_once (asyncio/base_events.py:1884)", None),
         ("_judged (service/validation.py:9);gc_collect_main (libpython.so);visit_decref (libpython.so)", None),

@@ -648,7 +648,7 @@ async def test_a_cancelled_call_frees_its_worker() -> None:
 @asynccontextmanager
 async def one_worker() -> AsyncIterator[AnalysisPool]:
     """A pool of one worker that does as the rack says, without a server."""
-    pool = AnalysisPool(1, 64, Metrics(), SCRIPTED)
+    pool = AnalysisPool(1, 64, Metrics(), command=SCRIPTED)
     yield pool
     await pool.close()
 

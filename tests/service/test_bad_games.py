@@ -225,7 +225,7 @@ NOT_STORED = ("UNAVAILABLE", "STORE_UNAVAILABLE")
 
 BAD: dict[str, Callable[[bytes], bytes]] = {
     "truncated": lambda snapshot: snapshot[: len(snapshot) // 2],
-    "newer": lambda snapshot: snapshot.replace(b'"format":2', b'"format":3'),
+    "newer": lambda snapshot: snapshot.replace(b'"format":3', b'"format":4'),
     "another phase": lambda snapshot: snapshot.replace(b'"type":"Playing"', b'"type":"Paused"'),
     "not ours": lambda _: b"\xff\x00",
     "no number": lambda snapshot: snapshot.replace(b'"created":1', b'"created":"x","was":1'),
@@ -353,7 +353,7 @@ async def test_more_bad_games_than_a_batch_keep_no_other_waiting(
     sweeper, client = server[0].sweeper, server[1]
     for _ in range(BATCH + 50):
         bad = await client.new_game(players=0, start=False)
-        await hands.put_snapshot(bad.game_id, b'{"format":3}')
+        await hands.put_snapshot(bad.game_id, b'{"format":999}')
         await store.arm(bad.game_id, clock.now_ms)  # before the good game
     good = await client.new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)

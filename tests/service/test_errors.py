@@ -185,10 +185,12 @@ def has_field(message: Descriptor, name: str) -> bool:
 
 
 def general(comment: str, rpc: MethodDescriptor) -> set[tuple[str, str]]:
-    """What a service's comment says of "every RPC", or of "every RPC with a" field that this one has."""
+    """What a service's comment says of "every RPC", "every RPC of one request", or "every RPC with a" field."""
     pairs = set()
-    for field, clause in re.findall(r"[Ee]very RPC (?:with an? (\w+) |may answer )(.*?)(?=[;.])", comment):
-        if not field or has_field(rpc.input_type, field):
+    for kind, field, clause in re.findall(
+        r"[Ee]very RPC (with an? (\w+) |of one request |may answer )(.*?)(?=[;.])", comment
+    ):
+        if has_field(rpc.input_type, field) if field else not (kind.startswith("of") and rpc.client_streaming):
             pairs |= listed(clause)
     return pairs
 
@@ -300,7 +302,7 @@ async def newer_format(redis_url: str) -> AsyncIterator[Stage]:
         keys.flushdb()
         async with running_server(store, settings()) as (_, client):
             stage = await staged(client, store, clock)
-            keys.hset(f"rummikub:{{{stage.game.game_id}}}:game", "snapshot", b'{"format":3}')
+            keys.hset(f"rummikub:{{{stage.game.game_id}}}:game", "snapshot", b'{"format":999}')
             yield stage
     await store.close()
 
@@ -363,6 +365,42 @@ async def overloaded(_redis_url: str) -> AsyncIterator[Stage]:
         yield stage
         store.released.set()
         assert await under_way.code() is grpc.StatusCode.NOT_FOUND
+
+
+@asynccontextmanager
+async def impatient(_redis_url: str) -> AsyncIterator[Stage]:
+    """The server waits for a request for a moment only."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings(request_seconds=0.1)) as (_, client):
+        yield await staged(client, store, clock)
+
+
+@asynccontextmanager
+async def few_games(_redis_url: str) -> AsyncIterator[Stage]:
+    """An address may create one game in a minute, and has done so."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings(games_per_minute=1)) as (_, client):
+        yield await staged(client, store, clock)
+
+
+@asynccontextmanager
+async def store_nearly_full(_redis_url: str) -> AsyncIterator[Stage]:
+    """Less than a tenth of the store's memory is free."""
+    clock, full = FakeClock(), RedisServer()
+    full.start()
+    store = redis_store(full.url, clock)
+    try:
+        async with running_server(store, settings()) as (_, client):
+            stage = await staged(client, store, clock)
+            with redis.Redis.from_url(full.url) as keys:
+                keys.config_set("maxmemory", round(keys.info("memory")["used_memory"] * 1.05))
+            yield stage
+            assert (await stage.game.draw()).tiles_drawn, "running games go on"
+    finally:
+        await store.close()
+        full.close()
 
 
 @asynccontextmanager
@@ -555,9 +593,9 @@ def turn_breaking(reason: str) -> TurnCase:
 
 @dataclass(frozen=True)
 class Ask:
-    """A request to send, as whom, and the fields that its refusal must name."""
+    """A request to send, or none, as whom, and the fields that its refusal must name."""
 
-    request: Message | bytes
+    request: Message | bytes | None
     metadata: Metadata = ()
     fields: Sequence[str] = ()
 
@@ -695,6 +733,17 @@ async def _(stage: Stage, rpc: str) -> Ask:
 @case("OVERLOADED", *RPCS, staging=overloaded)
 async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+
+
+@case("REQUEST_TIMED_OUT", *(rpc for rpc in RPCS if rpc != "StreamValidateTurns"), staging=impatient)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(None, as_anyone(rpc, stage.game))
+
+
+@case("TOO_MANY_GAMES", "CreateGame", staging=few_games)
+@case("STORE_FULL", "CreateGame", staging=store_nearly_full)
+async def _(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(gs.CreateGameRequest())
 
 
 @case("GAME_NOT_FOUND", *WITH_GAME_ID)
@@ -1311,8 +1360,12 @@ async def refusal_of(client: Client, rpc: MethodDescriptor, ask: Ask) -> grpc.ai
 
 async def answer_to(client: Client, rpc: MethodDescriptor, ask: Ask) -> None:
     """Waits for the first answer."""
-    data = ask.request if isinstance(ask.request, bytes) else ask.request.SerializeToString()
     path = f"/{rpc.containing_service.full_name}/{rpc.name}"
+    if ask.request is None:
+        silent: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = client.channel.stream_unary(path)
+        await silent(metadata=ask.metadata)
+        return
+    data = ask.request if isinstance(ask.request, bytes) else ask.request.SerializeToString()
     if not rpc.server_streaming:
         unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(path)
         await unary(data, metadata=ask.metadata)
@@ -1378,7 +1431,7 @@ async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
             assert (one.subject, one.description) == (failure.violations[0].subject, "")
             assert set(one.metadata) == documented.metadata
         case [error_details_pb2.RetryInfo() as retry]:
-            assert case.code == "UNAVAILABLE" or case.reason == "ANALYSIS_BUSY"
+            assert case.code == "UNAVAILABLE" or case.reason in {"ANALYSIS_BUSY", "TOO_MANY_GAMES", "STORE_FULL"}
             assert retry.retry_delay.ToMilliseconds() > 0
         case others:
             pytest.fail(f"details that do not go together: {others}")

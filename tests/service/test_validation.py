@@ -26,6 +26,7 @@ from rummikub.v1 import meld_pb2, ruleset_pb2
 from rummikub.v1 import validation_service_pb2 as vs
 from service import codec
 from service.faults import InvalidRequest, MalformedRequest
+from service.slow_calls import completed
 from service.validation import Validation
 from wire import UNKNOWN, WireMeld, WireTurn, number, part, spoiled, turn, turn_sent_oddly, unknown_fields
 
@@ -357,8 +358,8 @@ def test_a_ruleset_that_is_there_and_empty_is_stated(validation: Validation) -> 
     twelve = b"".join(options_of(ruleset_of({"initial_meld_threshold": 12})))
     unstated = part(2, turn(WireTurn(after=(run,), rack=(3, 4, 5))))
     empty = part(2, turn(WireTurn(ruleset=(), after=(run,), rack=(3, 4, 5))))
-    answers = list(validation.batch(part(1, twelve) + unstated + empty))
-    assert [bool(vs.ValidateTurnResponse.FromString(answer).violations) for answer in answers] == [False, True]
+    answer = vs.BatchValidateTurnsResponse.FromString(completed(validation.batch(part(1, twelve) + unstated + empty)))
+    assert [bool(turn.violations) for turn in answer.turns] == [False, True]
 
 
 MUCH = 200_000
@@ -509,7 +510,8 @@ def assert_same(seen: object, expected: object, seed: int) -> None:
 
 
 def batch_asked(validation: Validation, data: bytes) -> list[bytes]:
-    return [normal(vs.ValidateTurnResponse, answer) for answer in validation.batch(data)]
+    answer = vs.BatchValidateTurnsResponse.FromString(completed(validation.batch(data)))
+    return [normal(vs.ValidateTurnResponse, turn.SerializeToString()) for turn in answer.turns]
 
 
 @pytest.mark.parametrize("meld", [WireMeld(()), WireMeld((3, 4, 5))], ids=["least", "run"])

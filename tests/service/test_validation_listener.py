@@ -7,8 +7,7 @@ import os
 import random
 import re
 import threading
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from conformance_messages import ruleset_of, table_of, tiles_of
 from harness import (
     error_info,
     field_violations,
+    from_another_address,
     memory_store,
     running_server,
     self_signed,
@@ -38,7 +38,6 @@ from harness import (
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
-from service import threads
 from service.server import Server
 from service.validation import TurnsOfAStream, Validation
 
@@ -50,8 +49,13 @@ VALIDATE = f"/{SERVICE}/ValidateTurn"
 STREAM = f"/{SERVICE}/StreamValidateTurns"
 SCORE = f"/{SERVICE}/ScoreRound"
 RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_11, tile_pb2.TILE_RED_12, tile_pb2.TILE_RED_13])
-TURN = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles).SerializeToString()
-"""A legal turn that is answered by a thread."""
+SEARCHING = ruleset_of({"joker_retrieval_mode": "LOCKED"})
+"""Rules that search."""
+TURN = vs.ValidateTurnRequest(ruleset=SEARCHING, table_after=[RUN], rack=RUN.tiles).SerializeToString()
+"""A legal turn that the thread for slow calls answers."""
+BATCH = f"/{SERVICE}/BatchValidateTurns"
+TURNS = vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest.FromString(TURN)]).SerializeToString()
+"""A batch, which the thread for slow calls always answers."""
 QUICK = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles, has_melded=True).SerializeToString()
 """A legal turn that is answered at once by the thread that polls, if its rules were asked before."""
 SOON = 20.0
@@ -80,10 +84,10 @@ class Caller:
         stream: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = self.channel.stream_stream(STREAM)
         return stream(metadata=tuple(metadata))
 
-    async def open_stream(self) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
+    async def open_stream(self, turn: bytes = TURN) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
         """A stream that has answered once."""
         stream = self.stream()
-        await one_more(stream)
+        await one_more(stream, turn)
         return stream
 
     def without_message(self, method: str = VALIDATE) -> "grpc.aio.StreamUnaryCall[bytes, bytes]":
@@ -177,22 +181,23 @@ async def until(condition: Callable[[], T]) -> T:
 
 
 class Gate:
-    """Keeps calls of ScoreRound waiting until it is opened."""
+    """Keeps batches waiting until it is opened: between two steps, or within one, which holds the thread."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, holds_the_thread: bool = False) -> None:
         self.came = 0
         self._opened = threading.Event()
-        plain = Validation.score_round
+        plain = Validation.batch
 
-        def waiting(validation: Validation, data: bytes) -> bytes:
+        def waiting(validation: Validation, data: bytes) -> Generator[None, None, bytes]:
             self.came += 1
-            assert self._opened.wait(SOON)
-            return plain(validation, data)
+            while not self._opened.wait(SOON if holds_the_thread else 0.001):
+                yield
+            return (yield from plain(validation, data))
 
-        monkeypatch.setattr(Validation, "score_round", waiting)
+        monkeypatch.setattr(Validation, "batch", waiting)
 
     async def has(self, calls: int) -> None:
-        """Returns when so many calls have come."""
+        """Returns when so many calls have begun."""
         await until(lambda: self.came == calls)
 
     def open(self) -> None:
@@ -416,62 +421,81 @@ async def test_a_fault_of_ours_tells_nothing(
 # Callers that keep a server busy
 
 
-async def test_calls_that_take_long_keep_no_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
-    async with listening() as (_, caller):
-        slow = [caller.call(SCORE, ENDED) for _ in range(threads.THREADS_MAX - 1)]
-        await gate.has(threads.THREADS_MAX - 1)
-        assert isinstance(await caller.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
+@pytest.mark.parametrize("holds_the_thread", [False, True])
+async def test_quick_calls_do_not_wait_for_slow_ones(
+    monkeypatch: pytest.MonkeyPatch, *, holds_the_thread: bool
+) -> None:
+    gate = Gate(monkeypatch, holds_the_thread=holds_the_thread)
+    async with listening() as (server, caller), caller_of(server.port) as other:
+        stream = await caller.open_stream(QUICK)
+        assert isinstance(await caller.answer(VALIDATE, QUICK), bytes)  # its rules are known from now on
+        slow = [one.call(BATCH, TURNS) for one in (caller, other) for _ in range(10)]
+        await gate.has(1)
+        for one in (caller, other):
+            assert isinstance(await one.answer(VALIDATE, QUICK), bytes)
+            assert isinstance(await one.answer(SCORE, ENDED), bytes)
+            assert isinstance(await one.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
+        await one_more(stream, QUICK)
         gate.open()
         assert len({await call for call in slow}) == 1
 
 
-async def test_a_turn_is_answered_at_once_though_slow_calls_have_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "THREADS_MAX", threads.THREADS)
+async def test_a_slow_turn_does_not_wait_for_batches_of_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
-    async with listening(max_calls=10) as (_, caller):
-        stream = await caller.open_stream()  # its rules are known from now on
-        slow = [caller.call(SCORE, ENDED) for _ in range(30)]
-        await gate.has(threads.THREADS)
-        await until(lambda: any(call.done() for call in slow))  # no more may wait
-        assert isinstance(await caller.answer(VALIDATE, QUICK), bytes)
-        await one_more(stream, QUICK)
-        gate.open()
-
-
-async def test_batches_take_turns_so_that_others_wait_for_one_of_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    judging, at_the_same_time = threading.Semaphore(1), []
-
-    def slow(_validation: Validation, _data: bytes) -> Iterator[bytes]:
-        for _ in range(20):
-            is_alone = judging.acquire(blocking=False)
-            at_the_same_time.append(not is_alone)
-            time.sleep(0.001)  # for others to come
-            if is_alone:
-                judging.release()
-            yield b""
-
-    monkeypatch.setattr(Validation, "batch", slow)
     async with listening() as (_, caller):
-        await asyncio.gather(*(caller.answer(f"/{SERVICE}/BatchValidateTurns", b"") for _ in range(threads.THREADS)))
-    assert len(at_the_same_time) == threads.THREADS * 20
-    assert not any(at_the_same_time)
+        slow = [caller.call(BATCH, TURNS) for _ in range(10)]
+        await gate.has(1)
+        assert isinstance(await caller.answer(VALIDATE, TURN), bytes)
+        gate.open()
+        assert len({await call for call in slow}) == 1
 
 
-async def test_more_calls_than_may_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "THREADS_MAX", threads.THREADS)
+async def test_a_client_with_many_batches_delays_another_client_by_slices_only(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
-    async with listening(max_calls=10) as (_, caller):
-        calls = []
-        for number in range(threads.THREADS + 20):
-            calls.append(caller.call(SCORE, ENDED))
-            await gate.has(min(number + 1, threads.THREADS))
-            await asyncio.sleep(0.02)  # for it to come before the next: nobody is told
+    async with (
+        listening() as (server, caller),
+        from_another_address(server.validation_port) as port,
+        caller_of(port) as other,
+    ):
+        slow = [caller.call(BATCH, TURNS) for _ in range(10)]
+        await gate.has(1)
+        theirs = other.call(BATCH, TURNS)
+        await gate.has(2)  # it is begun although nine have waited for longer
+        gate.open()
+        assert len({await call for call in (*slow, theirs)}) == 1
+
+
+async def test_more_calls_than_may_be_under_way_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    async with listening(max_calls=10, peer_share=1) as (_, caller):
+        calls = [caller.call(BATCH, TURNS) for _ in range(30)]
+        await until(lambda: sum(call.done() for call in calls) == 20)
+        assert await health_of(caller, SERVICE) == health_pb2.HealthCheckResponse.SERVING
         gate.open()
         answers = await asyncio.gather(*calls, return_exceptions=True)
     refused = [answer for answer in answers if isinstance(answer, grpc.aio.AioRpcError)]
     assert {(one.code(), error_info(one).reason) for one in refused} == {(grpc.StatusCode.UNAVAILABLE, "OVERLOADED")}
-    assert 5 <= len(refused) <= 10
+    assert len(refused) == 20
+
+
+async def test_one_address_gets_a_part_of_the_calls_and_streams_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    async with (
+        listening(max_calls=20, validation_streams=4, peer_share=0.5) as (server, caller),
+        from_another_address(server.validation_port) as port,
+        caller_of(port) as other,
+    ):
+        streams = [await caller.open_stream() for _ in range(2)]
+        assert error_info(await refusal(rest(caller.stream()))).reason == "OVERLOADED"
+        calls = [caller.call(BATCH, TURNS) for _ in range(30)]
+        await until(lambda: sum(call.done() for call in calls) == 22)
+        assert isinstance(await other.answer(VALIDATE, TURN), bytes)
+        await other.open_stream()
+        assert error_info(await refusal(caller.call(VALIDATE, QUICK))).reason == "OVERLOADED"
+        gate.open()
+        await asyncio.gather(*calls, return_exceptions=True)
+        await one_more(streams[0])
+        assert isinstance(await caller.answer(VALIDATE, QUICK), bytes)
 
 
 async def test_more_streams_than_may_be_open_are_refused() -> None:
@@ -493,67 +517,88 @@ async def test_an_open_stream_needs_no_thread() -> None:
         streams = [caller.stream() for _ in range(300)]
         for turn in (QUICK, TURN):
             assert len({await one_more(stream, turn) for stream in streams}) == 1
-        assert threading.active_count() <= before + threads.THREADS
+        assert threading.active_count() <= before + 1
         for stream in streams:
             await stream.done_writing()
             assert await stream.code() is grpc.StatusCode.OK
 
 
-async def test_callers_who_send_no_message_keep_nobody_waiting() -> None:
-    async with listening() as (server, caller), AsyncExitStack() as stack:
-        idle = []
-        for _ in range(4):
-            other = await stack.enter_async_context(caller_of(server.validation_port))
-            idle += [other.without_message() for _ in range(150)]
-        assert isinstance(await caller.answer(VALIDATE), bytes)
-        for call in idle:
-            assert not call.done()
-            call.cancel()
-        assert isinstance(await caller.answer(VALIDATE), bytes)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_callers_who_send_no_message_keep_nobody_waiting(both: Both) -> None:
+    async with AsyncExitStack() as stack:
+        for port in (both.server.validation_port, both.server.port):
+            idle = []
+            for _ in range(4):
+                other = await stack.enter_async_context(caller_of(port))
+                idle += [other.without_message() for _ in range(150)]
+            assert isinstance(await both.answer(VALIDATE, TURN), bytes)
+            for call in idle:
+                assert not call.done()
+                call.cancel()
+            assert isinstance(await both.answer(VALIDATE, TURN), bytes)
 
 
-async def test_a_call_that_ends_without_a_message_is_refused() -> None:
-    async with listening() as (_, caller):
-        call = caller.without_message()
-        await call.done_writing()
-        assert await asyncio.wait_for(call.code(), SOON) is grpc.StatusCode.UNIMPLEMENTED
+async def test_a_call_without_a_message_is_counted_and_ends_after_some_seconds() -> None:
+    async with (
+        listening(max_calls=10, peer_share=1, request_seconds=0.5) as (server, own),
+        caller_of(server.port) as main,
+    ):
+        for caller in (own, main):
+            idle = [caller.without_message() for _ in range(10)]
+            await asyncio.sleep(0.1)  # for them to arrive: a call that waits notifies no one
+            assert error_info(await refusal(caller.call(VALIDATE))).reason == "OVERLOADED"
+            for call in idle:
+                late = await refusal(call)
+                assert (late.code(), error_info(late).reason) == (
+                    grpc.StatusCode.DEADLINE_EXCEEDED,
+                    "REQUEST_TIMED_OUT",
+                )
+            assert isinstance(await caller.answer(VALIDATE), bytes)
 
 
-async def test_calls_that_are_cancelled_keep_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_call_that_ends_without_a_message_is_refused(both: Both) -> None:
+    for caller in (both.synchronous, both.plain):
+        for _ in range(20):
+            call = caller.without_message()
+            await call.done_writing()
+            assert await asyncio.wait_for(call.code(), SOON) is grpc.StatusCode.UNIMPLEMENTED
+            assert "exactly one request" in (await call.details() or "")
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["cancelled", "late"])
+async def test_work_on_a_call_ends_with_the_call(monkeypatch: pytest.MonkeyPatch, *, is_late: bool) -> None:
     gate = Gate(monkeypatch)
-    async with listening() as (server, caller):
-        calls = [caller.call(SCORE, ENDED) for _ in range(threads.THREADS_MAX)]
-        await gate.has(threads.THREADS_MAX)
-        for call in calls:
-            call.cancel()
-        gate.open()
-        assert isinstance(await caller.answer(VALIDATE), bytes)
+    async with listening(drain_seconds=60) as (server, own), caller_of(server.port) as main:
+        for caller in (own, main):
+            begun = gate.came
+            batch: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = caller.channel.unary_unary(BATCH)
+            calls = [batch(TURNS, timeout=0.3 if is_late else SOON) for _ in range(10)]
+            await until(lambda: gate.came > begun)  # noqa: B023 - it is awaited here
+            for call in () if is_late else reversed(calls):
+                call.cancel()
+            ends = await asyncio.gather(*calls, return_exceptions=True)
+            assert not any(isinstance(end, bytes) for end in ends)
+            await until(lambda: not server.slow_calls.under_way)
+            assert is_late or gate.came < begun + 5, "most of those that waited were never begun"
         await asyncio.wait_for(server.stop(), SOON)
 
 
-async def test_a_stream_may_end_before_its_turn_has_a_thread(
+async def test_a_stream_may_end_before_its_turn_is_begun(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(threads, "THREADS_MAX", threads.THREADS)
-    submitted: list[bytes] = []
-    plain = threads.CallThreads.submit
-
-    def telling(pool: threads.CallThreads, answer: Callable[[bytes], object], message: bytes) -> None:
-        plain(pool, answer, message)
-        submitted.append(message)
-
-    monkeypatch.setattr(threads.CallThreads, "submit", telling)
-    gate = Gate(monkeypatch)
+    gate = Gate(monkeypatch, holds_the_thread=True)
     async with listening(drain_seconds=60) as (server, caller):
-        slow = [caller.call(SCORE, ENDED) for _ in range(threads.THREADS)]
-        await gate.has(threads.THREADS)
+        slow = [caller.call(BATCH, TURNS) for _ in range(2)]
+        await gate.has(1)
         stream = caller.stream()
         await stream.write(asked())
-        await until(lambda: asked() in submitted)
+        await until(lambda: server.slow_calls.under_way == 3)
         stopping = asyncio.ensure_future(server.stop())
         assert error_info(await refusal(rest(stream))).reason == "SHUTTING_DOWN"
         labels = {"method": STREAM, "code": "UNAVAILABLE"}
         await until(lambda: server.metrics.registry.get_sample_value("rummikub_calls_total", labels))
+        await until(lambda: server.slow_calls.under_way == 2)
         gate.open()
         assert len({await call for call in slow}) == 1
         await asyncio.wait_for(stopping, SOON)
@@ -638,9 +683,9 @@ async def test_a_client_that_vanishes_leaves_its_stream_to_others() -> None:
 async def test_a_deadline_ends_a_call_and_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
     async with listening(validation_streams=1) as (server, caller):
-        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = caller.channel.unary_unary(SCORE)
+        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = caller.channel.unary_unary(BATCH)
         streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = caller.channel.stream_stream(STREAM)
-        call, stream = unary(ENDED, timeout=0.5), streams(timeout=0.5)
+        call, stream = unary(TURNS, timeout=0.5), streams(timeout=0.5)
         await one_more(stream)
         for late in (call, rest(stream)):
             assert (await refusal(late)).code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -649,7 +694,7 @@ async def test_a_deadline_ends_a_call_and_a_stream(monkeypatch: pytest.MonkeyPat
         await until(lambda: metric("rummikub_calls_total", labels))
         await caller.open_stream()
         gate.open()
-        assert isinstance(await caller.answer(SCORE, ENDED), bytes)
+        assert isinstance(await caller.answer(BATCH, TURNS), bytes)
         await asyncio.wait_for(server.stop(), SOON)
 
 
@@ -671,7 +716,7 @@ async def test_who_reads_no_answers_keeps_nobody_waiting() -> None:
 async def test_a_call_under_way_is_answered_while_new_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
     async with listening(drain_seconds=60) as (server, caller):
-        call = caller.call(SCORE, ENDED)
+        call = caller.call(BATCH, TURNS)
         await gate.has(1)
         stopping = asyncio.ensure_future(server.stop())
         while True:
@@ -685,7 +730,7 @@ async def test_a_call_under_way_is_answered_while_new_ones_are_refused(monkeypat
         assert await health_of(caller, SERVICE) == health_pb2.HealthCheckResponse.NOT_SERVING
         assert not stopping.done()
         gate.open()
-        assert vs.ScoreRoundResponse.FromString(await call).seats
+        assert vs.BatchValidateTurnsResponse.FromString(await call).turns
         await asyncio.wait_for(stopping, SOON)
 
 
@@ -704,7 +749,7 @@ async def test_turns_are_answered_or_refused_with_a_word_while_the_server_stops(
     gate = Gate(monkeypatch)
     async with listening(drain_seconds=60) as (server, caller):
         right = await caller.answer(VALIDATE)
-        under_way = caller.call(SCORE, ENDED)  # so that the server has to wait
+        under_way = caller.call(BATCH, TURNS)  # so that the server has to wait
         await gate.has(1)
         busy = [asyncio.ensure_future(outcomes_until_refused(server.validation_port)) for _ in range(8)]
         await asyncio.sleep(0.2)
@@ -748,7 +793,7 @@ def end_of_a_busy_stream(port: int, turn: bytes, answered: set[int], number: int
         return answers.code()
 
 
-@pytest.mark.parametrize("turn", [TURN, QUICK], ids=["answered by threads", "answered at once"])
+@pytest.mark.parametrize("turn", [TURN, QUICK], ids=["slow", "answered at once"])
 async def test_streams_that_are_busy_end_with_the_server_too(turn: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(4):
         async with listening(drain_seconds=60) as (server, _), asyncio.TaskGroup() as group:
@@ -769,9 +814,9 @@ async def test_nothing_is_left_of_a_server_that_has_stopped(monkeypatch: pytest.
     gate = Gate(monkeypatch)
     async with listening() as (_, caller):
         stream = await caller.open_stream()
-        calls = [caller.call(SCORE, ENDED) for _ in range(threads.THREADS_MAX)]
+        calls = [caller.call(BATCH, TURNS) for _ in range(8)]
         idle = caller.without_message()
-        await gate.has(threads.THREADS_MAX)
+        await gate.has(1)
         gate.open()
         for call in calls:
             await call
@@ -779,7 +824,7 @@ async def test_nothing_is_left_of_a_server_that_has_stopped(monkeypatch: pytest.
         await stream.done_writing()
         idle.cancel()
     left = {thread.name for thread in threading.enumerate() if thread not in before}
-    assert not {name for name in left if name.startswith(("call", "stream"))}
+    assert not {name for name in left if name.startswith(("call", "stream", "slow"))}
 
 
 async def test_a_server_s_end_waits_for_no_message() -> None:
@@ -793,11 +838,11 @@ async def test_a_server_s_end_waits_for_no_message() -> None:
 async def test_a_long_batch_holds_a_stopping_server_no_longer_than_its_drain(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, stopping = threading.Event(), threading.Event()
 
-    def endless(_validation: Validation, _data: bytes) -> Iterator[bytes]:
+    def endless(_validation: Validation, _data: bytes) -> Generator[None, None, bytes]:
         begun.set()
         stopping.wait()
         while True:
-            yield b""
+            yield
 
     monkeypatch.setattr(Validation, "batch", endless)
     async with listening(drain_seconds=0) as (server, caller):

@@ -222,9 +222,21 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     answers.
     """
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 705
-    """UNAVAILABLE. This server has more calls under way than it takes (RUMMIKUB_MAX_CALLS), or more streams open where
-    ValidationService has an address of its own (RUMMIKUB_VALIDATION_STREAMS). Send the same request again, with the same
-    request id, after RetryInfo's delay.
+    """UNAVAILABLE. This server has as many calls under way as it may (RUMMIKUB_MAX_CALLS; streams of ValidationService at an
+    address of its own: RUMMIKUB_VALIDATION_STREAMS), or the caller's address has its part of them (RUMMIKUB_PEER_SHARE).
+    Send the same request again, with the same request id, after RetryInfo's delay.
+    """
+    ERROR_REASON_REQUEST_TIMED_OUT: _ErrorReason.ValueType  # 706
+    """DEADLINE_EXCEEDED. The call began, but its request did not arrive in time (RUMMIKUB_REQUEST_SECONDS), or the call's
+    deadline passed before the server began to answer. Send the same request again, with the same request id.
+    """
+    ERROR_REASON_TOO_MANY_GAMES: _ErrorReason.ValueType  # 707
+    """RESOURCE_EXHAUSTED. The caller's address has created as many games in the last minute as it may
+    (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after RetryInfo's delay.
+    """
+    ERROR_REASON_STORE_FULL: _ErrorReason.ValueType  # 708
+    """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. It is kept for games that exist: they go on, and
+    new ones are refused. Send the request again after RetryInfo's delay.
     """
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 704
     """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
@@ -501,9 +513,21 @@ ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 703
 answers.
 """
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 705
-"""UNAVAILABLE. This server has more calls under way than it takes (RUMMIKUB_MAX_CALLS), or more streams open where
-ValidationService has an address of its own (RUMMIKUB_VALIDATION_STREAMS). Send the same request again, with the same
-request id, after RetryInfo's delay.
+"""UNAVAILABLE. This server has as many calls under way as it may (RUMMIKUB_MAX_CALLS; streams of ValidationService at an
+address of its own: RUMMIKUB_VALIDATION_STREAMS), or the caller's address has its part of them (RUMMIKUB_PEER_SHARE).
+Send the same request again, with the same request id, after RetryInfo's delay.
+"""
+ERROR_REASON_REQUEST_TIMED_OUT: ErrorReason.ValueType  # 706
+"""DEADLINE_EXCEEDED. The call began, but its request did not arrive in time (RUMMIKUB_REQUEST_SECONDS), or the call's
+deadline passed before the server began to answer. Send the same request again, with the same request id.
+"""
+ERROR_REASON_TOO_MANY_GAMES: ErrorReason.ValueType  # 707
+"""RESOURCE_EXHAUSTED. The caller's address has created as many games in the last minute as it may
+(RUMMIKUB_GAMES_PER_MINUTE). Send the request again after RetryInfo's delay.
+"""
+ERROR_REASON_STORE_FULL: ErrorReason.ValueType  # 708
+"""RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. It is kept for games that exist: they go on, and
+new ones are refused. Send the request again after RetryInfo's delay.
 """
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 704
 """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""

@@ -34,10 +34,12 @@ class GameServiceStub:
     content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
     Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
     JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
-    changes nothing and is not remembered.
+    changes nothing and is not remembered. The server remembers the last eight accepted requests of each seat, and of callers
+    without a token the last eight of a game; an hour after the game's end it forgets them.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    (AUTHORIZATION_MALFORMED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN,
+    OVERLOADED); every RPC with a game_id
     NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
@@ -118,17 +120,19 @@ class GameServiceServicer:
     content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
     Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
     JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
-    changes nothing and is not remembered.
+    changes nothing and is not remembered. The server remembers the last eight accepted requests of each seat, and of callers
+    without a token the last eight of a game; an hour after the game's end it forgets them.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    (AUTHORIZATION_MALFORMED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN,
+    OVERLOADED); every RPC with a game_id
     NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     def CreateGame(self, request, context):
         """Creates a game in the lobby. Anyone may.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -315,10 +319,12 @@ class GameService:
     content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
     Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
     JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
-    changes nothing and is not remembered.
+    changes nothing and is not remembered. The server remembers the last eight accepted requests of each seat, and of callers
+    without a token the last eight of a game; an hour after the game's end it forgets them.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    (AUTHORIZATION_MALFORMED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN,
+    OVERLOADED); every RPC with a game_id
     NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 

@@ -35,10 +35,12 @@ class GameServiceStub:
     content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
     Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
     JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
-    changes nothing and is not remembered.
+    changes nothing and is not remembered. The server remembers the last eight accepted requests of each seat, and of callers
+    without a token the last eight of a game; an hour after the game's end it forgets them.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    (AUTHORIZATION_MALFORMED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN,
+    OVERLOADED); every RPC with a game_id
     NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
@@ -49,7 +51,7 @@ class GameServiceStub:
     CreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]
     """Creates a game in the lobby. Anyone may.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
     """Takes the lowest free seat and returns its token, which is not shown again.
@@ -117,10 +119,12 @@ class GameServiceAsyncStub(GameServiceStub):
     content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
     Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
     JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
-    changes nothing and is not remembered.
+    changes nothing and is not remembered. The server remembers the last eight accepted requests of each seat, and of callers
+    without a token the last eight of a game; an hour after the game's end it forgets them.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    (AUTHORIZATION_MALFORMED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN,
+    OVERLOADED); every RPC with a game_id
     NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
@@ -128,7 +132,7 @@ class GameServiceAsyncStub(GameServiceStub):
     CreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.CreateGameRequest, _game_service_pb2.CreateGameResponse]  # type: ignore[assignment]
     """Creates a game in the lobby. Anyone may.
     Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
     """Takes the lowest free seat and returns its token, which is not shown again.
@@ -195,10 +199,12 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
     Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
     JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
-    changes nothing and is not remembered.
+    changes nothing and is not remembered. The server remembers the last eight accepted requests of each seat, and of callers
+    without a token the last eight of a game; an hour after the game's end it forgets them.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED); every RPC with a game_id
+    (AUTHORIZATION_MALFORMED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN,
+    OVERLOADED); every RPC with a game_id
     NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
@@ -210,7 +216,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_game_service_pb2.CreateGameResponse, _abc.Awaitable[_game_service_pb2.CreateGameResponse]]:
         """Creates a game in the lobby. Anyone may.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
-        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
 
     @_abc_1.abstractmethod

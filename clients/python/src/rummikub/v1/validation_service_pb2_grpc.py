@@ -31,8 +31,9 @@ class ValidationServiceStub:
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
-    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of one
+    request DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     def __init__(self, channel):
@@ -79,8 +80,9 @@ class ValidationServiceServicer:
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
-    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of one
+    request DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     def ValidateMelds(self, request, context):
@@ -178,8 +180,9 @@ class ValidationService:
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
-    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of one
+    request DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     @staticmethod

@@ -32,8 +32,9 @@ class ValidationServiceStub:
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
-    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of one
+    request DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     @_typing.overload
@@ -72,8 +73,9 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
-    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of one
+    request DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -108,8 +110,9 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
     Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
     order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with a ruleset
-    INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of one
+    request DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     @_abc_1.abstractmethod
