@@ -168,6 +168,11 @@ def _found(record: Record | None, caller: Caller) -> tuple[Record, int | None]:
     return record, seat
 
 
+def seat_in(record: Record, caller: Caller) -> int | None:
+    """Returns the caller's seat in a game; None for a spectator. Raises GameNotFound for a token of another game."""
+    return _found(record, caller)[1]
+
+
 def _new_seat(before: Game, after: Game) -> int:
     """The seat of the player who has joined."""
     taken = {player.seat for player in before.players}

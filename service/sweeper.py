@@ -1,8 +1,9 @@
 """The sweeper: times out overdue turns of games that nobody calls on, and finds bots that were forgotten.
 
-Every replica runs one. There is no leader: a time-out is a commit like any other, fenced by the game's history, so only
-one of all sweepers and callers applies it. The store's list of deadlines is a hint when to look, never later than the
-turn's deadline; the deadline itself is in the game.
+Every replica runs one. There is no leader: each claims the games that it looks at for a moment, so the others look at
+others. A time-out is a commit like any other, fenced by the game's history, so only one of all sweepers and callers
+applies it. The store's list of deadlines is a hint when to look, never later than the turn's deadline; the deadline
+itself is in the game.
 """
 
 import asyncio
@@ -17,8 +18,8 @@ from service.faults import StoredFormatUnknown, StoreUnavailable
 from service.games import Games
 from service.storage.base import Due, GameStore, Loaded, State
 
-BATCH: Final = 100
-"""Games that one sweep looks at before it asks again."""
+BATCH: Final = 32
+"""Games that a sweep claims at a time: as many as it can look at long before the claims end."""
 LOOKS: Final = 8
 """Games that are looked at at the same time: a time-out may wait, as for a search, or until it may be told of one."""
 MEND_BATCH: Final = 20
@@ -51,7 +52,7 @@ class Sweeper:
         self._interval_seconds = interval_seconds
         self._stopping = stopping
         self._under_way: dict[str, asyncio.Task[Loaded]] = {}
-        self._left: dict[Due, int] = {}
+        self._left: dict[str, int] = {}
 
     async def run(self) -> None:
         """Sweeps until the server stops, and now and then goes on through the lists of games, which mends them."""
@@ -79,19 +80,19 @@ class Sweeper:
                 await asyncio.wait_for(self._stopping.wait(), self._interval_seconds)
 
     async def sweep(self) -> int:
-        """Looks once at every game whose time has come; returns how many."""
+        """Looks once at every game whose time has come and that no other server has claimed; returns how many."""
         looked = 0
         await self._return_to_left()
         while not self._stopping.is_set():
-            most = BATCH + len(self._left)
-            found = await self._store.due(most)
-            own = [due for due in found if due not in self._left]
-            waiting = iter(own)
+            found = await self._store.claim(BATCH, tuple(self._left))
+            waiting = iter(found)
             async with asyncio.TaskGroup() as looks:
                 for _ in range(LOOKS):
                     looks.create_task(self._look_through(waiting))
-            looked += len(own)
-            if len(found) < most:
+            for due in waiting:  # of a server that stops
+                await self._store.rearm(due, due.at_ms)
+            looked += len(found)
+            if len(found) < BATCH:
                 break
         return looked
 
@@ -99,7 +100,7 @@ class Sweeper:
         """Looks again at games that were left, when those that could not be looked at are."""
         if self._left:
             now_ms = (await self._store.load(NO_GAME)).now_ms
-            self._left = {due: until_ms for due, until_ms in self._left.items() if until_ms >= now_ms}
+            self._left = {game_id: until_ms for game_id, until_ms in self._left.items() if until_ms >= now_ms}
 
     async def _look_through(self, waiting: Iterator[Due]) -> None:
         """Looks at games one after the other, until none waits or the server stops."""
@@ -123,8 +124,8 @@ class Sweeper:
             _log.warning("sweep", game_id=due.game_id, result=type(error).__name__)
             next_look = (await self._store.load(NO_GAME)).now_ms + PUT_OFF_MS
             if isinstance(error, StoredFormatUnknown) and len(self._left) < LEFT_MOST:
-                self._left[due] = next_look
-                return
+                self._left[due.game_id] = next_look
+                next_look = due.at_ms
         await self._store.rearm(due, next_look)
 
     def _look_under_way(self, game_id: str) -> asyncio.Task[Loaded]:

@@ -168,6 +168,14 @@ def memory_store(clock: FakeClock | None = None, history: int = HISTORY) -> Memo
     return MemoryStore(history, clock) if clock else MemoryStore(history)
 
 
+async def due(store: GameStore, limit: int = 10) -> list[tuple[str, int]]:
+    """The games whose time has come, each with the time that was set. Their claims are given back."""
+    claims = await store.claim(limit)
+    for claim in claims:
+        await store.rearm(claim, claim.at_ms)
+    return [(claim.game_id, claim.at_ms) for claim in claims]
+
+
 def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
     """Every key with all that it holds: as values, since Redis may reorder a hash without a change."""
     kept: dict[object, object] = {}

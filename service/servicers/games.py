@@ -1,19 +1,16 @@
 """GameService: decode, call the use case, encode."""
 
 import time
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from google.protobuf.duration_pb2 import Duration
 
 from rummikub.v1 import game_service_pb2 as pb
 from service import codec
-from service.errors import RETRY_SECONDS
 from service.games import Games
 from service.rate_limit import RateLimit
-from service.servicers.rpc import Context, Service, answer, answers, caller, mutation, peer_of, seat_mutation, unary
-from service.sight import ChangeSight
-from service.watch import Alive, Closing, Snapshot, Update, Watch
+from service.servicers.rpc import Context, Service, answer, caller, mutation, peer_of, seat_mutation, unary, writing
+from service.watch import Alive, Change, Closing, Snapshot, Update, Watch
 
 _LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
 _TURNS_CURSOR = r"[1-9]\d{0,17}"
@@ -43,7 +40,7 @@ class GameServicer:
             "StartGame": unary(pb.StartGameRequest, self.start_game),
             "GetGame": unary(pb.GetGameRequest, self.get_game),
             "ListGames": unary(pb.ListGamesRequest, self.list_games),
-            "WatchGame": answers(pb.WatchGameRequest, self.watch_game),
+            "WatchGame": writing(pb.WatchGameRequest, self.watch_game),
             "ListTurns": unary(pb.ListTurnsRequest, self.list_turns),
             "ResignGame": unary(pb.ResignGameRequest, self.resign_game),
             "StartNextRound": unary(pb.StartNextRoundRequest, self.start_next_round),
@@ -95,13 +92,13 @@ class GameServicer:
             games=map(codec.encode_summary, sights), next_page_token=codec.page_token(following)
         ).SerializeToString()
 
-    async def watch_game(self, request: pb.WatchGameRequest, context: Context) -> AsyncGenerator[bytes, None]:
+    async def watch_game(self, request: pb.WatchGameRequest, context: Context) -> None:
         """WatchGame."""
         game_id, etag = codec.game_id(request.game_id), codec.etag(request.etag)
         from_revision = codec.revision("from_revision", request.from_revision, least=0)
         async with aclosing(self._watch.watch(game_id, caller(context), from_revision, etag)) as updates:
             async for update in updates:
-                yield _update(update).SerializeToString()
+                await context.write(_update(update))
 
     async def list_turns(self, request: pb.ListTurnsRequest, context: Context) -> bytes:
         """ListTurns."""
@@ -133,14 +130,21 @@ class GameServicer:
         return await self._games.request_redeal(game_id, identity, answer(pb.RequestRedealResponse))
 
 
-def _update(update: Update) -> pb.WatchGameResponse:
+def _update(update: Update) -> bytes:
+    """Returns an update as bytes; what several watchers see is encoded once."""
     match update:
-        case Snapshot(game):
-            return pb.WatchGameResponse(snapshot=codec.encode_game(game))
-        case ChangeSight():
-            return pb.WatchGameResponse(change=codec.encode_change(update))
+        case Snapshot(seen):
+            if seen.data is None:
+                seen.data = pb.WatchGameResponse(snapshot=codec.encode_game(seen.sight)).SerializeToString()
+            return seen.data
+        case Change(seen):
+            if seen.data is None:
+                seen.data = pb.WatchGameResponse(change=codec.encode_change(seen.sight)).SerializeToString()
+            return seen.data
         case Alive(revision):
-            return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision))
-        case Closing(revision, etag):
-            delay = Duration(seconds=RETRY_SECONDS)
-            return pb.WatchGameResponse(closing=pb.Closing(resume_revision=revision, etag=etag, retry_delay=delay))
+            return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision)).SerializeToString()
+        case Closing(revision, etag, delay_ms):
+            delay = Duration()
+            delay.FromMilliseconds(delay_ms)
+            closing = pb.Closing(resume_revision=revision, etag=etag, retry_delay=delay)
+            return pb.WatchGameResponse(closing=closing).SerializeToString()

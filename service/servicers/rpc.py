@@ -3,8 +3,7 @@
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -104,12 +103,10 @@ def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]
     return grpc.unary_unary_rpc_method_handler(handle)
 
 
-def answers(message_type: type[_M], call: Callable[[_M, Context], AsyncGenerator[bytes, None]]) -> Handler:
-    """A handler of one request and a stream of answers."""
+def writing(message_type: type[_M], call: Callable[[_M, Context], Awaitable[None]]) -> Handler:
+    """Returns a handler of one request that writes its answers to the context."""
 
-    async def handle(data: bytes, context: Context) -> AsyncGenerator[bytes, None]:
-        async with aclosing(call(decode(message_type, data), context)) as stream:
-            async for answer in stream:
-                yield answer
+    async def handle(data: bytes, context: Context) -> None:
+        await call(decode(message_type, data), context)
 
     return grpc.unary_stream_rpc_method_handler(handle)

@@ -12,7 +12,7 @@ The promises, which tests/service/test_stores.py demands of every store:
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import Enum
@@ -22,6 +22,8 @@ from engine.events import Event
 from engine.game import Finished, Game, Lobby, Phase, Playing, RoundOver
 
 SECRET_BYTES: Final = 32
+CLAIM_MS: Final = 2_000
+"""How long a claim lasts: so much later is a game looked at whose server dies before it does."""
 MEMOS_A_SENDER: Final = 8
 """How many memos of a sender are kept. A client repeats its last requests only; callers without a token create a game
 and join it, six at most."""
@@ -207,10 +209,17 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A game whose time has come, and the time that was set for it."""
+    """A game whose time has come, claimed by a server that is to look at it.
+
+    Attributes:
+        game_id: The game.
+        at_ms: The time that was set for it.
+        claimed_ms: Until when no other server finds it.
+    """
 
     game_id: str
     at_ms: int
+    claimed_ms: int
 
 
 class GameStore(Protocol):
@@ -258,13 +267,18 @@ class GameStore(Protocol):
         """How many games are listed under each state."""
 
     async def arm(self, game_id: str, at_ms: int) -> None:
-        """Has `due` name a game at a time, and no earlier time that was set before."""
+        """Makes a game due at a time, and at no earlier time that was set before."""
 
     async def rearm(self, due: Due, at_ms: int | None) -> None:
-        """Has `due` name a game at a time and not before, None: not at all; nothing if it was armed since."""
+        """Ends a claim: makes the game due at a time, None: not at all. Does nothing if it was armed since."""
 
-    async def due(self, limit: int) -> Sequence[Due]:
-        """Games whose time has come, the earliest first."""
+    async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
+        """Claims games whose time has come, the earliest first, for CLAIM_MS; so other servers look at others.
+
+        Args:
+            limit: Most games.
+            skip: Ids of games to leave alone.
+        """
 
     async def ping(self) -> None:
         """Returns if the store takes writes."""

@@ -1,7 +1,7 @@
 """A store that tells how long each operation took, whichever store is inside."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
@@ -83,9 +83,9 @@ class MeasuredStore:
         """See GameStore."""
         await self._measured("rearm", self._store.rearm(due, at_ms))
 
-    async def due(self, limit: int) -> Sequence[Due]:
+    async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
         """See GameStore."""
-        return await self._measured("due", self._store.due(limit))
+        return await self._measured("claim", self._store.claim(limit, skip))
 
     async def ping(self) -> None:
         """See GameStore."""

@@ -7,10 +7,11 @@ import contextlib
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from service.storage.base import (
+    CLAIM_MS,
     MEMOS_A_SENDER,
     NO_ETAG,
     SECRET_BYTES,
@@ -166,18 +167,21 @@ class MemoryStore:
 
     async def rearm(self, due: Due, at_ms: int | None) -> None:
         """See GameStore."""
-        if self._deadlines.get(due.game_id) != due.at_ms:
+        if self._deadlines.get(due.game_id) != due.claimed_ms:
             return
         if at_ms is None:
             del self._deadlines[due.game_id]
         else:
             self._deadlines[due.game_id] = at_ms
 
-    async def due(self, limit: int) -> Sequence[Due]:
+    async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
         """See GameStore."""
         now_ms = self._clock()
-        found = [Due(game_id, at_ms) for game_id, at_ms in self._deadlines.items() if at_ms < now_ms]
-        return sorted(found, key=lambda due: due.at_ms)[:limit]
+        past = {game_id: at_ms for game_id, at_ms in self._deadlines.items() if at_ms < now_ms and game_id not in skip}
+        earliest = sorted(past, key=past.__getitem__)[:limit]
+        found = [Due(game_id, past[game_id], now_ms + CLAIM_MS) for game_id in earliest]
+        self._deadlines |= {due.game_id: due.claimed_ms for due in found}
+        return found
 
     async def ping(self) -> None:
         """See GameStore."""

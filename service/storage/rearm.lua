@@ -1,5 +1,5 @@
--- Sets when to look at a game again, unless it was armed since. KEYS: deadlines. ARGV: game id, the time that was set, the
--- new time ('' for never).
+-- Sets when to look at a game again, unless it was armed since it was claimed. KEYS: deadlines. ARGV: game id, the time until
+-- which it is claimed, the new time ('' for never).
 if redis.call('ZSCORE', KEYS[1], ARGV[1]) ~= ARGV[2] then
   return 0
 end

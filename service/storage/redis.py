@@ -15,7 +15,7 @@ import contextlib
 import re
 import secrets
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
@@ -30,6 +30,7 @@ from redis.backoff import NoBackoff
 
 from service.faults import StoredFormatUnknown, StoreFull, StoreUnavailable
 from service.storage.base import (
+    CLAIM_MS,
     MEMOS_A_SENDER,
     SECRET_BYTES,
     STATES,
@@ -156,7 +157,7 @@ class RedisStore:
         self._history = history
         self._clock = clock
         self._load, self._commit = _Script.read("load.lua"), _Script.read("commit.lua")
-        self._due = client.register_script(_Script.read("due.lua").text)
+        self._claim = client.register_script(_Script.read("claim.lua").text)
         self._rearm = client.register_script(_Script.read("rearm.lua").text)
         self._wire = Wire(client.connection_pool.make_connection, ANSWER_SECONDS)
         self._recollection = Recollection(clock)
@@ -348,14 +349,16 @@ class RedisStore:
     async def rearm(self, due: Due, at_ms: int | None) -> None:
         """See GameStore."""
         async with self._answering():
-            arguments: list[str | int] = [due.game_id, due.at_ms, "" if at_ms is None else at_ms]
+            arguments: list[str | int] = [due.game_id, due.claimed_ms, "" if at_ms is None else at_ms]
             await self._rearm(keys=[DEADLINES], args=arguments)
 
-    async def due(self, limit: int) -> Sequence[Due]:
+    async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
         """See GameStore."""
         async with self._answering():
-            found = await self._due(keys=[DEADLINES], args=[limit, self._clock() if self._clock else ""])
-        return [Due(game_id.decode(), int(at_ms)) for game_id, at_ms in zip(found[::2], found[1::2], strict=True)]
+            arguments = [limit, self._clock() if self._clock else "", CLAIM_MS, *skip]
+            found = await self._claim(keys=[DEADLINES], args=arguments)
+        claims = zip(found[::3], found[1::3], found[2::3], strict=True)
+        return [Due(game_id.decode(), int(at_ms), int(claimed_ms)) for game_id, at_ms, claimed_ms in claims]
 
     async def ping(self) -> None:
         """See GameStore. A write, as a store that is full or a replica by now answers reads."""
@@ -465,6 +468,8 @@ class _Feed:
 
         A cancelled task is not enough to end this: redis-py writes under asyncio.wait_for, which may swallow it.
         """
+        loop = asyncio.get_running_loop()
+        next_ping = loop.time() + ANSWER_SECONDS
         subscribed: set[str] = set()
         while not (hearing.done() or self._is_left or self._is_closed):
             self._wanted.clear()
@@ -474,11 +479,12 @@ class _Feed:
             if subscribed - wanted:
                 await connection.send_command("UNSUBSCRIBE", *(subscribed - wanted))
             subscribed = wanted
-            try:
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    await self._wanted.wait()
-            except TimeoutError:
+            if loop.time() >= next_ping:
                 await connection.send_command("PING")
+                next_ping = loop.time() + ANSWER_SECONDS
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(next_ping):
+                    await self._wanted.wait()
 
     async def _hear(self, connection: AbstractConnection) -> None:
         """Tells watchers what arrives. A connection without even a sign of life is given up."""

@@ -17,6 +17,7 @@ from harness import (
     GameAtHand,
     SeededChance,
     bearer,
+    due,
     error_info,
     field_violations,
     memory_store,
@@ -31,7 +32,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.server import Server
-from service.storage.base import Due, GameStore, Loaded, Record, State
+from service.storage.base import GameStore, Loaded, Record, State
 from service.storage.measured import MeasuredStore
 from service.storage.memory import MemoryStore
 from service.storage.redis import DEADLINES, ORPHAN_MS
@@ -170,7 +171,7 @@ class FlakyStore(MeasuredStore):
         if operation in self.failing:
             cast("Coroutine[Any, Any, _T]", answer).close()
             raise StoreUnavailable
-        if operation == "due" and self.broken:
+        if operation == "claim" and self.broken:
             cast("Coroutine[Any, Any, _T]", answer).close()
             raise self.broken.pop(0)
         result = await answer
@@ -341,7 +342,7 @@ async def test_only_so_many_bad_games_are_left_where_each_sweep_comes_past_them(
         await spoil(store, hands, bad.game_id, "newer")
     clock.advance(LIMIT + 1)
     assert await server[0].sweeper.sweep() == 5
-    assert len(await store.due(BATCH)) == 2
+    assert len(await due(store, BATCH)) == 2
     clock.advance(PUT_OFF_MS / 1000 + 0.001)
     assert await server[0].sweeper.sweep() == 5
 
@@ -511,7 +512,7 @@ async def test_a_server_that_stops_looks_at_no_more_games(store: GameStore, cloc
     stopping = asyncio.Event()
     flaky = FlakyStore(store, after_rearm=stopping.set)
     await Sweeper(Games(flaky, SeededChance(1)), flaky, 1.0, stopping).sweep()
-    assert BATCH - 1 - LOOKS <= len(await store.due(BATCH)) < BATCH - 1
+    assert BATCH - 1 - LOOKS <= len(await due(store, BATCH)) < BATCH - 1
 
 
 class LateGames(Games):
@@ -743,10 +744,10 @@ async def test_a_game_that_has_expired_is_looked_at_no_more(
         game = await client.new_game(ruleset=TIMED)
         await redis_hands.expire(game.game_id)
         clock.advance(LIMIT + 1)
-        assert list(await redis_backed.due(10)) == [Due(game.game_id, clock.now_ms - 1000)]
+        assert await due(redis_backed) == [(game.game_id, clock.now_ms - 1000)]
         assert await server.sweeper.sweep() == 1
         clock.advance(1_000_000)
-        assert list(await redis_backed.due(10)) == []
+        assert await due(redis_backed) == []
 
 
 # What is not ours among the deadlines and in the lists

@@ -32,6 +32,7 @@ from harness import (
     FakeClock,
     GameAtHand,
     SeededChance,
+    due,
     error_info,
     field_violations,
     new_id,
@@ -383,7 +384,7 @@ async def test_a_bot_is_found_by_the_sweeper_before_it_acts(store: GameStore, cl
         game = await new_game(client, EASY, EASY)
         await resign(game)
     clock.advance(61 + BOT_WAIT_MS / 1000)
-    assert [due.game_id for due in await store.due(10)] == [game.game_id]
+    assert [game_id for game_id, _ in await due(store)] == [game.game_id]
     async with running_server(store, server_settings(sweep_seconds=0.05)) as (_, client):
         game.client = client
         watching = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, from_revision=1))

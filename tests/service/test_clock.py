@@ -18,6 +18,7 @@ from harness import (
     GameAtHand,
     RedisServer,
     bearer,
+    due,
     error_info,
     memory_store,
     new_id,
@@ -390,7 +391,7 @@ async def test_the_sweeper_drops_finished_and_expired_games(
     clock.advance(LIMIT + 1)
     assert await server.sweeper.sweep() == 2
     clock.advance(1_000_000)
-    assert list(await store.due(10)) == []
+    assert await due(store) == []
 
 
 async def test_many_games_are_timed_out_by_one_sweep(
@@ -549,7 +550,7 @@ async def test_no_overdue_turn_escapes_a_sweep_whatever_happens_and_however_time
         await server.sweeper.sweep()
         for game in games:
             if isinstance((await stored_game(store, game.game_id)).phase, Finished):
-                assert game.game_id not in {due.game_id for due in await store.due(10)}
+                assert game.game_id not in {game_id for game_id, _ in await due(store)}
 
 
 async def test_a_spectator_and_a_wrong_token_time_a_turn_out_too_and_learn_nothing(

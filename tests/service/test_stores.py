@@ -17,10 +17,11 @@ from engine.events import Event, PlayerJoined
 from engine.game import Game
 from engine.ruleset import Ruleset
 from engine.turns import Applied, DrawTile, Join, Resign, StartGame, apply, create
-from harness import HISTORY, LIFETIMES, START_MS, FakeClock, RedisServer, SeededChance, memory_store, redis_store
+from harness import HISTORY, LIFETIMES, START_MS, FakeClock, RedisServer, SeededChance, due, memory_store, redis_store
 from service.faults import StoreUnavailable
 from service.identity import new_shuffle
 from service.storage.base import (
+    CLAIM_MS,
     NO_ETAG,
     Commit,
     Committed,
@@ -489,52 +490,69 @@ async def test_a_list_names_a_game_that_is_about_to_be_stored_for_an_hour(
 
 async def test_a_game_is_due_after_its_time_and_not_at_it(store: GameStore, clock: FakeClock) -> None:
     await store.arm(GAME, START_MS + 1000)
-    assert list(await store.due(10)) == []
+    assert await due(store) == []
     clock.advance(1)
-    assert list(await store.due(10)) == []
+    assert await due(store) == []
     clock.advance(0.001)
-    assert list(await store.due(10)) == [Due(GAME, START_MS + 1000)]
-    assert list(await store.due(10)) == [Due(GAME, START_MS + 1000)]  # until it is rearmed
+    assert await due(store) == [(GAME, START_MS + 1000)]
+    assert await due(store) == [(GAME, START_MS + 1000)], "until it is looked at"
+
+
+async def test_a_game_that_is_claimed_is_found_by_no_other_until_the_claim_ends(
+    store: GameStore, clock: FakeClock
+) -> None:
+    await store.arm(GAME, START_MS)
+    await store.arm(OTHER_GAME, START_MS + 1)
+    clock.advance(1)
+    [claim] = await store.claim(1)
+    assert claim == Due(GAME, START_MS, clock.now_ms + CLAIM_MS)
+    assert await due(store) == [(OTHER_GAME, START_MS + 1)]
+    assert await store.claim(10, skip=[OTHER_GAME]) in ((), [])
+    clock.advance(CLAIM_MS / 1000)
+    assert await due(store) == [(OTHER_GAME, START_MS + 1)]
+    clock.advance(0.001)
+    assert await due(store) == [(OTHER_GAME, START_MS + 1), (GAME, claim.claimed_ms)]
 
 
 async def test_the_most_overdue_games_are_named_first(store: GameStore, clock: FakeClock) -> None:
-    armed = [Due(f"{number:032x}", START_MS + number) for number in range(5)]
+    armed = [(f"{number:032x}", START_MS + number) for number in range(5)]
     for number in (3, 1, 4, 0, 2):
-        await store.arm(armed[number].game_id, armed[number].at_ms)
+        await store.arm(*armed[number])
     clock.advance(60)
-    assert list(await store.due(3)) == armed[:3]
-    assert list(await store.due(10)) == armed
+    assert await due(store, 3) == armed[:3]
+    assert await due(store) == armed
 
 
 async def test_arming_sets_the_time_anew(store: GameStore, clock: FakeClock) -> None:
     await store.arm(GAME, START_MS + 1000)
     await store.arm(GAME, START_MS + 9000)
     clock.advance(5)
-    assert list(await store.due(10)) == []
+    assert await due(store) == []
     await store.arm(GAME, START_MS + 4000)
-    assert list(await store.due(10)) == [Due(GAME, START_MS + 4000)]
+    assert await due(store) == [(GAME, START_MS + 4000)]
 
 
 async def test_rearming_puts_a_time_off_and_drops_a_game(store: GameStore, clock: FakeClock) -> None:
     await store.arm(GAME, START_MS)
     await store.arm(OTHER_GAME, START_MS)
     clock.advance(1)
-    await store.rearm(Due(GAME, START_MS), START_MS + 5000)
-    await store.rearm(Due(OTHER_GAME, START_MS), None)
-    assert list(await store.due(10)) == []
+    claims = {claim.game_id: claim for claim in await store.claim(10)}
+    await store.rearm(claims[GAME], START_MS + 5000)
+    await store.rearm(claims[OTHER_GAME], None)
+    assert await due(store) == []
     clock.advance(60)
-    assert list(await store.due(10)) == [Due(GAME, START_MS + 5000)]
+    assert await due(store) == [(GAME, START_MS + 5000)]
 
 
 async def test_rearming_undoes_nothing_that_was_armed_since(store: GameStore, clock: FakeClock) -> None:
-    await store.arm(GAME, START_MS + 1)
-    seen = Due(GAME, START_MS + 1)
+    await store.arm(GAME, START_MS - 1)
+    [seen] = await store.claim(10)
     await store.arm(GAME, START_MS + 2)
     await store.rearm(seen, None)
     await store.rearm(seen, START_MS + 99_000)
-    await store.rearm(Due(OTHER_GAME, START_MS), START_MS)  # nobody armed it
+    await store.rearm(Due(OTHER_GAME, START_MS, START_MS), START_MS)  # nobody armed it
     clock.advance(60)
-    assert list(await store.due(10)) == [Due(GAME, START_MS + 2)]
+    assert await due(store) == [(GAME, START_MS + 2)]
 
 
 # Subscriptions
@@ -744,9 +762,10 @@ async def test_scripts_touch_only_the_keys_that_they_declare(own_redis: RedisSer
     await stored(store, replace(drawing(records[-1]), request_key="request-1", memo=MEMO))
     assert (await store.load(GAME, "request-1")).memo == MEMO
     await store.arm(GAME, START_MS - 1)
-    assert list(await store.due(10)) == [Due(GAME, START_MS - 1)]
-    await store.rearm(Due(GAME, START_MS - 1), None)
-    assert list(await store.due(10)) == []
+    assert await due(store) == [(GAME, START_MS - 1)]
+    [claim] = await store.claim(10)
+    await store.rearm(claim, None)
+    assert await due(store) == []
     with pytest.raises(StoreUnavailable):  # the user is as narrow as it seems
         await store.load(OTHER_GAME)
     await store.close()
@@ -762,7 +781,7 @@ async def test_without_a_clock_of_a_test_the_time_is_the_redis_servers(
     assert 0 <= loaded.now_ms - (seconds * 1000 + micros // 1000) < 10_000
     await store.arm(GAME, loaded.now_ms - 1)
     await store.arm(OTHER_GAME, loaded.now_ms + 60_000)
-    assert [due.game_id for due in await store.due(10)] == [GAME]
+    assert [game_id for game_id, _ in await due(store)] == [GAME]
     await store.close()
 
 
@@ -782,7 +801,7 @@ async def test_a_paused_redis_is_unavailable_within_a_second_or_two_and_recovers
         store.commit(drawing(records[-1])),
         store.events(GAME, 1, 10),
         store.page(State.LOBBY, "", 10),
-        store.due(10),
+        store.claim(10),
         store.ping(),
         return_exceptions=True,
     )
@@ -1268,12 +1287,13 @@ async def test_every_operation_is_told_with_its_name_and_how_it_went(store: Game
     await measured.events(GAME, 1, 10)
     await measured.bounds(GAME)
     await measured.secret()
+    await measured.check_room()
     await measured.index(record)
     await measured.page(State.LOBBY, "", 10)
     await measured.count()
     await measured.arm(GAME, START_MS)
-    await measured.rearm(Due(GAME, START_MS), None)
-    await measured.due(10)
+    await measured.rearm(Due(GAME, START_MS, START_MS), None)
+    await measured.claim(10)
     await measured.ping()
     operations = [
         "commit",
@@ -1281,12 +1301,13 @@ async def test_every_operation_is_told_with_its_name_and_how_it_went(store: Game
         "events",
         "bounds",
         "secret",
+        "check_room",
         "index",
         "page",
         "count",
         "arm",
         "rearm",
-        "due",
+        "claim",
         "ping",
     ]
     assert observed == [(operation, "ok") for operation in operations]

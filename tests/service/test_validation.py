@@ -252,6 +252,8 @@ def test_what_takes_a_moment_is_answered_at_once(validation: Validation) -> None
     assert min(seen.values()) > 50
 
 
+AT_THE_TABLE = ruleset_of({"initial_meld_same_turn_table_play": "ALLOWED"})
+"""Rules that search for the melds which serve the player best."""
 RUN, LONGER = WireMeld((3, 4, 5)), WireMeld((3, 4, 5, 6))
 QUICK = WireTurn(before=(RUN,), after=(LONGER,), rack=(6, 7), has_melded=True)
 NEW_MELDS = tuple(WireMeld(tuple(range(first, end))) for first in (14, 27, 40) for end in range(first + 6, first + 13))
@@ -262,7 +264,8 @@ NEW_MELDS = tuple(WireMeld(tuple(range(first, end))) for first in (14, 27, 40) f
     [
         pytest.param(turn(replace(QUICK, ruleset=options_of(ruleset_of({"initial_meld_threshold": 31})))), id="rules"),
         pytest.param(turn(replace(QUICK, ruleset=options_of(ruleset_of({"preset": "WIKI_FR"})))), id="retrieval"),
-        pytest.param(turn(replace(QUICK, has_melded=False)), id="initial meld"),
+        pytest.param(turn(replace(QUICK, ruleset=options_of(AT_THE_TABLE), has_melded=False)), id="initial meld"),
+        pytest.param(turn(replace(QUICK, before=(RUN,) * 33, has_melded=False)), id="large tables"),
         pytest.param(turn(replace(QUICK, after=(LONGER, *NEW_MELDS))), id="new melds"),
         pytest.param(turn(replace(QUICK, after=(LONGER, *[WireMeld((3, 5))] * 20))), id="violations"),
         pytest.param(turn(replace(QUICK, after=(LONGER, *[WireMeld((3, 53, 5))] * 20))), id="jokers"),
@@ -274,8 +277,15 @@ NEW_MELDS = tuple(WireMeld(tuple(range(first, end))) for first in (14, 27, 40) f
 )
 def test_what_may_take_longer_than_a_moment_is_not_answered_at_once(sent: bytes) -> None:
     validation = Validation()
-    validation.validate_turn(turn(QUICK))
+    for ruleset in (None, options_of(AT_THE_TABLE)):
+        validation.validate_turn(turn(replace(QUICK, ruleset=ruleset)))
     assert validation.turn_at_once(sent) is None
+
+
+def test_an_initial_meld_is_judged_at_once_where_the_table_is_small(validation: Validation) -> None:
+    for sent in (replace(QUICK, has_melded=False), WireTurn(after=(WireMeld((11, 12, 13)),), rack=(11, 12, 13))):
+        answer = validation.validate_turn(turn(sent))
+        assert validation.turn_at_once(turn(sent)) == answer
 
 
 def test_nothing_is_answered_at_once_by_rules_that_were_not_asked_for_yet() -> None:

@@ -29,7 +29,7 @@ from service.faults import StoreUnavailable
 from service.games import Games
 from service.identity import SPECTATOR, Caller, digest, new_shuffle
 from service.server import Server
-from service.sight import ChangeSight
+from service.sight import ChangeSight, GameSight
 from service.storage.base import (
     NO_ETAG,
     Commit,
@@ -43,7 +43,7 @@ from service.storage.base import (
 from service.storage.measured import MeasuredStore
 from service.storage.memory import MemoryStore
 from service.storage.snapshot import encode_change
-from service.watch import LAG, Closing, Snapshot, Update, Watch
+from service.watch import LAG, Change, Closing, Snapshot, Update, Watch
 
 UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
 
@@ -404,8 +404,8 @@ async def played(store: GameStore) -> Played:
 
 def revisions(updates: Sequence[Update]) -> list[int]:
     """The revisions of changes."""
-    assert all(isinstance(update, ChangeSight) for update in updates)
-    return [update.revision for update in updates if isinstance(update, ChangeSight)]
+    assert all(isinstance(update, Change) for update in updates)
+    return [update.seen.sight.revision for update in updates if isinstance(update, Change)]
 
 
 async def test_a_reader_not_too_far_behind_is_told_every_change(played: Played) -> None:
@@ -430,9 +430,9 @@ async def test_a_reader_too_far_behind_gets_a_snapshot_in_place_of_what_was_miss
         for watcher, seat in ((updates, None), (own, 1)):
             snapshot = await anext(watcher)
             assert isinstance(snapshot, Snapshot)
-            assert snapshot.game.etag == record.etag
-            assert snapshot.game.view.seat == seat
-            assert bool(snapshot.game.view.rack) is (seat == 1)
+            assert snapshot.seen.sight.etag == record.etag
+            assert snapshot.seen.sight.view.seat == seat
+            assert bool(snapshot.seen.sight.view.rack) is (seat == 1)
         await played.act()
         assert revisions([await anext(updates), await anext(own)]) == [record.game.revision + 1] * 2
 
@@ -443,7 +443,7 @@ async def test_a_reader_who_is_slow_from_the_first_snapshot_on_gets_another(play
         record = await played.draw(LAG + 1)
         snapshot = await anext(updates)
         assert isinstance(snapshot, Snapshot)
-        assert snapshot.game.view.revision == record.game.revision
+        assert snapshot.seen.sight.view.revision == record.game.revision
 
 
 async def test_a_resume_is_told_every_change_however_many_there_are(played: Played) -> None:
@@ -463,7 +463,7 @@ async def test_a_reader_behind_all_that_is_kept_gets_a_snapshot(forgetful_store:
         record = await played.draw(20)  # fewer than LAG, more than are kept
         snapshot = await anext(updates)
         assert isinstance(snapshot, Snapshot)
-        assert snapshot.game.etag == record.etag
+        assert snapshot.seen.sight.etag == record.etag
 
 
 async def test_a_former_seat_that_is_slow_gets_a_spectators_snapshot(store: GameStore) -> None:
@@ -480,7 +480,7 @@ async def test_a_former_seat_that_is_slow_gets_a_spectators_snapshot(store: Game
             await played.act(Leave(1))
         snapshot = await anext(updates)
         assert isinstance(snapshot, Snapshot)
-        assert snapshot.game.view.seat is None
+        assert snapshot.seen.sight.view.seat is None
 
 
 async def test_a_reader_who_does_not_read_costs_nothing_while_the_game_goes_on(played: Played) -> None:
@@ -494,7 +494,7 @@ async def test_a_reader_who_does_not_read_costs_nothing_while_the_game_goes_on(p
 
     def updates_alive() -> int:
         gc.collect()
-        return sum(isinstance(thing, ChangeSight | Snapshot) for thing in gc.get_objects())
+        return sum(isinstance(thing, ChangeSight | GameSight) for thing in gc.get_objects())
 
     before = updates_alive()
     for _ in range(60):
@@ -543,7 +543,9 @@ async def test_a_stopping_server_tells_every_change_before_it_says_so(played: Pl
         record = await played.draw(5)
         stopping.set()
         assert revisions([await anext(updates) for _ in range(5)]) == [5, 6, 7, 8, 9]
-        assert await anext(updates) == Closing(9, record.etag)
+        closing = await anext(updates)
+        assert isinstance(closing, Closing)
+        assert (closing.revision, closing.etag) == (9, record.etag)
         with pytest.raises(StopAsyncIteration):
             await anext(updates)
 
