@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
@@ -92,6 +92,13 @@ SEARCH_THREADS: Final = 2
 
 
 T = TypeVar("T")
+
+
+class Elsewhere(Protocol):
+    """Calls a function off the event loop."""
+
+    async def __call__(self, decide: Callable[[], T]) -> T:
+        """Returns what the function returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,8 +376,21 @@ class Games:
 
         return await self._change(game_id, request, decide)
 
-    async def play_turn(self, turn: TurnRequest, request: Request, encode: Callable[[TurnSight], bytes]) -> bytes:
-        """Takes a turn on the very revision that the player saw, or judges it (validate_only)."""
+    async def play_turn(
+        self,
+        turn: TurnRequest,
+        request: Request,
+        encode: Callable[[TurnSight], bytes],
+        judge: "Elsewhere | None" = None,
+    ) -> bytes:
+        """Takes a turn on the very revision that the player saw, or judges it (validate_only).
+
+        Args:
+            turn: The turn.
+            request: What makes the request safe to repeat.
+            encode: Encodes the answer.
+            judge: Decides off the event loop, of a turn that may take long.
+        """
 
         def decide(situation: _Situation) -> _Decision:
             record = situation.record
@@ -382,12 +402,14 @@ class Games:
                 applied, record.tokens, lambda after: encode(_turn_sight(_just_stored(after, seat), applied))
             )
 
-        if not turn.validate_only:
+        if not turn.validate_only and judge is None:
             return await self._retrying(request, lambda: self._try_turn(turn.game_id, request, decide))
+        if not turn.validate_only:
+            return await self._change(turn.game_id, request, decide, elsewhere=judge)
         situation = await self._situation(turn.game_id)
         seat = _seated(situation.record, request.caller)
         game = see_game(situation.record, seat, situation.now_ms)
-        applied = (await self._decided(decide, situation)).applied
+        applied = (await self._decided(decide, situation, judge)).applied
         if applied.violations:
             raise ActionRefused(Refused(applied.violations))
         return encode(replace(_turn_sight(game, applied), tiles_drawn=()))
@@ -438,8 +460,9 @@ class Games:
         request: Request,
         decide: Callable[[_Situation], _Decision],
         finish: Callable[[bytes, bytes], bytes] = _as_stored,
+        elsewhere: "Elsewhere | None" = None,
     ) -> bytes:
-        return await self._retrying(request, lambda: self._try_change(game_id, request, decide, finish))
+        return await self._retrying(request, lambda: self._try_change(game_id, request, decide, finish, elsewhere))
 
     async def _retrying(self, request: Request, attempt: Callable[[], Awaitable[bytes]]) -> bytes:
         try:
@@ -456,6 +479,7 @@ class Games:
         request: Request,
         decide: Callable[[_Situation], _Decision],
         finish: Callable[[bytes, bytes], bytes],
+        elsewhere: "Elsewhere | None" = None,
     ) -> bytes:
         revision = 0
         for _ in range(ATTEMPTS):
@@ -466,7 +490,7 @@ class Games:
                 raise GameNotFound
             revision = loaded.record.game.revision
             situation = _Situation(loaded.record, loaded.now_ms, overdue_revision)
-            decision = await self._decided_in_steps(decide, situation, lambda decision: decision.applied)
+            decision = await self._decided_in_steps(decide, situation, lambda decision: decision.applied, elsewhere)
             with contextlib.suppress(_Overtaken):
                 return await self._commit(situation, decision, request, finish)
         raise StaleState(revision)
@@ -508,14 +532,20 @@ class Games:
             raise _Overtaken from None
         return await self._commit(situation, decision, request)
 
-    async def _decided(self, decide: Callable[[_Situation], T], situation: _Situation) -> T:
-        """What is decided. Rules that ask what could be played may search for seconds: others are served meanwhile."""
+    async def _decided(
+        self, decide: Callable[[_Situation], T], situation: _Situation, elsewhere: "Elsewhere | None" = None
+    ) -> T:
+        """Returns what is decided. Rules that ask what could be played may search for seconds, off the event loop."""
         if not asking_options(situation.record.game.ruleset):
-            return decide(situation)
+            return decide(situation) if elsewhere is None else await elsewhere(lambda: decide(situation))
         return await asyncio.get_running_loop().run_in_executor(self._searches, decide, situation)
 
     async def _decided_in_steps(
-        self, decide: Callable[[_Situation], T], situation: _Situation, applied: Callable[[T], Applied]
+        self,
+        decide: Callable[[_Situation], T],
+        situation: _Situation,
+        applied: Callable[[T], Applied],
+        elsewhere: "Elsewhere | None" = None,
     ) -> T:
         """The same of a change to store: the time that it takes does not tell what a search found on other racks.
 
@@ -523,9 +553,10 @@ class Games:
             decide: Decides.
             situation: What on.
             applied: The engine's answer in what is decided.
+            elsewhere: Decides off the event loop.
         """
         began = asyncio.get_running_loop().time()
-        decided = await self._decided(decide, situation)
+        decided = await self._decided(decide, situation, elsewhere)
         if has_asked_all(applied(decided)):
             taken = asyncio.get_running_loop().time() - began
             await asyncio.sleep(TOLD_SECONDS - taken % TOLD_SECONDS)

@@ -22,6 +22,7 @@ from service.metrics import Metrics, served
 from service.rate_limit import RateLimit
 from service.servicers.analysis import AnalysisServicer
 from service.servicers.games import GameServicer
+from service.servicers.rpc import Reader
 from service.servicers.turns import TurnServicer
 from service.servicers.validation import ValidationServicer
 from service.settings import Settings
@@ -129,11 +130,12 @@ class Server:
         )
         thoughts = max(1, settings.analysis_workers - 1)  # one is left to callers
         self._bots = Bots(games, Ahead(self.analysis), thoughts, settings.bot_delay_ms / 1000, self._stopping)
+        reader = Reader(self.slow_calls)
         self._services = (
             GameServicer(games, watch, RateLimit(settings.games_per_minute)).service(),
-            TurnServicer(games).service(),
+            TurnServicer(games, reader).service(),
             self._validation.service(),
-            AnalysisServicer(games, self.analysis).service(),
+            AnalysisServicer(games, self.analysis, reader).service(),
         )
         room = CallRoom(settings.max_calls, settings.peer_share)
         self._boundary = Boundary(self.metrics, self._stopping, room, settings.request_seconds)

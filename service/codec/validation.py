@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from engine.game import (
     RoundEnd,
@@ -75,12 +75,14 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
 
 def table_of(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> tuple[Meld, ...]:
     """The table when a turn began: melds all. Raises InvalidRequest."""
-    readings = tuple(read_meld(meld, rules) for meld in melds(messages, field))
-    for place, reading in enumerate(readings):
+    table = []
+    for place, meld in enumerate(melds(messages, field)):
+        reading = read_meld(meld, rules)
         if isinstance(reading, NotAMeld):
             text = f"the tiles form no meld: {reading.reasons[0].name}"
             raise invalid(f"{field}[{place}]", text, "MALFORMED_TABLE")
-    return cast("tuple[Meld, ...]", readings)
+        table.append(reading)
+    return tuple(table)
 
 
 def river_of(numbers: Sequence[int], rules: Ruleset, field: str) -> tuple[Tile, ...]:

@@ -1,6 +1,7 @@
 """AnalysisService: decode, have a worker search, encode."""
 
 import asyncio
+from collections.abc import Generator, Sequence
 from typing import Final
 
 from engine.analysis import Situation
@@ -13,7 +14,7 @@ from service.analysis_pool import AnalysisPool
 from service.faults import FieldFault, InvalidRequest, NotAPlayer
 from service.games import Games
 from service.identity import SPECTATOR
-from service.servicers.rpc import Context, Service, caller, peer_of, unary
+from service.servicers.rpc import Context, Reader, Service, caller, peer_of, unary
 
 SEARCH_SHARE: Final = 0.9
 """How much of the time to a call's deadline a search may have; the rest is for the answer's way back."""
@@ -25,27 +26,32 @@ class AnalysisServicer:
     Args:
         games: Where a seat's own position is found.
         pool: Who searches.
+        reader: Reads requests with positions.
     """
 
-    def __init__(self, games: Games, pool: AnalysisPool) -> None:
+    def __init__(self, games: Games, pool: AnalysisPool, reader: Reader) -> None:
         self._games = games
         self._pool = pool
+        self._reader = reader
 
     def service(self) -> Service:
         """The service to serve."""
         handlers = {
-            "SuggestTurn": unary(pb.SuggestTurnRequest, self.suggest_turn),
-            "HasLegalTurn": unary(pb.HasLegalTurnRequest, self.has_legal_turn),
+            "SuggestTurn": self._reader.unary("SuggestTurn", _read_suggest, self.suggest_turn),
+            "HasLegalTurn": self._reader.unary("HasLegalTurn", _read_has_legal, self.has_legal_turn),
             "ArrangeTiles": unary(pb.ArrangeTilesRequest, self.arrange_tiles),
-            "BatchSuggestTurns": unary(pb.BatchSuggestTurnsRequest, self.batch_suggest_turns),
+            "BatchSuggestTurns": self._reader.unary("BatchSuggestTurns", _read_batch, self.batch_suggest_turns),
         }
         return Service("rummikub.v1.AnalysisService", handlers)
 
-    async def suggest_turn(self, request: pb.SuggestTurnRequest, context: Context) -> bytes:
+    async def suggest_turn(self, read: "_Suggest", context: Context) -> bytes:
         """SuggestTurn."""
+        request, situation = read
         tier, objective = codec.tier(request.tier), codec.objective(request.objective)
         seconds = codec.time_limit(request.time_limit_ms)
-        situation, view = await self._subject(request, context)
+        view = None
+        if situation is None:
+            situation, view = await self._own(request, context)
         with self._pool.place(peer_of(context)):
             question = about_turn(situation, tier, objective, kept_tiles(view) if view else ())
             suggestion = await self._pool.ask(question, seconds, _until(context))
@@ -53,17 +59,10 @@ class AnalysisServicer:
             suggestion=codec.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
         ).SerializeToString()
 
-    async def _subject(self, request: pb.SuggestTurnRequest, context: Context) -> tuple[Situation, GameView | None]:
-        """The position that is meant, and the view that it is made of if it is a seat's own."""
-        match request.WhichOneof("subject"):
-            case "position":
-                return codec.situation(request.position, Ruleset()), None
-            case "game_id":
-                return await self._own(request, context)
-            case None:
-                raise InvalidRequest(FieldFault("subject", "expected one of position, game_id"))
-
     async def _own(self, request: pb.SuggestTurnRequest, context: Context) -> tuple[Situation, GameView]:
+        """Returns the caller's own position in a game, and the view that it is made of."""
+        if request.WhichOneof("subject") is None:
+            raise InvalidRequest(FieldFault("subject", "expected one of position, game_id"))
         game_id, sender = codec.game_id(request.game_id), caller(context)
         if sender == SPECTATOR:
             raise NotAPlayer
@@ -72,9 +71,9 @@ class AnalysisServicer:
         check_tier(codec.tier(request.tier), view.ruleset)
         return situation, view
 
-    async def has_legal_turn(self, request: pb.HasLegalTurnRequest, context: Context) -> bytes:
+    async def has_legal_turn(self, read: "_HasLegal", context: Context) -> bytes:
         """HasLegalTurn."""
-        situation = codec.situation(request.position, Ruleset())
+        request, situation = read
         seconds = codec.time_limit(request.time_limit_ms)
         with self._pool.place(peer_of(context)):
             suggestion = await self._pool.ask(WhetherTurn(situation), seconds, _until(context))
@@ -89,15 +88,11 @@ class AnalysisServicer:
             arrangement = await self._pool.ask(HowArranged(tiles, rules), seconds, _until(context))
         return codec.encode_arrangement(arrangement).SerializeToString()
 
-    async def batch_suggest_turns(self, request: pb.BatchSuggestTurnsRequest, context: Context) -> bytes:
+    async def batch_suggest_turns(self, read: "_Batch", context: Context) -> bytes:
         """BatchSuggestTurns: one position after the other, each with its share of the time that is left."""
-        default = codec.ruleset(request.ruleset)
+        request, situations = read
         tier, objective = codec.tier(request.tier), codec.objective(request.objective)
         seconds = codec.time_limit(request.time_limit_ms, codec.BATCH_TIME_LIMIT_MS)
-        situations = []
-        for place, position in enumerate(codec.positions(request)):
-            situations.append(codec.situation(position, default, f"positions[{place}]."))
-            await asyncio.sleep(0)  # other calls are not to wait for a long batch
         until = _until(context)
         suggestions = []
         with self._pool.place(peer_of(context)):
@@ -107,6 +102,35 @@ class AnalysisServicer:
                 seconds = max(0.0, seconds - spent)
                 suggestions.append(codec.encode_suggestion(suggestion, tier))
         return pb.BatchSuggestTurnsResponse(suggestions=suggestions).SerializeToString()
+
+
+_Suggest = tuple[pb.SuggestTurnRequest, Situation | None]
+"""A request with its position; None where it means that of a game."""
+_HasLegal = tuple[pb.HasLegalTurnRequest, Situation]
+_Batch = tuple[pb.BatchSuggestTurnsRequest, Sequence[Situation]]
+
+
+def _read_suggest(data: bytes) -> Generator[None, None, _Suggest]:
+    request = codec.decode(pb.SuggestTurnRequest, data)
+    yield
+    is_position = request.WhichOneof("subject") == "position"
+    return request, codec.situation(request.position, Ruleset()) if is_position else None
+
+
+def _read_has_legal(data: bytes) -> Generator[None, None, _HasLegal]:
+    request = codec.decode(pb.HasLegalTurnRequest, data)
+    yield
+    return request, codec.situation(request.position, Ruleset())
+
+
+def _read_batch(data: bytes) -> Generator[None, None, _Batch]:
+    request = codec.decode(pb.BatchSuggestTurnsRequest, data)
+    default = codec.ruleset(request.ruleset)
+    situations = []
+    for place, position in enumerate(codec.positions(request)):
+        yield
+        situations.append(codec.situation(position, default, f"positions[{place}]."))
+    return request, situations
 
 
 def _now() -> float:

@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -18,11 +18,15 @@ from service.faults import AuthorizationMalformed, NotAPlayer
 from service.identity import SPECTATOR, Caller, digest
 from service.requests import Request
 from service.sight import GameSight
+from service.slow_calls import SlowCalls, Steps, completed
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = "ServicerContext[Any, Any]"
 _M = TypeVar("_M", bound=Message)
+_R = TypeVar("_R")
 
+SHORT_BYTES: Final = 512
+"""A request of so many bytes is read, and a play judged, in a few milliseconds: any table of a game has fewer."""
 REQUEST_ID_LEAST: Final = 8
 """Fewest characters of a seat's request id: it need only differ from the seat's others."""
 ANONYMOUS_REQUEST_ID_LEAST: Final = 22
@@ -101,6 +105,44 @@ def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]
         return await call(decode(message_type, data), context)
 
     return grpc.unary_unary_rpc_method_handler(handle)
+
+
+class Reader:
+    """Reads requests whose reading may take long: short ones at once, long ones in the thread for slow calls.
+
+    Args:
+        slow_calls: The thread.
+    """
+
+    def __init__(self, slow_calls: SlowCalls) -> None:
+        self._slow_calls = slow_calls
+
+    def unary(
+        self,
+        rpc: str,
+        read: Callable[[bytes], Generator[None, None, _R]],
+        call: Callable[[_R, Context], Awaitable[bytes]],
+    ) -> Handler:
+        """Returns a handler of one request and one answer.
+
+        Args:
+            rpc: The name of the RPC.
+            read: Reads a request, in steps. Raises InvalidRequest, MalformedRequest.
+            call: Answers what was read.
+        """
+
+        async def handle(data: bytes, context: Context) -> bytes:
+            if len(data) <= SHORT_BYTES:
+                request = completed(read(data))
+            else:
+                request = await self.slowly(rpc, len(data), context, read(data))
+            return await call(request, context)
+
+        return grpc.unary_unary_rpc_method_handler(handle)
+
+    async def slowly(self, rpc: str, size: int, context: Context, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
+        """Returns what steps return, taken in the thread for slow calls."""
+        return await self._slow_calls.answer((peer_of(context), rpc), size, deadline_of(context), steps)
 
 
 def writing(message_type: type[_M], call: Callable[[_M, Context], Awaitable[None]]) -> Handler:
