@@ -7,7 +7,7 @@ STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench figures compiled profile floods load load-ci check fmt proto docs lock image clean
+.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench figures compiled profile floods crowds load load-ci check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ profile: $(STAMP) ## Find where the CPU of a ValidateTurn goes, and write it int
 
 floods: $(STAMP) ## Flood a server and measure honest callers beside it (ARGS="batches half-open --seconds 10"; all: some 10 minutes)
 	@$(BIN)/python -m load.floods $(ARGS)
+
+crowds: $(STAMP) ## Measure many watchers of a game, restarts, many due games, a long round (ARGS="watchers sweeps"; all: some 3 minutes)
+	@$(BIN)/python -m load.floods.crowds $(ARGS)
 
 load: $(STAMP) ## Load-test from a browser, a server that it starts or that of ARGS="--host host:port" (SHAPE=steady, ramp, spike or soak)
 	@$(BIN)/python -m load.run $(if $(SHAPE),--shape $(SHAPE)) $(ARGS)

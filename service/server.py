@@ -13,6 +13,7 @@ from service.addresses import cannot_listen
 from service.admission import CallRoom
 from service.analysis_pool import COMMAND, Ahead, AnalysisPool
 from service.bots import Bots
+from service.connections import hang_up
 from service.faults import StoreUnavailable
 from service.games import BOT_WAIT_MS, Games
 from service.identity import Chance, SystemChance
@@ -41,6 +42,9 @@ REMIND_CHECKS: Final = 60
 """After how many failed checks in a row the log says again that the store is away."""
 COUNT_SECONDS: Final = 10.0
 """How often the games are counted."""
+
+FLUSH_SECONDS: Final = 0.05
+"""How long the last answers have to leave the process."""
 
 SERVING: Final = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -239,6 +243,8 @@ class Server:
                 await self._validation_listener.drained()
                 await self.slow_calls.drained()
         await asyncio.to_thread(self.slow_calls.close)
+        await asyncio.sleep(FLUSH_SECONDS)
+        hang_up({self.port, self.validation_port})
         await asyncio.gather(self._server.stop(CLOSING_SECONDS), asyncio.to_thread(self._validation_listener.stop))
         await self._bots.close()
         await self.analysis.close()

@@ -1,11 +1,14 @@
 """Fixtures of all tests."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 import redis
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: servers in this process log as in their own
 
 from harness import Client, FakeClock, memory_store, redis_server, redis_store, running_server
 from service.storage.base import GameStore

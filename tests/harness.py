@@ -126,6 +126,10 @@ class RedisServer:
             self._process.wait(10)
             self._process = None
 
+    def client(self) -> redis.Redis:
+        """A client of it."""
+        return redis.Redis(unix_socket_path=str(self.socket))
+
     def pause(self) -> None:
         """Keeps it from answering, connections staying open."""
         assert self._process

@@ -1,6 +1,7 @@
 """Games that are damaged, half lost, or stored by a newer server: they harm no other, and creations are listed."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
@@ -32,7 +33,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.server import Server
-from service.storage.base import GameStore, Loaded, Record, State
+from service.storage.base import CLAIM_MS, GameStore, Loaded, Record, State
 from service.storage.measured import MeasuredStore
 from service.storage.memory import MemoryStore
 from service.storage.redis import DEADLINES, ORPHAN_MS
@@ -503,6 +504,33 @@ async def test_a_time_out_that_takes_longer_than_a_look_is_applied_when_it_is_de
         games.may_end.set()
         while not await is_timed_out(store, game):
             await subscription.wait()
+
+
+async def test_servers_look_at_different_games(store: GameStore, clock: FakeClock) -> None:
+    for number in range(3 * BATCH):
+        await store.arm(f"{number:032x}", clock.now_ms)
+    clock.advance(1)
+    looks = Counter[str]()
+
+    class Looking(Games):
+        async def settle(self, game_id: str) -> Loaded:
+            looks.update([game_id])
+            return await super().settle(game_id)
+
+    sweepers = [Sweeper(Looking(store, SeededChance(1)), store, 1.0, asyncio.Event()) for _ in range(5)]
+    assert sum(await asyncio.gather(*(sweeper.sweep() for sweeper in sweepers))) == 3 * BATCH
+    assert set(looks.values()) == {1}
+    assert len(looks) == 3 * BATCH
+
+
+async def test_a_game_whose_server_died_is_looked_at_by_another_soon(store: GameStore, clock: FakeClock) -> None:
+    await store.arm("a" * 32, clock.now_ms)
+    clock.advance(1)
+    await store.claim(1)  # by a server that dies now
+    other = Sweeper(Games(store, SeededChance(1)), store, 1.0, asyncio.Event())
+    assert await other.sweep() == 0
+    clock.advance(CLAIM_MS / 1000 + 0.001)
+    assert await other.sweep() == 1
 
 
 async def test_a_server_that_stops_looks_at_no_more_games(store: GameStore, clock: FakeClock) -> None:

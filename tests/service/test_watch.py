@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
@@ -25,6 +26,7 @@ from harness import (
 )
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from service import codec
 from service.faults import StoreUnavailable
 from service.games import Games
 from service.identity import SPECTATOR, Caller, digest, new_shuffle
@@ -35,6 +37,7 @@ from service.storage.base import (
     Commit,
     Committed,
     GameStore,
+    Loaded,
     Outcome,
     Record,
     SeatToken,
@@ -502,6 +505,102 @@ async def test_a_reader_who_does_not_read_costs_nothing_while_the_game_goes_on(p
     assert updates_alive() <= before
     for watcher in watchers:
         await watcher.aclose()
+
+
+# Crowds
+
+
+class Counting(MeasuredStore):
+    """A store that counts what is asked of it."""
+
+    def __init__(self, store: GameStore) -> None:
+        self.asked = Counter[str]()
+        super().__init__(store, lambda operation, *_: self.asked.update([operation]))
+
+
+class Slow(Counting):
+    """A store that takes a while to answer, so that many ask before it has."""
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        await asyncio.sleep(0.02)
+        return await super().load(game_id, request_key)
+
+
+async def test_a_change_is_read_and_encoded_once_for_all_watchers(
+    store: GameStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting, encoded = Counting(store), list[ChangeSight]()
+    plain = codec.encode_change
+
+    def encode(sight: ChangeSight) -> game_pb2.GameChange:
+        encoded.append(sight)
+        return plain(sight)
+
+    monkeypatch.setattr(codec, "encode_change", encode)
+    async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        watchers = [Watcher(game, number % 3) for number in range(150)]
+        for watcher in watchers:
+            await watcher.snapshot()
+        counting.asked.clear()
+        last = 4
+        for _ in range(5):
+            last = (await game.draw()).game.revision
+            assert {(await watcher.change()).revision for watcher in watchers} == {last}
+    assert counting.asked["events"] <= 2 * 5, "a notification may come twice"
+    assert len(encoded) == 3 * 5, "two seats and the spectators, five changes"
+
+
+@pytest.mark.parametrize("behind", [0, 3, 20])
+async def test_watchers_who_resume_together_share_what_is_read(store: GameStore, behind: int) -> None:
+    counting = Slow(store)
+    async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        seen = await game.see()
+        for _ in range(behind):
+            await game.draw()
+        counting.asked.clear()
+        watchers = [Watcher(game, number % 3, seen.revision, seen.etag) for number in range(100)]
+        if behind:
+            told = await asyncio.gather(*(watcher.changes_to(seen.revision + behind) for watcher in watchers))
+            for number in range(3):
+                assert all(changes == told[number] for changes in told[number::3])
+        else:
+            assert {await watcher.heartbeat() for watcher in watchers} == {seen.revision}
+    assert counting.asked["load"] < 30
+    assert counting.asked["events"] < 50, "some are back before the others come"
+
+
+async def test_a_crowd_in_one_game_keeps_watchers_of_others_waiting_for_a_few_of_it_only(client: Client) -> None:
+    crowded, quiet = [await client.new_game(ruleset=UNLIMITED) for _ in range(2)]
+    crowd = [Watcher(crowded) for _ in range(400)]
+    other = Watcher(quiet)
+    for watcher in (*crowd, other):
+        await watcher.snapshot()
+    order: list[str] = []
+
+    async def note(watcher: Watcher, name: str) -> None:
+        await watcher.change()
+        order.append(name)
+
+    telling = [asyncio.create_task(note(watcher, "crowd")) for watcher in crowd]
+    telling.append(asyncio.create_task(note(other, "other")))
+    await asyncio.gather(crowded.draw(), quiet.draw())
+    await asyncio.gather(*telling)
+    assert order.index("other") < 350
+
+
+async def test_the_watchers_of_a_stopping_server_come_back_one_after_the_other(store: GameStore) -> None:
+    async with running_server(store) as (server, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        watchers = [Watcher(game) for _ in range(50)]
+        for watcher in watchers:
+            await watcher.snapshot()
+        stopping = asyncio.create_task(server.stop())
+        delays = sorted([(await watcher.rest())[-1].closing.retry_delay.ToMilliseconds() for watcher in watchers])
+        await stopping
+    assert len(set(delays)) == 50
+    assert delays[-1] - delays[0] >= 49
 
 
 # The server's end

@@ -1,4 +1,4 @@
-"""Crowds: what many watchers of one game, many due games, and a long round cost. `python -m load.crowds --help`.
+"""Crowds: what many watchers of one game, many due games, and a long round cost. `python -m load.floods.crowds --help`.
 
 Each part starts servers of its own on a Redis of its own. `--checkout DIR` measures the servers of another checkout.
 """
@@ -8,8 +8,11 @@ import asyncio
 import contextlib
 import itertools
 import json
+import os
+import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -34,9 +37,11 @@ from harness import Client, GameAtHand, RedisServer
 
 RESULTS: Final = Path("build") / "crowds.json"
 UNLIMITED: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+LIST_RULESETS: Final = "/rummikub.v1.ValidationService/ListRulesets"
 STREAMS_A_CHANNEL: Final = 100
 SETTINGS: Final = {
     "RUMMIKUB_LISTEN": "127.0.0.1:0",
+    "RUMMIKUB_VALIDATION_LISTEN": "127.0.0.1:0",
     "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
     "RUMMIKUB_LOG_LEVEL": "warning",
 }
@@ -115,7 +120,7 @@ async def _until(condition: Callable[[], bool], seconds: float = 60) -> None:
 @asynccontextmanager
 async def _looking(target: str, lags: list[float]) -> AsyncIterator[None]:
     """Notes how long health checks from a process of their own take meanwhile: how long the server's loop is held."""
-    command = [sys.executable, "-m", "load.crowds", "--look", target]
+    command = [sys.executable, "-m", "load.floods.crowds", "--look", target]
     process = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
@@ -251,6 +256,56 @@ async def resume(checkout: Path) -> dict[str, Any]:
         return {"back_ms": quantiles(back), "all_back_s": lasted, "cpu_us_a_watcher": cpu / count * 1e6}
 
 
+async def restarts(checkout: Path) -> dict[str, Any]:
+    """Ten servers that are asked to stop while 30 clients call and 10 open watches: how their calls end."""
+    ends: Counter[str] = Counter()
+    for _ in range(10):
+        async with AsyncExitStack() as stack:
+            _, [server] = await stack.enter_async_context(_servers(1, checkout))
+            channels = await stack.enter_async_context(_channels(server.main, 20))
+            own = await stack.enter_async_context(_channels(server.validation, 10))
+            game = await Client(channels[0]).new_game(ruleset=UNLIMITED)
+            calling = [asyncio.create_task(_call_on(channel, ends)) for channel in (*channels, *own)]
+            calling += [asyncio.create_task(_watch_on(channel, game.game_id, ends)) for channel in channels[:10]]
+            await asyncio.sleep(1)
+            os.kill(server.processes[0], signal.SIGTERM)
+            await asyncio.sleep(2)
+            for one in calling:
+                one.cancel()
+            await asyncio.gather(*calling, return_exceptions=True)
+    return dict(ends.most_common())
+
+
+async def _call_on(channel: grpc.aio.Channel, ends: "Counter[str]") -> None:
+    """Calls again and again until the server is gone."""
+    list_rulesets: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(LIST_RULESETS)
+    while True:
+        try:
+            await list_rulesets(b"", timeout=5)
+            ends["OK"] += 1
+        except grpc.aio.AioRpcError as error:
+            ends[_end(error)] += 1
+            await asyncio.sleep(0.02)
+
+
+async def _watch_on(channel: grpc.aio.Channel, game_id: str, ends: "Counter[str]") -> None:
+    """Opens watches again and again, and hangs each up after its first update."""
+    client = Client(channel)
+    while True:
+        call = client.games.WatchGame(gs.WatchGameRequest(game_id=game_id))
+        try:
+            await call.read()
+            call.cancel()
+            ends["OK, a watch"] += 1
+        except grpc.aio.AioRpcError as error:
+            ends[f"{_end(error)}, a watch"] += 1
+            await asyncio.sleep(0.02)
+
+
+def _end(error: grpc.aio.AioRpcError) -> str:
+    return f"{error.code().name} {(error.details() or '')[:40]}".strip()
+
+
 async def sweeps(checkout: Path) -> dict[str, Any]:
     """2,000 due games, and one, three and five servers: how often a game is looked at."""
     from service.storage.redis import keys_of  # noqa: PLC0415 - the names of the keys
@@ -320,6 +375,7 @@ PARTS: Final[dict[str, Callable[[Path], Awaitable[dict[str, Any]]]]] = {
     "watchers": watchers,
     "churn": churn,
     "resume": resume,
+    "restarts": restarts,
     "sweeps": sweeps,
     "memory": memory,
 }
