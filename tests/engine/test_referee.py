@@ -13,9 +13,9 @@ from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import parse_tiles
 from engine.play import Play
 from engine.presets import PRESETS
-from engine.referee import REFEREES_MAX, AtTheTable, Memory, Referee, Referees
+from engine.referee import FEW_BEFORE_INITIAL_MELD, REFEREES_MAX, AtTheTable, Memory, Referee, Referees
 from engine.rules import TURN_RULES, Judgement, groups_of, judge
-from engine.ruleset import SABRA, JokersDeclaration, Preset, Ruleset, SetOrder
+from engine.ruleset import SABRA, InitialMeldSameTurnTablePlay, JokersDeclaration, Preset, Ruleset, SetOrder
 from engine.tiles import JOKER, Tile, in_order
 from engine.violations import Reason
 from plays import by_referee, judged, play_of, said, to_tables, verdict_of
@@ -281,10 +281,29 @@ FOUR_RUNS = [(1, 2, 3), (4, 5, 6), (7, 8, 9), (10, 11, 12)]
 def test_a_verdict_is_told_at_once_if_few_melds_are_to_be_read(after: list[tuple[int, ...]], is_quick: bool) -> None:
     referee = by_tiles(SABRA)
     referee.read([*FOUR_RUNS, (1, 2, 53)])
-    melded, not_melded = (AtTheTable((), has_melded) for has_melded in (True, False))
+    melded = AtTheTable((), has_melded=True)
     at_once = referee.verdict_at_once(FOUR_RUNS, after, melded)
     assert at_once == (referee.verdict(FOUR_RUNS, after, melded) if is_quick else None)
-    assert referee.verdict_at_once(FOUR_RUNS, after, not_melded) is None
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "melds", "is_quick"),
+    [
+        (SABRA, FEW_BEFORE_INITIAL_MELD, True),
+        (SABRA, FEW_BEFORE_INITIAL_MELD + 1, False),
+        (
+            replace(SABRA, initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED),
+            FEW_BEFORE_INITIAL_MELD,
+            False,
+        ),
+    ],
+)
+def test_an_initial_meld_is_judged_at_once_on_a_small_table(ruleset: Ruleset, melds: int, is_quick: bool) -> None:
+    referee, not_melded = by_tiles(ruleset), AtTheTable((), has_melded=False)
+    before, after = [(1, 2, 3)] * (melds - 1), [(1, 2, 3)] * melds
+    referee.read(after)
+    at_once = referee.verdict_at_once(before, after, not_melded)
+    assert at_once == (referee.verdict(before, after, not_melded) if is_quick else None)
 
 
 def test_no_verdict_is_told_at_once_by_rules_that_search() -> None:
