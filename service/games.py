@@ -397,8 +397,15 @@ class Games:
         )
 
     async def look(self, game_id: str, caller: Caller) -> tuple[Record, int | None, int]:
-        """The game, the caller's seat, and the time; a turn that is overdue is timed out first."""
-        loaded, _ = await self._settled(game_id, "")
+        """Returns the game, the caller's seat, and the time; a turn that is overdue is timed out first.
+
+        Reading needs no write: if the store refuses the time-out, the turn is read as it is stored, overdue.
+        """
+        try:
+            loaded, _ = await self._settled(game_id, "")
+        except StoreUnavailable:
+            await asyncio.sleep(RETRY_SECONDS)
+            loaded = await self._store.load(game_id)
         return *_found(loaded.record, caller), loaded.now_ms
 
     async def get_game(self, game_id: str, caller: Caller) -> GameSight:

@@ -100,11 +100,14 @@ class RedisServer:
     Args:
         options: More options of its command line.
         port: Where it also listens on the loopback address, as replicas need it; 0: nowhere.
+        environment: Variables that it has besides those of the tests.
     """
 
-    def __init__(self, *options: str, port: int = 0) -> None:
+    def __init__(self, *options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
         self._folder = short_folder("rummikub-test-")
-        self.socket = Path(self._folder.name) / "redis.sock"
+        self._environment = environment or {}
+        self.folder = Path(self._folder.name)
+        self.socket = self.folder / "redis.sock"
         self.url = f"unix://{self.socket}"
         self.port = port
         self._options = options
@@ -116,7 +119,8 @@ class RedisServer:
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket)]
         options += ["--dir", self._folder.name, "--appendonly", "yes", "--appendfsync", "no", "--save", ""]
         options += self._options
-        self._process = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL)
+        environment = {**os.environ, **self._environment}
+        self._process = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL, env=environment)
         client = redis.Redis(unix_socket_path=str(self.socket))
         deadline = time.monotonic() + 10
         while True:
@@ -178,9 +182,9 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def running_redis(*options: str, port: int = 0) -> Iterator[RedisServer]:
+def running_redis(*options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> Iterator[RedisServer]:
     """A Redis server that runs as long as the context lasts."""
-    with closing(RedisServer(*options, port=port)) as server:
+    with closing(RedisServer(*options, port=port, environment=environment)) as server:
         server.start()
         yield server
 
@@ -487,6 +491,29 @@ class ServerProcess:
         assert self._process
         self._process.terminate()
         return await asyncio.wait_for(self._process.wait(), 30)
+
+
+def store_of(process: ServerProcess) -> int:
+    """The process id of a server's embedded store: its only child, as Linux tells."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) == 1
+    assert b"unixsocket" in Path(f"/proc/{children[0]}/cmdline").read_bytes()
+    return int(children[0])
+
+
+async def ended(pid: int) -> None:
+    """Waits until a process that is not ours has ended."""
+    async with asyncio.timeout(10):
+        while is_running(pid):  # noqa: ASYNC110 - another process knows it, and does not tell
+            await asyncio.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that has ended may wait for its parent to take note."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @asynccontextmanager

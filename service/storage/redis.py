@@ -301,6 +301,7 @@ class RedisStore:
             seconds, micros = await self._client.time()
         now_ms = self._now_ms(seconds, micros)
         records: list[Record] = []
+        moved: list[Record] = []
         gone: list[str | bytes] = [*foreign]
         for member, snapshot in zip(members, snapshots, strict=True):
             record = readable_record(snapshot)
@@ -308,15 +309,22 @@ class RedisStore:
             if member != own_member:
                 gone.append(member)  # of an attempt at the creation that came to nothing
             if record and (record.state is not state or member != own_member):
-                await self.index(record)
+                moved.append(record)
             elif record:
                 records.append(record)
             elif not snapshot and now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
                 gone.append(member)
+        with contextlib.suppress(StoreUnavailable):  # a store that takes no writes is still read
+            await self._mend(state, moved, gone)
+        return tuple(records), members[-1] if members and len(found) == limit else ""
+
+    async def _mend(self, state: State, moved: Sequence[Record], gone: Sequence[str | bytes]) -> None:
+        """Puts games that have changed state on their lists, and takes what is gone off the list of a state."""
+        for record in moved:
+            await self.index(record)
         if gone:
             async with self._answering():
                 await self._client.zrem(_list_key(state), *gone)
-        return tuple(records), members[-1] if members and len(found) == limit else ""
 
     async def count(self) -> dict[State, int]:
         """See GameStore."""

