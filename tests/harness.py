@@ -332,7 +332,9 @@ class GameAtHand:
     async def take(self, turn: ts.PlayTurnRequest, seat: int = 0) -> ts.PlayTurnResponse:
         """Takes a turn on the game as it is, for a seat or for the one whose turn it is."""
         game = await self.see()
-        request = ts.PlayTurnRequest(game_id=self.game_id, expected_revision=game.revision, request_id=new_id())
+        request = ts.PlayTurnRequest(
+            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
+        )
         request.MergeFrom(turn)
         return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
 
@@ -363,7 +365,7 @@ class GameAtHand:
         """Tells how the table lies under the hands of a seat, or of the one whose turn it is."""
         game = await self.see()
         request = ts.SaveDraftRequest(
-            game_id=self.game_id, expected_revision=game.revision, draft=draft, request_id=new_id()
+            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, draft=draft, request_id=new_id()
         )
         return (await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))).game
 
