@@ -29,10 +29,10 @@ from service.embedded import EmbeddedStore, EmbeddedStoreError
 from service.faults import StoreUnavailable
 from service.metrics import Metrics, registry, served
 from service.server import ListenerEndedError, Server
-from service.settings import MEMORY_URL, Settings, SettingsError, explain, read_settings
+from service.settings import MEMORY_URL, PREFIX, Settings, SettingsError, explain, read_settings
 from service.storage.base import GameStore, Lifetimes
 from service.storage.memory import MemoryStore
-from service.storage.redis import RedisStore, connect
+from service.storage.redis import RedisStore, connect, obstacle_at
 from service.tally import Tally
 from service.workers import OPTION, Parent, Place, Workers, WorkersError, share
 
@@ -229,8 +229,9 @@ async def _serve_at(place: Place, settings: Settings, asked_to_stop: asyncio.Eve
 
 @contextlib.asynccontextmanager
 async def _store_url(settings: Settings) -> AsyncIterator[tuple[str, EmbeddedStore | None]]:
-    """Where the store is; the embedded one is started and ended with the context."""
+    """Where the store is; the embedded one is started and ended with the context. Raises SettingsError."""
     if settings.redis_url:
+        await _refuse_unsuitable(settings.redis_url)
         yield settings.redis_url, None
         return
     embedded = EmbeddedStore(settings.data_dir)
@@ -239,6 +240,13 @@ async def _store_url(settings: Settings) -> AsyncIterator[tuple[str, EmbeddedSto
         yield embedded.url, embedded
     finally:
         await embedded.stop()
+
+
+async def _refuse_unsuitable(url: str) -> None:
+    """Raises SettingsError if the service cannot work on what answers at a URL."""
+    obstacle = "" if url == MEMORY_URL else await obstacle_at(url)
+    if obstacle:
+        raise SettingsError(f"{PREFIX}REDIS_URL: {obstacle}")
 
 
 @contextlib.asynccontextmanager

@@ -425,8 +425,8 @@ class Games:
         )
 
     async def look(self, game_id: str, caller: Caller) -> tuple[Record, int | None, int]:
-        """The game, the caller's seat, and the time; a turn that is overdue is timed out first."""
-        loaded, _ = await self._settled(game_id, "")
+        """Returns the game, the caller's seat, and the time; a turn that is overdue is timed out first."""
+        loaded = await self.load(game_id)
         return *_found(loaded.record, caller), loaded.now_ms
 
     async def get_game(self, game_id: str, caller: Caller) -> GameSight:
@@ -449,8 +449,16 @@ class Games:
         following = entries[limit].revision if len(entries) > limit else 0
         return tuple(see_change(entry, seat) for entry in entries[:limit]), following
 
+    async def load(self, game_id: str) -> Loaded:
+        """Returns what is stored of a game, for readers: settled, or overdue if the store refuses the time-out."""
+        try:
+            return await self.settle(game_id)
+        except StoreUnavailable:
+            await asyncio.sleep(RETRY_SECONDS)
+            return await self._store.load(game_id)
+
     async def settle(self, game_id: str) -> Loaded:
-        """What is stored of a game after the time-out of a turn that is overdue, if it is."""
+        """Returns what is stored of a game after the time-out of a turn that is overdue, if it is."""
         loaded, _ = await self._settled(game_id, "")
         return loaded
 

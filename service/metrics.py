@@ -5,6 +5,7 @@ one process, or of several together.
 """
 
 import contextlib
+import re
 import socket
 import threading
 import time
@@ -37,6 +38,8 @@ SILENCE_SECONDS: Final = 10.0
 """How long who asks for metrics may keep silent: each has a thread."""
 MOST_CONNECTIONS: Final = 32
 """Most who ask for metrics at the same time: each has a file descriptor, of which the listeners need some, too."""
+_VERSION: Final = re.compile(r"([0-9]{1,4}(\.[0-9]{1,4})*)?")
+"""The versions of a metrics format that prometheus_client can compare; any other one raises TypeError there."""
 _COUNTERS: Final = frozenset({_CALL, _STORE, _ANALYSIS_WORKERS_LOST})
 """What goes on counting when the process that counted has ended."""
 
@@ -192,8 +195,21 @@ class _Asked(WSGIRequestHandler):
         with self._connections.counted(self.connection), contextlib.suppress(OSError):
             super().handle()
 
+    def get_environ(self) -> dict[str, Any]:
+        """Returns the request as WSGI has it, without the accepted formats whose version cannot be compared."""
+        environ = super().get_environ()
+        accepted = environ.get("HTTP_ACCEPT", "").split(",")
+        environ["HTTP_ACCEPT"] = ",".join(filter(_has_comparable_version, accepted))
+        return environ
+
     def log_message(self, *_: object) -> None:
         """Logs nothing."""
+
+
+def _has_comparable_version(accepted: str) -> bool:
+    """Returns whether prometheus_client can read a format of an Accept header."""
+    parameters = (parameter.strip().partition("=") for parameter in accepted.split(";"))
+    return all(_VERSION.fullmatch(value) for name, _, value in parameters if name == "version")
 
 
 class _Shown(Collector):

@@ -147,6 +147,7 @@ class Server:
         self._server = self._build()
         self._tasks: list[asyncio.Task[None]] = []
         self._failed_checks = 0
+        self._last_failure = ""
         self.port = 0
         self.validation_port = 0
         self.metrics_port = 0
@@ -201,8 +202,9 @@ class Server:
             await self._store.ping()
         except StoreUnavailable as error:
             self._failed_checks += 1
-            if self._failed_checks % REMIND_CHECKS == 1:
+            if self._failed_checks % REMIND_CHECKS == 1 or str(error) != self._last_failure:
                 _log.warning("store does not answer", error=str(error), checks=self._failed_checks)
+            self._last_failure = str(error)
         else:
             if self._failed_checks:
                 _log.warning("store answers again", checks=self._failed_checks)

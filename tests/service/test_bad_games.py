@@ -404,7 +404,8 @@ async def test_a_game_without_its_event_stream_keeps_no_other_waiting(
         assert (await record_of(redis_backed, bad.game_id)).game.revision == STARTED_REVISION
         clock.advance(PUT_OFF_MS / 2000)
         assert await server.sweeper.sweep() == 0
-        assert await refusal(bad.see()) == NOT_STORED
+        assert (await bad.see()).revision == STARTED_REVISION, "it is read as it is stored"
+        assert await refusal(bad.draw()) == NOT_STORED
         assert (await good.draw()).game.revision == STARTED_REVISION + 2
         assert set(await listed(client, PLAYING)) == {bad.game_id, good.game_id}
 

@@ -375,6 +375,25 @@ async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.Monkey
     assert found["rummikub_store_up",] == 1
 
 
+@pytest.fixture(scope="module")
+def metrics_url() -> Iterator[str]:
+    with metrics_module.served("127.0.0.1:0", metrics_module.Metrics().registry) as port:
+        yield f"http://127.0.0.1:{port}/metrics"
+
+
+@pytest.mark.parametrize("version", ["x", '"1.0.0"', "1.x", "1..0", "9" * 5000, "1.0.0"])
+@pytest.mark.parametrize("form", ["application/openmetrics-text", "text/plain"])
+def test_metrics_are_served_whatever_version_of_their_format_is_accepted(
+    form: str, version: str, metrics_url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    accept = {"Accept": f"{form}; version={version}, text/plain;q=0.5"}
+    request = urllib.request.Request(metrics_url, headers=accept)  # noqa: S310 - http, our own
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - http, our own
+        assert b"rummikub_store_up 0.0" in answer.read()
+        assert answer.headers["Content-Type"].startswith(form if version == "1.0.0" else "text/plain")
+    assert capfd.readouterr().err == ""
+
+
 async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

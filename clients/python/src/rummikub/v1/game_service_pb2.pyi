@@ -417,7 +417,9 @@ class WatchGameRequest(_message.Message):
     from_revision: _builtins.int
     """The last revision that the caller has seen: the stream goes on with the next. 0: the stream begins with a snapshot."""
     etag: _builtins.str
-    """The etag of that revision. Optional: with it a caller of a lost history is refused (ETAG_MISMATCH)."""
+    """The etag of that revision. Optional, but send it always: without it a caller of a history that the store has lost gets
+    the changes of another one. With it the caller is refused (ETAG_MISMATCH).
+    """
     def __init__(
         self,
         *,

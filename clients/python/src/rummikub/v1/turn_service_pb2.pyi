@@ -131,9 +131,14 @@ class PlayTurnRequest(_message.Message):
     game_id: _builtins.str
     """The game."""
     expected_revision: _builtins.int
-    """The revision that the caller has seen. Required: a turn is judged only on the game that the player saw."""
+    """The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. Alone it does
+    not suffice: see etag.
+    """
     etag: _builtins.str
-    """The etag of that revision. Optional: with it a caller of a lost history is refused (ETAG_MISMATCH)."""
+    """The etag of that revision. Optional, but send it always. A failover of the store may lose changes; when the game has
+    come to the same revision again, by other changes, a turn without its etag is applied to that history, which the player
+    never saw. With the etag it is refused (ETAG_MISMATCH).
+    """
     request_id: _builtins.str
     """Makes the request safe to repeat. Optional."""
     validate_only: _builtins.bool
@@ -236,7 +241,9 @@ class SaveDraftRequest(_message.Message):
     expected_revision: _builtins.int
     """The revision that the caller has seen. Required."""
     etag: _builtins.str
-    """The etag of that revision. Optional."""
+    """The etag of that revision. Optional, but send it always: as in PlayTurnRequest. Without it a draft may be kept for a turn
+    of a history that the player never saw, and decide what its time-out does.
+    """
     request_id: _builtins.str
     """Makes the request safe to repeat. Optional."""
     @_builtins.property

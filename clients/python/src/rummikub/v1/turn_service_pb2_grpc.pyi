@@ -40,7 +40,8 @@ class TurnServiceStub:
     means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
     has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
     illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names; but a
-    play of tiles that the player does not have is refused where others would have to see it.
+    play of tiles that the player does not have is refused where others would have to see it. Without an etag, a turn may be
+    judged on a history that its player never saw: see PlayTurnRequest.etag.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
@@ -76,7 +77,8 @@ class TurnServiceAsyncStub(TurnServiceStub):
     means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
     has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
     illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names; but a
-    play of tiles that the player does not have is refused where others would have to see it.
+    play of tiles that the player does not have is refused where others would have to see it. Without an etag, a turn may be
+    judged on a history that its player never saw: see PlayTurnRequest.etag.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
@@ -115,7 +117,8 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
         has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
         illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names; but a
-        play of tiles that the player does not have is refused where others would have to see it.
+        play of tiles that the player does not have is refused where others would have to see it. Without an etag, a turn may be
+        judged on a history that its player never saw: see PlayTurnRequest.etag.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
