@@ -1,4 +1,4 @@
-"""Small positions by chance in which jokers of the table may not be moved freely."""
+"""Positions in which jokers of the table may not be moved freely: small ones by chance, and those of games."""
 
 import random
 from collections import Counter
@@ -12,6 +12,7 @@ from engine.presets import PRESETS
 from engine.retrieval import limits_retrieval
 from engine.ruleset import JokersDeclaration, Ruleset
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set, value_of
+from load.corpus import read
 
 RESTRICTED: Final = {preset.name: ruleset for preset, ruleset in PRESETS.items() if limits_retrieval(ruleset)}
 """The presets whose jokers may not be moved freely."""
@@ -32,6 +33,28 @@ def joker_positions(ruleset: Ruleset, seed: int, number: int) -> Iterator[Situat
         if any(meld.joker_faces for meld in situation.table):
             yield situation
             found += 1
+
+
+def positions_of_games(ruleset: Ruleset, number: int) -> list[Situation]:
+    """Positions of games by the default rules, with jokers on the table, as positions of other rules.
+
+    Those are left out whose tables have melds that the other rules do not allow.
+    """
+    recorded = [one.situation for one in read() if one.game_jokers == ruleset.jokers(2)]
+    found = [
+        replace(situation, ruleset=ruleset)
+        for situation in recorded
+        if situation.has_melded
+        and any(meld.joker_faces for meld in situation.table)
+        and all(_read(ProposedMeld(meld.tiles, meld.kind), ruleset) for meld in situation.table)
+    ]
+    return random.Random(0).sample(found, min(number, len(found)))
+
+
+def _read(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | None:
+    """A meld, whether or not all is declared that the rules want declared; None if it is none."""
+    meld = read_meld(proposed, replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL))
+    return meld if isinstance(meld, Meld) else None
 
 
 class _Maker:
@@ -62,7 +85,7 @@ class _Maker:
             tiles = tuple(sorted(tiles, key=lambda t: (t == JOKER, t)))
         if len(tiles) > self.room or not Counter(tiles) <= self.deck:
             return None
-        meld = self._read(ProposedMeld(tiles, kind), sorted(wild))
+        meld = _read(ProposedMeld(tiles, kind, self._declared(sorted(wild))), self.ruleset)
         if meld:
             self.room -= len(tiles)
             self.deck -= Counter(tiles)
@@ -76,14 +99,10 @@ class _Maker:
         first = min(value, MAX_VALUE + 1 - length)
         return [tile(color, first + step) for step in range(length)], MeldKind.RUN
 
-    def _read(self, proposed: ProposedMeld, wild: Sequence[Tile]) -> Meld | None:
-        """A meld with the faces of its jokers declared or not, whatever the rules demand; None if it is none."""
-        must = must_declare(len(wild), self.ruleset)
-        if wild and self.rng.random() < (0.7 if must else 0.2):
-            proposed = replace(proposed, declared=tuple(wild))
-        silent = replace(self.ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
-        meld = read_meld(proposed, silent)
-        return meld if isinstance(meld, Meld) else None
+    def _declared(self, wild: Sequence[Tile]) -> tuple[Tile, ...]:
+        """The faces of some jokers or nothing, more often the faces where the rules demand them."""
+        is_said = self.rng.random() < (0.7 if must_declare(len(wild), self.ruleset) else 0.2)
+        return tuple(wild) if is_said else ()
 
     def _rack(self, table: Sequence[Meld]) -> tuple[Tile, ...]:
         """Some of the tiles that jokers of the table stand for, and others, most of them of the same values."""
