@@ -33,7 +33,7 @@ from engine.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 
 from engine.solver.guarded import is_guarded  # noqa: E402 - as above
 from integer_program import IntegerProgram, random_rules, random_situation  # noqa: E402 - as above
 from load.corpus import positions  # noqa: E402 - as above
-from load.joker_positions import RESTRICTED  # noqa: E402 - as above
+from load.joker_positions import RESTRICTED, joker_positions  # noqa: E402 - as above
 from random_play import CHOICES, random_ruleset  # noqa: E402 - as above
 
 PROCESSES = 2
@@ -141,8 +141,10 @@ def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
 
 def guarded_situation(rng: random.Random) -> Situation:
     """A small situation in which the rules ask for more than faces."""
+    if rng.random() < 0.2:
+        return next(joker_positions(rng.choice(list(RESTRICTED.values())), rng.randrange(1 << 32), 1))
     while True:
-        ruleset = rng.choice(list(RESTRICTED.values())) if rng.random() < 0.4 else guarding_ruleset(rng)
+        ruleset = rng.choice(list(RESTRICTED.values())) if rng.random() < 0.3 else guarding_ruleset(rng)
         if not problems(ruleset):
             situation = small_situation(rng, ruleset)
             if is_guarded(situation.table, ruleset):

@@ -8,6 +8,7 @@ from itertools import combinations_with_replacement
 
 import pytest
 
+import brute_force
 from brute_force import faults, small_situation, text_of
 from engine.analysis import Situation
 from engine.melds import Meld, read_meld
@@ -123,6 +124,12 @@ def test_small_positions_with_restricted_jokers_are_proven(preset: str) -> None:
             assert not list(faults(situation, answer.turn))
             with_turn += 1
     assert with_turn > 30
+
+
+@pytest.mark.parametrize("preset", RESTRICTED)
+def test_small_positions_with_restricted_jokers_agree_with_brute_force(preset: str) -> None:
+    for number, situation in enumerate(joker_positions(RESTRICTED[preset], seed=2, number=8)):
+        assert not brute_force.compare(situation, OBJECTIVES[number % 2], FEW_NODES).fault
 
 
 def without_few_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
