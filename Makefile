@@ -56,10 +56,10 @@ mutants: $(STAMP) ## Change the rules a little, place by place, and see whether 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
 	@$(BIN)/python tests/engine/compare_speed.py $(or $(BASE),main)
 
-bench: $(STAMP) ## Measure, all parts or PART=analysis, engine, hostile, latency, play or validation (ARGS="--quick" or "--full"; figures also in build/bench)
+bench: $(STAMP) ## Measure, all parts or PART=analysis, engine, hostile, jokers, latency, play or validation (ARGS="--quick" or "--full"; figures also in build/bench)
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
-figures: $(STAMP) ## Write what the last benchmarks of analysis, validation, engine and play measured into docs
+figures: $(STAMP) ## Write what the last benchmarks of analysis, jokers, validation, engine and play measured into docs
 	@$(BIN)/python -m load.page
 
 compiled: $(STAMP) ## Compile the solver's search into build/compiled with mypyc (optional; takes a C compiler), and test it there

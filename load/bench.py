@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from load import bench_analysis, bench_engine, bench_hostile, bench_latency, bench_play, bench_validation
+from load import bench_analysis, bench_engine, bench_hostile, bench_jokers, bench_latency, bench_play, bench_validation
 from load.servers import end_in_order
 
 RESULTS: Final = Path("build") / "bench"
@@ -21,6 +21,7 @@ PARTS: Final[dict[str, Part]] = {
     "analysis": bench_analysis.run,
     "engine": bench_engine.run,
     "hostile": bench_hostile.run,
+    "jokers": bench_jokers.run,
     "latency": bench_latency.run,
     "play": bench_play.run,
     "validation": bench_validation.run,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from load import bench_analysis, bench_engine, bench_play, bench_validation_report
+from load import bench_analysis, bench_engine, bench_jokers, bench_play, bench_validation_report
 from load.bench_figures import Tables
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
@@ -34,6 +34,7 @@ PARTS: Final = {
     "engine": Part(PERFORMANCE, bench_engine.told_of, bench_engine.tables_of),
     "play": Part(PERFORMANCE, bench_play.told_of, bench_play.tables_of),
     "analysis": Part(SOLVER, bench_analysis.told_of, bench_analysis.tables_of),
+    "jokers": Part(SOLVER, bench_jokers.told_of, bench_jokers.tables_of),
 }
 
 

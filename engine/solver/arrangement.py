@@ -146,7 +146,13 @@ def stated(proposed: ProposedMeld, ruleset: Ruleset) -> Meld:
     """
     if proposed.declared or not must_declare(proposed.tiles.count(JOKER), ruleset):
         return _read(proposed, ruleset)
-    meld = _read(proposed, replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL))
+    return declared(_read(proposed, replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)), ruleset)
+
+
+def declared(meld: Meld, ruleset: Ruleset) -> Meld:
+    """A meld of a ruleset by which nothing must be declared, with all said of its jokers that must be said."""
+    if not must_declare(len(meld.joker_faces), ruleset):
+        return meld
     return _read(ProposedMeld(meld.tiles, meld.kind, _distinct(meld)), ruleset)
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
 
-from engine.melds import Meld
-from engine.retrieval import limits_retrieval
+from engine.melds import Meld, MeldKind
+from engine.retrieval import limits_retrieval, may_be_retrieved
 from engine.ruleset import (
     JokerRetrievalMode,
     JokerRetrievalReuse,
@@ -22,21 +22,15 @@ from engine.ruleset import (
     RunWrap,
 )
 from engine.solver.openings import Shape, helpful_readings, own_melds
+from engine.solver.rearrangement import Melds, tiles_of
 from engine.solver.search import Meter
 from engine.tiles import JOKER, Tile
-
-Melds = tuple[Meld, ...]
 
 LONGEST: Final = 5
 """Most tiles of a run that cannot be cut in two."""
 
 OF_THE_RACK: Final = {JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES, JokerRetrievalReuse.NEW_SET_ALL_RACK}
 """What lets a retrieved joker be used only with two tiles of the rack, or more: a meld has three."""
-
-
-def tiles_of(melds: Melds) -> Counter[Tile]:
-    """The tiles of some melds."""
-    return Counter(t for meld in melds for t in meld.tiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +99,33 @@ class Asked:
 
 
 def claims_of(asked: Asked) -> tuple[Claim, ...]:
-    """All claims, those with fewest answers first."""
-    claims: list[Claim] = []
-    if asked.ruleset.manipulation is Manipulation.NONE:
-        claims += [MeldClaim(asked, old) for old in asked.changed]
-    elif limits_retrieval(asked.ruleset) and any(JOKER in meld.tiles for meld in asked.changed):
-        claims += [JokerClaim(asked, old, frozenset(faces)) for old in asked.table for faces in old.joker_faces]
-    elif asked.ruleset.manipulation is Manipulation.PRIMITIVES_ONLY:
-        return tuple([LifeClaim(asked, old) for old in asked.changed])
-    return tuple(sorted(claims, key=lambda claim: len(claim.answers)))
+    """The claims of one sort: of melds that may only grow, of jokers, or of melds that must live on.
+
+    Those with fewest answers come first, but for melds that live on: of these it is soon told which is not answered.
+    """
+    of_jokers, of_melds = joker_claims(asked), meld_claims(asked)
+    if asked.ruleset.manipulation is Manipulation.PRIMITIVES_ONLY and not of_jokers:
+        return of_melds
+    few = of_melds if asked.ruleset.manipulation is Manipulation.NONE else of_jokers
+    return tuple(sorted(few, key=lambda claim: len(claim.answers)))
+
+
+def joker_claims(asked: Asked) -> "tuple[JokerClaim, ...]":
+    """A claim for each joker of the table, where retrieval is limited and some of them may move."""
+    if not (limits_retrieval(asked.ruleset) and any(JOKER in meld.tiles for meld in asked.changed)):
+        return ()
+    return tuple([JokerClaim(asked, old, frozenset(faces)) for old in asked.table for faces in old.joker_faces])
+
+
+def meld_claims(asked: Asked) -> "tuple[MeldClaim | LifeClaim, ...]":
+    """A claim for each meld that may change, where that is limited."""
+    match asked.ruleset.manipulation:
+        case Manipulation.FREE:
+            return ()
+        case Manipulation.NONE:
+            return tuple([MeldClaim(asked, old) for old in asked.changed])
+        case Manipulation.PRIMITIVES_ONLY:
+            return tuple([LifeClaim(asked, old) for old in asked.changed])
 
 
 @dataclass(frozen=True)
@@ -139,7 +151,8 @@ class MeldClaim:
 
     def is_answered_by(self, meld: Meld) -> bool:
         """Whether it may have grown to a meld."""
-        return meld.kind is self.old.kind and Counter(self.old.tiles) <= Counter(meld.tiles)
+        old, new = Counter(self.old.tiles), Counter(meld.tiles)
+        return meld.kind is self.old.kind and old <= new and new - old <= self.asked.playable
 
     def room_in(self, _: Meld) -> int:
         """Each has a meld of its own."""
@@ -278,3 +291,38 @@ class JokerClaim:
     def _own(self, tiles: tuple[Tile, ...]) -> int:
         """How many numbered tiles may be of the rack."""
         return sum(t != JOKER and self.asked.playable[t] > 0 for t in tiles)
+
+
+# All jokers together
+
+JOKER_MELDS_DECIDE: Final = frozenset(
+    {
+        JokerRetrievalReuse.ANY_SET,
+        JokerRetrievalReuse.NEW_SET,
+        JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES,
+        JokerRetrievalReuse.NEW_SET_ALL_RACK,
+    }
+)
+"""The values under which retrieval depends on the melds with jokers and on the tiles played alone."""
+
+
+def may_be_retrieved_in(melds: Melds, table: Melds, playable: Counter[Tile], ruleset: Ruleset) -> bool:
+    """Whether the jokers of the table may lie in some new melds, whatever melds the other tiles form.
+
+    Retrieval forbids the less, the more tiles are played. So all are taken as played: what is forbidden then is
+    forbidden in every turn with these melds.
+
+    Args:
+        melds: New melds; those with jokers hold all jokers of the table.
+        table: The old melds.
+        playable: All tiles that can be played.
+        ruleset: The rules.
+    """
+    after = [meld for meld in melds if meld.joker_faces]
+    others = playable + tiles_of(table) - tiles_of(tuple(after))
+    del others[JOKER]
+    while others:  # heaps in which no face is twice, as in melds
+        after.append(Meld(tuple(others), MeldKind.GROUP, 0))
+        others -= Counter(dict.fromkeys(others, 1))
+    decide = ruleset.joker_retrieval_reuse in JOKER_MELDS_DECIDE
+    return not decide or may_be_retrieved(table, tuple(after), playable, ruleset)

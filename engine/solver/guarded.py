@@ -13,32 +13,28 @@ It is exact, and may need a long time where many arrangements are as good and no
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
 from engine.melds import Meld, MeldKind
 from engine.pairing import unpaired
-from engine.retrieval import limits_retrieval, may_be_retrieved
+from engine.retrieval import limits_retrieval
 from engine.ruleset import Contract, Manipulation, Ruleset
 from engine.solver.arrangement import best_lay, costs_less
-from engine.solver.claims import Answer, Asked, Claim, LifeClaim, claims_of, tiles_of
+from engine.solver.claims import Answer, Asked, Claim, LifeClaim, claims_of, may_be_retrieved_in
+from engine.solver.few_tiles import are_few, best_of_few
 from engine.solver.openings import helpful_readings, own_melds, without
 from engine.solver.problem import Problem
-from engine.solver.search import Meter
+from engine.solver.rearrangement import NODES_A_JUDGEMENT, Guarded, Melds, Rearranged, tiles_of
+from engine.solver.search import OutOfBudget
 from engine.tiles import JOKER, Tile, value_of
 from engine.variants import CONTRACTS
 
-Melds = tuple[Meld, ...]
-Allows = Callable[[Melds, frozenset[int]], bool]
-"""Whether the rules allow the table of some new melds beside those of the old ones that did not change."""
-
 FEW = 2
 """Melds that are changed in the turns tried first."""
-
-NODES_A_JUDGEMENT = 16
-"""States that could be looked at while the rules judge a turn."""
 
 
 def is_guarded(table: Melds, ruleset: Ruleset) -> bool:
@@ -51,50 +47,33 @@ def is_guarded(table: Melds, ruleset: Ruleset) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Guarded:
-    """What may be rearranged.
-
-    Attributes:
-        table: The melds in play.
-        problem: The tiles that the player can lay, the ruleset and the objective.
-        allows: What the rules say.
-        meter: The budget.
-        opening: The initial meld, if it is laid in the same turn; its tiles are not in the problem.
-        uses_table: Whether melds of the table may change.
-    """
-
-    table: Melds
-    problem: Problem
-    allows: Allows
-    meter: Meter
-    opening: Melds = ()
-    uses_table: bool = True
-
-    def melds_at(self, places: frozenset[int]) -> Melds:
-        """The melds at some places of the table."""
-        return tuple(meld for place, meld in enumerate(self.table) if place in places)
-
-
-@dataclass(frozen=True, slots=True)
-class Rearranged:
-    """A turn: what it costs, which melds changed, and what there is instead of them."""
-
-    cost: int
-    changed: frozenset[int]
-    melds: Melds
-
-
 def rearrangements(guarded: Guarded, below: int) -> Iterator[Rearranged]:
     """Allowed turns, each cheaper than the one before; the last one is the best."""
     problem, left = _within_contract(guarded.problem)
     guarded = replace(guarded, problem=problem)
-    everything = frozenset(range(len(guarded.table) if guarded.uses_table else 0))
-    few = [frozenset(chosen) for size in range(FEW + 1) for chosen in combinations(sorted(everything), size)]
-    for changed in dict.fromkeys([*few, everything]):
-        for melds, cost in _Rearranging(guarded, changed, below - left).turns():
-            below = cost + left
-            yield Rearranged(below, changed, melds)
+    search = _of_few if are_few(guarded) else _of_claims
+    for turn in search(guarded, below - left):
+        yield replace(turn, cost=turn.cost + left)
+
+
+def _of_few(guarded: Guarded, below: int) -> Iterator[Rearranged]:
+    """The best turn of few tiles; where that takes too many nodes, the turns of the search by claims."""
+    with suppress(OutOfBudget):
+        best = best_of_few(guarded, below)
+        if best:
+            yield best
+        return
+    guarded.meter.count(0)
+    yield from _of_claims(guarded, below)
+
+
+def _of_claims(guarded: Guarded, below: int) -> Iterator[Rearranged]:
+    """Turns that change few melds first, each cheaper than the one before."""
+    few = [frozenset(chosen) for size in range(FEW + 1) for chosen in combinations(sorted(guarded.places), size)]
+    for changed in dict.fromkeys([*few, guarded.places]):
+        for melds, cost in _Rearranging(guarded, changed, below).turns():
+            below = cost
+            yield Rearranged(cost, changed, melds)
 
 
 def _within_contract(problem: Problem) -> tuple[Problem, int]:
@@ -148,9 +127,8 @@ class _Rearranging:
 
     @cached_property
     def _problem(self) -> Problem:
-        own = self.guarded.problem
-        laid = tiles_of(self.guarded.melds_at(self.changed))
-        return replace(own, must=Counter(own.must) + laid, groups_of_must=self._are_groups_of_the_table)
+        problem = self.guarded.problem_of(self.changed)
+        return replace(problem, groups_of_must=self._are_groups_of_the_table)
 
     @property
     def _are_groups_of_the_table(self) -> bool:
@@ -159,7 +137,7 @@ class _Rearranging:
 
     @cached_property
     def _kept(self) -> frozenset[int]:
-        return frozenset(range(len(self.guarded.table))) - self.changed
+        return self.guarded.everything - self.changed
 
     def _of(self, branch: _Branch, *, is_root: bool = False) -> Iterator[tuple[Melds, int]]:
         """The turns of a branch."""
@@ -192,9 +170,8 @@ class _Rearranging:
 
     def _with_claims(self, branch: _Branch) -> _Branch:
         guarded, ruleset = self.guarded, self.guarded.problem.ruleset
-        own = Counter(guarded.problem.must) + Counter(guarded.problem.may)
         changed = guarded.melds_at(self.changed)
-        claims = claims_of(Asked(guarded.table, changed, guarded.opening, own, ruleset, guarded.meter))
+        claims = claims_of(Asked(guarded.table, changed, guarded.opening, guarded.own, ruleset, guarded.meter))
         lying = guarded.opening + guarded.melds_at(self._kept)
         places = tuple(meld for meld in lying for _ in range(claims[0].room_in(meld))) if claims else ()
         return replace(branch, places=places, claims=claims)
@@ -242,17 +219,12 @@ class _Rearranging:
         The more was played, the less it forbids. So what it forbids here it forbids of the whole branch.
         """
         guarded, ruleset = self.guarded, self.guarded.problem.ruleset
-        lying = [meld for meld in (*guarded.melds_at(self._kept), *branch.laid) if meld.joker_faces]
-        if branch.rest.jokers or not (lying and limits_retrieval(ruleset)):
+        melds = guarded.melds_at(self._kept) + branch.laid
+        has_jokers = any(meld.joker_faces for meld in melds)
+        if branch.rest.jokers or not (has_jokers and limits_retrieval(ruleset)):
             return True
         guarded.meter.count(NODES_A_JUDGEMENT)
-        played = Counter(guarded.problem.must) + Counter(guarded.problem.may) + tiles_of(guarded.opening)
-        others = played + tiles_of(guarded.table) - tiles_of(tuple(lying))
-        del others[JOKER]
-        while others:  # heaps in which no face is twice, as in melds
-            lying.append(Meld(tuple(others), MeldKind.GROUP, 0))
-            others -= Counter(dict.fromkeys(others, 1))
-        return may_be_retrieved(guarded.table, tuple(lying), played, ruleset)
+        return may_be_retrieved_in(melds, guarded.table, guarded.own + tiles_of(guarded.opening), ruleset)
 
     # Meld by meld
 

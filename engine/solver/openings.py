@@ -18,7 +18,7 @@ from engine.ruleset import (
     RunWrap,
     SetOrder,
 )
-from engine.solver.arrangement import Lay, best_lay, best_lay_of, stated
+from engine.solver.arrangement import Lay, best_lay, best_lay_of, declared
 from engine.solver.joker_search import Wanted, are_free, joker_rules
 from engine.solver.problem import FACES, Problem, layable
 from engine.solver.search import Meter
@@ -128,10 +128,12 @@ def own_melds(
         ruleset: What is a meld.
         is_wanted: Which shapes to make.
     """
+    most = min(tiles[JOKER], joker_rules(ruleset).most)
+    rulesets = ruleset, _silent(ruleset)
     for kind, faces in filter(is_wanted, _shapes(ruleset.geometry_colors, ruleset.run_wrap)):
-        least = sum(not tiles[face] for face in faces)
-        for jokers in range(least, min(tiles[JOKER], joker_rules(ruleset).most, len(faces) - 1) + 1):
-            yield from _with_jokers(kind, faces, jokers, tiles, ruleset)
+        missing = frozenset([place for place, face in enumerate(faces) if not tiles[face]])
+        for jokers in range(len(missing), min(most, len(faces) - 1) + 1):
+            yield from _with_jokers((kind, faces), missing, jokers, rulesets)
 
 
 @lru_cache
@@ -153,14 +155,23 @@ def _shapes(colors: int, wrap: RunWrap) -> tuple[Shape, ...]:
 
 
 def _with_jokers(
-    kind: MeldKind, faces: tuple[Tile, ...], jokers: int, tiles: Counter[Tile], ruleset: Ruleset
+    shape: Shape, missing: frozenset[int], jokers: int, rulesets: tuple[Ruleset, Ruleset]
 ) -> Iterator[Meld]:
-    missing = {place for place, face in enumerate(faces) if not tiles[face]}
+    """The melds of a shape with so many jokers, some of them at the missing places.
+
+    Args:
+        shape: The shape.
+        missing: The places of which no tile is there.
+        jokers: How many jokers lie in it.
+        rulesets: The ruleset, and the one by which nothing must be declared.
+    """
+    kind, faces = shape
+    ruleset, silent = rulesets
     others = [place for place in range(len(faces)) if place not in missing]
     for extra in combinations(others, jokers - len(missing)):
-        proposed = _laid(kind, faces, missing.union(extra), ruleset)
-        if isinstance(read_meld(proposed, _silent(ruleset)), Meld):
-            yield stated(proposed, ruleset)
+        meld = read_meld(_laid(kind, faces, missing.union(extra), ruleset), silent)
+        if isinstance(meld, Meld):
+            yield declared(meld, ruleset)
 
 
 def _laid(kind: MeldKind, faces: tuple[Tile, ...], wild: Set[int], ruleset: Ruleset) -> ProposedMeld:
@@ -174,28 +185,22 @@ def _laid(kind: MeldKind, faces: tuple[Tile, ...], wild: Set[int], ruleset: Rule
     return ProposedMeld(tiles, kind, tuple(faces[place] for place in sorted(wild)))
 
 
-def other_readings(meld: Meld, ruleset: Ruleset) -> Iterator[Meld]:
-    """A group with other faces declared for its jokers."""
-    if meld.kind is MeldKind.RUN:
-        return
-    value = value_of(next(t for t in meld.tiles if t != JOKER))
-    faces = [face for face in FACES[value - 1][: ruleset.geometry_colors] if face not in meld.tiles]
-    for chosen in combinations(faces, len(meld.joker_faces)) if meld.joker_faces else ():
-        reading = read_meld(ProposedMeld(meld.tiles, meld.kind, chosen), ruleset)
-        if isinstance(reading, Meld) and reading != meld:
-            yield reading
-
-
 def helpful_readings(meld: Meld, table: Melds, ruleset: Ruleset) -> Iterator[Meld]:
     """A group with other faces declared for its jokers: all, where some must be; else such as help jokers of the table.
 
     What a joker of the table stood for may have to be said again, or said at last.
     """
+    if meld.kind is MeldKind.RUN or not meld.joker_faces:
+        return
+    must_say = must_declare(len(meld.joker_faces), ruleset)
     helpful = _better_declared(meld, table)
-    for reading in other_readings(meld, ruleset):
-        said = {faces[0] for faces in reading.joker_faces}
-        if must_declare(len(said), ruleset) or not helpful.isdisjoint(said):
-            yield reading
+    value = value_of(next(t for t in meld.tiles if t != JOKER))
+    faces = [face for face in FACES[value - 1][: ruleset.geometry_colors] if face not in meld.tiles]
+    for said in combinations(faces, len(meld.joker_faces)) if must_say or helpful else ():
+        if must_say or not helpful.isdisjoint(said):
+            reading = read_meld(ProposedMeld(meld.tiles, meld.kind, said), ruleset)
+            if isinstance(reading, Meld) and reading != meld:
+                yield reading
 
 
 def _better_declared(meld: Meld, table: Melds) -> set[Tile]:

@@ -20,14 +20,15 @@ from engine.rules import judge
 from engine.ruleset import InitialMeldSameTurnTablePlay
 from engine.solver.answers import BestTurn, Budget, Objective, Turn
 from engine.solver.arrangement import Lay, best_lay, costs_less, fewest_changed, lays_a_rack_tile
-from engine.solver.guarded import Guarded, is_guarded, rearrangements
+from engine.solver.few_tiles import are_few
+from engine.solver.guarded import is_guarded, rearrangements
+from engine.solver.joker_search import are_free
 from engine.solver.least_change import few, fewest
 from engine.solver.openings import best_opening, least_openings, own_melds
 from engine.solver.problem import Problem, problem, weight
+from engine.solver.rearrangement import Guarded, Melds
 from engine.solver.search import Meter, OutOfBudget
 from engine.tiles import JOKER, Tile, in_order, without
-
-Melds = tuple[Meld, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +240,9 @@ def _beside_the_table(question: Question, limit: int) -> Iterator[Candidate]:
         yield Candidate(found.cost, nothing, found.melds)
     else:
         guarded = Guarded(situation.table, question.own, question.allows, question.meter, uses_table=False)
-        for other in rearrangements(guarded, limit):
-            yield Candidate(other.cost, nothing, other.melds)
-            if other.cost <= found.cost:
+        for candidate in _rearranged(guarded, limit):
+            yield candidate
+            if candidate.cost <= found.cost:
                 return
 
 
@@ -257,26 +258,32 @@ def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Ca
         of_must = laid & Counter(own.must)
         return replace(whole, must=Counter(whole.must) - of_must, may=Counter(whole.may) - (laid - of_must))
 
+    table, ruleset = question.situation.table, question.situation.ruleset
+    guarded = None
+    if is_guarded(table, ruleset):
+        guarded = Guarded(table, rest(frozenset()), question.allows, question.meter, opening)
+        if are_few(guarded) and not are_free(ruleset):  # then to lay them freely takes longer
+            yield from _rearranged(guarded, limit)
+            return
     found = best_lay(rest(question.everything), question.meter, limit)
     if found is None:
         return
     change = _change(question, rest, found)
     kept = question.everything - change.places
     melds = (*opening, *change.lay.melds)
-    if not is_guarded(question.situation.table, question.situation.ruleset) or question.allows(melds, kept):
+    if guarded is None or question.allows(melds, kept):
         yield Candidate(found.cost, change.places, melds, change.is_least)
         return
-    guarded = Guarded(
-        question.situation.table,
-        rest(frozenset()),
-        question.allows,
-        question.meter,
-        opening,
-    )
-    for other in rearrangements(guarded, limit):
-        yield Candidate(other.cost, other.changed, other.melds, is_least_change=False)
-        if other.cost <= found.cost:  # no better than if the rules had not minded
+    for candidate in _rearranged(guarded, limit):
+        yield candidate
+        if candidate.cost <= found.cost:  # no better than if the rules had not minded
             return
+
+
+def _rearranged(guarded: Guarded, limit: int) -> Iterator[Candidate]:
+    """The turns that the rules allow of those that cost less than a limit."""
+    for other in rearrangements(guarded, limit):
+        yield Candidate(other.cost, other.changed, other.melds, other.is_least_change)
 
 
 @dataclass(frozen=True, slots=True)

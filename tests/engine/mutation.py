@@ -60,6 +60,7 @@ TESTS_OF_STEPS = ("tests/engine/test_steps.py",)
 TESTS_OF_SOLVER = (
     "tests/engine/test_solver_layout.py",
     "tests/engine/test_solver_guarded.py",
+    "tests/engine/test_solver_few_tiles.py",
     "tests/engine/test_solver.py",
 )
 MELD_ORACLE = "tests/engine/test_meld_oracle.py"

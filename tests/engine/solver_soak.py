@@ -1,7 +1,9 @@
 """Compares the solver with its oracles on many positions: with the integer program, and small ones with brute force.
 
 `solver_soak.py 20000` takes half of so many positions from games and half by chance, and a quarter as many small ones.
-As many small ones again have rules that ask for more than faces (engine/solver/guarded.py).
+As many small ones again have rules that ask for more than faces (engine/solver/guarded.py): options at random, or a
+preset that restricts jokers. They are asked twice, the second time without the search of few tiles, so that the search
+by claims answers them.
 """
 
 import argparse
@@ -26,21 +28,24 @@ import brute_force  # noqa: E402 - a script makes its path first
 import integer_program  # noqa: E402 - as above
 from brute_force import Comparison, TooManyPlaysError, small_situation  # noqa: E402 - as above
 from engine.analysis import Situation  # noqa: E402 - as above
-from engine.ruleset import SABRA, choose, problems  # noqa: E402 - as above
-from engine.solver import Budget, Existence, Objective  # noqa: E402 - as above
+from engine.ruleset import SABRA, Ruleset, choose, problems  # noqa: E402 - as above
+from engine.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 - as above
 from engine.solver.guarded import is_guarded  # noqa: E402 - as above
 from integer_program import IntegerProgram, random_rules, random_situation  # noqa: E402 - as above
 from load.corpus import positions  # noqa: E402 - as above
+from load.joker_positions import RESTRICTED, joker_positions  # noqa: E402 - as above
 from random_play import CHOICES, random_ruleset  # noqa: E402 - as above
 
 PROCESSES = 2
 MOST_FAULTS = 10
 BUDGET = Budget(nodes=50_000, change_nodes=5_000)
+MOST_TILES = few_tiles.MOST_TILES
 
 GAMES = "of games"
 CHANCE = "by chance"
 SMALL = "small"
 GUARDED = "guarded"
+CLAIMS = "by claims"
 
 GUARDING = (
     "joker_retrieval_mode",
@@ -77,7 +82,7 @@ def main() -> int:
     chosen = parser.parse_args()
     small = chosen.positions // 4 if chosen.small is None else chosen.small
     halves = {GAMES: chosen.positions // 2, CHANCE: chosen.positions - chosen.positions // 2}
-    wanted = halves | {SMALL: small, GUARDED: small}
+    wanted = halves | {SMALL: small, GUARDED: small, CLAIMS: small}
     console = Console()
     started = time.monotonic()
     totals, faults = compared(wanted, chosen.seed, console)
@@ -107,6 +112,7 @@ def compared(wanted: dict[str, int], seed: int, console: Console) -> tuple[Count
 def compare(job: Job) -> Outcome:
     """One job."""
     sort, seed = job
+    few_tiles.MOST_TILES = 0 if sort == CLAIMS else MOST_TILES
     outcome = Outcome(job)
     found: list[str] = []
     try:
@@ -127,27 +133,34 @@ def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
             yield recorded.situation, rng.choice(tuple(Objective))
     elif sort == CHANCE:
         yield random_situation(rng, random_rules(rng)), rng.choice(tuple(Objective))
-    elif sort == GUARDED:
+    elif sort in {GUARDED, CLAIMS}:
         yield guarded_situation(rng), rng.choice(tuple(Objective))
     else:
         yield small_situation(rng, random_ruleset(rng, with_analysis=True)), rng.choice(tuple(Objective))
 
 
 def guarded_situation(rng: random.Random) -> Situation:
-    """A small situation in which the rules ask for more than faces; every other one with more jokers."""
+    """A small situation in which the rules ask for more than faces."""
+    if rng.random() < 0.2:
+        return next(joker_positions(rng.choice(list(RESTRICTED.values())), rng.randrange(1 << 32), 1))
     while True:
-        ruleset = random_ruleset(rng, with_analysis=True) if rng.random() < 0.3 else SABRA
-        options = {option: rng.choice(CHOICES[option]) for option in rng.sample(GUARDING, rng.randint(1, 4))}
-        ruleset = choose(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
+        ruleset = rng.choice(list(RESTRICTED.values())) if rng.random() < 0.3 else guarding_ruleset(rng)
         if not problems(ruleset):
             situation = small_situation(rng, ruleset)
             if is_guarded(situation.table, ruleset):
                 return situation
 
 
+def guarding_ruleset(rng: random.Random) -> Ruleset:
+    """Options at random that ask for more than faces; every other time with more jokers. There may be problems."""
+    ruleset = random_ruleset(rng, with_analysis=True) if rng.random() < 0.3 else SABRA
+    options = {option: rng.choice(CHOICES[option]) for option in rng.sample(GUARDING, rng.randint(1, 4))}
+    return choose(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
+
+
 def asked(sort: str, situation: Situation, objective: Objective) -> Comparison | None:
     """What the solver and the oracle say; None if the position is too large for it."""
-    if sort not in {SMALL, GUARDED}:
+    if sort in {GAMES, CHANCE}:
         return integer_program.compare(program(), situation, objective, BUDGET)
     try:
         return brute_force.compare(situation, objective, BUDGET)
@@ -195,8 +208,8 @@ ROWS = (
 
 def summary(totals: Counter[str], sorts: dict[str, int]) -> str:
     """The soak as a table."""
-    lines = ["".join([f"{'':<26}", *(f"{sort:>12}" for sort in sorts)])]
-    lines += ["".join([f"{row:<26}", *(f"{totals[f'{sort}: {row}']:>12,}" for sort in sorts)]) for row in ROWS]
+    lines = ["".join([f"{'':<24}", *(f"{sort:>11}" for sort in sorts)])]
+    lines += ["".join([f"{row:<24}", *(f"{totals[f'{sort}: {row}']:>11,}" for sort in sorts)]) for row in ROWS]
     return "\n".join(lines)
 
 

@@ -18,10 +18,16 @@ from engine.ruleset import (
     Manipulation,
     choose,
 )
-from engine.solver import Budget, Existence, best_turn, has_turn
+from engine.solver import Budget, Existence, best_turn, few_tiles, has_turn
 from engine.tiles import in_order
 
 BUDGET = Budget(nodes=20_000)
+
+
+@pytest.fixture(params=[few_tiles.MOST_TILES, 0], ids=["few tiles", "by claims"], autouse=True)
+def search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asks the search of few tiles, then that by claims, which takes all others."""
+    monkeypatch.setattr(few_tiles, "MOST_TILES", request.param)
 
 
 def at(table: str, rack: str, options: Mapping[str, Any], *, melded: bool = True) -> Situation:

@@ -24,7 +24,8 @@ from engine.ruleset import (
     TurnDraw,
     choose,
 )
-from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn, has_turn
+from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn, few_tiles, has_turn
+from engine.solver.guarded import is_guarded
 from engine.tiles import JOKER, in_order
 from integer_program import IntegerProgram, PublishedProgram, meld_rules, random_rules, random_situation, short_kinds
 from load.corpus import positions, read
@@ -108,6 +109,17 @@ def test_the_solver_agrees_with_brute_force_under_every_ruleset(seed: int) -> No
     for _ in range(100):
         situation = small_situation(rng, random_ruleset(rng, with_analysis=True))
         _assert_agreement(situation, rng.choice(OBJECTIVES))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_by_claims_agrees_with_brute_force(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(few_tiles, "MOST_TILES", 0)
+    rng, compared = random.Random(seed), 0
+    while compared < 20:
+        situation = small_situation(rng, random_ruleset(rng, with_analysis=True))
+        if is_guarded(situation.table, situation.ruleset):
+            _assert_agreement(situation, rng.choice(OBJECTIVES))
+            compared += 1
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,194 @@
+"""Enumerates the ways to part few tiles into melds, ordered by what the tiles left on the rack cost.
+
+Melds are laid lowest tile first, so each partition is found once. A state is the multiset of tiles not laid yet, packed
+into one number with a field per face. For each state the totals of its completions are memoized, one bit each. So the
+enumeration of one total meets no dead end, and partitions that cost too much are never enumerated.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from engine.melds import Meld
+from engine.play import identity
+from engine.solver.problem import Problem
+from engine.solver.search import Meter
+from engine.tiles import JOKER, Tile, value_of
+
+PIECES_A_NODE = 16
+"""How many melds are tried against a state for the work of one node."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A meld that a partition may contain; compared by identity, so that it is cheap to hash.
+
+    Attributes:
+        meld: The meld.
+        tiles: Its tiles, packed.
+        most_kept: How many melds of the table it may stand for, which stay as they lie; 0 if it is a new meld.
+    """
+
+    meld: Meld
+    tiles: int
+    most_kept: int
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it stands for a meld of the table."""
+        return self.most_kept > 0
+
+
+Partition = tuple[Piece, ...]
+
+
+class Total(NamedTuple):
+    """The cost of the tiles that a partition leaves, and how many melds of the table it keeps."""
+
+    cost: int
+    kept: int
+
+
+class Partitions:
+    """The partitions of a problem's tiles into given melds.
+
+    Args:
+        problem: The tiles to lay, and the cost of leaving one.
+        melds: Melds that may be laid, no two alike.
+        table: The melds of the table whose tiles must be laid. Those that are laid again are kept.
+        meter: Counts a node per state.
+    """
+
+    def __init__(self, problem: Problem, melds: Iterable[Meld], table: Iterable[Meld], meter: Meter) -> None:
+        tiles = Counter(problem.must) + Counter(problem.may)
+        self._fields = _Fields(tiles)
+        self._tiles = self._fields.pack(tiles)
+        self._must = self._fields.pack(problem.must)
+        self._meter = meter
+        self._stride = tiles.total() // 3 + 1
+        self._costs = [problem.cost((t,)) * self._stride for t in self._fields.faces]
+        self._pieces: list[list[Piece]] = [[] for _ in self._fields.faces]
+        self._reached: dict[tuple[int, int], int] = {}
+        on_table = Counter(map(identity, table))
+        for meld in melds:
+            most_kept = on_table[identity(meld)]
+            if most_kept:
+                self._add(meld, most_kept)
+            if Counter(meld.tiles * (most_kept + 1)) <= tiles:
+                self._add(meld, 0)
+
+    def _add(self, meld: Meld, most_kept: int) -> None:
+        tiles = self._fields.pack(meld.tiles)
+        self._pieces[self._fields.lowest(tiles)].append(Piece(meld, tiles, most_kept))
+
+    def totals(self, below: int) -> Iterator[Total]:
+        """The totals of all partitions that cost less than a limit: the lowest cost first, then the most melds kept."""
+        reached = self._reach(self._tiles, self._must)
+        for cost in range(below):
+            for kept in reversed(range(self._stride)):
+                if reached >> (cost * self._stride + kept) & 1:
+                    yield Total(cost, kept)
+
+    def of_total(self, total: Total) -> Iterator[Partition]:
+        """The partitions of a total, in a fixed order.
+
+        There may be none: totals also count a meld as kept that is laid more often than it is on the table.
+        """
+        yield from self._complete(self._tiles, self._must, total.cost * self._stride + total.kept, ())
+
+    def _reach(self, tiles: int, must: int) -> int:
+        """The totals that the completions of a state reach, one bit each."""
+        if not tiles:
+            return 1
+        key = (tiles, must)
+        if key not in self._reached:
+            self._reached[key] = self._reach_anew(tiles, must)
+        return self._reached[key]
+
+    def _reach_anew(self, tiles: int, must: int) -> int:
+        lowest = self._fields.lowest(tiles)
+        pieces = self._pieces[lowest]
+        self._meter.count(1 + len(pieces) // PIECES_A_NODE)
+        reached = 0
+        for piece in pieces:
+            if self._fields.has(tiles, piece.tiles):
+                after = self._reach(tiles - piece.tiles, self._fields.less(must, piece.tiles))
+                reached |= after << piece.is_kept
+        if not self._fields.count(must, lowest):
+            rest, cost = self._without(tiles, lowest)
+            reached |= self._reach(rest, must) << cost
+        return reached
+
+    def _without(self, tiles: int, face: int) -> tuple[int, int]:
+        """The tiles of a state when all of a face are left on the rack, and what that costs."""
+        count = self._fields.count(tiles, face)
+        return tiles - self._fields.one(face) * count, self._costs[face] * count
+
+    def _complete(self, tiles: int, must: int, total: int, laid: Partition) -> Iterator[Partition]:
+        """The partitions that go on from some laid pieces and add up to a total."""
+        if not tiles:
+            yield laid
+            return
+        self._meter.count()
+        lowest = self._fields.lowest(tiles)
+        for piece in self._from(lowest, laid):
+            if self._fields.has(tiles, piece.tiles):
+                rest, still = tiles - piece.tiles, self._fields.less(must, piece.tiles)
+                left = total - piece.is_kept
+                if left >= 0 and self._reach(rest, still) >> left & 1:
+                    yield from self._complete(rest, still, left, (*laid, piece))
+        if not self._fields.count(must, lowest):
+            rest, cost = self._without(tiles, lowest)
+            if total >= cost and self._reach(rest, must) >> (total - cost) & 1:
+                yield from self._complete(rest, must, total - cost, laid)
+
+    def _from(self, lowest: int, laid: Partition) -> list[Piece]:
+        """The pieces that may come next: of those with the same lowest tile none before the last one laid."""
+        pieces = self._pieces[lowest]
+        if not (laid and laid[-1] in pieces):
+            return pieces
+        last = laid[-1]
+        is_used_up = last.is_kept and laid.count(last) == last.most_kept
+        return pieces[pieces.index(last) + is_used_up :]
+
+
+class _Fields:
+    """Packs a multiset of tiles into a number: a field per face in order of value, jokers highest, a spare bit above.
+
+    The spare bits are guards: a subtraction that borrows in a field clears the guard of that field alone.
+    """
+
+    def __init__(self, tiles: Counter[Tile]) -> None:
+        numbered = sorted((t for t in tiles if t != JOKER), key=lambda t: (value_of(t), t))
+        self.faces = (*numbered, JOKER)
+        self._bits = max(tiles.values(), default=0).bit_length()
+        self._width = self._bits + 1
+        self._fields = {t: self._width * number for number, t in enumerate(self.faces)}
+        self._guards = sum(1 << field + self._bits for field in self._fields.values())
+
+    def pack(self, tiles: Iterable[Tile] | Counter[Tile]) -> int:
+        """The number of a multiset that has no more of a face than all tiles."""
+        return sum(count << self._fields[t] for t, count in Counter(tiles).items())
+
+    def one(self, face: int) -> int:
+        """The number of a single tile, by the number of its field."""
+        return 1 << face * self._width
+
+    def count(self, tiles: int, face: int) -> int:
+        """How many of a face there are."""
+        return tiles >> face * self._width & (1 << self._bits) - 1
+
+    def lowest(self, tiles: int) -> int:
+        """The number of the lowest field that is not 0."""
+        return ((tiles & -tiles).bit_length() - 1) // self._width
+
+    def has(self, tiles: int, others: int) -> bool:
+        """Whether a multiset contains another one."""
+        return ((tiles | self._guards) - others) & self._guards == self._guards
+
+    def less(self, tiles: int, others: int) -> int:
+        """The tiles that are left when others are taken, as far as they are there."""
+        left = (tiles | self._guards) - others
+        enough = left & self._guards
+        return left & (enough - (enough >> self._bits))
