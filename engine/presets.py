@@ -120,6 +120,8 @@ PRESETS: Final = {
     ),
     Preset.VATIKAN: _preset(
         Preset.VATIKAN,
+        geometry_jokers=0,
+        geometry_jokers_per_player=1,
         players_max=5,
         deal_hand_size=13,
         run_wrap=RunWrap.ONE_HIGH,

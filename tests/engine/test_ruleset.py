@@ -371,6 +371,7 @@ def test_how_many_tiles_a_game_has() -> None:
     assert tile_count(chosen(geometry_colors=6), 2) == 158
     assert tile_count(PRESETS[Preset.SIX_PLAYERS], 6) == 160
     assert tile_count(PRESETS[Preset.MACHIAVELLI], 5) == 104
+    assert [tile_count(PRESETS[Preset.VATIKAN], players) for players in (2, 3, 5)] == [106, 107, 109]
     by_players = chosen(geometry_jokers=0, geometry_jokers_per_player=1)
     assert [tile_count(by_players, players) for players in (2, 4)] == [106, 108]
 

@@ -48,7 +48,9 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     PRESET_MSO_2019: _Preset.ValueType  # 11
     """The Mind Sports Olympiad of 2019: two players, each with a joker; 100 or 200 points for never melding."""
     PRESET_VATIKAN: _Preset.ValueType  # 12
-    """Vatikan, a game with cards: a run first, no points, jokers leave by replacement, the ace high or low."""
+    """Vatikan, a game with cards: a joker for each player, a run first, no points, jokers leave by replacement, the ace high
+    or low.
+    """
     PRESET_MACHIAVELLI: _Preset.ValueType  # 13
     """Machiavelli, a game with cards: no jokers, fifteen cards, an initial meld of any points, the ace high or low."""
     PRESET_CARDS: _Preset.ValueType  # 14
@@ -84,7 +86,9 @@ PRESET_BOOK_1978: Preset.ValueType  # 10
 PRESET_MSO_2019: Preset.ValueType  # 11
 """The Mind Sports Olympiad of 2019: two players, each with a joker; 100 or 200 points for never melding."""
 PRESET_VATIKAN: Preset.ValueType  # 12
-"""Vatikan, a game with cards: a run first, no points, jokers leave by replacement, the ace high or low."""
+"""Vatikan, a game with cards: a joker for each player, a run first, no points, jokers leave by replacement, the ace high
+or low.
+"""
 PRESET_MACHIAVELLI: Preset.ValueType  # 13
 """Machiavelli, a game with cards: no jokers, fifteen cards, an initial meld of any points, the ace high or low."""
 PRESET_CARDS: Preset.ValueType  # 14
@@ -1633,7 +1637,7 @@ class Ruleset(_message.Message):
     """Copies of each face (R1): 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six players."""
     geometry_jokers_per_player: _builtins.int
     """Jokers for each player dealt in, in place of geometry_jokers: 0 or 1. Default 0. 1 only with geometry_jokers 0
-    (OPTIONS_CONFLICT). Evidence: older articles.
+    (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
     """
     deal_hand_size: _builtins.int
     """Tiles dealt to each player (R5): 5 to 21. Default 14. One tile at least must be left for the pool
