@@ -12,7 +12,6 @@ from engine.ruleset import (
     InitialMeldSets,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
     JokerRetrievalSource,
     JokersAdjacent,
     JokersDeclaration,
@@ -46,8 +45,7 @@ PRESETS: Final = {
     ),
     Preset.WIKI_EN: _preset(
         Preset.WIKI_EN,
-        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET,
-        joker_retrieval_same_set=JokerRetrievalSameSet.FORBIDDEN,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_IF_REPLACED,
         score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
         score_blocked_points=ScoreBlockedPoints.NORMAL,
         score_never_melded=ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER,

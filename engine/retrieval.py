@@ -16,11 +16,12 @@ came. The search has three steps:
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from itertools import combinations, compress, permutations, product
+from operator import not_
 from typing import Final, NamedTuple
 
 from engine.facts import fact
-from engine.melds import Meld, MeldKind
+from engine.melds import MIN_TILES, Meld, MeldKind
 from engine.pairing import unpaired
 from engine.play import Play, identity
 from engine.ruleset import (
@@ -128,6 +129,7 @@ _NOT_REPLACED: Final = {
 
 _USES: Final[dict[JokerRetrievalReuse, Reason]] = {
     JokerRetrievalReuse.NEW_SET: Reason.JOKER_NOT_IN_NEW_SET,
+    JokerRetrievalReuse.NEW_SET_IF_REPLACED: Reason.JOKER_NOT_IN_NEW_SET,
     JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES: Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES,
     JokerRetrievalReuse.NEW_SET_ALL_RACK: Reason.JOKER_REUSE_NEEDS_RACK_ONLY,
 }
@@ -159,9 +161,13 @@ def _joint_reasons(tables: "_Tables", demands: _Demands) -> tuple[Reason, ...]:
 
 
 def _stricter_and_stricter(reuse: JokerRetrievalReuse) -> tuple[JokerRetrievalReuse, ...]:
-    if reuse is JokerRetrievalReuse.ANY_SET:
-        return ()
-    return tuple(dict.fromkeys((JokerRetrievalReuse.NEW_SET, reuse)))
+    match reuse:
+        case JokerRetrievalReuse.ANY_SET:
+            return ()
+        case JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+            return (reuse,)
+        case _:
+            return tuple(dict.fromkeys((JokerRetrievalReuse.NEW_SET, reuse)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,6 +226,9 @@ class _Outcome(NamedTuple):
         wanted: What that demands of the numbered tiles.
         uses: The new melds in which retrieved jokers lie, where a rule asks for them.
         whole: Which old melds can lie whole in which new ones, by their faces and jokers, where a rule asks for it.
+        taken: The tiles, by new meld and face, that must have taken the place of a replaced joker.
+        replaced: The replaced jokers whose places they may have taken: the new meld that has the rest of the old one, and
+            the faces of each.
     """
 
     melds: tuple[int, ...] = ()
@@ -228,6 +237,8 @@ class _Outcome(NamedTuple):
     wanted: Wanted = NOTHING
     uses: frozenset[int] = frozenset()
     whole: frozenset[tuple[int, int]] = frozenset()
+    taken: frozenset[tuple[int, Tile]] = frozenset()
+    replaced: tuple[tuple[int, frozenset[Tile]], ...] = ()
 
     def and_of(self, other: "_Outcome") -> "_Outcome":
         """What became of the jokers of more old melds."""
@@ -238,6 +249,8 @@ class _Outcome(NamedTuple):
             self.wanted | other.wanted,
             self.uses | other.uses,
             self.whole | other.whole,
+            self.taken | other.taken,
+            self.replaced + other.replaced,
         )
 
 
@@ -388,7 +401,9 @@ def _naturals(meld: Meld) -> frozenset[Tile]:
 def _is_possible(tables: _Tables, demands: _Demands) -> bool:
     if demands not in tables.possible:
         outcomes = _outcomes(tables, demands)
-        tables.possible[demands] = any(_are_unlocked(tables, demands, outcome) for outcome in outcomes)
+        tables.possible[demands] = any(
+            _are_unlocked(tables, demands, outcome) and _have_places(outcome) for outcome in outcomes
+        )
     return tables.possible[demands]
 
 
@@ -481,9 +496,16 @@ def _led(tables: _Tables, demands: _Demands, stays: _Outcome, led: tuple[int, ..
     melds = stays.melds + led
     wanted = _of_kept(tables, stays, melds)
     is_whole = old in tables.within[melds[0]] and melds.count(melds[0]) == len(melds)
-    if demands.reuse is not JokerRetrievalReuse.ANY_SET:
+    if demands.reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+        if is_whole and led and demands.other_set:
+            wanted |= {_elsewhere(tables, old, melds[0])}
+        whole = frozenset([(old, melds[0])] if is_whole else ())
+        yield from _replaced_or_not(tables, stays._replace(melds=melds, wanted=wanted, whole=whole), led)
+    elif demands.reuse is not JokerRetrievalReuse.ANY_SET:
         if all(melds.count(new) == 1 for new in led):
-            wanted = wanted.union(*[_of_new_set(tables, demands, old, new) for new in led])
+            wanted = wanted.union(*[_of_new_set(tables, old, new) for new in led])
+            if demands.reuse is JokerRetrievalReuse.NEW_SET_ALL_RACK:
+                wanted = wanted.union(*[_of_rack(tables, new) for new in led])
             whole = frozenset([(old, melds[0])] if is_whole else ())
             yield stays._replace(melds=melds, wanted=wanted, uses=frozenset(led), whole=whole)
     elif is_whole and led and (demands.other_set or demands.mode is JokerRetrievalMode.LOCKED):
@@ -492,6 +514,92 @@ def _led(tables: _Tables, demands: _Demands, stays: _Outcome, led: tuple[int, ..
             yield from _out_of_their_roles(tables, stays._replace(melds=melds, wanted=wanted))
     else:
         yield stays._replace(melds=melds, wanted=wanted)
+
+
+def _replaced_or_not(tables: _Tables, outcome: _Outcome, led: tuple[int, ...]) -> Iterator[_Outcome]:
+    """NEW_SET_IF_REPLACED: each of some retrieved jokers was replaced, and lies in a new set, or may have left before."""
+    old, retrieved, _ = outcome.left[0]
+    for order in set(permutations(led)):
+        pairs = sorted(zip(retrieved, order, strict=True))
+        for replaced, others in {_split(pairs, chosen) for chosen in product((False, True), repeat=len(pairs))}:
+            new_sets = [new for _, new in replaced]
+            if all(outcome.melds.count(new) == 1 for new in new_sets):
+                conditions = [_of_new_set(tables, old, new) for new in new_sets]
+                so_used = outcome._replace(wanted=outcome.wanted.union(*conditions), uses=frozenset(new_sets))
+                yield from _may_have_left(tables, so_used, _faces(tables, replaced), _faces(tables, others))
+
+
+_Pairs = tuple[tuple[int, int], ...]
+"""Retrieved jokers, by their sort, with the new melds in which they lie."""
+
+
+def _split(pairs: list[tuple[int, int]], chosen: tuple[bool, ...]) -> tuple[_Pairs, _Pairs]:
+    return tuple(compress(pairs, chosen)), tuple(compress(pairs, map(not_, chosen)))
+
+
+def _faces(tables: _Tables, pairs: _Pairs) -> list[frozenset[Tile]]:
+    return [tables.jokers[sort].faces for sort, _ in pairs]
+
+
+def _may_have_left(
+    tables: _Tables, outcome: _Outcome, replaced: list[frozenset[Tile]], others: list[frozenset[Tile]]
+) -> Iterator[_Outcome]:
+    """NEW_SET_IF_REPLACED: the others left their old meld before a tile took their place, or nobody can tell.
+
+    That can be told only where one new meld has all numbered tiles of the old one.
+    """
+    old = outcome.left[0].old
+    apart = []
+    for new in [new for new, within in enumerate(tables.within) if old in within]:
+        came = sorted(frozenset[Tile]().union(*others) & tables.new_naturals[new])
+        ways = _least_taken(tables, old, new, came)
+        if ways != [()]:
+            apart.append(_elsewhere(tables, old, new))
+        if ways != [()] or (replaced and len(tables.within[new] & tables.jokers_of.keys()) > 1):
+            there = [_Only(face, new, frozenset({old})) for face in tables.old_naturals[old]]
+            places = tuple([(new, faces) for faces in replaced])
+            for way in ways:
+                taken = frozenset([(new, face) for face in way])
+                yield outcome._replace(wanted=outcome.wanted.union(there), taken=taken, replaced=places)
+    yield outcome._replace(wanted=outcome.wanted.union(apart))
+
+
+def _least_taken(tables: _Tables, old: int, new: int, came: list[Tile]) -> list[tuple[Tile, ...]]:
+    """The tiles of a new meld, as few as can be, without which those of an old one there would not be in melds.
+
+    Args:
+        tables: The tables.
+        old: The old meld.
+        new: The new meld, which has all its numbered tiles.
+        came: The tiles of those faces that may have come later.
+    """
+    found: list[tuple[Tile, ...]] = []
+    for size in range(len(came) + 1):
+        for kept in combinations(came, size):
+            if not any(set(least) <= set(kept) for least in found) and _holds(tables, old, new, {*came} - {*kept}):
+                found.append(kept)
+    return found
+
+
+def _holds(tables: _Tables, old: int, new: int, gone: Set[Tile]) -> bool:
+    """Whether the numbered tiles of an old meld, all in one new meld, would be in melds without some tiles of that."""
+    meld = tables.after[new]
+    parts: list[list[Tile]] = [[]]
+    for t in meld.tiles:
+        if t not in gone:
+            parts[-1].append(t)
+        elif meld.kind is MeldKind.RUN:
+            parts.append([])
+    return all(len(part) >= MIN_TILES for part in parts if not tables.old_naturals[old].isdisjoint(part))
+
+
+def _have_places(outcome: _Outcome) -> bool:
+    """NEW_SET_IF_REPLACED: whether each tile that must have taken the place of a replaced joker has one of its own."""
+    choices = [
+        [joker for joker, (there, faces) in enumerate(outcome.replaced) if there == new and face in faces]
+        for new, face in outcome.taken
+    ]
+    return not unpaired(choices)
 
 
 def _out_of_their_roles(tables: _Tables, outcome: _Outcome) -> Iterator[_Outcome]:
@@ -513,14 +621,17 @@ def _of_kept(tables: _Tables, stays: _Outcome, melds: tuple[int, ...]) -> Wanted
     return frozenset([_Goal(1, frozenset([(face, new, old) for face in faces])) for new, faces in shared])
 
 
-def _of_new_set(tables: _Tables, demands: _Demands, old: int, new: int) -> list[_Only | _Goal]:
+def _of_new_set(tables: _Tables, old: int, new: int) -> list[_Only | _Goal]:
     """What NEW_SET and its like demand where a retrieved joker lies: nothing of its old meld, and no whole old meld."""
     shared = tables.old_naturals[old] & tables.new_naturals[new]
     wanted: list[_Only | _Goal] = [_Only(face, new, frozenset(tables.sources[face]) - {old}) for face in shared]
     wanted += [_elsewhere(tables, other, new) for other in tables.within[new] if other not in tables.jokers_of]
-    if demands.reuse is JokerRetrievalReuse.NEW_SET_ALL_RACK:
-        wanted += [_Only(face, new, frozenset({RACK})) for face in tables.new_naturals[new]]
     return wanted
+
+
+def _of_rack(tables: _Tables, new: int) -> list[_Only]:
+    """What NEW_SET_ALL_RACK demands beside that: all numbered tiles of a new meld are of the rack."""
+    return [_Only(face, new, frozenset({RACK})) for face in tables.new_naturals[new]]
 
 
 def _elsewhere(tables: _Tables, old: int, new: int) -> _Goal:

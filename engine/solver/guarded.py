@@ -21,7 +21,7 @@ from itertools import combinations
 from engine.melds import Meld, MeldKind
 from engine.pairing import unpaired
 from engine.retrieval import limits_retrieval, may_be_retrieved
-from engine.ruleset import Contract, Manipulation, Ruleset
+from engine.ruleset import Contract, JokerRetrievalReuse, Manipulation, Ruleset
 from engine.solver.arrangement import best_lay, costs_less
 from engine.solver.claims import Answer, Asked, Claim, LifeClaim, claims_of, tiles_of
 from engine.solver.openings import helpful_readings, own_melds, without
@@ -239,9 +239,12 @@ class _Rearranging:
         """Whether the jokers may have come to their places, when all of them have one and all own tiles are played.
 
         Retrieval is a question of the melds with jokers and of what was played, whatever melds the other tiles form.
-        The more was played, the less it forbids. So what it forbids here it forbids of the whole branch.
+        The more was played, the less it forbids. So what it forbids here it forbids of the whole branch. A joker is replaced
+        in melds without jokers too, so of NEW_SET_IF_REPLACED that cannot be asked.
         """
         guarded, ruleset = self.guarded, self.guarded.problem.ruleset
+        if ruleset.joker_retrieval_reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+            return True
         lying = [meld for meld in (*guarded.melds_at(self._kept), *branch.laid) if meld.joker_faces]
         if branch.rest.jokers or not (lying and limits_retrieval(ruleset)):
             return True

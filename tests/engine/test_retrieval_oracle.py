@@ -42,7 +42,7 @@ from plays import play_of  # noqa: E402 - as above
 from retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
 
 FREE, REPLACE, LOCKED, NONE = JokerRetrievalMode
-ANY_SET, NEW_SET, TWO_RACK_TILES, ALL_RACK = JokerRetrievalReuse
+ANY_SET, NEW_SET, TWO_RACK_TILES, ALL_RACK, IF_REPLACED = JokerRetrievalReuse
 RACK_ONLY = JokerRetrievalSource.RACK_ONLY
 FORBIDDEN = JokerRetrievalSameSet.FORBIDDEN
 BOTH_COLORS = JokerRetrievalGroupOfThree.BOTH_COLORS
@@ -75,6 +75,7 @@ TWO_COLORS: Final = "[B12 K12 J] + {R12 O12 R2 R3} -> [B12 K12 O12 R12] | [R2 R3
 END_OF_RUN: Final = "[R3 R4 R5 J] + {B1 B2} -> [R3 R4 R5] | [B1 B2 J] ; {}"
 TO_THE_TABLE: Final = "[B3 B4 J] | [R1 R2 R3] + {B5} -> [B3 B4 B5] | [R1 R2 R3 J] ; {}"
 TO_THE_COPY: Final = "[B3 B4 J] | [R1 R2 R3] + {B5 R1 R2 R3} -> [B3 B4 B5] | [R1 R2 R3] | [R1 R2 R3 J] ; {}"
+PAST_ITS_START: Final = "[R6 R7 J] | [R5 B5 K5 O5] + {B1 B2 B3} -> [J R5 R6 R7] | [B5 K5 O5] | [B1 B2 B3] ; {}"
 TO_ONE_RACK_TILE: Final = "[B3 B4 J] | [R1 R2 R3 R4] + {B5 R5} -> [B3 B4 B5] | [R1 R2 R3] | [R4 R5 J] ; {}"
 
 
@@ -105,7 +106,7 @@ def draw_rulesets(rng: random.Random) -> list[Ruleset]:
 
 
 def _weight(ruleset: Ruleset) -> int:
-    return 3 if ruleset.joker_retrieval_reuse is ANY_SET else 1
+    return {ANY_SET: 3, IF_REPLACED: 4}.get(ruleset.joker_retrieval_reuse, 1)
 
 
 def format_ruleset(ruleset: Ruleset) -> str:
@@ -436,9 +437,11 @@ def test_the_plays_are_of_all_sorts() -> None:
         sorts[mode, reuse, legal]
         for mode in (REPLACE, LOCKED)
         for reuse in JokerRetrievalReuse
+        if reuse is not IF_REPLACED
         for legal in (False, True)
     )
     assert all(sorts[FREE, reuse, False] for reuse in JokerRetrievalReuse if reuse is not ANY_SET)
+    assert sorts[FREE, IF_REPLACED, True]
     assert sorts[NONE, ANY_SET, False]
     assert sorts[NONE, ANY_SET, True]
 
@@ -554,6 +557,60 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (TO_THE_COPY, {REUSE: ALL_RACK}, None),
     (TO_ONE_RACK_TILE, {REUSE: NEW_SET}, None),
     (TO_ONE_RACK_TILE, {REUSE: TWO_RACK_TILES}, Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES),
+    # A joker that was not replaced goes anywhere
+    (PAST_ITS_START, {REUSE: NEW_SET}, Reason.JOKER_NOT_IN_NEW_SET),
+    (PAST_ITS_START, {REUSE: IF_REPLACED}, None),
+    (TO_THE_TABLE, {REUSE: IF_REPLACED}, Reason.JOKER_NOT_IN_NEW_SET),
+    (TO_THE_COPY, {REUSE: IF_REPLACED}, None),
+    (ALONG_ITS_RUN, {REUSE: IF_REPLACED}, Reason.JOKER_NOT_IN_NEW_SET),
+    (ALONG_ITS_RUN, {REUSE: IF_REPLACED, SAME_SET: FORBIDDEN}, Reason.JOKER_RETURNED_TO_SAME_SET),
+    # So does one that its meld could spare, though the tile that it stood for came later
+    ("[B3 B4 B5 J] | [R1 R2 R3] + {B6} -> [B3 B4 B5 B6] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
+    ("[R5 B5 K5 J] | [R1 R2 R3] + {O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
+    ("[B3 B4 J] | [R1 R2 R3] + {B2 B5} -> [B2 B3 B4 B5] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
+    ("[B3 B4 B5 J] + {B6} -> [B3 B4 B5 B6 J] ; {}", {REUSE: IF_REPLACED}, None),
+    (
+        "[B3 B4 J B6 B7] | [R1 R2 R3] + {B5} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_SET,
+    ),
+    (
+        "[R5 B5 J] | [R1 R2 R3] + {K5 O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_SET,
+    ),
+    # A tile takes the place of one joker: of two the player says which
+    (
+        "[B3 B4 J J] | [R1 R2 R3] + {B5 B6 K8 O8} -> [B3 B4 B5 B6] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
+    (
+        "[R5 B5 J J] | [R1 R2 R3] + {K5 O5 K8 O8} -> [R5 B5 K5 O5] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
+    (
+        "run[R5 J J] | [R1 R2 R3] + {R6 R7 K8 O8} -> [R5 R6 R7] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_SET,
+    ),
+    (
+        "[B3 B4 J] | [J B6 B7] | [R1 R2 R3] + {B5 K8 O8} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
+    (
+        "[B3 B4 J] | [J B6 B7] | [R1 R2 R3] | [R9 R10 R11] + {B5} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [J R9 R10 R11] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_SET,
+    ),
+    # A meld whose tiles lie apart was taken apart, and its joker with it
+    (
+        "[B3 B4 J] | [R1 R2 R3] + {B5 B6 K3 O3} -> [B4 B5 B6] | [B3 K3 O3] | [R1 R2 R3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
     # Jokers have no identity: two may change places.
     ("[B3 B4 J] | [R7 R8 J] + {R6 B2} -> [R6 R7 R8 J] | [B2 B3 B4 J] ; {}", {MODE: LOCKED}, None),
 )

@@ -32,7 +32,7 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     PRESET_JUMBO_DE: _Preset.ValueType  # 3
     """The German publisher's manual: one minute a turn; when the pool is empty every player has one last turn."""
     PRESET_WIKI_EN: _Preset.ValueType  # 4
-    """The English encyclopedia article: a retrieved joker goes to a new meld; who never melded pays everyone."""
+    """The English encyclopedia article: a replaced joker goes to a new meld; who never melded pays everyone."""
     PRESET_GUIDE_A: _Preset.ValueType  # 5
     """The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
     PRESET_GUIDE_B: _Preset.ValueType  # 6
@@ -70,7 +70,7 @@ PRESET_INTL_OFFICIAL: Preset.ValueType  # 2
 PRESET_JUMBO_DE: Preset.ValueType  # 3
 """The German publisher's manual: one minute a turn; when the pool is empty every player has one last turn."""
 PRESET_WIKI_EN: Preset.ValueType  # 4
-"""The English encyclopedia article: a retrieved joker goes to a new meld; who never melded pays everyone."""
+"""The English encyclopedia article: a replaced joker goes to a new meld; who never melded pays everyone."""
 PRESET_GUIDE_A: Preset.ValueType  # 5
 """The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
 PRESET_GUIDE_B: Preset.ValueType  # 6
@@ -593,7 +593,7 @@ class _JokerRetrievalReuseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_J
     """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
     JOKER_RETRIEVAL_REUSE_NEW_SET: _JokerRetrievalReuse.ValueType  # 2
     """A new meld: no tile of the joker's old meld in it, and no whole meld of the old table (JOKER_NOT_IN_NEW_SET).
-    Evidence: three sources.
+    Evidence: the Spanish article, the first guide.
     """
     JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: _JokerRetrievalReuse.ValueType  # 3
     """A new meld with two tiles of the rack at least (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
@@ -602,6 +602,12 @@ class _JokerRetrievalReuseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_J
     JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: _JokerRetrievalReuse.ValueType  # 4
     """A new meld whose other tiles are all of the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
     rummy program.
+    """
+    JOKER_RETRIEVAL_REUSE_NEW_SET_IF_REPLACED: _JokerRetrievalReuse.ValueType  # 5
+    """A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld, which
+    needed one there (JOKER_NOT_IN_NEW_SET). Any meld for a joker that left without being replaced. Only with
+    JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT): elsewhere every retrieved joker is replaced. Evidence: the English
+    article.
     """
 
 class JokerRetrievalReuse(_JokerRetrievalReuse, metaclass=_JokerRetrievalReuseEnumTypeWrapper):
@@ -613,7 +619,7 @@ JOKER_RETRIEVAL_REUSE_ANY_SET: JokerRetrievalReuse.ValueType  # 1
 """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
 JOKER_RETRIEVAL_REUSE_NEW_SET: JokerRetrievalReuse.ValueType  # 2
 """A new meld: no tile of the joker's old meld in it, and no whole meld of the old table (JOKER_NOT_IN_NEW_SET).
-Evidence: three sources.
+Evidence: the Spanish article, the first guide.
 """
 JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: JokerRetrievalReuse.ValueType  # 3
 """A new meld with two tiles of the rack at least (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
@@ -622,6 +628,12 @@ older sheet.
 JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: JokerRetrievalReuse.ValueType  # 4
 """A new meld whose other tiles are all of the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
 rummy program.
+"""
+JOKER_RETRIEVAL_REUSE_NEW_SET_IF_REPLACED: JokerRetrievalReuse.ValueType  # 5
+"""A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld, which
+needed one there (JOKER_NOT_IN_NEW_SET). Any meld for a joker that left without being replaced. Only with
+JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT): elsewhere every retrieved joker is replaced. Evidence: the English
+article.
 """
 Global___JokerRetrievalReuse: _TypeAlias = JokerRetrievalReuse  # noqa: Y015
 
