@@ -227,8 +227,8 @@ class _Outcome(NamedTuple):
         uses: The new melds in which retrieved jokers lie, where a rule asks for them.
         whole: Which old melds can lie whole in which new ones, by their faces and jokers, where a rule asks for it.
         taken: The tiles, by new meld and face, that must have taken the place of a replaced joker.
-        replaced: The replaced jokers whose places they may have taken: the new meld that has the rest of the old one, and
-            the faces of each.
+        replaced: The replaced jokers whose places they may have taken: for each the new meld that has the rest of its
+            old one, and its faces.
     """
 
     melds: tuple[int, ...] = ()
@@ -517,7 +517,7 @@ def _led(tables: _Tables, demands: _Demands, stays: _Outcome, led: tuple[int, ..
 
 
 def _replaced_or_not(tables: _Tables, outcome: _Outcome, led: tuple[int, ...]) -> Iterator[_Outcome]:
-    """NEW_SET_IF_REPLACED: each of some retrieved jokers was replaced, and lies in a new set, or may have left before."""
+    """NEW_SET_IF_REPLACED: each retrieved joker was replaced, and lies in a new set, or may have left before."""
     old, retrieved, _ = outcome.left[0]
     for order in set(permutations(led)):
         pairs = sorted(zip(retrieved, order, strict=True))

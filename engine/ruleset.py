@@ -550,7 +550,7 @@ def _by_retrieval(ruleset: Ruleset) -> bool:
 
 
 def _reuse_means_nothing(ruleset: Ruleset) -> bool:
-    """Returns whether no joker is retrieved, or, for NEW_SET_IF_REPLACED, whether every retrieved joker was replaced."""
+    """Returns whether no joker is retrieved; for NEW_SET_IF_REPLACED, whether every retrieved joker was replaced."""
     match ruleset.joker_retrieval_reuse:
         case JokerRetrievalReuse.ANY_SET:
             return False
@@ -645,7 +645,7 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
     (
         "turn_play_after_draw",
         "turn_draw",
-        lambda r: r.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN and r.turn_draw is not TurnDraw.ONE,
+        lambda r: r.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN and r.turn_draw is TurnDraw.TWO_RIVER,
     ),
     (
         "pool_empty_last_chance_start",

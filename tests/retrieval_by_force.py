@@ -28,10 +28,10 @@ Readings, where the rules leave something open:
 * NEW_SET: a second joker of A in B is a tile of A, so two jokers of a meld cannot go to one new meld. "A complete meld
   of the old table" is one of tiles, not of faces: what looks like one but can have come from the rack is none.
 * NEW_SET_TWO_RACK_TILES counts jokers of the rack too. NEW_SET_ALL_RACK lets no second joker of the table into B.
-* NEW_SET_IF_REPLACED: if one new meld C has all numbered tiles of A, tiles of C whose faces are in r0 may have taken j's
-  place. Each tile takes the place of one joker. j was not replaced if A's numbered tiles would lie in melds (three tiles
-  or more) without those tiles, but for those that took the places of other jokers, which were replaced: j may have left
-  before they came. The player says which of the jokers were replaced.
+* NEW_SET_IF_REPLACED: if one new meld C has all numbered tiles of A, tiles of C whose faces are in r0 may have taken
+  j's place. Each tile takes the place of one joker. j was not replaced if A's numbered tiles would lie in melds (three
+  tiles or more) without those tiles, except those that took the places of other jokers, which were replaced: j may have
+  left before they came. The player says which of the jokers were replaced.
 * same_set FORBIDDEN looks for A without j, the other jokers of A included, in B.
 """
 

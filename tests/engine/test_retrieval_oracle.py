@@ -601,7 +601,7 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
         None,
     ),
     (
-        "[B3 B4 J] | [J B6 B7] | [R1 R2 R3] | [R9 R10 R11] + {B5} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [J R9 R10 R11] ; {}",
+        "[B3 B4 J] | [J B6 B7] | [R1 R2 R3] | [K1 K2 K3] + {B5} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [K1 K2 K3 J] ; {}",
         {REUSE: IF_REPLACED},
         Reason.JOKER_NOT_IN_NEW_SET,
     ),

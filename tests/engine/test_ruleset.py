@@ -248,6 +248,7 @@ HARMLESS: list[dict[str, object]] = [
     {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET},
     IF_REPLACED,
     {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES},
+    {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES, "turn_draw": TurnDraw.UNTIL_PLAYABLE},
     {"contract_points": 1, "contract": Contract.SUM_AT_MOST_41},
 ]
 

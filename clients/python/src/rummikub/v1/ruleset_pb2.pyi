@@ -428,8 +428,9 @@ class _TurnDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDraw.Val
     the River whose oldest tile is played at once. Evidence: the English article.
     """
     TURN_DRAW_UNTIL_PLAYABLE: _TurnDraw.ValueType  # 3
-    """Until a legal play exists or the pool is empty; then the turn ends. All see how many tiles were drawn. Evidence: one
-    sentence of a guide.
+    """Until a legal play exists or the pool is empty; then the turn ends, unless turn_play_after_draw lets the player go on.
+    With TURN_PLAY_AFTER_DRAW_OTHER_TILES a play without the tile drawn last must exist. All see how many tiles were drawn.
+    Evidence: one sentence of a guide.
     """
 
 class TurnDraw(_TurnDraw, metaclass=_TurnDrawEnumTypeWrapper):
@@ -444,8 +445,9 @@ TURN_DRAW_TWO_RIVER: TurnDraw.ValueType  # 2
 the River whose oldest tile is played at once. Evidence: the English article.
 """
 TURN_DRAW_UNTIL_PLAYABLE: TurnDraw.ValueType  # 3
-"""Until a legal play exists or the pool is empty; then the turn ends. All see how many tiles were drawn. Evidence: one
-sentence of a guide.
+"""Until a legal play exists or the pool is empty; then the turn ends, unless turn_play_after_draw lets the player go on.
+With TURN_PLAY_AFTER_DRAW_OTHER_TILES a play without the tile drawn last must exist. All see how many tiles were drawn.
+Evidence: one sentence of a guide.
 """
 Global___TurnDraw: _TypeAlias = TurnDraw  # noqa: Y015
 
@@ -1192,7 +1194,7 @@ class _TurnPlayAfterDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tur
     TURN_PLAY_AFTER_DRAW_FORBIDDEN: _TurnPlayAfterDraw.ValueType  # 1
     """No: drawing ends the turn. Evidence: all sources."""
     TURN_PLAY_AFTER_DRAW_OTHER_TILES: _TurnPlayAfterDraw.ValueType  # 2
-    """Yes, but not the tile just drawn (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
+    """Yes, but not the tile just drawn, of several the one drawn last (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
     TURN_PLAY_AFTER_DRAW_ALLOWED: _TurnPlayAfterDraw.ValueType  # 3
     """Yes. Evidence: Carousel, Shanghai."""
 
@@ -1204,7 +1206,7 @@ TURN_PLAY_AFTER_DRAW_UNSPECIFIED: TurnPlayAfterDraw.ValueType  # 0
 TURN_PLAY_AFTER_DRAW_FORBIDDEN: TurnPlayAfterDraw.ValueType  # 1
 """No: drawing ends the turn. Evidence: all sources."""
 TURN_PLAY_AFTER_DRAW_OTHER_TILES: TurnPlayAfterDraw.ValueType  # 2
-"""Yes, but not the tile just drawn (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
+"""Yes, but not the tile just drawn, of several the one drawn last (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
 TURN_PLAY_AFTER_DRAW_ALLOWED: TurnPlayAfterDraw.ValueType  # 3
 """Yes. Evidence: Carousel, Shanghai."""
 Global___TurnPlayAfterDraw: _TypeAlias = TurnPlayAfterDraw  # noqa: Y015
