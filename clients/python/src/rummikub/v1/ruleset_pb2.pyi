@@ -36,7 +36,9 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     PRESET_GUIDE_A: _Preset.ValueType  # 5
     """The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
     PRESET_GUIDE_B: _Preset.ValueType  # 6
-    """The second guide: free jokers, no clock, and the error rule: all others together may claim an error."""
+    """The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total, and the error
+    rule: all others together may claim an error.
+    """
     PRESET_WIKI_FR: _Preset.ValueType  # 7
     """The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
     PRESET_ES: _Preset.ValueType  # 8
@@ -74,7 +76,9 @@ PRESET_WIKI_EN: Preset.ValueType  # 4
 PRESET_GUIDE_A: Preset.ValueType  # 5
 """The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
 PRESET_GUIDE_B: Preset.ValueType  # 6
-"""The second guide: free jokers, no clock, and the error rule: all others together may claim an error."""
+"""The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total, and the error
+rule: all others together may claim an error.
+"""
 PRESET_WIKI_FR: Preset.ValueType  # 7
 """The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
 PRESET_ES: Preset.ValueType  # 8
