@@ -73,7 +73,11 @@ def limits_retrieval(ruleset: Ruleset) -> bool:
 
 
 class _Demands(NamedTuple):
-    """The options of retrieval, so that one can be dropped to see whether it is what is broken."""
+    """The options of retrieval, so that one can be dropped to see whether it is what is broken.
+
+    Attributes:
+        widens: Whether a joker may be kept where it stands for more than before, as in a group that has lost a color.
+    """
 
     mode: JokerRetrievalMode
     must_replace: bool = False
@@ -82,6 +86,7 @@ class _Demands(NamedTuple):
     end_is_free: bool = False
     other_set: bool = False
     reuse: JokerRetrievalReuse = JokerRetrievalReuse.ANY_SET
+    widens: bool = False
 
 
 _NO_DEMANDS: Final = _Demands(JokerRetrievalMode.FREE)
@@ -136,8 +141,11 @@ _USES: Final[dict[JokerRetrievalReuse, Reason]] = {
 
 
 def _use_reasons(tables: "_Tables", demands: _Demands) -> tuple[Reason, ...]:
-    """What is wrong with where retrieved jokers lie, however they left their melds."""
-    free = demands._replace(must_replace=False, other_set=False, reuse=JokerRetrievalReuse.ANY_SET)
+    """What is wrong with the use of retrieved jokers, however they left their melds.
+
+    Where taking a tile from beside a joker is a breach of its own, the joker itself was used for nothing.
+    """
+    free = _NO_DEMANDS._replace(widens=demands.must_replace)
     found = []
     if demands.other_set and not _is_possible(tables, free._replace(other_set=True)):
         found.append(Reason.JOKER_RETURNED_TO_SAME_SET)
@@ -402,7 +410,8 @@ def _is_possible(tables: _Tables, demands: _Demands) -> bool:
     if demands not in tables.possible:
         outcomes = _outcomes(tables, demands)
         tables.possible[demands] = any(
-            _are_unlocked(tables, demands, outcome) and _have_places(outcome) for outcome in outcomes
+            _are_unlocked(tables, demands, outcome) and (not outcome.taken or _have_places(outcome))
+            for outcome in outcomes
         )
     return tables.possible[demands]
 
@@ -474,7 +483,8 @@ def _where_kept(tables: _Tables, demands: _Demands, joker: _Joker) -> Iterator[_
     for number, place in enumerate(tables.places):
         same_kind = tables.before[joker.meld].kind is tables.after[place.meld].kind
         may_stay = demands.mode is not JokerRetrievalMode.LOCKED or joker.meld in tables.within[place.meld]
-        if number == place.sort and same_kind and may_stay and _is_in_its_role(joker, place):
+        keeps_role = _is_in_its_role(joker, place) or (demands.widens and joker.faces <= place.faces)
+        if number == place.sort and same_kind and may_stay and keeps_role:
             yield place
 
 

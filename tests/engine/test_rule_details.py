@@ -456,6 +456,12 @@ RETRIEVALS = [
      "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
     ("[R4 J R6] | [R4 J R6] | [B1 B2 J] + *{B3} -> [R4 J R6] | [R4 J R6] | [B1 B2 B3 J] ; {}", "LOCKED FORBIDDEN",
      "JOKER_RETURNED_TO_SAME_SET"),
+    # Under LOCKED a tile is taken from a meld with jokers, and none of these: they were not used
+    ("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", "LOCKED NEW_SET FORBIDDEN", "JOKER_SET_LOCKED"),
+    ("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", "LOCKED RACK_ONLY NEW_SET_ALL_RACK", "JOKER_SET_LOCKED"),
+    ("[R5 B5 K5 J] + *{R6 R7} -> [B5 K5 J] | [R5 R6 R7] ; {}", "LOCKED NEW_SET_TWO_RACK_TILES", "JOKER_SET_LOCKED"),
+    ("[R5 J R7] | [R1 R2 R3] + *{B5 K5 B7 K7} -> [R1 R2 R3 J] | [R5 B5 K5] | [R7 B7 K7] ; {}", "LOCKED NEW_SET",
+     "JOKER_SET_LOCKED JOKER_NOT_IN_NEW_SET"),
 ]  # fmt: skip
 """Found at random: each shows another change of the search for an assignment of tiles."""
 
@@ -484,7 +490,7 @@ def work(play: Play) -> int:
 
 
 def test_a_search_of_retrieval_takes_no_more_work_than_it_did() -> None:
-    assert sum(work(play_of(text, retrieval_rules(values))) for text, values, _ in RETRIEVALS) <= 7705
+    assert sum(work(play_of(text, retrieval_rules(values))) for text, values, _ in RETRIEVALS) <= 8724
 
 
 MANY_JOKERS: list[tuple[str, str, str]] = [
@@ -509,7 +515,7 @@ def test_many_jokers_are_soon_judged(text: str, values: str, reasons: str) -> No
     rules = replace(retrieval_rules(values), geometry_jokers=0, geometry_jokers_per_player=1, players_max=6)
     play = play_of(text, rules)
     assert [reason for reason, _ in told(play)] == reasons.split()
-    assert work(play) <= 2872
+    assert work(play) <= 2895
 
 
 # The initial meld, where the table may be played on in the same turn: every choice of melds is tried.
