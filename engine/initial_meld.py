@@ -5,7 +5,7 @@ melds too, and a new meld may be of either; tiles have no identity, so the melds
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 from typing import Final
 
@@ -134,16 +134,21 @@ def _points_at_most(melds: Iterable[Meld], tiles: Counter[Tile]) -> int:
     return sum((MAX_VALUE if t == JOKER else value_of(t)) * count for t, count in usable.items())
 
 
-def ways_to_meld(melds: Melds, played: Counter[Tile], before: Counter[Tile], ruleset: Ruleset) -> tuple[Melds, ...]:
-    """The ways to make the initial meld of tiles played, without melds that can be left out; none if they are too many.
+def ways_to_meld(melds: Melds, played: Counter[Tile], contested: Set[Tile], ruleset: Ruleset) -> tuple[Melds, ...]:
+    """Returns the ways to make the initial meld of tiles played, without melds that can be left out; none if too many.
 
-    Melds of faces that were not on the table before are in all of them: they are of the rack, whatever else is.
+    Args:
+        melds: All melds that lie afterwards.
+        played: The tiles played.
+        contested: The faces for which it matters whether a tile made the initial meld. Melds that have none of them are
+            in all of the ways.
+        ruleset: The rules.
     """
     own = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
     if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
         return tuple((meld,) for meld in own if suffices((meld,), ruleset))
-    certain = tuple(meld for meld in own if before.keys().isdisjoint(meld.tiles))
-    others = tuple(meld for meld in own if not before.keys().isdisjoint(meld.tiles))
+    certain = tuple(meld for meld in own if contested.isdisjoint(meld.tiles))
+    others = tuple(meld for meld in own if not contested.isdisjoint(meld.tiles))
     sets = tuple(islice(_sets(certain, others, played - _tiles(certain), ruleset), SETS_MAX + 1))
     return () if len(sets) > SETS_MAX else tuple([melds for melds in sets if suffices(melds, ruleset)])
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from engine.facts import fact
 from engine.initial_meld import best_for_the_player, from_left_to_right, suffices, ways_to_meld
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
-from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset, SetOrder
+from engine.ruleset import InitialMeldSameTurnTablePlay, JokerRetrievalMode, Ruleset, SetOrder
 from engine.tiles import JOKER, Tile, in_order
 
 R = TypeVar("R")
@@ -202,7 +202,10 @@ class Play:
         """The ways to make the initial meld in a turn in which the table is used too; none if they are too many."""
         if self.has_melded or not self.may_use_table:
             return ()
-        return ways_to_meld(self.melds, self.tiles_played, self.tiles_before, self.ruleset)
+        contested = {*self.tiles_before}
+        if self.ruleset.joker_retrieval_mode is not JokerRetrievalMode.FREE:
+            contested.update(face for meld in self.table_before for faces in meld.joker_faces for face in faces)
+        return ways_to_meld(self.melds, self.tiles_played, contested, self.ruleset)
 
     def least_wrong(self, ask: "Callable[[Play], tuple[R, ...]]") -> tuple[R, ...]:
         """What is wrong with the play, or with what lies beside the initial meld, which is of the rack.

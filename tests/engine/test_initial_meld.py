@@ -105,7 +105,7 @@ def test_the_ways_to_meld_are_those_found_by_force(monkeypatch: pytest.MonkeyPat
         melds, some = some_melds(rng)
         before = Counter({t: count for t, count in some.items() if rng.random() < 0.4})
         played = Counter(t for meld in melds for t in meld.tiles) - before
-        ways = [Counter(way) for way in ways_to_meld(melds, played, before, enough)]
+        ways = [Counter(way) for way in ways_to_meld(melds, played, {*before}, enough)]
         choices = [Counter(choice) for choice in every_way(melds, played, enough)]
         assert all(way in choices for way in ways)
         assert all(any(in_doubt(way, before) <= choice for way in ways) for choice in choices)
@@ -128,5 +128,5 @@ def test_too_many_ways_to_meld_are_none() -> None:
     melds, _ = some_melds(random.Random(0))
     tiles = Counter(melds[0].tiles * 9)
     ruleset = replace(SABRA, initial_meld_threshold=4 * melds[0].points)
-    assert ways_to_meld(melds[:1] * 4, tiles, tiles, ruleset) == (melds[:1] * 4,)
-    assert ways_to_meld(melds[:1] * 9, tiles, tiles, ruleset) == ()
+    assert ways_to_meld(melds[:1] * 4, tiles, {*tiles}, ruleset) == (melds[:1] * 4,)
+    assert ways_to_meld(melds[:1] * 9, tiles, {*tiles}, ruleset) == ()

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
+from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +21,17 @@ if __name__ == "__main__":
 import pytest  # noqa: E402 - a script makes its path first
 from rich.console import Console  # noqa: E402 - as above
 
+from engine.initial_meld import suffices  # noqa: E402 - as above
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld  # noqa: E402 - as above
 from engine.notation import PlayText, format_play, parse_play  # noqa: E402 - as above
 from engine.play import Play  # noqa: E402 - as above
 from engine.retrieval import retrieval_reasons  # noqa: E402 - as above
 from engine.ruleset import (  # noqa: E402 - as above
     SABRA,
+    InitialMeldJoker,
+    InitialMeldRequiredKind,
+    InitialMeldSameTurnTablePlay,
+    InitialMeldSets,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
@@ -444,6 +449,74 @@ def test_the_plays_are_of_all_sorts() -> None:
     assert sorts[FREE, IF_REPLACED, True]
     assert sorts[NONE, ANY_SET, False]
     assert sorts[NONE, ANY_SET, True]
+
+
+# In the turn of the initial meld, where the table may be used too.
+
+
+def draw_initial_rules(rng: random.Random) -> Ruleset:
+    """Rules of retrieval, and of an initial meld after which the turn goes on."""
+    (ruleset, *_) = draw_rulesets(rng)
+    return replace(
+        ruleset,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        initial_meld_threshold=rng.choice((0, 9, 15, 21)),
+        initial_meld_sets=rng.choice(list(InitialMeldSets)),
+        initial_meld_joker=rng.choice(list(InitialMeldJoker)),
+        initial_meld_required_kind=rng.choice(list(InitialMeldRequiredKind)),
+    )
+
+
+def with_more_melds(case: Case, rng: random.Random) -> Case:
+    """The play with one or two melds more, laid of the rack; most often of faces that jokers of the table stood for."""
+    stood_for = [face for meld in case.before for faces in meld.joker_faces for face in faces]
+    more = tuple(meld for _ in range(rng.choice((1, 2, 2))) if (meld := _meld_with(rng.choice(stood_for), rng)))
+    return Case(case.before, (*case.after, *more), in_order((*case.rack, *_tiles(more).elements())))
+
+
+def _meld_with(face: Tile, rng: random.Random) -> Meld | None:
+    color, value = color_of(face), value_of(face)
+    if rng.random() < 0.3:
+        color, value = rng.choice(COLORS[:4]), rng.randint(1, MAX_VALUE)
+    if rng.random() < 0.5:
+        others = [other for other in COLORS[:4] if other is not color]
+        return _meld([tile(one, value) for one in (color, *rng.sample(others, 2))], None)
+    first = min(max(1, value - rng.randrange(3)), MAX_VALUE - 2)
+    return _meld([tile(color, first + step) for step in range(3)], None)
+
+
+def initial_melds(case: Case, ruleset: Ruleset) -> Iterator[tuple[Meld, ...]]:
+    """Every choice of new melds that are an initial meld of tiles played."""
+    most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(case.after)
+    for chosen in chain.from_iterable(combinations(case.after, count) for count in range(1, most + 1)):
+        tiles = _tiles(chosen)
+        has_joker = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN and tiles[JOKER]
+        if tiles <= case.played and not has_joker and suffices(chosen, ruleset):
+            yield chosen
+
+
+def legal_beside_an_initial_meld(case: Case, ruleset: Ruleset) -> bool:
+    """Whether the rest of a play is legal as to retrieval when some initial meld is laid first."""
+    for chosen in initial_melds(case, ruleset):
+        rest = list(case.after)
+        for meld in chosen:
+            rest.remove(meld)
+        if legal_under_some_assignment(case.before, tuple(rest), case.played - _tiles(chosen), ruleset):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_engine_agrees_in_the_turn_of_the_initial_meld(seed: int) -> None:
+    rng, compared = random.Random(seed), Counter[bool]()
+    for case in cases(200 + seed, 60):
+        more, ruleset = with_more_melds(case, rng), draw_initial_rules(rng)
+        play = replace(more.play(ruleset), has_melded=False)
+        if play.may_use_table and _ways(more) <= MOST_WAYS:
+            legal = legal_beside_an_initial_meld(more, ruleset)
+            assert legal == (not play.least_wrong(retrieval_reasons)), f"{more}\n{ruleset}\nby force: {legal}"
+            compared[legal] += 1
+    assert min(compared[True], compared[False]) > 1
 
 
 # What must make no difference.

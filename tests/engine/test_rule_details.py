@@ -114,6 +114,11 @@ LEGAL = [
     ("either of two melds is the initial one", "[B5 K5 J] | [R5 R6 R7 R8] | [K9 K10 K11] + {R5 R6 R7 R8 R9 K9 K10 K11"
      " O1 B1} -> [B5 K5 R5] | [R5 R6 R7 R8 R9] | [R6 R7 R8] | [K9 K10 K11] | [K9 K10 K11] | [J O1 B1] ; {}",
      BY_THE_RACK),
+    ("what replaces it leaves for a third meld", "[R12 R13 J] | [R3 R4 R5 R6 R7] + {R1 B1 O1 R8 R9 R10 R11 R11 R12 K5}"
+     " -> [R8 R9 R10 R11 R12] | [R11 R12 R13] | run[J R3 R4 R5 R6 R7] | [O1 B1 R1] ; {K5}", PRESETS[Preset.VATIKAN]),
+    ("what replaces it is in a meld that is not needed for the initial one", "[R5 R6 J] | [K9 K10 K11 J] + {R7 B7 O7 B1"
+     " B2 B3 O10 O11 O12 R4} -> [J R4 R5 R6] | [K9 K10 K11 J] | [R7 B7 O7] | [B1 B2 B3] | [O10 O11 O12] ; {}",
+     replace(BY_THE_RACK, initial_meld_threshold=33)),
     # What only grows lies as it was
     ("a run grows at its low end", "[R4 R5 R6] + *{R3} -> [R3 R4 R5 R6] ; {}", GROWING),
     ("a group with a joker is left alone", "[R7 B7 J] + *{R1 R2 R3} -> [R7 B7 J] | [R1 R2 R3] ; {}", GROWING),
