@@ -14,16 +14,16 @@ came. The search has three steps:
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from itertools import combinations, compress, permutations, product
-from operator import not_
+from itertools import combinations, permutations, product
 from typing import Final, NamedTuple
 
+from engine.effort import Effort, TooComplexError
 from engine.facts import fact
 from engine.melds import MIN_TILES, Meld, MeldKind
 from engine.pairing import unpaired
-from engine.play import Play, identity
+from engine.play import STEPS, Play, identity
 from engine.ruleset import (
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
@@ -48,13 +48,13 @@ LONG_RUN: Final = 4
 def retrieval_reasons(play: Play) -> tuple[Reason, ...]:
     """Why no way of telling the tiles apart makes a play legal as to the jokers of the table; empty if one does.
 
-    All melds of the play are melds, no tile is missing, and what is new is the player's own.
+    All melds of the play are melds, no tile is missing, and what is new is the player's own. Raises TooComplexError.
     """
     demands = _demands(play.ruleset)
     moved = any(JOKER in meld.tiles for meld in play.changed_melds)
     if not moved or demands == _NO_DEMANDS:
         return ()
-    tables = _Tables(play.table_before, play.melds, play.tiles_played)
+    tables = _Tables(play.table_before, play.melds, play.tiles_played, play.effort)
     if _is_possible(tables, demands):
         return ()
     return _replacement_reasons(tables, demands) + _use_reasons(tables, demands) or _joint_reasons(tables, demands)
@@ -63,8 +63,14 @@ def retrieval_reasons(play: Play) -> tuple[Reason, ...]:
 def may_be_retrieved(
     before: tuple[Meld, ...], after: tuple[Meld, ...], played: Counter[Tile], ruleset: Ruleset
 ) -> bool:
-    """Whether some way of telling the tiles apart makes a new table of melds legal as to the jokers of the old one."""
-    return _is_possible(_Tables(before, after, played), _demands(ruleset))
+    """Whether some way of telling the tiles apart makes a new table of melds legal as to the jokers of the old one.
+
+    True, too, where that takes more steps than judging a turn may.
+    """
+    try:
+        return _is_possible(_Tables(before, after, played, Effort(STEPS)), _demands(ruleset))
+    except TooComplexError:
+        return True
 
 
 def limits_retrieval(ruleset: Ruleset) -> bool:
@@ -264,11 +270,12 @@ class _Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class _Tables:
-    """The melds before and after, and what was played."""
+    """The melds before and after, what was played, and the steps that the search may take."""
 
     before: tuple[Meld, ...]
     after: tuple[Meld, ...]
     played: Counter[Tile]
+    effort: Effort
 
     @fact
     def jokers(self) -> tuple[_Joker, ...]:
@@ -420,7 +427,10 @@ def _outcomes(tables: _Tables, demands: _Demands) -> Iterator[_Outcome]:
     """What may have become of the jokers of all old melds: of like outcomes one; melds with fewest are asked first."""
     each = []
     for old in tables.jokers_of:
-        outcomes = tuple(_outcomes_of(tables, demands, old))
+        outcomes = []
+        for outcome in _outcomes_of(tables, demands, old):
+            tables.effort.take(16)
+            outcomes.append(outcome)
         if not outcomes:
             return
         each.append(outcomes)
@@ -432,8 +442,10 @@ def _outcomes(tables: _Tables, demands: _Demands) -> Iterator[_Outcome]:
         if known == len(each):
             yield so_far
             continue
+        tables.effort.take(2 * len(each[known]))
         for outcome in each[known]:
             if _find_room(tables, so_far, outcome) and (more := so_far.and_of(outcome)) not in seen:
+                tables.effort.take(16)
                 seen.add(more)
                 if _may_be(tables, demands, more):
                     waiting.append((known + 1, more))
@@ -465,6 +477,7 @@ def _outcomes_of(tables: _Tables, demands: _Demands, old: int) -> Iterator[_Outc
     """What may have become of the jokers of an old meld; the likelier comes last, to be tried first."""
     jokers = tables.jokers_of[old]
     for places in product(*[(None, *_where_kept(tables, demands, joker)) for joker in jokers]):
+        tables.effort.take(8)
         kept = [place for place in places if place]
         retrieved = tuple([joker.sort for joker, place in zip(jokers, places, strict=True) if not place])
         if _may_be_kept(tables, demands, kept) and _may_be_retrieved(tables, demands, retrieved):
@@ -529,64 +542,72 @@ def _led(tables: _Tables, demands: _Demands, stays: _Outcome, led: tuple[int, ..
 def _replaced_or_not(tables: _Tables, outcome: _Outcome, led: tuple[int, ...]) -> Iterator[_Outcome]:
     """NEW_SET_IF_REPLACED: each retrieved joker was replaced, and lies in a new set, or may have left before."""
     old, retrieved, _ = outcome.left[0]
-    for order in set(permutations(led)):
-        pairs = sorted(zip(retrieved, order, strict=True))
-        for replaced, others in {_split(pairs, chosen) for chosen in product((False, True), repeat=len(pairs))}:
-            new_sets = [new for _, new in replaced]
-            if all(outcome.melds.count(new) == 1 for new in new_sets):
-                conditions = [_of_new_set(tables, old, new) for new in new_sets]
-                so_used = outcome._replace(wanted=outcome.wanted.union(*conditions), uses=frozenset(new_sets))
-                yield from _may_have_left(tables, so_used, _faces(tables, replaced), _faces(tables, others))
+    wholes = [new for new, within in enumerate(tables.within) if old in within]
+    least = {new: _least_taken(tables, old, new, retrieved) for new in wholes}
+    if all(_is_of_one(tables, new) and least[new] == [()] for new in wholes):
+        yield outcome  # none need have been replaced, and none can help another one
+        return
+    for size in range(len(retrieved) + 1):
+        for replaced in set(combinations(retrieved, size)):
+            others = list(retrieved)
+            for sort in replaced:
+                others.remove(sort)
+            least = {new: _least_taken(tables, old, new, others) for new in wholes}
+            for new_sets in set(permutations(led, size)):
+                tables.effort.take(4)
+                if all(outcome.melds.count(new) == 1 for new in new_sets):
+                    yield from _so_replaced(tables, outcome, replaced, new_sets, least)
 
 
-_Pairs = tuple[tuple[int, int], ...]
-"""Retrieved jokers, by their sort, with the new melds in which they lie."""
+def _is_of_one(tables: _Tables, new: int) -> bool:
+    """Whether a new meld can have taken in the rest of one old meld with jokers at most."""
+    return len(tables.within[new] & tables.jokers_of.keys()) <= 1
 
 
-def _split(pairs: list[tuple[int, int]], chosen: tuple[bool, ...]) -> tuple[_Pairs, _Pairs]:
-    return tuple(compress(pairs, chosen)), tuple(compress(pairs, map(not_, chosen)))
-
-
-def _faces(tables: _Tables, pairs: _Pairs) -> list[frozenset[Tile]]:
-    return [tables.jokers[sort].faces for sort, _ in pairs]
-
-
-def _may_have_left(
-    tables: _Tables, outcome: _Outcome, replaced: list[frozenset[Tile]], others: list[frozenset[Tile]]
+def _so_replaced(
+    tables: _Tables,
+    outcome: _Outcome,
+    replaced: tuple[int, ...],
+    new_sets: tuple[int, ...],
+    least: Mapping[int, list[tuple[Tile, ...]]],
 ) -> Iterator[_Outcome]:
-    """NEW_SET_IF_REPLACED: the others left their old meld before a tile took their place, or nobody can tell.
+    """NEW_SET_IF_REPLACED: some jokers, by their sorts, were replaced and lie in new sets; the others left before.
 
-    That can be told only where one new meld has all numbered tiles of the old one.
+    What that demands can be told only where one new meld has all numbered tiles of the old one. For each that can,
+    `least` has the tiles there that must have taken the places of replaced jokers.
     """
     old = outcome.left[0].old
+    wanted = outcome.wanted.union(*[_of_new_set(tables, old, new) for new in new_sets])
+    outcome = outcome._replace(wanted=wanted, uses=frozenset(new_sets))
     apart = []
-    for new in [new for new, within in enumerate(tables.within) if old in within]:
-        came = sorted(frozenset[Tile]().union(*others) & tables.new_naturals[new])
-        ways = _least_taken(tables, old, new, came)
+    for new, ways in least.items():
         if ways != [()]:
             apart.append(_elsewhere(tables, old, new))
-        if ways != [()] or (replaced and len(tables.within[new] & tables.jokers_of.keys()) > 1):
+        if ways != [()] or (replaced and not _is_of_one(tables, new)):
             there = [_Only(face, new, frozenset({old})) for face in tables.old_naturals[old]]
-            places = tuple([(new, faces) for faces in replaced])
+            places = tuple([(new, tables.jokers[sort].faces) for sort in replaced])
             for way in ways:
                 taken = frozenset([(new, face) for face in way])
-                yield outcome._replace(wanted=outcome.wanted.union(there), taken=taken, replaced=places)
-    yield outcome._replace(wanted=outcome.wanted.union(apart))
+                yield outcome._replace(wanted=wanted.union(there), taken=taken, replaced=places)
+    yield outcome._replace(wanted=wanted.union(apart))
 
 
-def _least_taken(tables: _Tables, old: int, new: int, came: list[Tile]) -> list[tuple[Tile, ...]]:
+def _least_taken(tables: _Tables, old: int, new: int, others: Iterable[int]) -> list[tuple[Tile, ...]]:
     """The tiles of a new meld, as few as can be, without which those of an old one there would not be in melds.
 
     Args:
         tables: The tables.
         old: The old meld.
         new: The new meld, which has all its numbered tiles.
-        came: The tiles of those faces that may have come later.
+        others: The jokers that left, by their sorts, of whose faces any other tile there came later.
     """
     found: list[tuple[Tile, ...]] = []
-    for size in range(len(came) + 1):
-        for kept in combinations(came, size):
-            if not any(set(least) <= set(kept) for least in found) and _holds(tables, old, new, {*came} - {*kept}):
+    stood_for = frozenset[Tile]().union(*[tables.jokers[sort].faces for sort in others])
+    later = sorted(stood_for & tables.new_naturals[new])
+    for size in range(len(later) + 1):
+        for kept in combinations(later, size):
+            tables.effort.take(8)
+            if not any(set(least) <= set(kept) for least in found) and _holds(tables, old, new, {*later} - {*kept}):
                 found.append(kept)
     return found
 
@@ -766,6 +787,7 @@ def _unlocked(
         locked, free, placed = waiting.pop()
         if not locked:
             found.add(placed)
+        tables.effort.take(16)
         for own in _next_to_unlock(demands, locked):
             others = tuple([other for other in locked if other is not own])
             freed = tables.old_naturals[own.old] & faces if _sets_free(demands, own) else ()
@@ -810,6 +832,7 @@ def _replacements(
 ) -> Iterator[list[Tile]]:
     """The tiles that may replace the jokers of a meld; if it keeps one, they lie with it where the others lay."""
     for alternatives in product(*needs):
+        tables.effort.take(4)
         faces = [face for tiles in alternatives for face in tiles]
         if all(faces.count(face) <= free.count(face) for face in faces) and (
             own.rest is None or (len(set(faces)) == len(faces) and tables.new_naturals[own.rest].issuperset(faces))
@@ -829,6 +852,7 @@ def _can_have_come(tables: _Tables, wanted: Wanted) -> bool:
 
 def _is_there_a_way(tables: _Tables, wanted: Wanted) -> bool:
     """Goes through the faces, and remembers how much each goal can still lack."""
+    tables.effort.take(8 + 4 * len(wanted))
     only: dict[tuple[Tile, int], frozenset[int]] = {}
     goals = []
     for condition in wanted:
@@ -846,7 +870,10 @@ def _is_there_a_way(tables: _Tables, wanted: Wanted) -> bool:
             helped.setdefault(way, []).append(number)
     reached = {lacking}
     for face in {face for face, _ in only} | {face for face, _, _ in helped}:
-        steps = _steps(tables, only, helped, face)
+        ways = tables.ways_of(face)
+        tables.effort.take(8 + len(ways) * len(ways[0]))
+        steps = _steps(ways, only, helped, face)
+        tables.effort.take(len(reached) * len(steps))
         reached = {_with_less_lacking(lacking, step) for lacking in reached for step in steps}
     return any(not any(lacking) for lacking in reached)
 
@@ -858,7 +885,7 @@ def _with_less_lacking(lacking: tuple[int, ...], step: frozenset[int]) -> tuple[
 
 
 def _steps(
-    tables: _Tables,
+    ways: tuple[tuple[tuple[int, int], ...], ...],
     only: Mapping[tuple[Tile, int], frozenset[int]],
     helped: Mapping[tuple[Tile, int, int], list[int]],
     face: Tile,
@@ -866,7 +893,7 @@ def _steps(
     """For each way in which the copies of a face can have come: which goals it helps. One that helps less is none."""
     steps = {
         frozenset(goal for target, source in came for goal in helped.get((face, target, source), ()))
-        for came in tables.ways_of(face)
+        for came in ways
         if all(source in only.get((face, target), (source,)) for target, source in came)
     }
     return [step for step in steps if not any(step < other for other in steps)]

@@ -471,7 +471,9 @@ def _play(game: Game, round_: Round, action: PlayTiles, moment: _Moment) -> Deci
 
 
 def _illegal(game: Game, play: Play, violations: tuple[Violation, ...], moment: _Moment) -> Decision:
-    """What an illegal play leads to (turn_invalid_submission)."""
+    """What an illegal play leads to (turn_invalid_submission). A play that is only too complex is never penalised."""
+    if all(violation.reason is Reason.TURN_TOO_COMPLEX for violation in violations):
+        return Refused(violations)
     match game.ruleset.turn_invalid_submission:
         case TurnInvalidSubmission.REJECT:
             return Refused(violations)
