@@ -325,9 +325,9 @@ def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C90
         case TilesPlayed():
             return _tiles_played(round_, event)
         case TileDrawn(seat, tile):
-            return _tile_drawn(game, round_, seat, tile)
+            return _drawn_in_turn(game, round_, seat, (tile,))
         case TilesDrawn(seat, tiles):
-            return _tiles_drawn(round_, seat, tiles)
+            return _drawn_in_turn(game, round_, seat, tiles)
         case TilesOffered(_, tiles):
             return replace(round_, step=Choosing(tiles), pool=round_.pool[2:], passed=())
         case RiverTileLaid(seat, tile):
@@ -415,11 +415,11 @@ def _tiles_played(round_: Round, event: TilesPlayed) -> Round:
     return _moved(round_, rack, event.table, round_.pool, river)
 
 
-def _tile_drawn(game: Game, round_: Round, seat: int, tile: Tile) -> Round:
-    drawn = _tiles_drawn(round_, seat, (tile,))
+def _drawn_in_turn(game: Game, round_: Round, seat: int, tiles: tuple[Tile, ...]) -> Round:
+    drawn = _tiles_drawn(round_, seat, tiles)
     if game.ruleset.turn_play_after_draw is TurnPlayAfterDraw.FORBIDDEN:
         return drawn
-    return replace(drawn, step=Drawn(tile))
+    return replace(drawn, step=Drawn(tiles[-1]))
 
 
 def _river_tile_laid(round_: Round, seat: int, tile: Tile) -> Round:

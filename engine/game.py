@@ -62,7 +62,7 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A tile was drawn, is on the rack, and the turn goes on (turn_play_after_draw)."""
+    """Tiles were drawn, are on the rack, and the turn goes on (turn_play_after_draw): the one drawn last."""
 
     tile: Tile
 

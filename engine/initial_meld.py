@@ -5,10 +5,10 @@ melds too, and a new meld may be of either; tiles have no identity, so the melds
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import islice
-from typing import Final
 
+from engine.effort import Effort
 from engine.melds import Meld, MeldKind, joker_points
 from engine.ruleset import (
     InitialMeldComparison,
@@ -21,29 +21,27 @@ from engine.tiles import JOKER, MAX_VALUE, Tile, value_of
 
 Melds = tuple[Meld, ...]
 
-SETS_MAX: Final = 32
-"""Most sets of melds that are looked at for ways to make an initial meld."""
-
 
 def from_left_to_right(new: Melds, rack: Counter[Tile]) -> Melds:
     """The new melds whose tiles a rack has, taken from left to right (R32)."""
-    left, found = +rack, []
+    left, found = rack.copy(), []
     for meld in new:
-        if Counter(meld.tiles) <= left:
-            left -= Counter(meld.tiles)
+        if all(left[t] >= count for t, count in Counter(meld.tiles).items()):  # comparing all of a rack takes longer
+            left.subtract(meld.tiles)
             found.append(meld)
     return tuple(found)
 
 
-def best_for_the_player(melds: Melds, played: Counter[Tile], ruleset: Ruleset) -> Melds:
+def best_for_the_player(melds: Melds, played: Counter[Tile], ruleset: Ruleset, effort: Effort) -> Melds:
     """The melds of played tiles that make the best initial meld, where others may have been made of the table's.
 
     Tiles have no identity: a meld that lay there before may be the player's own, and its old tiles lie elsewhere now.
+    Raises TooComplexError.
     """
     own = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
     if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
         return max(((meld,) for meld in own), key=lambda melds: _merit(melds, ruleset), default=())
-    candidates = (_with(chosen, own, played, ruleset) for chosen in _must_haves(own, played, ruleset))
+    candidates = (_with(chosen, own, played, ruleset, effort) for chosen in _must_haves(own, played, ruleset))
     return max(candidates, key=lambda melds: _merit(melds, ruleset))
 
 
@@ -73,44 +71,48 @@ def _merit(melds: Melds, ruleset: Ruleset) -> tuple[bool, int]:
     return has_required_kind(melds, ruleset), counted_points(melds, ruleset)
 
 
-def _with(chosen: Melds, melds: Melds, tiles: Counter[Tile], ruleset: Ruleset) -> Melds:
+def _with(chosen: Melds, melds: Melds, tiles: Counter[Tile], ruleset: Ruleset, effort: Effort) -> Melds:
     """Some of the melds with those of the others that count most beside them. The chosen can be laid at once."""
     left, others = tiles - _tiles(chosen), list(melds)
     for meld in chosen:
         others.remove(meld)
-    fitting = tuple(meld for meld in others if Counter(meld.tiles) <= left)
-    return (*chosen, *_heaviest(fitting, left, ruleset))
+    fitting = tuple([meld for meld in others if all(left[t] >= n for t, n in Counter(meld.tiles).items())])
+    return (*chosen, *_heaviest(fitting, left, ruleset, effort))
 
 
 def _tiles(melds: Iterable[Meld]) -> Counter[Tile]:
     return Counter(t for meld in melds for t in meld.tiles)
 
 
-def _heaviest(melds: Melds, tiles: Counter[Tile], ruleset: Ruleset) -> Melds:
+def _heaviest(melds: Melds, tiles: Counter[Tile], ruleset: Ruleset, effort: Effort) -> Melds:
     """Those of the melds that can be laid from the tiles at once and count most; or enough, which is all that is asked.
 
     Exact. Each meld must be able to be laid alone; those that compete for a tile, directly or by others, are a problem
     of their own.
     """
+    effort.take(24 * (1 + len(melds)))
     greedy = from_left_to_right(tuple(sorted(melds, key=lambda meld: -initial_points(meld, ruleset))), tiles)
     if len(greedy) == len(melds) or reaches(total_points(greedy, ruleset), ruleset):
         return greedy
     contested = frozenset(_tiles(melds) - tiles)
     found: list[Meld] = []
     for competing in _competing(melds, contested):
-        found += competing if len(competing) == 1 else _branched(competing, tiles, contested, ruleset)
+        found += competing if len(competing) == 1 else _branched(competing, tiles, contested, ruleset, effort)
     return tuple(found)
 
 
-def _branched(melds: Melds, tiles: Counter[Tile], contested: frozenset[Tile], ruleset: Ruleset) -> Melds:
+def _branched(
+    melds: Melds, tiles: Counter[Tile], contested: frozenset[Tile], ruleset: Ruleset, effort: Effort
+) -> Melds:
     """The same for melds that compete: the one with most competition is taken or left out."""
     pivot = max(melds, key=lambda meld: len(contested & set(meld.tiles)))
-    taken = _with((pivot,), melds, tiles, ruleset)
+    taken = _with((pivot,), melds, tiles, ruleset, effort)
     rest = list(melds)
     rest.remove(pivot)
     if min(total_points(rest, ruleset), _points_at_most(rest, tiles)) <= total_points(taken, ruleset):
         return taken
-    return max(taken, _heaviest(tuple(rest), tiles, ruleset), key=lambda chosen: total_points(chosen, ruleset))
+    left_out = _heaviest(tuple(rest), tiles, ruleset, effort)
+    return max(taken, left_out, key=lambda chosen: total_points(chosen, ruleset))
 
 
 def _competing(melds: Melds, contested: frozenset[Tile]) -> Iterator[Melds]:
@@ -134,27 +136,43 @@ def _points_at_most(melds: Iterable[Meld], tiles: Counter[Tile]) -> int:
     return sum((MAX_VALUE if t == JOKER else value_of(t)) * count for t, count in usable.items())
 
 
-def ways_to_meld(melds: Melds, played: Counter[Tile], before: Counter[Tile], ruleset: Ruleset) -> tuple[Melds, ...]:
-    """The ways to make the initial meld of tiles played, without melds that can be left out; none if they are too many.
+def ways_to_meld(
+    melds: Melds, played: Counter[Tile], contested: Set[Tile], ruleset: Ruleset, effort: Effort
+) -> Iterator[Melds]:
+    """Yields the ways to make the initial meld of tiles played, without melds that can be left out.
 
-    Melds of faces that were not on the table before are in all of them: they are of the rack, whatever else is.
+    Raises TooComplexError.
+
+    Args:
+        melds: All melds that lie afterwards.
+        played: The tiles played.
+        contested: The faces for which it matters whether a tile made the initial meld. Melds that have none of them are
+            in all of the ways.
+        ruleset: The rules.
+        effort: The steps that the search may take.
     """
     own = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
     if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
-        return tuple((meld,) for meld in own if suffices((meld,), ruleset))
-    certain = tuple(meld for meld in own if before.keys().isdisjoint(meld.tiles))
-    others = tuple(meld for meld in own if not before.keys().isdisjoint(meld.tiles))
-    sets = tuple(islice(_sets(certain, others, played - _tiles(certain), ruleset), SETS_MAX + 1))
-    return () if len(sets) > SETS_MAX else tuple([melds for melds in sets if suffices(melds, ruleset)])
+        yield from ((meld,) for meld in own if suffices((meld,), ruleset))
+        return
+    certain = tuple(meld for meld in own if contested.isdisjoint(meld.tiles))
+    others = [meld for meld in own if not contested.isdisjoint(meld.tiles)]
+    others.sort(key=lambda meld: -initial_points(meld, ruleset))  # the fewest suffice
+    yield from _sets(certain, tuple(others), played - _tiles(certain), ruleset, effort)
 
 
-def _sets(chosen: Melds, others: Melds, left: Counter[Tile], ruleset: Ruleset) -> Iterator[Melds]:
-    """Some melds with others that can be laid from the tiles left, until they are an initial meld."""
-    yield chosen
-    if not suffices(chosen, ruleset):
+def _sets(chosen: Melds, others: Melds, left: Counter[Tile], ruleset: Ruleset, effort: Effort) -> Iterator[Melds]:
+    """Some melds with others that can be laid from the tiles left, as soon as they are an initial meld."""
+    effort.take(16 * (1 + len(others)))
+    if suffices(chosen, ruleset):
+        yield chosen
+    elif suffices((*chosen, *others), ruleset):
         for place, meld in enumerate(others, 1):
-            if Counter(meld.tiles) <= left:
-                yield from _sets((*chosen, meld), others[place:], left - Counter(meld.tiles), ruleset)
+            tiles = Counter(meld.tiles)
+            if all(left[t] >= count for t, count in tiles.items()) and meld not in others[: place - 1]:
+                rest = left.copy()
+                rest.subtract(tiles)
+                yield from _sets((*chosen, meld), others[place:], rest, ruleset, effort)
 
 
 def initial_points(meld: Meld, ruleset: Ruleset) -> int:

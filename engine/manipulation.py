@@ -1,13 +1,14 @@
 """How the melds of the table may be changed (option manipulation): freely, without dissolving any, or not at all."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 from engine.melds import Meld, MeldKind
 from engine.pairing import unpaired
 from engine.play import Play
 from engine.ruleset import Manipulation
+from engine.tiles import Tile
 from engine.violations import Reason, Violation
 
 
@@ -23,22 +24,40 @@ def no_meld_is_dissolved(play: Play) -> Iterator[Violation]:
         yield from play.least_wrong(partial(_without_successor, succeeds=_lives_on, reason=Reason.TABLE_MELD_DISSOLVED))
 
 
-def _without_successor(play: Play, succeeds: Callable[[Meld, Meld], bool], reason: Reason) -> tuple[Violation, ...]:
+def _without_successor(
+    play: Play, succeeds: Callable[["_Lying", "_Lying"], bool], reason: Reason
+) -> tuple[Violation, ...]:
     """A violation for each meld of the table for which no meld of the new table is left, in the best pairing."""
-    choices = [[place for place, new in enumerate(play.melds) if succeeds(old, new)] for old in play.table_before]
+    play.effort.take(len(play.table_before) * len(play.melds))
+    olds, news = (
+        tuple([_Lying(meld, frozenset(meld.tiles)) for meld in melds]) for melds in (play.table_before, play.melds)
+    )
+    choices = [[place for place, new in enumerate(news) if succeeds(old, new)] for old in olds]
     return tuple(Violation(reason, play.subject, play.table_before[old].tiles) for old in unpaired(choices))
 
 
-def _has_grown(old: Meld, new: Meld) -> bool:
-    if old.kind is not new.kind:
+class _Lying(NamedTuple):
+    """A meld, and the faces in it, a joker's own among them."""
+
+    meld: Meld
+    faces: frozenset[Tile]
+
+
+def _has_grown(before: _Lying, after: _Lying) -> bool:
+    old, new = before.meld, after.meld
+    if old.kind is not new.kind or not before.faces <= after.faces:
         return False
     if old.kind is MeldKind.RUN:
         length = len(old.tiles)
         return any(new.tiles[start : start + length] == old.tiles for start in range(len(new.tiles) - length + 1))
     roles = [set(faces) for faces in new.joker_faces]
     kept = all(any(role <= set(faces) for role in roles) for faces in old.joker_faces)
-    return Counter(old.tiles) <= Counter(new.tiles) and kept
+    return len(old.joker_faces) <= len(new.joker_faces) and kept
 
 
-def _lives_on(old: Meld, new: Meld) -> bool:
-    return old.kind is new.kind and (Counter(old.tiles) & Counter(new.tiles)).total() > 1
+def _lives_on(before: _Lying, after: _Lying) -> bool:
+    """Whether two melds of one kind have two tiles in common; a meld has each numbered face once."""
+    if before.meld.kind is not after.meld.kind:
+        return False
+    shared = len(before.faces & after.faces)
+    return shared > 1 or (shared == 1 and min(len(before.meld.joker_faces), len(after.meld.joker_faces)) > 1)

@@ -369,8 +369,8 @@ _ORDER_REASONS: Final = frozenset(
 
 def _suggested_order(proposed: ProposedMeld, reasons: tuple[Reason, ...], ruleset: Ruleset) -> tuple[Tile, ...]:
     """An order in which tiles form a meld of the stated kind, if the order is all that is wrong."""
-    if _ORDER_REASONS.isdisjoint(reasons):
-        return ()
+    if ruleset.set_order is SetOrder.CANONICALISE or _ORDER_REASONS.isdisjoint(reasons):
+        return ()  # a canonical order is tried already, as are all others
     orders = _run_orders(proposed, ruleset.run_wrap)
     if Reason.JOKER_LEADS_SET in reasons:
         orders += (_group_order(proposed),)
@@ -390,8 +390,12 @@ def canonical_order(proposed: ProposedMeld, ruleset: Ruleset) -> ProposedMeld:
     runs = _run_orders(proposed, ruleset.run_wrap) or (_order_by_value(proposed),)
     group = _group_order(proposed)
     orders = (group, *runs) if _is_likelier_a_group(proposed) else (*runs, group)
-    best = min(orders, key=lambda order: (_misplaces(order, ruleset), len(_faults(order, ruleset))))
-    return replace(best, kind=proposed.kind)
+    wrong = []
+    for order in orders:
+        wrong.append((_misplaces(order, ruleset), len(_faults(order, ruleset))))
+        if not any(wrong[-1]):
+            break
+    return replace(orders[wrong.index(min(wrong))], kind=proposed.kind)
 
 
 def _is_likelier_a_group(proposed: ProposedMeld) -> bool:

@@ -318,6 +318,7 @@ DESCRIPTIONS: Final = {
     Reason.JOKER_DECLARATION_REQUIRED: "what the jokers stand for must be declared",
     Reason.JOKER_DECLARATION_MISMATCH: "a joker cannot stand for what is declared",
     Reason.INITIAL_MELD_KIND_REQUIRED: "the initial meld needs a run",
+    Reason.TURN_TOO_COMPLEX: "the turn is too complex to be judged: change less of the table at once",
     Reason.TABLE_MELD_CHANGED: "a meld of the table may only grow",
     Reason.TABLE_MELD_DISSOLVED: "a meld of the table may not be dissolved",
     Reason.JOKER_FACE_EXHAUSTED: "all copies of what the joker would stand for lie on the table",

@@ -1,17 +1,25 @@
 """A play to judge, and what the rules ask of it: what was played, which melds are new, which were changed."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from engine.effort import Effort, TooComplexError
 from engine.facts import fact
 from engine.initial_meld import best_for_the_player, from_left_to_right, suffices, ways_to_meld
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
-from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset, SetOrder
+from engine.ruleset import InitialMeldSameTurnTablePlay, JokerRetrievalMode, Ruleset, SetOrder
 from engine.tiles import JOKER, Tile, in_order
 
 R = TypeVar("R")
+
+INITIAL_STEPS: Final = 40_000
+"""Steps that the search of the initial meld may take."""
+
+STEPS: Final = 50_000
+"""Steps that all rules together may take beside it. Most take under half a microsecond: a play takes some 50 ms."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +144,9 @@ class Play:
             if same and JOKER in tiles and read[place] == read_meld(sent, self.ruleset):
                 spare[tiles].append(same)
             elif isinstance(read[place], NotAMeld):
-                read[place] = read_meld(_with_all_of(sent, _known_as(sent, spare[tiles], self.ruleset)), self.ruleset)
+                like = _known_as(sent, spare[tiles], self.ruleset)
+                if like or same:  # else it would be read as it was
+                    read[place] = read_meld(_with_all_of(sent, like), self.ruleset)
         return tuple(read[place] for place in range(len(read)))
 
     @fact
@@ -181,37 +191,64 @@ class Play:
                 changed.append(meld)
         return tuple(changed)
 
-    @fact
+    @property
     def initial_meld(self) -> tuple[Meld, ...]:
-        """The new melds of own tiles that count as the initial meld."""
+        """The new melds of own tiles that count as the initial meld. Raises TooComplexError."""
+        if self._initial_meld is None:
+            raise TooComplexError
+        return self._initial_meld
+
+    @fact
+    def _initial_meld(self) -> tuple[Meld, ...] | None:
+        """The same; None where finding it takes more steps than there are, so that nobody tries twice."""
         same_turn = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
         if not same_turn or self.unowned:
             return from_left_to_right(self.new_melds, self.playable)
-        return best_for_the_player(self.melds, self.tiles_played, self.ruleset)
+        with suppress(TooComplexError):
+            return best_for_the_player(self.melds, self.tiles_played, self.ruleset, Effort(INITIAL_STEPS))
+        return None
 
     @fact
     def may_use_table(self) -> bool:
-        """Whether the player has melded, or does so in this turn and may go on with the table (R33, R34)."""
+        """Whether the player has melded, or does so in this turn and may go on with the table (R33, R34).
+
+        Raises TooComplexError.
+        """
         if self.has_melded:
             return True
         same_turn = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
         return same_turn and not self.unowned and suffices(self.initial_meld, self.ruleset)
 
     @fact
-    def ways_to_meld(self) -> tuple[tuple[Meld, ...], ...]:
-        """The ways to make the initial meld in a turn in which the table is used too; none if they are too many."""
+    def effort(self) -> Effort:
+        """The steps that all rules together may take."""
+        return Effort(STEPS)
+
+    def begin(self) -> None:
+        """Gives the rules all steps, for a play that may have been judged before."""
+        vars(self)["effort"] = Effort(STEPS)
+
+    def ways_to_meld(self) -> Iterator[tuple[Meld, ...]]:
+        """Yields the ways to make the initial meld in a turn in which the table is used too.
+
+        Raises TooComplexError.
+        """
         if self.has_melded or not self.may_use_table:
-            return ()
-        return ways_to_meld(self.melds, self.tiles_played, self.tiles_before, self.ruleset)
+            return
+        contested = {*self.tiles_before}
+        if self.ruleset.joker_retrieval_mode is not JokerRetrievalMode.FREE:
+            contested.update(face for meld in self.table_before for faces in meld.joker_faces for face in faces)
+        yield from ways_to_meld(self.melds, self.tiles_played, contested, self.ruleset, self.effort)
 
     def least_wrong(self, ask: "Callable[[Play], tuple[R, ...]]") -> tuple[R, ...]:
         """What is wrong with the play, or with what lies beside the initial meld, which is of the rack.
 
-        If nothing is in one of the ways to make that, the answer is nothing.
+        If nothing is in one of the ways to make that, the answer is nothing. Raises TooComplexError.
         """
         found = ask(self)
         if not found:
-            for melds in self.ways_to_meld:
+            for melds in self.ways_to_meld():
+                self.effort.take(16 * len(self.melds))
                 found = ask(self.beside(melds))
                 if not found:
                     break
@@ -225,7 +262,11 @@ class Play:
             tiles -= Counter(meld.tiles)
         after = tuple([as_proposed(meld, self.ruleset) for meld in melds])
         rack = in_order(tiles.elements())
-        return Play(self.table_before, after, rack, has_melded=True, ruleset=self.ruleset, subject=self.subject)
+        rest = Play(self.table_before, after, rack, has_melded=True, ruleset=self.ruleset, subject=self.subject)
+        facts = vars(rest)
+        facts["effort"] = self.effort
+        facts["readings"] = tuple(melds)  # they are read already, and mean what they meant
+        return rest
 
     @fact
     def is_settled(self) -> bool:

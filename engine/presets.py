@@ -12,10 +12,10 @@ from engine.ruleset import (
     InitialMeldSets,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
     JokerRetrievalSource,
     JokersAdjacent,
     JokersDeclaration,
+    MatchEnd,
     PoolEmptyMode,
     PoolEmptyPass,
     Preset,
@@ -25,6 +25,7 @@ from engine.ruleset import (
     ScoreBlockedWinner,
     ScoreNeverMelded,
     ScoreWinner,
+    StartDrawDetermines,
     StartDrawTile,
     TurnDirection,
     TurnInvalidSubmission,
@@ -46,8 +47,7 @@ PRESETS: Final = {
     ),
     Preset.WIKI_EN: _preset(
         Preset.WIKI_EN,
-        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET,
-        joker_retrieval_same_set=JokerRetrievalSameSet.FORBIDDEN,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_IF_REPLACED,
         score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
         score_blocked_points=ScoreBlockedPoints.NORMAL,
         score_never_melded=ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER,
@@ -64,10 +64,12 @@ PRESETS: Final = {
     ),
     Preset.GUIDE_B: _preset(
         Preset.GUIDE_B,
+        start_draw_determines=StartDrawDetermines.FULL_ORDER,
         turn_time_limit_seconds=0,
         turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM,
         score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES,
         score_blocked_points=ScoreBlockedPoints.NORMAL,
+        match_end=MatchEnd.TARGET_SCORE,
     ),
     Preset.WIKI_FR: _preset(
         Preset.WIKI_FR,
@@ -120,6 +122,8 @@ PRESETS: Final = {
     ),
     Preset.VATIKAN: _preset(
         Preset.VATIKAN,
+        geometry_jokers=0,
+        geometry_jokers_per_player=1,
         players_max=5,
         deal_hand_size=13,
         run_wrap=RunWrap.ONE_HIGH,
@@ -153,7 +157,8 @@ PRESET_SOURCES: Final = {
     Preset.WIKI_EN: "the English encyclopedia article, after a 1998 edition; its payment for never melding in a "
     "reading of ours",
     Preset.GUIDE_A: "the first of the general guides; the sentences on drawing until one can play are left out",
-    Preset.GUIDE_B: "the second of the general guides, with its error rule",
+    Preset.GUIDE_B: "the second of the general guides, with its error rule; it plays to a total that "
+    "it leaves open, here 200",
     Preset.WIKI_FR: "the French encyclopedia article; 'one cannot begin with jokers' is read of the initial meld",
     Preset.ES: "the Spanish article, its singular 'combination' taken literally; blocked rounds are not stated there",
     Preset.GUIDE_4: "the last of the guides, its singular taken literally; blocked rounds are not stated there",

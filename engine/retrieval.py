@@ -14,15 +14,16 @@ came. The search has three steps:
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 from typing import Final, NamedTuple
 
+from engine.effort import Effort, TooComplexError
 from engine.facts import fact
-from engine.melds import Meld, MeldKind
+from engine.melds import MIN_TILES, Meld, MeldKind
 from engine.pairing import unpaired
-from engine.play import Play, identity
+from engine.play import STEPS, Play, identity
 from engine.ruleset import (
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
@@ -47,13 +48,13 @@ LONG_RUN: Final = 4
 def retrieval_reasons(play: Play) -> tuple[Reason, ...]:
     """Why no way of telling the tiles apart makes a play legal as to the jokers of the table; empty if one does.
 
-    All melds of the play are melds, no tile is missing, and what is new is the player's own.
+    All melds of the play are melds, no tile is missing, and what is new is the player's own. Raises TooComplexError.
     """
     demands = _demands(play.ruleset)
     moved = any(JOKER in meld.tiles for meld in play.changed_melds)
     if not moved or demands == _NO_DEMANDS:
         return ()
-    tables = _Tables(play.table_before, play.melds, play.tiles_played)
+    tables = _Tables(play.table_before, play.melds, play.tiles_played, play.effort)
     if _is_possible(tables, demands):
         return ()
     return _replacement_reasons(tables, demands) + _use_reasons(tables, demands) or _joint_reasons(tables, demands)
@@ -62,8 +63,14 @@ def retrieval_reasons(play: Play) -> tuple[Reason, ...]:
 def may_be_retrieved(
     before: tuple[Meld, ...], after: tuple[Meld, ...], played: Counter[Tile], ruleset: Ruleset
 ) -> bool:
-    """Whether some way of telling the tiles apart makes a new table of melds legal as to the jokers of the old one."""
-    return _is_possible(_Tables(before, after, played), _demands(ruleset))
+    """Whether some way of telling the tiles apart makes a new table of melds legal as to the jokers of the old one.
+
+    True, too, where that takes more steps than judging a turn may.
+    """
+    try:
+        return _is_possible(_Tables(before, after, played, Effort(STEPS)), _demands(ruleset))
+    except TooComplexError:
+        return True
 
 
 def limits_retrieval(ruleset: Ruleset) -> bool:
@@ -72,7 +79,11 @@ def limits_retrieval(ruleset: Ruleset) -> bool:
 
 
 class _Demands(NamedTuple):
-    """The options of retrieval, so that one can be dropped to see whether it is what is broken."""
+    """The options of retrieval, so that one can be dropped to see whether it is what is broken.
+
+    Attributes:
+        widens: Whether a joker may be kept where it stands for more than before, as in a group that has lost a color.
+    """
 
     mode: JokerRetrievalMode
     must_replace: bool = False
@@ -81,6 +92,7 @@ class _Demands(NamedTuple):
     end_is_free: bool = False
     other_set: bool = False
     reuse: JokerRetrievalReuse = JokerRetrievalReuse.ANY_SET
+    widens: bool = False
 
 
 _NO_DEMANDS: Final = _Demands(JokerRetrievalMode.FREE)
@@ -128,14 +140,18 @@ _NOT_REPLACED: Final = {
 
 _USES: Final[dict[JokerRetrievalReuse, Reason]] = {
     JokerRetrievalReuse.NEW_SET: Reason.JOKER_NOT_IN_NEW_SET,
+    JokerRetrievalReuse.NEW_SET_IF_REPLACED: Reason.JOKER_NOT_IN_NEW_SET,
     JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES: Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES,
     JokerRetrievalReuse.NEW_SET_ALL_RACK: Reason.JOKER_REUSE_NEEDS_RACK_ONLY,
 }
 
 
 def _use_reasons(tables: "_Tables", demands: _Demands) -> tuple[Reason, ...]:
-    """What is wrong with where retrieved jokers lie, however they left their melds."""
-    free = demands._replace(must_replace=False, other_set=False, reuse=JokerRetrievalReuse.ANY_SET)
+    """What is wrong with the use of retrieved jokers, however they left their melds.
+
+    Where taking a tile from beside a joker is a breach of its own, the joker itself was used for nothing.
+    """
+    free = _NO_DEMANDS._replace(widens=demands.must_replace)
     found = []
     if demands.other_set and not _is_possible(tables, free._replace(other_set=True)):
         found.append(Reason.JOKER_RETURNED_TO_SAME_SET)
@@ -159,9 +175,13 @@ def _joint_reasons(tables: "_Tables", demands: _Demands) -> tuple[Reason, ...]:
 
 
 def _stricter_and_stricter(reuse: JokerRetrievalReuse) -> tuple[JokerRetrievalReuse, ...]:
-    if reuse is JokerRetrievalReuse.ANY_SET:
-        return ()
-    return tuple(dict.fromkeys((JokerRetrievalReuse.NEW_SET, reuse)))
+    match reuse:
+        case JokerRetrievalReuse.ANY_SET:
+            return ()
+        case JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+            return (reuse,)
+        case _:
+            return tuple(dict.fromkeys((JokerRetrievalReuse.NEW_SET, reuse)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,6 +240,9 @@ class _Outcome(NamedTuple):
         wanted: What that demands of the numbered tiles.
         uses: The new melds in which retrieved jokers lie, where a rule asks for them.
         whole: Which old melds can lie whole in which new ones, by their faces and jokers, where a rule asks for it.
+        taken: The tiles, by new meld and face, that must have taken the place of a replaced joker.
+        replaced: The replaced jokers whose places they may have taken: for each the new meld that has the rest of its
+            old one, and its faces.
     """
 
     melds: tuple[int, ...] = ()
@@ -228,6 +251,8 @@ class _Outcome(NamedTuple):
     wanted: Wanted = NOTHING
     uses: frozenset[int] = frozenset()
     whole: frozenset[tuple[int, int]] = frozenset()
+    taken: frozenset[tuple[int, Tile]] = frozenset()
+    replaced: tuple[tuple[int, frozenset[Tile]], ...] = ()
 
     def and_of(self, other: "_Outcome") -> "_Outcome":
         """What became of the jokers of more old melds."""
@@ -238,16 +263,19 @@ class _Outcome(NamedTuple):
             self.wanted | other.wanted,
             self.uses | other.uses,
             self.whole | other.whole,
+            self.taken | other.taken,
+            self.replaced + other.replaced,
         )
 
 
 @dataclass(frozen=True)
 class _Tables:
-    """The melds before and after, and what was played."""
+    """The melds before and after, what was played, and the steps that the search may take."""
 
     before: tuple[Meld, ...]
     after: tuple[Meld, ...]
     played: Counter[Tile]
+    effort: Effort
 
     @fact
     def jokers(self) -> tuple[_Joker, ...]:
@@ -388,7 +416,10 @@ def _naturals(meld: Meld) -> frozenset[Tile]:
 def _is_possible(tables: _Tables, demands: _Demands) -> bool:
     if demands not in tables.possible:
         outcomes = _outcomes(tables, demands)
-        tables.possible[demands] = any(_are_unlocked(tables, demands, outcome) for outcome in outcomes)
+        tables.possible[demands] = any(
+            _are_unlocked(tables, demands, outcome) and (not outcome.taken or _have_places(outcome))
+            for outcome in outcomes
+        )
     return tables.possible[demands]
 
 
@@ -396,7 +427,10 @@ def _outcomes(tables: _Tables, demands: _Demands) -> Iterator[_Outcome]:
     """What may have become of the jokers of all old melds: of like outcomes one; melds with fewest are asked first."""
     each = []
     for old in tables.jokers_of:
-        outcomes = tuple(_outcomes_of(tables, demands, old))
+        outcomes = []
+        for outcome in _outcomes_of(tables, demands, old):
+            tables.effort.take(16)
+            outcomes.append(outcome)
         if not outcomes:
             return
         each.append(outcomes)
@@ -408,8 +442,10 @@ def _outcomes(tables: _Tables, demands: _Demands) -> Iterator[_Outcome]:
         if known == len(each):
             yield so_far
             continue
+        tables.effort.take(2 * len(each[known]))
         for outcome in each[known]:
             if _find_room(tables, so_far, outcome) and (more := so_far.and_of(outcome)) not in seen:
+                tables.effort.take(16)
                 seen.add(more)
                 if _may_be(tables, demands, more):
                     waiting.append((known + 1, more))
@@ -441,6 +477,7 @@ def _outcomes_of(tables: _Tables, demands: _Demands, old: int) -> Iterator[_Outc
     """What may have become of the jokers of an old meld; the likelier comes last, to be tried first."""
     jokers = tables.jokers_of[old]
     for places in product(*[(None, *_where_kept(tables, demands, joker)) for joker in jokers]):
+        tables.effort.take(8)
         kept = [place for place in places if place]
         retrieved = tuple([joker.sort for joker, place in zip(jokers, places, strict=True) if not place])
         if _may_be_kept(tables, demands, kept) and _may_be_retrieved(tables, demands, retrieved):
@@ -459,7 +496,8 @@ def _where_kept(tables: _Tables, demands: _Demands, joker: _Joker) -> Iterator[_
     for number, place in enumerate(tables.places):
         same_kind = tables.before[joker.meld].kind is tables.after[place.meld].kind
         may_stay = demands.mode is not JokerRetrievalMode.LOCKED or joker.meld in tables.within[place.meld]
-        if number == place.sort and same_kind and may_stay and _is_in_its_role(joker, place):
+        keeps_role = _is_in_its_role(joker, place) or (demands.widens and joker.faces <= place.faces)
+        if number == place.sort and same_kind and may_stay and keeps_role:
             yield place
 
 
@@ -481,9 +519,16 @@ def _led(tables: _Tables, demands: _Demands, stays: _Outcome, led: tuple[int, ..
     melds = stays.melds + led
     wanted = _of_kept(tables, stays, melds)
     is_whole = old in tables.within[melds[0]] and melds.count(melds[0]) == len(melds)
-    if demands.reuse is not JokerRetrievalReuse.ANY_SET:
+    if demands.reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+        if is_whole and led and demands.other_set:
+            wanted |= {_elsewhere(tables, old, melds[0])}
+        whole = frozenset([(old, melds[0])] if is_whole else ())
+        yield from _replaced_or_not(tables, stays._replace(melds=melds, wanted=wanted, whole=whole), led)
+    elif demands.reuse is not JokerRetrievalReuse.ANY_SET:
         if all(melds.count(new) == 1 for new in led):
-            wanted = wanted.union(*[_of_new_set(tables, demands, old, new) for new in led])
+            wanted = wanted.union(*[_of_new_set(tables, old, new) for new in led])
+            if demands.reuse is JokerRetrievalReuse.NEW_SET_ALL_RACK:
+                wanted = wanted.union(*[_of_rack(tables, new) for new in led])
             whole = frozenset([(old, melds[0])] if is_whole else ())
             yield stays._replace(melds=melds, wanted=wanted, uses=frozenset(led), whole=whole)
     elif is_whole and led and (demands.other_set or demands.mode is JokerRetrievalMode.LOCKED):
@@ -492,6 +537,100 @@ def _led(tables: _Tables, demands: _Demands, stays: _Outcome, led: tuple[int, ..
             yield from _out_of_their_roles(tables, stays._replace(melds=melds, wanted=wanted))
     else:
         yield stays._replace(melds=melds, wanted=wanted)
+
+
+def _replaced_or_not(tables: _Tables, outcome: _Outcome, led: tuple[int, ...]) -> Iterator[_Outcome]:
+    """NEW_SET_IF_REPLACED: each retrieved joker was replaced, and lies in a new set, or may have left before."""
+    old, retrieved, _ = outcome.left[0]
+    wholes = [new for new, within in enumerate(tables.within) if old in within]
+    least = {new: _least_taken(tables, old, new, retrieved) for new in wholes}
+    if all(_is_of_one(tables, new) and least[new] == [()] for new in wholes):
+        yield outcome  # none need have been replaced, and none can help another one
+        return
+    for size in range(len(retrieved) + 1):
+        for replaced in set(combinations(retrieved, size)):
+            others = list(retrieved)
+            for sort in replaced:
+                others.remove(sort)
+            least = {new: _least_taken(tables, old, new, others) for new in wholes}
+            for new_sets in set(permutations(led, size)):
+                tables.effort.take(4)
+                if all(outcome.melds.count(new) == 1 for new in new_sets):
+                    yield from _so_replaced(tables, outcome, replaced, new_sets, least)
+
+
+def _is_of_one(tables: _Tables, new: int) -> bool:
+    """Whether a new meld can have taken in the rest of one old meld with jokers at most."""
+    return len(tables.within[new] & tables.jokers_of.keys()) <= 1
+
+
+def _so_replaced(
+    tables: _Tables,
+    outcome: _Outcome,
+    replaced: tuple[int, ...],
+    new_sets: tuple[int, ...],
+    least: Mapping[int, list[tuple[Tile, ...]]],
+) -> Iterator[_Outcome]:
+    """NEW_SET_IF_REPLACED: some jokers, by their sorts, were replaced and lie in new sets; the others left before.
+
+    What that demands can be told only where one new meld has all numbered tiles of the old one. For each that can,
+    `least` has the tiles there that must have taken the places of replaced jokers.
+    """
+    old = outcome.left[0].old
+    wanted = outcome.wanted.union(*[_of_new_set(tables, old, new) for new in new_sets])
+    outcome = outcome._replace(wanted=wanted, uses=frozenset(new_sets))
+    apart = []
+    for new, ways in least.items():
+        if ways != [()]:
+            apart.append(_elsewhere(tables, old, new))
+        if ways != [()] or (replaced and not _is_of_one(tables, new)):
+            there = [_Only(face, new, frozenset({old})) for face in tables.old_naturals[old]]
+            places = tuple([(new, tables.jokers[sort].faces) for sort in replaced])
+            for way in ways:
+                taken = frozenset([(new, face) for face in way])
+                yield outcome._replace(wanted=wanted.union(there), taken=taken, replaced=places)
+    yield outcome._replace(wanted=wanted.union(apart))
+
+
+def _least_taken(tables: _Tables, old: int, new: int, others: Iterable[int]) -> list[tuple[Tile, ...]]:
+    """The tiles of a new meld, as few as can be, without which those of an old one there would not be in melds.
+
+    Args:
+        tables: The tables.
+        old: The old meld.
+        new: The new meld, which has all its numbered tiles.
+        others: The jokers that left, by their sorts, of whose faces any other tile there came later.
+    """
+    found: list[tuple[Tile, ...]] = []
+    stood_for = frozenset[Tile]().union(*[tables.jokers[sort].faces for sort in others])
+    later = sorted(stood_for & tables.new_naturals[new])
+    for size in range(len(later) + 1):
+        for kept in combinations(later, size):
+            tables.effort.take(8)
+            if not any(set(least) <= set(kept) for least in found) and _holds(tables, old, new, {*later} - {*kept}):
+                found.append(kept)
+    return found
+
+
+def _holds(tables: _Tables, old: int, new: int, gone: Set[Tile]) -> bool:
+    """Whether the numbered tiles of an old meld, all in one new meld, would be in melds without some tiles of that."""
+    meld = tables.after[new]
+    parts: list[list[Tile]] = [[]]
+    for t in meld.tiles:
+        if t not in gone:
+            parts[-1].append(t)
+        elif meld.kind is MeldKind.RUN:
+            parts.append([])
+    return all(len(part) >= MIN_TILES for part in parts if not tables.old_naturals[old].isdisjoint(part))
+
+
+def _have_places(outcome: _Outcome) -> bool:
+    """NEW_SET_IF_REPLACED: whether each tile that must have taken the place of a replaced joker has one of its own."""
+    choices = [
+        [joker for joker, (there, faces) in enumerate(outcome.replaced) if there == new and face in faces]
+        for new, face in outcome.taken
+    ]
+    return not unpaired(choices)
 
 
 def _out_of_their_roles(tables: _Tables, outcome: _Outcome) -> Iterator[_Outcome]:
@@ -513,14 +652,17 @@ def _of_kept(tables: _Tables, stays: _Outcome, melds: tuple[int, ...]) -> Wanted
     return frozenset([_Goal(1, frozenset([(face, new, old) for face in faces])) for new, faces in shared])
 
 
-def _of_new_set(tables: _Tables, demands: _Demands, old: int, new: int) -> list[_Only | _Goal]:
+def _of_new_set(tables: _Tables, old: int, new: int) -> list[_Only | _Goal]:
     """What NEW_SET and its like demand where a retrieved joker lies: nothing of its old meld, and no whole old meld."""
     shared = tables.old_naturals[old] & tables.new_naturals[new]
     wanted: list[_Only | _Goal] = [_Only(face, new, frozenset(tables.sources[face]) - {old}) for face in shared]
     wanted += [_elsewhere(tables, other, new) for other in tables.within[new] if other not in tables.jokers_of]
-    if demands.reuse is JokerRetrievalReuse.NEW_SET_ALL_RACK:
-        wanted += [_Only(face, new, frozenset({RACK})) for face in tables.new_naturals[new]]
     return wanted
+
+
+def _of_rack(tables: _Tables, new: int) -> list[_Only]:
+    """What NEW_SET_ALL_RACK demands beside that: all numbered tiles of a new meld are of the rack."""
+    return [_Only(face, new, frozenset({RACK})) for face in tables.new_naturals[new]]
 
 
 def _elsewhere(tables: _Tables, old: int, new: int) -> _Goal:
@@ -645,6 +787,7 @@ def _unlocked(
         locked, free, placed = waiting.pop()
         if not locked:
             found.add(placed)
+        tables.effort.take(16)
         for own in _next_to_unlock(demands, locked):
             others = tuple([other for other in locked if other is not own])
             freed = tables.old_naturals[own.old] & faces if _sets_free(demands, own) else ()
@@ -689,6 +832,7 @@ def _replacements(
 ) -> Iterator[list[Tile]]:
     """The tiles that may replace the jokers of a meld; if it keeps one, they lie with it where the others lay."""
     for alternatives in product(*needs):
+        tables.effort.take(4)
         faces = [face for tiles in alternatives for face in tiles]
         if all(faces.count(face) <= free.count(face) for face in faces) and (
             own.rest is None or (len(set(faces)) == len(faces) and tables.new_naturals[own.rest].issuperset(faces))
@@ -708,6 +852,7 @@ def _can_have_come(tables: _Tables, wanted: Wanted) -> bool:
 
 def _is_there_a_way(tables: _Tables, wanted: Wanted) -> bool:
     """Goes through the faces, and remembers how much each goal can still lack."""
+    tables.effort.take(8 + 4 * len(wanted))
     only: dict[tuple[Tile, int], frozenset[int]] = {}
     goals = []
     for condition in wanted:
@@ -725,7 +870,10 @@ def _is_there_a_way(tables: _Tables, wanted: Wanted) -> bool:
             helped.setdefault(way, []).append(number)
     reached = {lacking}
     for face in {face for face, _ in only} | {face for face, _, _ in helped}:
-        steps = _steps(tables, only, helped, face)
+        ways = tables.ways_of(face)
+        tables.effort.take(8 + len(ways) * len(ways[0]))
+        steps = _steps(ways, only, helped, face)
+        tables.effort.take(len(reached) * len(steps))
         reached = {_with_less_lacking(lacking, step) for lacking in reached for step in steps}
     return any(not any(lacking) for lacking in reached)
 
@@ -737,7 +885,7 @@ def _with_less_lacking(lacking: tuple[int, ...], step: frozenset[int]) -> tuple[
 
 
 def _steps(
-    tables: _Tables,
+    ways: tuple[tuple[tuple[int, int], ...], ...],
     only: Mapping[tuple[Tile, int], frozenset[int]],
     helped: Mapping[tuple[Tile, int, int], list[int]],
     face: Tile,
@@ -745,7 +893,7 @@ def _steps(
     """For each way in which the copies of a face can have come: which goals it helps. One that helps less is none."""
     steps = {
         frozenset(goal for target, source in came for goal in helped.get((face, target, source), ()))
-        for came in tables.ways_of(face)
+        for came in ways
         if all(source in only.get((face, target), (source,)) for target, source in came)
     }
     return [step for step in steps if not any(step < other for other in steps)]

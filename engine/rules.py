@@ -5,10 +5,11 @@ A play is the table as it shall lie afterwards, never a list of moves, so no ill
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from engine.effort import TooComplexError
 from engine.initial_meld import (
     from_left_to_right,
     has_required_kind,
@@ -74,12 +75,21 @@ def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
 
 def violations_of(play: Play, groups: "Iterable[RuleGroup]") -> tuple[Violation, ...]:
     """Every breach of some rules."""
+    play.begin()
     found: list[Violation] = []
     for group in groups:
         if group.is_kept is None or not group.is_kept(play):
-            for rule in group.rules:
-                found += rule(play)
+            found += _breaches(play, group, found)
     return tuple(found)
+
+
+def _breaches(play: Play, group: "RuleGroup", others: Sequence[Violation]) -> list[Violation]:
+    """The breaches of a group of rules. If their search has no answer: TURN_TOO_COMPLEX, once for all groups."""
+    try:
+        return [violation for rule in group.rules for violation in rule(play)]
+    except TooComplexError:
+        is_known = any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in others)
+        return [] if is_known else [Violation(Reason.TURN_TOO_COMPLEX, play.subject)]
 
 
 def points_of(play: Play) -> int:

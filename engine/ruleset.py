@@ -169,6 +169,7 @@ class JokerRetrievalReuse(Enum):
     NEW_SET = auto()
     NEW_SET_TWO_RACK_TILES = auto()
     NEW_SET_ALL_RACK = auto()
+    NEW_SET_IF_REPLACED = auto()
 
 
 class JokerRetrievalSameSet(Enum):
@@ -548,6 +549,17 @@ def _by_retrieval(ruleset: Ruleset) -> bool:
     return ruleset.joker_retrieval_mode in {JokerRetrievalMode.REPLACE, JokerRetrievalMode.LOCKED}
 
 
+def _reuse_means_nothing(ruleset: Ruleset) -> bool:
+    """Returns whether no joker is retrieved; for NEW_SET_IF_REPLACED, whether every retrieved joker was replaced."""
+    match ruleset.joker_retrieval_reuse:
+        case JokerRetrievalReuse.ANY_SET:
+            return False
+        case JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+            return ruleset.joker_retrieval_mode is not JokerRetrievalMode.FREE
+        case _:
+            return ruleset.joker_retrieval_mode is JokerRetrievalMode.NONE
+
+
 def _in_pairs(ruleset: Ruleset) -> bool:
     return ruleset.teams is Teams.PAIRS
 
@@ -629,18 +641,11 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
         "joker_retrieval_mode",
         lambda r: r.joker_retrieval_end_of_run_free and not _by_retrieval(r),
     ),
-    (
-        "joker_retrieval_reuse",
-        "joker_retrieval_mode",
-        lambda r: (
-            r.joker_retrieval_reuse is not JokerRetrievalReuse.ANY_SET
-            and r.joker_retrieval_mode is JokerRetrievalMode.NONE
-        ),
-    ),
+    ("joker_retrieval_reuse", "joker_retrieval_mode", _reuse_means_nothing),
     (
         "turn_play_after_draw",
         "turn_draw",
-        lambda r: r.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN and r.turn_draw is not TurnDraw.ONE,
+        lambda r: r.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN and r.turn_draw is TurnDraw.TWO_RIVER,
     ),
     (
         "pool_empty_last_chance_start",

@@ -25,6 +25,8 @@ class Color(Enum):
     GREEN = "G"
     PURPLE = "P"
 
+    __hash__ = object.__hash__  # Enum's own hashes the name, which costs more than the lookup
+
 
 COLORS: Final = tuple(Color)
 JOKER: Final = Tile(53)

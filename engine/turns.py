@@ -76,7 +76,7 @@ from engine.ruleset import (
 )
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.solver import Budget, has_turn
-from engine.tiles import Tile, in_order
+from engine.tiles import Tile, in_order, without
 from engine.violations import Reason, Refused, Violation, refused
 
 
@@ -234,10 +234,11 @@ class _Moment:
     now_ms: int
     analysis: Analysis
 
-    def can_play(self, round_: Round, seat: int, ruleset: Ruleset) -> Existence:
-        """Whether a player has any legal play."""
+    def can_play(self, round_: Round, seat: int, ruleset: Ruleset, tiles: tuple[Tile, ...] | None = None) -> Existence:
+        """Returns whether a player has any legal play of some tiles, in ascending order; None: of all on the rack."""
         rack = round_.rack(seat)
-        return self.analysis.can_play(Situation(round_.table, rack.tiles, rack.has_melded, ruleset, round_.river))
+        own = rack.tiles if tiles is None else tiles
+        return self.analysis.can_play(Situation(round_.table, own, rack.has_melded, ruleset, round_.river))
 
 
 def create(ruleset: Ruleset) -> Applied:
@@ -470,7 +471,9 @@ def _play(game: Game, round_: Round, action: PlayTiles, moment: _Moment) -> Deci
 
 
 def _illegal(game: Game, play: Play, violations: tuple[Violation, ...], moment: _Moment) -> Decision:
-    """What an illegal play leads to (turn_invalid_submission)."""
+    """What an illegal play leads to (turn_invalid_submission). A play that is only too complex is never penalised."""
+    if all(violation.reason is Reason.TURN_TOO_COMPLEX for violation in violations):
+        return Refused(violations)
     match game.ruleset.turn_invalid_submission:
         case TurnInvalidSubmission.REJECT:
             return Refused(violations)
@@ -540,12 +543,16 @@ def _draw(game: Game, round_: Round, seat: int, moment: _Moment) -> Decision:
         case TurnDraw.TWO_RIVER if len(round_.pool) > 1:
             return (TilesOffered(seat, (round_.pool[0], round_.pool[1]), declined),)
         case TurnDraw.UNTIL_PLAYABLE:
-            tiles = _until_playable(game, round_, seat, moment)
-            return _and_so(game, (TilesDrawn(seat, tiles, declined),), moment)
+            tiles = _until_playable(round_, seat, ruleset, moment)
+            return _after_draw(game, TilesDrawn(seat, tiles, declined), moment)
         case _:
-            drawn = TileDrawn(seat, round_.pool[0], declined)
-            goes_on = ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN
-            return (drawn,) if goes_on else _and_so(game, (drawn,), moment)
+            return _after_draw(game, TileDrawn(seat, round_.pool[0], declined), moment)
+
+
+def _after_draw(game: Game, drawn: TileDrawn | TilesDrawn, moment: _Moment) -> Decision:
+    """The end of the turn, unless the player may play after drawing (turn_play_after_draw)."""
+    goes_on = game.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN
+    return (drawn,) if goes_on else _and_so(game, (drawn,), moment)
 
 
 def _must_play(round_: Round, seat: int, ruleset: Ruleset) -> bool:
@@ -555,17 +562,35 @@ def _must_play(round_: Round, seat: int, ruleset: Ruleset) -> bool:
     return not (ruleset.initial_meld_voluntary_delay or round_.rack(seat).has_melded)
 
 
-def _declines(round_: Round, seat: int, ruleset: Ruleset, moment: _Moment) -> bool:
+def _declines(
+    round_: Round, seat: int, ruleset: Ruleset, moment: _Moment, tiles: tuple[Tile, ...] | None = None
+) -> bool:
     """Whether a player who plays nothing could make the initial meld (score_never_melded FLAT_100_OR_200)."""
     asks = ruleset.score_never_melded is ScoreNeverMelded.FLAT_100_OR_200 and not round_.rack(seat).has_melded
-    return asks and moment.can_play(round_, seat, ruleset) is Existence.YES
+    return asks and moment.can_play(round_, seat, ruleset, tiles) is Existence.YES
 
 
-def _until_playable(game: Game, round_: Round, seat: int, moment: _Moment) -> tuple[Tile, ...]:
-    """The pool's next tiles, up to the first with which it is not certain that no legal play exists."""
+def _declines_after_draw(round_: Round, seat: int, drawn: Tile, ruleset: Ruleset, moment: _Moment) -> bool:
+    """Returns whether a player who ends a turn after a draw could make the initial meld of what may be played.
+
+    If only the tile drawn may not be played, drawing it was the same decision already.
+    """
+    if ruleset.turn_play_after_draw is TurnPlayAfterDraw.ALLOWED:
+        return _declines(round_, seat, ruleset, moment)
+    if ruleset.turn_draw is TurnDraw.ONE:
+        return False
+    return _declines(round_, seat, ruleset, moment, without(round_.rack(seat).tiles, (drawn,)))
+
+
+def _until_playable(round_: Round, seat: int, ruleset: Ruleset, moment: _Moment) -> tuple[Tile, ...]:
+    """Returns the pool's next tiles, up to the first with which it is not certain that no legal play exists.
+
+    Where the tile drawn last may not be played (turn_play_after_draw OTHER_TILES), a play without it must exist.
+    """
+    unplayable = ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
     for count in range(1, len(round_.pool)):
-        drawn = evolve(game, TilesDrawn(seat, round_.pool[:count]))
-        if moment.can_play(round_of(drawn), seat, game.ruleset) is not Existence.NO:
+        tiles = in_order(round_.rack(seat).tiles + round_.pool[: count - unplayable])
+        if moment.can_play(round_, seat, ruleset, tiles) is not Existence.NO:
             return round_.pool[:count]
     return round_.pool
 
@@ -582,8 +607,8 @@ def _pass(game: Game, round_: Round, seat: int, moment: _Moment) -> Decision:
     """R24, R59, pool_empty_pass; or the end of a turn in which a tile was drawn."""
     ruleset = game.ruleset
     if isinstance(round_.step, Drawn):
-        with_any = ruleset.turn_play_after_draw is TurnPlayAfterDraw.ALLOWED  # else the draw was the same decision
-        return _and_so(game, (TurnEnded(seat, with_any and _declines(round_, seat, ruleset, moment)),), moment)
+        declined = _declines_after_draw(round_, seat, round_.step.tile, ruleset, moment)
+        return _and_so(game, (TurnEnded(seat, declined),), moment)
     if round_.pool:
         return refused(Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY)
     must_play = ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY

@@ -76,7 +76,7 @@ def the_contract_is_kept(play: Play) -> Iterator[Violation]:
 
 def _least_against(play: Play, keeps: Callable[[Meld], bool]) -> tuple[Meld, ...]:
     """The melds against a contract of the initial meld that has fewest, in a turn in which the table is used too."""
-    ways = [tuple(meld for meld in melds if not keeps(meld)) for melds in play.ways_to_meld]
+    ways = (tuple(meld for meld in melds if not keeps(meld)) for melds in play.ways_to_meld())
     return min(ways, key=len, default=())
 
 

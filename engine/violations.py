@@ -80,6 +80,7 @@ class Reason(Enum):
     INITIAL_MELD_NO_SET_REACHES_THRESHOLD = auto()
     INITIAL_MELD_BELOW_THRESHOLD = auto()
     # Violations: melds and jokers of the table
+    TURN_TOO_COMPLEX = auto()
     TABLE_MELD_CHANGED = auto()
     TABLE_MELD_DISSOLVED = auto()
     JOKER_FACE_EXHAUSTED = auto()

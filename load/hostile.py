@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import lru_cache, partial
@@ -86,7 +87,7 @@ class Hostile:
     @property
     def ruleset(self) -> Ruleset:
         """The rules."""
-        return choose(SABRA, {option: _value(option, text) for option, text in self.options.items()})
+        return choose(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
 
     @property
     def situation(self) -> Situation:
@@ -102,7 +103,8 @@ class Hostile:
         return QUESTIONS[self.question](self.situation, budget)
 
 
-def _value(option: str, text: str | int) -> object:
+def option_value(option: str, text: str | int) -> object:
+    """Returns the value of an option that is written as a file has it."""
     default = getattr(SABRA, option)
     return type(default)[str(text)] if isinstance(default, Enum) else type(default)(text)
 
@@ -390,16 +392,24 @@ def _give_up(_signal: int, _frame: FrameType | None) -> None:
     raise TooLongError
 
 
-def measured(hostile: Hostile) -> Slow:
-    """How slow a position is."""
+@contextmanager
+def give_up_after(seconds: float) -> Iterator[None]:
+    """Raises TooLongError where that takes more of the processor's time."""
     signal.signal(signal.SIGVTALRM, _give_up)
-    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_SECONDS)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
-        watch = watched(hostile, TRIED_SECONDS)
-    except TooLongError:
-        return Slow(hostile, MOST_SECONDS, MOST_SECONDS)
+        yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def measured(hostile: Hostile) -> Slow:
+    """How slow a position is."""
+    try:
+        with give_up_after(MOST_SECONDS):
+            watch = watched(hostile, TRIED_SECONDS)
+    except TooLongError:
+        return Slow(hostile, MOST_SECONDS, MOST_SECONDS)
     return Slow(hostile, watch.silence, watch.seconds)
 
 

@@ -380,6 +380,8 @@ def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  
             assert ruleset.turn_draw is TurnDraw.UNTIL_PLAYABLE, "several tiles were drawn"
             ledger.begin_draw()
             ledger.take(seat, tiles)
+            if ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN:
+                ledger.step = Drawn(tiles[-1])
         case TilesOffered(_, tiles):
             ledger.begin_draw()
             assert tiles == ledger.pool[:2], "other tiles than the next were drawn"

@@ -28,6 +28,10 @@ Readings, where the rules leave something open:
 * NEW_SET: a second joker of A in B is a tile of A, so two jokers of a meld cannot go to one new meld. "A complete meld
   of the old table" is one of tiles, not of faces: what looks like one but can have come from the rack is none.
 * NEW_SET_TWO_RACK_TILES counts jokers of the rack too. NEW_SET_ALL_RACK lets no second joker of the table into B.
+* NEW_SET_IF_REPLACED: if one new meld C has all numbered tiles of A, tiles of C whose faces are in r0 may have taken
+  j's place. Each tile takes the place of one joker. j was not replaced if A's numbered tiles would lie in melds (three
+  tiles or more) without those tiles, except those that took the places of other jokers, which were replaced: j may have
+  left before they came. The player says which of the jokers were replaced.
 * same_set FORBIDDEN looks for A without j, the other jokers of A included, in B.
 """
 
@@ -221,6 +225,10 @@ def _not_remaining(assignment: Assignment) -> tuple[Physical, ...]:
 
 def _used_well(assignment: Assignment, retrieved: tuple[Physical, ...], ruleset: Ruleset) -> bool:
     """Reuse and same set."""
+    if ruleset.joker_retrieval_reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED and not _replaced_reused(
+        assignment, retrieved
+    ):
+        return False
     return all(
         _reused(assignment, joker, ruleset.joker_retrieval_reuse)
         and (
@@ -233,7 +241,7 @@ def _used_well(assignment: Assignment, retrieved: tuple[Physical, ...], ruleset:
 
 def _reused(assignment: Assignment, joker: Physical, reuse: JokerRetrievalReuse) -> bool:
     match reuse:
-        case JokerRetrievalReuse.ANY_SET:
+        case JokerRetrievalReuse.ANY_SET | JokerRetrievalReuse.NEW_SET_IF_REPLACED:
             return True
         case JokerRetrievalReuse.NEW_SET:
             return _in_new_set(assignment, joker)
@@ -247,6 +255,46 @@ def _in_new_set(assignment: Assignment, joker: Physical) -> bool:
     """B contains no tile of A but the joker, and no complete old meld."""
     new = assignment.b(joker)
     return assignment.a(joker) & new == {joker} and not any(old <= new for old in assignment.old_sets)
+
+
+def _replaced_reused(assignment: Assignment, retrieved: tuple[Physical, ...]) -> bool:
+    """NEW_SET_IF_REPLACED: whether the jokers that are in no new set need not have been replaced."""
+    in_new = [joker for joker in retrieved if _in_new_set(assignment, joker)]
+    others = [joker for joker in retrieved if joker not in in_new]
+    for places in product(*([None, *_tiles_in_place(assignment, joker)] for joker in in_new)):
+        taken = [t for t in places if t]
+        if len(set(taken)) == len(taken) and all(_may_have_left(assignment, j, others, set(taken)) for j in others):
+            return True
+    return False
+
+
+def _continued(assignment: Assignment, joker: Physical) -> int | None:
+    """C: the number of the new meld that has all numbered tiles of a joker's old meld."""
+    numbered = {t for t in assignment.a(joker) if t.face != JOKER}
+    return next((number for number, new in enumerate(assignment.new_sets) if numbered <= new), None)
+
+
+def _tiles_in_place(assignment: Assignment, joker: Physical) -> list[Physical]:
+    """The tiles that may have taken a joker's place."""
+    number = _continued(assignment, joker)
+    return [] if number is None else [t for t in assignment.new[number] if t.face in assignment.old_roles[joker]]
+
+
+def _may_have_left(assignment: Assignment, joker: Physical, others: list[Physical], taken: set[Physical]) -> bool:
+    """Whether a joker, and all others of its meld that were not replaced, can have left before other tiles came."""
+    number = _continued(assignment, joker)
+    if number is None:
+        return True
+    leaving = [other for other in others if other.meld == joker.meld]
+    came_later = {t for other in leaving for t in _tiles_in_place(assignment, other)} - taken
+    parts: list[list[Physical]] = [[]]
+    for t in assignment.new[number]:
+        if t not in came_later:
+            parts[-1].append(t)
+        elif assignment.after[number].kind is MeldKind.RUN:
+            parts.append([])
+    numbered = {t for t in assignment.a(joker) if t.face != JOKER}
+    return all(len(part) >= 3 for part in parts if numbered & set(part))
 
 
 # What replaces a retrieved joker.

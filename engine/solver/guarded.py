@@ -216,7 +216,8 @@ class _Rearranging:
         """Whether the jokers may have come to their places, when all of them have one and all own tiles are played.
 
         Retrieval is a question of the melds with jokers and of what was played, whatever melds the other tiles form.
-        The more was played, the less it forbids. So what it forbids here it forbids of the whole branch.
+        The more was played, the less it forbids. So what it forbids here it forbids of the whole branch. But a joker is
+        replaced in melds without jokers too, so NEW_SET_IF_REPLACED is not asked here.
         """
         guarded, ruleset = self.guarded, self.guarded.problem.ruleset
         melds = guarded.melds_at(self._kept) + branch.laid

@@ -209,7 +209,7 @@ def test_the_ruleset_can_be_played(case: Case) -> None:
 @pytest.mark.parametrize("case", [*SUITE.turns, *SUITE.round_scores, *SUITE.time_outs], ids=name)
 def test_the_position_is_possible(case: TurnCase | RoundScoreCase | TimeOutCase) -> None:
     ruleset = ruleset_of(case.ruleset)
-    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.geometry_jokers)
+    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(ruleset.players_max))
     assert Counter(tiles_of(_position(case))) <= Counter(tiles)
 
 

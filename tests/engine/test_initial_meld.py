@@ -6,6 +6,7 @@ from itertools import chain, combinations
 import pytest
 
 from engine import initial_meld
+from engine.effort import Effort, TooComplexError
 from engine.initial_meld import (
     best_for_the_player,
     counted_points,
@@ -15,10 +16,12 @@ from engine.initial_meld import (
     ways_to_meld,
 )
 from engine.melds import Meld, ProposedMeld, read_meld
+from engine.play import INITIAL_STEPS, STEPS
 from engine.ruleset import SABRA, InitialMeldRequiredKind, InitialMeldSets, Ruleset
 from engine.tiles import COLORS, Tile, tile
 from work import calls_in
 
+SIX_COLORS = replace(SABRA, geometry_colors=6)
 BEST = replace(SABRA, initial_meld_threshold=200)
 RUN = replace(BEST, initial_meld_required_kind=InitialMeldRequiredKind.RUN)
 ONE = replace(BEST, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD)
@@ -55,7 +58,7 @@ def by_force(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) ->
 def test_the_best_melds_are_those_found_by_force(ruleset: Ruleset) -> None:
     for seed in range(250):
         melds, tiles = some_melds(random.Random(seed))
-        best = best_for_the_player(melds, tiles, ruleset)
+        best = best_for_the_player(melds, tiles, ruleset, Effort(STEPS))
         assert Counter(t for meld in best for t in meld.tiles) <= tiles
         assert (has_required_kind(best, ruleset), counted_points(best, ruleset)) == by_force(melds, tiles, ruleset)
 
@@ -64,13 +67,13 @@ def test_what_is_enough_need_not_be_the_best() -> None:
     for seed in range(250):
         melds, tiles = some_melds(random.Random(seed))
         least = by_force(melds, tiles, BEST)[1]
-        enough = best_for_the_player(melds, tiles, replace(SABRA, initial_meld_threshold=least))
+        enough = best_for_the_player(melds, tiles, replace(SABRA, initial_meld_threshold=least), Effort(STEPS))
         assert total_points(enough, SABRA) >= least
 
 
 def work(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> int:
     """How many functions of the module are called in a search."""
-    return calls_in(initial_meld, lambda: best_for_the_player(melds, tiles, ruleset))
+    return calls_in(initial_meld, lambda: best_for_the_player(melds, tiles, ruleset, Effort(STEPS)))
 
 
 @pytest.mark.parametrize(
@@ -97,15 +100,14 @@ def test_no_meld_counts_nothing() -> None:
 
 
 @pytest.mark.parametrize("ruleset", [BEST, RUN, ONE, ONE_AND_RUN, SINGLE])
-def test_the_ways_to_meld_are_those_found_by_force(monkeypatch: pytest.MonkeyPatch, ruleset: Ruleset) -> None:
-    monkeypatch.setattr(initial_meld, "SETS_MAX", 2**9)
+def test_the_ways_to_meld_are_those_found_by_force(ruleset: Ruleset) -> None:
     for seed in range(60):
         rng = random.Random(seed)
         enough = replace(ruleset, initial_meld_threshold=rng.randint(9, 30))
         melds, some = some_melds(rng)
         before = Counter({t: count for t, count in some.items() if rng.random() < 0.4})
         played = Counter(t for meld in melds for t in meld.tiles) - before
-        ways = [Counter(way) for way in ways_to_meld(melds, played, before, enough)]
+        ways = [Counter(way) for way in ways_to_meld(melds, played, {*before}, enough, Effort(STEPS))]
         choices = [Counter(choice) for choice in every_way(melds, played, enough)]
         assert all(way in choices for way in ways)
         assert all(any(in_doubt(way, before) <= choice for way in ways) for choice in choices)
@@ -124,9 +126,32 @@ def in_doubt(melds: Counter[Meld], before: Counter[Tile]) -> Counter[Meld]:
     return Counter({meld: count for meld, count in melds.items() if not before.keys().isdisjoint(meld.tiles)})
 
 
-def test_too_many_ways_to_meld_are_none() -> None:
+def test_melds_alike_are_one_way_to_meld() -> None:
     melds, _ = some_melds(random.Random(0))
     tiles = Counter(melds[0].tiles * 9)
     ruleset = replace(SABRA, initial_meld_threshold=4 * melds[0].points)
-    assert ways_to_meld(melds[:1] * 4, tiles, tiles, ruleset) == (melds[:1] * 4,)
-    assert ways_to_meld(melds[:1] * 9, tiles, tiles, ruleset) == ()
+    ways = ways_to_meld(melds[:1] * 9, tiles, {*tiles}, ruleset, Effort(STEPS))
+    assert list(ways) == [melds[:1] * 4]
+
+
+def many_melds() -> tuple[tuple[Meld, ...], Counter[Tile]]:
+    """Runs and groups of low values in six colors, of which each tile lies in several, and one tile of each face."""
+    runs = [[tile(color, first + step) for step in range(3)] for color in COLORS for first in range(1, 4)]
+    colors = ((0, 1, 2), (2, 3, 4), (4, 5, 0))
+    groups = [[tile(COLORS[color], value) for color in three] for value in range(1, 6) for three in colors]
+    melds = [read_meld(ProposedMeld(tuple(tiles)), SIX_COLORS) for tiles in (*runs, *groups)]
+    found = tuple(meld for meld in melds if isinstance(meld, Meld))
+    return found, Counter({t for meld in found for t in meld.tiles})
+
+
+def test_a_search_for_the_best_melds_ends() -> None:
+    melds, tiles = many_melds()
+    with pytest.raises(TooComplexError):
+        best_for_the_player(melds, tiles, replace(SIX_COLORS, initial_meld_threshold=200), Effort(INITIAL_STEPS))
+
+
+def test_a_search_for_ways_to_meld_ends() -> None:
+    melds, tiles = many_melds()
+    ways = ways_to_meld(melds, tiles, {*tiles}, replace(SIX_COLORS, initial_meld_threshold=100), Effort(STEPS))
+    with pytest.raises(TooComplexError):
+        Counter(ways)

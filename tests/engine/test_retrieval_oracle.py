@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
+from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +21,17 @@ if __name__ == "__main__":
 import pytest  # noqa: E402 - a script makes its path first
 from rich.console import Console  # noqa: E402 - as above
 
+from engine.initial_meld import suffices  # noqa: E402 - as above
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld  # noqa: E402 - as above
 from engine.notation import PlayText, format_play, parse_play  # noqa: E402 - as above
-from engine.play import Play  # noqa: E402 - as above
+from engine.play import STEPS, Play  # noqa: E402 - as above
 from engine.retrieval import retrieval_reasons  # noqa: E402 - as above
 from engine.ruleset import (  # noqa: E402 - as above
     SABRA,
+    InitialMeldJoker,
+    InitialMeldRequiredKind,
+    InitialMeldSameTurnTablePlay,
+    InitialMeldSets,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
@@ -42,7 +47,7 @@ from plays import play_of  # noqa: E402 - as above
 from retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
 
 FREE, REPLACE, LOCKED, NONE = JokerRetrievalMode
-ANY_SET, NEW_SET, TWO_RACK_TILES, ALL_RACK = JokerRetrievalReuse
+ANY_SET, NEW_SET, TWO_RACK_TILES, ALL_RACK, IF_REPLACED = JokerRetrievalReuse
 RACK_ONLY = JokerRetrievalSource.RACK_ONLY
 FORBIDDEN = JokerRetrievalSameSet.FORBIDDEN
 BOTH_COLORS = JokerRetrievalGroupOfThree.BOTH_COLORS
@@ -75,6 +80,7 @@ TWO_COLORS: Final = "[B12 K12 J] + {R12 O12 R2 R3} -> [B12 K12 O12 R12] | [R2 R3
 END_OF_RUN: Final = "[R3 R4 R5 J] + {B1 B2} -> [R3 R4 R5] | [B1 B2 J] ; {}"
 TO_THE_TABLE: Final = "[B3 B4 J] | [R1 R2 R3] + {B5} -> [B3 B4 B5] | [R1 R2 R3 J] ; {}"
 TO_THE_COPY: Final = "[B3 B4 J] | [R1 R2 R3] + {B5 R1 R2 R3} -> [B3 B4 B5] | [R1 R2 R3] | [R1 R2 R3 J] ; {}"
+PAST_ITS_START: Final = "[R6 R7 J] | [R5 B5 K5 O5] + {B1 B2 B3} -> [J R5 R6 R7] | [B5 K5 O5] | [B1 B2 B3] ; {}"
 TO_ONE_RACK_TILE: Final = "[B3 B4 J] | [R1 R2 R3 R4] + {B5 R5} -> [B3 B4 B5] | [R1 R2 R3] | [R4 R5 J] ; {}"
 
 
@@ -105,7 +111,7 @@ def draw_rulesets(rng: random.Random) -> list[Ruleset]:
 
 
 def _weight(ruleset: Ruleset) -> int:
-    return 3 if ruleset.joker_retrieval_reuse is ANY_SET else 1
+    return {ANY_SET: 3, IF_REPLACED: 4}.get(ruleset.joker_retrieval_reuse, 1)
 
 
 def format_ruleset(ruleset: Ruleset) -> str:
@@ -138,6 +144,13 @@ class Case:
         )
         left = in_order((Counter(self.rack) - self.played).elements())
         return format_play(PlayText(before, self.rack, after, left))
+
+
+def reasons_of(play: Play) -> tuple[Reason, ...]:
+    """What the engine says of a play; none of these comes near to being too complex."""
+    reasons = retrieval_reasons(play)
+    assert play.effort.left > STEPS // 2
+    return reasons
 
 
 def _tiles(melds: Sequence[Meld]) -> Counter[Tile]:
@@ -404,7 +417,7 @@ def _ways(case: Case) -> int:
 
 def disagreement(case: Case, ruleset: Ruleset) -> str:
     """What the engine and the definition say of a play, if they do not agree."""
-    reasons = retrieval_reasons(case.play(ruleset))
+    reasons = reasons_of(case.play(ruleset))
     legal = legal_under_some_assignment(case.before, case.after, case.played, ruleset)
     if legal == (not reasons):
         return ""
@@ -436,11 +449,81 @@ def test_the_plays_are_of_all_sorts() -> None:
         sorts[mode, reuse, legal]
         for mode in (REPLACE, LOCKED)
         for reuse in JokerRetrievalReuse
+        if reuse is not IF_REPLACED
         for legal in (False, True)
     )
     assert all(sorts[FREE, reuse, False] for reuse in JokerRetrievalReuse if reuse is not ANY_SET)
+    assert sorts[FREE, IF_REPLACED, True]
     assert sorts[NONE, ANY_SET, False]
     assert sorts[NONE, ANY_SET, True]
+
+
+# In the turn of the initial meld, where the table may be used too.
+
+
+def draw_initial_rules(rng: random.Random) -> Ruleset:
+    """Rules of retrieval, and of an initial meld after which the turn goes on."""
+    (ruleset, *_) = draw_rulesets(rng)
+    return replace(
+        ruleset,
+        initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
+        initial_meld_threshold=rng.choice((0, 9, 15, 21)),
+        initial_meld_sets=rng.choice(list(InitialMeldSets)),
+        initial_meld_joker=rng.choice(list(InitialMeldJoker)),
+        initial_meld_required_kind=rng.choice(list(InitialMeldRequiredKind)),
+    )
+
+
+def with_more_melds(case: Case, rng: random.Random) -> Case:
+    """The play with one or two melds more, laid of the rack; most often of faces that jokers of the table stood for."""
+    stood_for = [face for meld in case.before for faces in meld.joker_faces for face in faces]
+    more = tuple(meld for _ in range(rng.choice((1, 2, 2))) if (meld := _meld_with(rng.choice(stood_for), rng)))
+    return Case(case.before, (*case.after, *more), in_order((*case.rack, *_tiles(more).elements())))
+
+
+def _meld_with(face: Tile, rng: random.Random) -> Meld | None:
+    color, value = color_of(face), value_of(face)
+    if rng.random() < 0.3:
+        color, value = rng.choice(COLORS[:4]), rng.randint(1, MAX_VALUE)
+    if rng.random() < 0.5:
+        others = [other for other in COLORS[:4] if other is not color]
+        return _meld([tile(one, value) for one in (color, *rng.sample(others, 2))], None)
+    first = min(max(1, value - rng.randrange(3)), MAX_VALUE - 2)
+    return _meld([tile(color, first + step) for step in range(3)], None)
+
+
+def initial_melds(case: Case, ruleset: Ruleset) -> Iterator[tuple[Meld, ...]]:
+    """Every choice of new melds that are an initial meld of tiles played."""
+    most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(case.after)
+    for chosen in chain.from_iterable(combinations(case.after, count) for count in range(1, most + 1)):
+        tiles = _tiles(chosen)
+        has_joker = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN and tiles[JOKER]
+        if tiles <= case.played and not has_joker and suffices(chosen, ruleset):
+            yield chosen
+
+
+def legal_beside_an_initial_meld(case: Case, ruleset: Ruleset) -> bool:
+    """Whether the rest of a play is legal as to retrieval when some initial meld is laid first."""
+    for chosen in initial_melds(case, ruleset):
+        rest = list(case.after)
+        for meld in chosen:
+            rest.remove(meld)
+        if legal_under_some_assignment(case.before, tuple(rest), case.played - _tiles(chosen), ruleset):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_engine_agrees_in_the_turn_of_the_initial_meld(seed: int) -> None:
+    rng, compared = random.Random(seed), Counter[bool]()
+    for case in cases(200 + seed, 60):
+        more, ruleset = with_more_melds(case, rng), draw_initial_rules(rng)
+        play = replace(more.play(ruleset), has_melded=False)
+        if play.may_use_table and _ways(more) <= MOST_WAYS:
+            legal = legal_beside_an_initial_meld(more, ruleset)
+            assert legal == (not play.least_wrong(retrieval_reasons)), f"{more}\n{ruleset}\nby force: {legal}"
+            compared[legal] += 1
+    assert min(compared[True], compared[False]) > 1
 
 
 # What must make no difference.
@@ -481,9 +564,9 @@ def test_colors_and_order_make_no_difference(seed: int) -> None:
     colors = dict(zip(COLORS[:4], rng.sample(COLORS[:4], 4), strict=True))
     for case in cases(seed, 100):
         for ruleset in draw_rulesets(rng):
-            legal = not retrieval_reasons(case.play(ruleset))
+            legal = not reasons_of(case.play(ruleset))
             for other in (recolored(case, colors), reordered(case, rng)):
-                same = legal == (not retrieval_reasons(other.play(ruleset)))
+                same = legal == (not reasons_of(other.play(ruleset)))
                 assert same, f"{case}\n{other}\n{format_ruleset(ruleset)}\nfirst legal: {legal}"
 
 
@@ -554,6 +637,60 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (TO_THE_COPY, {REUSE: ALL_RACK}, None),
     (TO_ONE_RACK_TILE, {REUSE: NEW_SET}, None),
     (TO_ONE_RACK_TILE, {REUSE: TWO_RACK_TILES}, Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES),
+    # A joker that was not replaced goes anywhere
+    (PAST_ITS_START, {REUSE: NEW_SET}, Reason.JOKER_NOT_IN_NEW_SET),
+    (PAST_ITS_START, {REUSE: IF_REPLACED}, None),
+    (TO_THE_TABLE, {REUSE: IF_REPLACED}, Reason.JOKER_NOT_IN_NEW_SET),
+    (TO_THE_COPY, {REUSE: IF_REPLACED}, None),
+    (ALONG_ITS_RUN, {REUSE: IF_REPLACED}, Reason.JOKER_NOT_IN_NEW_SET),
+    (ALONG_ITS_RUN, {REUSE: IF_REPLACED, SAME_SET: FORBIDDEN}, Reason.JOKER_RETURNED_TO_SAME_SET),
+    # So does one that its meld could spare, though the tile that it stood for came later
+    ("[B3 B4 B5 J] | [R1 R2 R3] + {B6} -> [B3 B4 B5 B6] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
+    ("[R5 B5 K5 J] | [R1 R2 R3] + {O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
+    ("[B3 B4 J] | [R1 R2 R3] + {B2 B5} -> [B2 B3 B4 B5] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
+    ("[B3 B4 B5 J] + {B6} -> [B3 B4 B5 B6 J] ; {}", {REUSE: IF_REPLACED}, None),
+    (
+        "[B3 B4 J B6 B7] | [R1 R2 R3] + {B5} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_SET,
+    ),
+    (
+        "[R5 B5 J] | [R1 R2 R3] + {K5 O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_SET,
+    ),
+    # A tile takes the place of one joker: of two the player says which
+    (
+        "[B3 B4 J J] | [R1 R2 R3] + {B5 B6 K8 O8} -> [B3 B4 B5 B6] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
+    (
+        "[R5 B5 J J] | [R1 R2 R3] + {K5 O5 K8 O8} -> [R5 B5 K5 O5] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
+    (
+        "run[R5 J J] | [R1 R2 R3] + {R6 R7 K8 O8} -> [R5 R6 R7] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_SET,
+    ),
+    (
+        "[B3 B4 J] | [J B6 B7] | [R1 R2 R3] + {B5 K8 O8} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
+    (
+        "[B3 B4 J] | [J B6 B7] | [R1 R2 R3] | [K1 K2 K3] + {B5} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [K1 K2 K3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        Reason.JOKER_NOT_IN_NEW_SET,
+    ),
+    # A meld whose tiles lie apart was taken apart, and its joker with it
+    (
+        "[B3 B4 J] | [R1 R2 R3] + {B5 B6 K3 O3} -> [B4 B5 B6] | [B3 K3 O3] | [R1 R2 R3 J] ; {}",
+        {REUSE: IF_REPLACED},
+        None,
+    ),
     # Jokers have no identity: two may change places.
     ("[B3 B4 J] | [R7 R8 J] + {R6 B2} -> [R6 R7 R8 J] | [B2 B3 B4 J] ; {}", {MODE: LOCKED}, None),
 )
@@ -564,14 +701,14 @@ def test_examples(text: str, options: dict[str, object], reason: Reason | None) 
     ruleset = choose(SABRA, options)
     case = case_of(text)
     assert legal_under_some_assignment(case.before, case.after, case.played, ruleset) == (reason is None)
-    reasons = retrieval_reasons(case.play(ruleset))
+    reasons = reasons_of(case.play(ruleset))
     assert reason in reasons if reason else reasons == ()
 
 
 def test_of_three_missing_colors_one_is_enough() -> None:
     ruleset = choose(SABRA, {MODE: REPLACE, GROUP_OF_THREE: BOTH_COLORS, "geometry_colors": 6})
     play = play_of("[R5 B5 K5 J] + *{O5 R1 R2} -> [R5 B5 K5 O5] | [R1 R2 J] ; {}", ruleset)
-    assert retrieval_reasons(play) == ()
+    assert reasons_of(play) == ()
 
 
 def case_of(text: str) -> Case:

@@ -114,6 +114,11 @@ LEGAL = [
     ("either of two melds is the initial one", "[B5 K5 J] | [R5 R6 R7 R8] | [K9 K10 K11] + {R5 R6 R7 R8 R9 K9 K10 K11"
      " O1 B1} -> [B5 K5 R5] | [R5 R6 R7 R8 R9] | [R6 R7 R8] | [K9 K10 K11] | [K9 K10 K11] | [J O1 B1] ; {}",
      BY_THE_RACK),
+    ("what replaces it leaves for a third meld", "[R12 R13 J] | [R3 R4 R5 R6 R7] + {R1 B1 O1 R8 R9 R10 R11 R11 R12 K5}"
+     " -> [R8 R9 R10 R11 R12] | [R11 R12 R13] | run[J R3 R4 R5 R6 R7] | [O1 B1 R1] ; {K5}", PRESETS[Preset.VATIKAN]),
+    ("what replaces it is in a meld that is not needed for the initial one", "[R5 R6 J] | [K9 K10 K11 J] + {R7 B7 O7 B1"
+     " B2 B3 O10 O11 O12 R4} -> [J R4 R5 R6] | [K9 K10 K11 J] | [R7 B7 O7] | [B1 B2 B3] | [O10 O11 O12] ; {}",
+     replace(BY_THE_RACK, initial_meld_threshold=33)),
     # What only grows lies as it was
     ("a run grows at its low end", "[R4 R5 R6] + *{R3} -> [R3 R4 R5 R6] ; {}", GROWING),
     ("a group with a joker is left alone", "[R7 B7 J] + *{R1 R2 R3} -> [R7 B7 J] | [R1 R2 R3] ; {}", GROWING),
@@ -456,6 +461,12 @@ RETRIEVALS = [
      "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
     ("[R4 J R6] | [R4 J R6] | [B1 B2 J] + *{B3} -> [R4 J R6] | [R4 J R6] | [B1 B2 B3 J] ; {}", "LOCKED FORBIDDEN",
      "JOKER_RETURNED_TO_SAME_SET"),
+    # Under LOCKED a tile is taken from a meld with jokers, and none of these: they were not used
+    ("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", "LOCKED NEW_SET FORBIDDEN", "JOKER_SET_LOCKED"),
+    ("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", "LOCKED RACK_ONLY NEW_SET_ALL_RACK", "JOKER_SET_LOCKED"),
+    ("[R5 B5 K5 J] + *{R6 R7} -> [B5 K5 J] | [R5 R6 R7] ; {}", "LOCKED NEW_SET_TWO_RACK_TILES", "JOKER_SET_LOCKED"),
+    ("[R5 J R7] | [R1 R2 R3] + *{B5 K5 B7 K7} -> [R1 R2 R3 J] | [R5 B5 K5] | [R7 B7 K7] ; {}", "LOCKED NEW_SET",
+     "JOKER_SET_LOCKED JOKER_NOT_IN_NEW_SET"),
 ]  # fmt: skip
 """Found at random: each shows another change of the search for an assignment of tiles."""
 
@@ -484,7 +495,7 @@ def work(play: Play) -> int:
 
 
 def test_a_search_of_retrieval_takes_no_more_work_than_it_did() -> None:
-    assert sum(work(play_of(text, retrieval_rules(values))) for text, values, _ in RETRIEVALS) <= 7705
+    assert sum(work(play_of(text, retrieval_rules(values))) for text, values, _ in RETRIEVALS) <= 8724
 
 
 MANY_JOKERS: list[tuple[str, str, str]] = [
@@ -509,7 +520,7 @@ def test_many_jokers_are_soon_judged(text: str, values: str, reasons: str) -> No
     rules = replace(retrieval_rules(values), geometry_jokers=0, geometry_jokers_per_player=1, players_max=6)
     play = play_of(text, rules)
     assert [reason for reason, _ in told(play)] == reasons.split()
-    assert work(play) <= 2872
+    assert work(play) <= 2895
 
 
 # The initial meld, where the table may be played on in the same turn: every choice of melds is tried.

@@ -135,6 +135,8 @@ PAIRS: dict[str, object] = {"teams": Teams.PAIRS, "players_min": 4}
 KEEP: dict[str, object] = {"start_draw_tile": StartDrawTile.KEEP}
 FULL_ORDER: dict[str, object] = {"start_draw_determines": StartDrawDetermines.FULL_ORDER}
 PENALTIES: dict[str, object] = {"match_winner": MatchWinner.LOWEST_TOTAL, "match_end": MatchEnd.TARGET_SCORE}
+IF_REPLACED: dict[str, object] = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_IF_REPLACED}
+REUSE_AND_MODE = ("joker_retrieval_reuse", "joker_retrieval_mode")
 
 CONTRADICTIONS: list[tuple[dict[str, object], tuple[str, str], str]] = [
     ({"players_min": 4, "players_max": 3}, ("players_min", "players_max"), "4"),
@@ -197,9 +199,12 @@ CONTRADICTIONS: list[tuple[dict[str, object], tuple[str, str], str]] = [
             "joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET,
             "joker_retrieval_mode": JokerRetrievalMode.NONE,
         },
-        ("joker_retrieval_reuse", "joker_retrieval_mode"),
+        REUSE_AND_MODE,
         "NEW_SET",
     ),
+    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.NONE}, REUSE_AND_MODE, "NEW_SET_IF_REPLACED"),
+    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.REPLACE}, REUSE_AND_MODE, "NEW_SET_IF_REPLACED"),
+    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.LOCKED}, REUSE_AND_MODE, "NEW_SET_IF_REPLACED"),
     (
         {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES, "turn_draw": TurnDraw.TWO_RIVER},
         ("turn_play_after_draw", "turn_draw"),
@@ -241,7 +246,9 @@ HARMLESS: list[dict[str, object]] = [
     {"joker_retrieval_source": JokerRetrievalSource.RACK_ONLY, "joker_retrieval_mode": JokerRetrievalMode.LOCKED},
     {"joker_retrieval_end_of_run_free": True, "joker_retrieval_mode": JokerRetrievalMode.LOCKED},
     {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET},
+    IF_REPLACED,
     {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES},
+    {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES, "turn_draw": TurnDraw.UNTIL_PLAYABLE},
     {"contract_points": 1, "contract": Contract.SUM_AT_MOST_41},
 ]
 
@@ -352,7 +359,7 @@ def test_whether_a_joker_may_go_back_can_be_chosen(mode: JokerRetrievalMode, sam
 def test_without_a_chosen_mode_the_presets_value_stays() -> None:
     wiki = choose(PRESETS[Preset.WIKI_EN], {"players_max": 3})
     assert wiki == replace(PRESETS[Preset.WIKI_EN], players_max=3)
-    assert wiki.joker_retrieval_same_set is JokerRetrievalSameSet.FORBIDDEN
+    assert wiki.joker_retrieval_reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED
     assert choose(SABRA, {}) == SABRA
 
 
@@ -371,6 +378,7 @@ def test_how_many_tiles_a_game_has() -> None:
     assert tile_count(chosen(geometry_colors=6), 2) == 158
     assert tile_count(PRESETS[Preset.SIX_PLAYERS], 6) == 160
     assert tile_count(PRESETS[Preset.MACHIAVELLI], 5) == 104
+    assert [tile_count(PRESETS[Preset.VATIKAN], players) for players in (2, 3, 5)] == [106, 107, 109]
     by_players = chosen(geometry_jokers=0, geometry_jokers_per_player=1)
     assert [tile_count(by_players, players) for players in (2, 4)] == [106, 108]
 

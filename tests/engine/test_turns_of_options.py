@@ -621,6 +621,31 @@ def test_tiles_are_drawn_until_one_can_be_played() -> None:
     )
 
 
+def test_a_player_who_draws_until_there_is_a_play_may_make_it() -> None:
+    ruleset = replace(UNTIL_PLAYABLE, turn_play_after_draw=TurnPlayAfterDraw.ALLOWED)
+    drawn = do(game_at("[R4 R5 R6] / 1*{B9} 2*{K1} / {K2 R7 K6} / 1", ruleset), DrawTile(1))
+    assert drawn.events == (TilesDrawn(1, parse_tiles("K2 R7")),)
+    assert round_of(drawn.game).step == Drawn(parse_tile("R7"))
+    assert only_reason(drawn.game, DrawTile(1)) is Reason.TURN_PHASE_WRONG
+    assert kinds(do(drawn.game, play(1, "[R4 R5 R6 R7]"))) == [TilesPlayed, TurnStarted]
+    assert kinds(do(drawn.game, Pass(1))) == [TurnEnded, TurnStarted]
+
+
+def test_tiles_are_drawn_until_there_is_a_play_without_the_last_of_them() -> None:
+    ruleset = replace(UNTIL_PLAYABLE, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
+    game = game_at("[R4 R5 R6] / 1*{B9} 2*{K1} / {K2 R7 K6 O9} / 1", ruleset)
+    drawn = do(game, DrawTile(1))
+    assert drawn.events == (TilesDrawn(1, parse_tiles("K2 R7 K6")),)
+    assert round_of(drawn.game).step == Drawn(parse_tile("K6"))
+    do(drawn.game, play(1, "[R4 R5 R6 R7]"))
+    for found in (Existence.YES, Existence.UNKNOWN):
+        knows = by_rack({"B9": Existence.NO, "B9 K2": found})
+        assert do(game, DrawTile(1), analysis=knows).events == (TilesDrawn(1, parse_tiles("K2 R7")),)
+    last = do(game_at("[R4 R5 R6] / 1*{B9} 2*{K1} / {R7} / 1", ruleset), DrawTile(1)).game
+    assert only_reason(last, play(1, "[R4 R5 R6 R7]")) is Reason.PLAY_AFTER_DRAW
+    do(last, Pass(1))
+
+
 @pytest.mark.parametrize(
     ("test", "passed", "analysis", "ends"),
     [
@@ -771,6 +796,16 @@ def test_the_end_of_a_turn_declines_what_the_tile_drawn_made_possible(after: Tur
     ended = do(drawn.game, Pass(1))
     assert ended.events[0] == TurnEnded(1, declines)
     assert round_of(ended.game).declined == ((1,) if declines else ())
+
+
+@pytest.mark.parametrize(("pool", "drawn", "declines"), [("O9 R12 B7 O8", "O9 R12 B7", True), ("R12", "R12", False)])
+def test_the_end_of_a_turn_declines_what_all_tiles_drawn_but_the_last_made_possible(
+    pool: str, drawn: str, declines: bool
+) -> None:
+    ruleset = replace(OLYMPIAD, turn_draw=TurnDraw.UNTIL_PLAYABLE, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
+    after = do(game_at(f"[R4 R5 R6] / 1{{R10 R11}} 2*{{K7 K8}} / {{{pool}}} / 1", ruleset), DrawTile(1))
+    assert after.events == (TilesDrawn(1, parse_tiles(drawn)),)
+    assert do(after.game, Pass(1)).events[0] == TurnEnded(1, declines)
 
 
 def test_who_declined_once_pays_for_it_at_the_end_of_the_round_alone() -> None:

@@ -23,7 +23,7 @@ from engine.events import (
 from engine.game import BotLevel, Game, Playing, bots_to_act, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
-from engine.ruleset import Preset, Ruleset, StartPlayer
+from engine.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, choose
 from engine.solver import Budget
 from engine.turns import Action, Applied, DrawTile, Join, PlayTiles, StartGame, apply, create
 from harness import (
@@ -548,7 +548,10 @@ class Meanwhile(Games):
 
 def shown_play(now_ms: int) -> Game:
     """A game of a person, who has shown an illegal play and has the turn, and two bots."""
-    rules = replace(PRESETS[Preset.GUIDE_B], turn_time_limit_seconds=0, start_player=StartPlayer.FIXED_SEAT)
+    rules = choose(
+        PRESETS[Preset.GUIDE_B],
+        {"start_player": StartPlayer.FIXED_SEAT, "start_draw_determines": StartDrawDetermines.STARTER_ONLY},
+    )
     game = is_applied(create(rules).game, Join("person"), now_ms)
     for number in (1, 2):
         game = is_applied(game, Join(f"bot {number}", BotLevel.EASY), now_ms)

@@ -240,6 +240,11 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 704
     """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
+    ERROR_REASON_TURN_TOO_COMPLEX: _ErrorReason.ValueType  # 804
+    """Violation. The rules have a fixed number of steps to judge a turn, and this one takes more: jokers of the table can
+    have moved, or the initial meld can be chosen, in too many ways. It stands in place of the rules that were not decided.
+    Alone it leads to no penalty. No turn of an ordinary game comes near: change less of the table at once.
+    """
     ERROR_REASON_TABLE_MELD_CHANGED: _ErrorReason.ValueType  # 801
     """Violation. A meld of the table did not just grow, against manipulation NONE."""
     ERROR_REASON_TABLE_MELD_DISSOLVED: _ErrorReason.ValueType  # 802
@@ -531,6 +536,11 @@ new ones are refused. Send the request again after RetryInfo's delay.
 """
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 704
 """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
+ERROR_REASON_TURN_TOO_COMPLEX: ErrorReason.ValueType  # 804
+"""Violation. The rules have a fixed number of steps to judge a turn, and this one takes more: jokers of the table can
+have moved, or the initial meld can be chosen, in too many ways. It stands in place of the rules that were not decided.
+Alone it leads to no penalty. No turn of an ordinary game comes near: change less of the table at once.
+"""
 ERROR_REASON_TABLE_MELD_CHANGED: ErrorReason.ValueType  # 801
 """Violation. A meld of the table did not just grow, against manipulation NONE."""
 ERROR_REASON_TABLE_MELD_DISSOLVED: ErrorReason.ValueType  # 802

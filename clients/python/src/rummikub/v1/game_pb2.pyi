@@ -125,7 +125,7 @@ class _TurnStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnStep.Val
     TURN_STEP_CHOOSING: _TurnStep.ValueType  # 2
     """Two tiles were drawn, and one of them is to be laid on the River (TURN_DRAW_TWO_RIVER)."""
     TURN_STEP_DRAWN: _TurnStep.ValueType  # 3
-    """A tile was drawn; play, or pass to end the turn (turn_play_after_draw)."""
+    """A tile was drawn, or several with TURN_DRAW_UNTIL_PLAYABLE; play, or pass to end the turn (turn_play_after_draw)."""
 
 class TurnStep(_TurnStep, metaclass=_TurnStepEnumTypeWrapper):
     """What has been done in the turn in progress."""
@@ -137,7 +137,7 @@ TURN_STEP_OPEN: TurnStep.ValueType  # 1
 TURN_STEP_CHOOSING: TurnStep.ValueType  # 2
 """Two tiles were drawn, and one of them is to be laid on the River (TURN_DRAW_TWO_RIVER)."""
 TURN_STEP_DRAWN: TurnStep.ValueType  # 3
-"""A tile was drawn; play, or pass to end the turn (turn_play_after_draw)."""
+"""A tile was drawn, or several with TURN_DRAW_UNTIL_PLAYABLE; play, or pass to end the turn (turn_play_after_draw)."""
 Global___TurnStep: _TypeAlias = TurnStep  # noqa: Y015
 
 @_typing.final
@@ -276,7 +276,7 @@ class Turn(_message.Message):
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles drawn in it, for the viewer's own seat alone: the two to choose from, which are not on the rack yet, or the
-        one drawn, which is.
+        one drawn last, which is.
         """
 
     @_builtins.property

@@ -69,7 +69,7 @@ class Meld(_message.Message):
     def declared_faces(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """For each joker from left to right the face that the player says it stands for. Optional but where jokers_declaration
         demands it. What is declared holds: a joker of a group then stands for that face alone. A meld of the table that is
-        sent without kind and faces keeps those that it has. A face that the joker cannot stand for, or a number of faces
+        sent without faces keeps those that it has, whether its kind is stated again or not. A face that the joker cannot stand for, or a number of faces
         other than that of the jokers, is a violation (JOKER_DECLARATION_MISMATCH). At most 32.
         """
 

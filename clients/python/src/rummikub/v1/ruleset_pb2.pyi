@@ -32,11 +32,13 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     PRESET_JUMBO_DE: _Preset.ValueType  # 3
     """The German publisher's manual: one minute a turn; when the pool is empty every player has one last turn."""
     PRESET_WIKI_EN: _Preset.ValueType  # 4
-    """The English encyclopedia article: a retrieved joker goes to a new meld; who never melded pays everyone."""
+    """The English encyclopedia article: a replaced joker goes to a new meld; who never melded pays everyone."""
     PRESET_GUIDE_A: _Preset.ValueType  # 5
     """The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
     PRESET_GUIDE_B: _Preset.ValueType  # 6
-    """The second guide: free jokers, no clock, and the error rule: all others together may claim an error."""
+    """The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total, and the error
+    rule: all others together may claim an error.
+    """
     PRESET_WIKI_FR: _Preset.ValueType  # 7
     """The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
     PRESET_ES: _Preset.ValueType  # 8
@@ -48,7 +50,9 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     PRESET_MSO_2019: _Preset.ValueType  # 11
     """The Mind Sports Olympiad of 2019: two players, each with a joker; 100 or 200 points for never melding."""
     PRESET_VATIKAN: _Preset.ValueType  # 12
-    """Vatikan, a game with cards: a run first, no points, jokers leave by replacement, the ace high or low."""
+    """Vatikan, a game with cards: a joker for each player, a run first, no points, jokers leave by replacement, the ace high
+    or low.
+    """
     PRESET_MACHIAVELLI: _Preset.ValueType  # 13
     """Machiavelli, a game with cards: no jokers, fifteen cards, an initial meld of any points, the ace high or low."""
     PRESET_CARDS: _Preset.ValueType  # 14
@@ -68,11 +72,13 @@ PRESET_INTL_OFFICIAL: Preset.ValueType  # 2
 PRESET_JUMBO_DE: Preset.ValueType  # 3
 """The German publisher's manual: one minute a turn; when the pool is empty every player has one last turn."""
 PRESET_WIKI_EN: Preset.ValueType  # 4
-"""The English encyclopedia article: a retrieved joker goes to a new meld; who never melded pays everyone."""
+"""The English encyclopedia article: a replaced joker goes to a new meld; who never melded pays everyone."""
 PRESET_GUIDE_A: Preset.ValueType  # 5
 """The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
 PRESET_GUIDE_B: Preset.ValueType  # 6
-"""The second guide: free jokers, no clock, and the error rule: all others together may claim an error."""
+"""The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total, and the error
+rule: all others together may claim an error.
+"""
 PRESET_WIKI_FR: Preset.ValueType  # 7
 """The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
 PRESET_ES: Preset.ValueType  # 8
@@ -84,7 +90,9 @@ PRESET_BOOK_1978: Preset.ValueType  # 10
 PRESET_MSO_2019: Preset.ValueType  # 11
 """The Mind Sports Olympiad of 2019: two players, each with a joker; 100 or 200 points for never melding."""
 PRESET_VATIKAN: Preset.ValueType  # 12
-"""Vatikan, a game with cards: a run first, no points, jokers leave by replacement, the ace high or low."""
+"""Vatikan, a game with cards: a joker for each player, a run first, no points, jokers leave by replacement, the ace high
+or low.
+"""
 PRESET_MACHIAVELLI: Preset.ValueType  # 13
 """Machiavelli, a game with cards: no jokers, fifteen cards, an initial meld of any points, the ace high or low."""
 PRESET_CARDS: Preset.ValueType  # 14
@@ -424,8 +432,9 @@ class _TurnDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDraw.Val
     the River whose oldest tile is played at once. Evidence: the English article.
     """
     TURN_DRAW_UNTIL_PLAYABLE: _TurnDraw.ValueType  # 3
-    """Until a legal play exists or the pool is empty; then the turn ends. All see how many tiles were drawn. Evidence: one
-    sentence of a guide.
+    """Until a legal play exists or the pool is empty; then the turn ends, unless turn_play_after_draw lets the player go on.
+    With TURN_PLAY_AFTER_DRAW_OTHER_TILES a play without the tile drawn last must exist. All see how many tiles were drawn.
+    Evidence: one sentence of a guide.
     """
 
 class TurnDraw(_TurnDraw, metaclass=_TurnDrawEnumTypeWrapper):
@@ -440,8 +449,9 @@ TURN_DRAW_TWO_RIVER: TurnDraw.ValueType  # 2
 the River whose oldest tile is played at once. Evidence: the English article.
 """
 TURN_DRAW_UNTIL_PLAYABLE: TurnDraw.ValueType  # 3
-"""Until a legal play exists or the pool is empty; then the turn ends. All see how many tiles were drawn. Evidence: one
-sentence of a guide.
+"""Until a legal play exists or the pool is empty; then the turn ends, unless turn_play_after_draw lets the player go on.
+With TURN_PLAY_AFTER_DRAW_OTHER_TILES a play without the tile drawn last must exist. All see how many tiles were drawn.
+Evidence: one sentence of a guide.
 """
 Global___TurnDraw: _TypeAlias = TurnDraw  # noqa: Y015
 
@@ -589,7 +599,7 @@ class _JokerRetrievalReuseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_J
     """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
     JOKER_RETRIEVAL_REUSE_NEW_SET: _JokerRetrievalReuse.ValueType  # 2
     """A new meld: no tile of the joker's old meld in it, and no whole meld of the old table (JOKER_NOT_IN_NEW_SET).
-    Evidence: three sources.
+    Evidence: the Spanish article, the first guide.
     """
     JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: _JokerRetrievalReuse.ValueType  # 3
     """A new meld with two tiles of the rack at least (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
@@ -598,6 +608,12 @@ class _JokerRetrievalReuseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_J
     JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: _JokerRetrievalReuse.ValueType  # 4
     """A new meld whose other tiles are all of the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
     rummy program.
+    """
+    JOKER_RETRIEVAL_REUSE_NEW_SET_IF_REPLACED: _JokerRetrievalReuse.ValueType  # 5
+    """A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld, which
+    needed one there (JOKER_NOT_IN_NEW_SET). Any meld for a joker that left without being replaced. Only with
+    JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT): elsewhere every retrieved joker is replaced. Evidence: the English
+    article.
     """
 
 class JokerRetrievalReuse(_JokerRetrievalReuse, metaclass=_JokerRetrievalReuseEnumTypeWrapper):
@@ -609,7 +625,7 @@ JOKER_RETRIEVAL_REUSE_ANY_SET: JokerRetrievalReuse.ValueType  # 1
 """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
 JOKER_RETRIEVAL_REUSE_NEW_SET: JokerRetrievalReuse.ValueType  # 2
 """A new meld: no tile of the joker's old meld in it, and no whole meld of the old table (JOKER_NOT_IN_NEW_SET).
-Evidence: three sources.
+Evidence: the Spanish article, the first guide.
 """
 JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: JokerRetrievalReuse.ValueType  # 3
 """A new meld with two tiles of the rack at least (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
@@ -618,6 +634,12 @@ older sheet.
 JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: JokerRetrievalReuse.ValueType  # 4
 """A new meld whose other tiles are all of the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
 rummy program.
+"""
+JOKER_RETRIEVAL_REUSE_NEW_SET_IF_REPLACED: JokerRetrievalReuse.ValueType  # 5
+"""A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld, which
+needed one there (JOKER_NOT_IN_NEW_SET). Any meld for a joker that left without being replaced. Only with
+JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT): elsewhere every retrieved joker is replaced. Evidence: the English
+article.
 """
 Global___JokerRetrievalReuse: _TypeAlias = JokerRetrievalReuse  # noqa: Y015
 
@@ -1176,7 +1198,7 @@ class _TurnPlayAfterDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tur
     TURN_PLAY_AFTER_DRAW_FORBIDDEN: _TurnPlayAfterDraw.ValueType  # 1
     """No: drawing ends the turn. Evidence: all sources."""
     TURN_PLAY_AFTER_DRAW_OTHER_TILES: _TurnPlayAfterDraw.ValueType  # 2
-    """Yes, but not the tile just drawn (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
+    """Yes, but not the tile just drawn, of several the one drawn last (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
     TURN_PLAY_AFTER_DRAW_ALLOWED: _TurnPlayAfterDraw.ValueType  # 3
     """Yes. Evidence: Carousel, Shanghai."""
 
@@ -1188,7 +1210,7 @@ TURN_PLAY_AFTER_DRAW_UNSPECIFIED: TurnPlayAfterDraw.ValueType  # 0
 TURN_PLAY_AFTER_DRAW_FORBIDDEN: TurnPlayAfterDraw.ValueType  # 1
 """No: drawing ends the turn. Evidence: all sources."""
 TURN_PLAY_AFTER_DRAW_OTHER_TILES: TurnPlayAfterDraw.ValueType  # 2
-"""Yes, but not the tile just drawn (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
+"""Yes, but not the tile just drawn, of several the one drawn last (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
 TURN_PLAY_AFTER_DRAW_ALLOWED: TurnPlayAfterDraw.ValueType  # 3
 """Yes. Evidence: Carousel, Shanghai."""
 Global___TurnPlayAfterDraw: _TypeAlias = TurnPlayAfterDraw  # noqa: Y015
@@ -1633,7 +1655,7 @@ class Ruleset(_message.Message):
     """Copies of each face (R1): 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six players."""
     geometry_jokers_per_player: _builtins.int
     """Jokers for each player dealt in, in place of geometry_jokers: 0 or 1. Default 0. 1 only with geometry_jokers 0
-    (OPTIONS_CONFLICT). Evidence: older articles.
+    (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
     """
     deal_hand_size: _builtins.int
     """Tiles dealt to each player (R5): 5 to 21. Default 14. One tile at least must be left for the pool

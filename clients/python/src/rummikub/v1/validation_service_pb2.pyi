@@ -96,7 +96,7 @@ class ValidateTurnRequest(_message.Message):
     river_index: _builtins.int
     """What the turn pulls from the River; see PlayTiles.river_index."""
     tile_drawn: _tile_pb2.Tile.ValueType
-    """The tile of the rack that was drawn in this very turn, if any (turn_play_after_draw)."""
+    """The tile of the rack that was drawn in this very turn, of several the last, if any (turn_play_after_draw)."""
     calls_rummikub: _builtins.bool
     """Whether the player calls out the win (win_call)."""
     @_builtins.property
