@@ -31,6 +31,7 @@ from engine.ruleset import (
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
+    JokerRetrievalSameSet,
     JokerRetrievalSource,
     JokersDeclaration,
     Manipulation,
@@ -487,6 +488,22 @@ def retrieval_rules(values: str) -> Ruleset:
 @pytest.mark.parametrize(("text", "values", "reasons"), RETRIEVALS)
 def test_jokers_are_moved_by_the_rules(text: str, values: str, reasons: str) -> None:
     assert [reason for reason, _ in told(play_of(text, retrieval_rules(values)))] == reasons.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "reasons"),
+    [
+        ("[O5 K5 J] + *{B5} -> [J O5 B5 K5] ; {}", "FORBIDDEN", ""),
+        ("run[J J R3] + *{R2} -> [J R2 R3 J] ; {}", "ALLOWED", "JOKER_NOT_IN_NEW_SET"),
+    ],
+)
+def test_a_replaced_joker_goes_to_a_new_set(text: str, values: str, reasons: str) -> None:
+    rules = replace(
+        FOUR_JOKERS,
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_IF_REPLACED,
+        joker_retrieval_same_set=JokerRetrievalSameSet[values],
+    )
+    assert [reason for reason, _ in told(play_of(text, rules))] == reasons.split()
 
 
 def work(play: Play) -> int:

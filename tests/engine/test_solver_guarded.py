@@ -52,6 +52,7 @@ REPLACED = {"joker_retrieval_mode": JokerRetrievalMode.REPLACE}
 OF_THE_RACK = REPLACED | {"joker_retrieval_source": JokerRetrievalSource.RACK_ONLY}
 AT_THE_END = {"joker_retrieval_end_of_run_free": True}
 WITH_TWO = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES}
+IF_REPLACED = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_IF_REPLACED}
 ALL_OF_THE_RACK = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_ALL_RACK}
 FOUR_JOKERS = {"geometry_jokers": 4}
 SMALL_SUMS = {"contract": Contract.SUM_AT_MOST_41}
@@ -88,6 +89,7 @@ SMALL_SUMS = {"contract": Contract.SUM_AT_MOST_41}
         (OF_THE_RACK | AT_THE_END, "[R4 R5 R6 J]", "O9 O10", "{O9 O10}"),
         (WITH_TWO, "[R4 J R6] | [R5 R6 R7 R8]", "O8 B1", None),
         (WITH_TWO, "[R4 R5 R6 J] | [R8 K8 B8]", "O8 O9 B1", "{O8 O9}"),
+        (IF_REPLACED, "[R4 J R6] | [B1 B2 B3]", "R5 B4", "{B4}"),
         (ALL_OF_THE_RACK, "[R4 R5 R6 J] | [R8 K8 B8]", "O8 O9 B1 B2", "{B1 B2 O8}"),
         (OF_THE_RACK | ALL_OF_THE_RACK, "[R4 R5 R6 J] | [O10 O11 O12]", "O8 O9 R7 B1", "{R7 O8 O9}"),
         (STAY | FOUR_JOKERS, "[R9 O9 J]", "R10 R11 B2 J", "{R10 R11 J}"),
