@@ -100,6 +100,8 @@ class WhichTurn:
         if found.turn is None:
             return Suggestion(Existence.NO if found.is_proven else Existence.UNKNOWN)
         played = _played(self.situation, found.turn, self.kept)
+        if played is None:
+            return Suggestion(Existence.UNKNOWN)
         return Suggestion(Existence.YES, played, found.is_proven, found.is_least_change)
 
 
@@ -186,8 +188,11 @@ def kept_tiles(view: GameView) -> tuple[Tile, ...]:
     return turn.tiles_drawn
 
 
-def _played(situation: Situation, turn: Turn, kept: tuple[Tile, ...]) -> PlayedTurn:
-    """A turn with what the rules say of it, who have the last word."""
+def _played(situation: Situation, turn: Turn, kept: tuple[Tile, ...]) -> PlayedTurn | None:
+    """Returns a turn as the rules judge it; None if that is too complex for them (TURN_TOO_COMPLEX).
+
+    Raises RuntimeError if the rules forbid the turn.
+    """
     play = Play(
         table_before=situation.table,
         table_after=tuple(as_proposed(meld, situation.ruleset) for meld in turn.table),
@@ -199,6 +204,8 @@ def _played(situation: Situation, turn: Turn, kept: tuple[Tile, ...]) -> PlayedT
         calls_rummikub=True,
     )
     judgement = judge(play)
+    if any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in judgement.violations):
+        return None
     if judgement.violations or judgement.tiles_played != in_order(turn.tiles + play.pulled[:1]):
         reasons = ", ".join(violation.reason.name for violation in judgement.violations)  # a log is to have no rack
         raise RuntimeError(f"the solver's turn is not legal: {reasons or 'other tiles are played'}")

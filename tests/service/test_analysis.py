@@ -17,10 +17,13 @@ import pytest_asyncio
 
 from engine.analysis import Situation
 from engine.game import Drawn, Game, Playing
+from engine.melds import Meld, MeldKind
 from engine.notation import format_tiles, parse_tiles
+from engine.rules import Judgement
 from engine.ruleset import SABRA, Hints, TurnPlayAfterDraw
-from engine.solver import Existence
+from engine.solver import Budget, Existence, Objective
 from engine.tiles import Tile
+from engine.violations import Reason, Violation
 from harness import (
     ROOT,
     Client,
@@ -43,7 +46,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from scripted_worker import Script
 from service import analysis_pool, codec
-from service.analysis import WhetherTurn
+from service.analysis import Suggestion, WhetherTurn, WhichTurn
 from service.analysis_pool import Ahead, AnalysisPool
 from service.metrics import Metrics
 from service.server import Server
@@ -812,3 +815,12 @@ async def ended(process: int) -> None:
     await event.wait()
     asyncio.get_running_loop().remove_reader(handle)
     os.close(handle)
+
+
+def test_a_turn_that_the_rules_cannot_judge_is_not_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = (Meld(parse_tiles("R4 R5 R6"), MeldKind.RUN, 15),)
+    question = WhichTurn(Situation(table, parse_tiles("R7"), has_melded=True, ruleset=SABRA), Objective.MOST_TILES)
+    assert question.answer(Budget(1_000)).exists is Existence.YES
+    too_complex = Judgement((Violation(Reason.TURN_TOO_COMPLEX, "table_after"),), (), (), (), 0)
+    monkeypatch.setattr("service.analysis.judge", lambda _: too_complex)
+    assert question.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)
