@@ -31,7 +31,7 @@ demo: $(STAMP) ## Play a four-player round over gRPC, against the running servic
 	@$(BIN)/python clients/python/examples/demo.py
 
 puzzle: $(STAMP) ## Show the best turn of a hard position, step by step, or that of POSITION="[R3 R4 R5] + {R6}" (ARGS="--unmelded")
-	@$(BIN)/python -m service.analyze $(if $(POSITION),'$(POSITION)') $(ARGS)
+	@$(BIN)/python -m service.cli.analyze $(if $(POSITION),'$(POSITION)') $(ARGS)
 
 test: $(STAMP) ## Run all tests, or those of ARGS="tests/conformance -k RUN"
 ifeq ($(ARGS),)
@@ -42,32 +42,32 @@ else
 endif
 
 soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n PRESET=name or all)
-	@$(BIN)/python tests/engine/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
+	@$(BIN)/python tools/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
 
 solver-soak: $(STAMP) ## Compare the solver with an integer program on 20,000 positions, and small ones with brute force (POSITIONS=n)
-	@$(BIN)/python tests/engine/solver_soak.py $(or $(POSITIONS),20000)
+	@$(BIN)/python tools/solver_soak.py $(or $(POSITIONS),20000)
 
 goldens: $(STAMP) ## Write the golden games anew, after the engine was changed on purpose
 	@$(BIN)/python tests/engine/test_playthroughs.py --write
 
 mutants: $(STAMP) ## Change the rules a little, place by place, and see whether tests notice (ARGS="--quick variants"; long)
-	@$(BIN)/python tests/engine/mutation.py $(ARGS)
+	@$(BIN)/python tools/mutation.py $(ARGS)
 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
-	@$(BIN)/python tests/engine/compare_speed.py $(or $(BASE),main)
+	@$(BIN)/python tools/compare_speed.py $(or $(BASE),main)
 
 bench: $(STAMP) ## Measure, all parts or PART=analysis, engine, hostile, jokers, latency, play or validation (ARGS="--quick" or "--full"; figures also in build/bench)
 	@$(BIN)/python -m load.bench $(PART) $(ARGS)
 
 figures: $(STAMP) ## Write what the last benchmarks of analysis, jokers, validation, engine and play measured into docs
-	@$(BIN)/python -m load.page
+	@$(BIN)/python -m load.bench.page
 
 compiled: $(STAMP) ## Compile the solver's search into build/compiled with mypyc (optional; takes a C compiler), and test it there
-	@$(BIN)/python -m load.compile_solver
+	@$(BIN)/python -m load.bench.compile_solver
 	@$(PYTEST) -o "pythonpath=build/compiled . tests" tests/engine/test_solver*.py
 
 profile: $(STAMP) ## Find where the CPU of a ValidateTurn goes, and write it into docs/performance.md (ARGS="--quick": only show it)
-	@$(BIN)/python -m load.profile_validation $(ARGS)
+	@$(BIN)/python -m load.bench.profile_validation $(ARGS)
 
 floods: $(STAMP) ## Flood a server and measure honest callers beside it (ARGS="batches half-open --seconds 10"; all: some 10 minutes)
 	@$(BIN)/python -m load.floods $(ARGS)

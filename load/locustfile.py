@@ -14,7 +14,7 @@ from locust.argument_parser import LocustArgumentParser
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
-from load import shapes
+from load.corpus import shapes
 from load.options import OPTIONS
 from load.stages import SHAPES, report
 from load.thresholds import Limits, Row, missed
@@ -22,7 +22,7 @@ from load.users.analysis import AnalysisUser
 from load.users.games import GameUser
 from load.users.grpc_user import GrpcUser
 from load.users.validation import BaselineUser, ValidationUser
-from service.parent import end_with
+from service.runtime.parent_death import end_with
 
 __all__ = ["AnalysisUser", "BaselineUser", "GameUser", "ValidationUser"]
 

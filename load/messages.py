@@ -7,7 +7,7 @@ from typing import cast
 from engine.melds import MeldKind, ProposedMeld
 from engine.notation import parse_rack, parse_table
 from engine.tiles import Tile
-from load.turns import RecordedTurn
+from load.corpus.turns import RecordedTurn
 from rummikub.v1.analysis_service_pb2 import Position
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from rummikub.v1.meld_pb2 import MELD_KIND_GROUP, MELD_KIND_RUN, MELD_KIND_UNSPECIFIED, Meld, Violation

@@ -22,7 +22,7 @@ import grpc
 
 from load.options import explain
 from load.servers import ROOT, ServerError, baseline, end_in_order, free_port, service
-from service.parent import end_with
+from service.runtime.parent_death import end_with
 
 LOCUSTFILE: Final = Path("load") / "locustfile.py"
 RESULTS: Final = Path("build") / "load"

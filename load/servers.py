@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from service.parent import end_with
+from service.runtime.parent_death import end_with
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 START_SECONDS: Final = 30.0
@@ -49,7 +49,7 @@ def service() -> Iterator[tuple[str, str]]:
 @contextlib.contextmanager
 def baseline() -> Iterator[str]:
     """The server that does nothing, and where it listens."""
-    with _serving("load.noop_server", "stock", "--threads", str(BASELINE_THREADS)) as addresses:
+    with _serving("load.bench.noop_server", "stock", "--threads", str(BASELINE_THREADS)) as addresses:
         yield addresses[0]
 
 

@@ -23,18 +23,18 @@ import structlog
 import uvloop
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from service.addresses import AddressInUseError, reserved
-from service.collector import tune_collector
-from service.embedded import EmbeddedStore, EmbeddedStoreError
-from service.faults import StoreUnavailable
-from service.metrics import Metrics, registry, served
+from service.errors import StoreUnavailable
+from service.metrics.metrics import Metrics, registry, served
+from service.metrics.shared_counters import Tally
+from service.runtime.addresses import AddressInUseError, reserved
+from service.runtime.gc_tuning import tune_collector
 from service.server import ListenerEndedError, Server
 from service.settings import MEMORY_URL, PREFIX, Settings, SettingsError, explain, read_settings
 from service.storage.base import GameStore, Lifetimes
+from service.storage.embedded import EmbeddedStore, EmbeddedStoreError
 from service.storage.memory import MemoryStore
 from service.storage.redis import RedisStore, connect, obstacle_at
-from service.tally import Tally
-from service.workers import OPTION, Parent, Place, Workers, WorkersError, share
+from service.supervisor import OPTION, Parent, Place, Workers, WorkersError, share
 
 NAME = "rummikub-server"
 HEALTH_SECONDS = 3.0

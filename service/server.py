@@ -9,32 +9,32 @@ import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from service.addresses import cannot_listen
-from service.admission import CallRoom
-from service.analysis_pool import COMMAND, Ahead, AnalysisPool
-from service.bots import Bots
-from service.connections import hang_up
-from service.faults import StoreUnavailable
-from service.games import BOT_WAIT_MS, Games
-from service.identity import Chance, SystemChance
-from service.interceptors import Boundary
-from service.listener import CLOSING_SECONDS, credentials, options
-from service.metrics import Metrics, served
-from service.rate_limit import RateLimit
-from service.servicers.analysis import AnalysisServicer
-from service.servicers.games import GameServicer
-from service.servicers.rpc import Reader
-from service.servicers.turns import TurnServicer
-from service.servicers.validation import ValidationServicer
+from service.analysis.pool import COMMAND, Ahead, AnalysisPool
+from service.app.bots import Bots
+from service.app.games import BOT_WAIT_MS, Games
+from service.app.identity import Chance, SystemChance
+from service.app.sweeper import Sweeper
+from service.app.watch import Watch
+from service.errors import StoreUnavailable
+from service.fast_listener.validation_listener import ValidationListener
+from service.grpc_api.aio_server import AsynchronousServer
+from service.grpc_api.analysis_service import AnalysisServicer
+from service.grpc_api.game_service import GameServicer
+from service.grpc_api.handlers import Reader
+from service.grpc_api.interceptor import Boundary
+from service.grpc_api.server_options import CLOSING_SECONDS, credentials, options
+from service.grpc_api.turn_service import TurnServicer
+from service.grpc_api.turn_validator import Validation
+from service.grpc_api.validation_service import ValidationServicer
+from service.metrics.metrics import Metrics, served
+from service.runtime.addresses import cannot_listen
+from service.runtime.admission import CallRoom
+from service.runtime.connections import hang_up
+from service.runtime.rate_limit import RateLimit
+from service.runtime.slow_calls import SlowCalls
 from service.settings import Settings
-from service.slow_calls import SlowCalls
 from service.storage.base import GameStore
 from service.storage.measured import MeasuredStore
-from service.sweeper import Sweeper
-from service.taking import AsynchronousServer
-from service.validation import Validation
-from service.validation_listener import ValidationListener
-from service.watch import Watch
 
 PING_SECONDS: Final = 0.5
 """How often the store is asked whether it answers."""

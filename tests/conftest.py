@@ -10,8 +10,8 @@ import redis
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: servers in this process log as in their own
 
-from harness import Client, FakeClock, memory_store, redis_server, redis_store, running_server
 from service.storage.base import GameStore
+from support.harness import Client, FakeClock, memory_store, redis_server, redis_store, running_server
 
 MEASURED: Final = Path(__file__).parent / "engine"
 """The tests that have to reach every branch of the engine, without the oracles among them."""

@@ -15,7 +15,7 @@ import pytest
 from engine.presets import PRESET_SOURCES, PRESETS
 from engine.ruleset import CONFLICTS, SABRA, Preset, Ruleset
 from rummikub.v1.error_reason_pb2 import ErrorReason
-from service.metrics import Metrics
+from service.metrics.metrics import Metrics
 from service.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
@@ -29,8 +29,8 @@ PAGES = sorted(
 COPIED = [
     *sorted((ROOT / "clients/python/examples").glob("*.py")),
     *sorted((ROOT / "load/users").glob("*.py")),
-    ROOT / "tests/harness.py",
-    ROOT / "tests/grpc_play.py",
+    ROOT / "tests/support/harness.py",
+    ROOT / "tests/support/grpc_play.py",
 ]
 """Programs that front ends take as an example."""
 
@@ -212,6 +212,6 @@ def test_the_page_of_rules_names_reasons_and_values_that_exist() -> None:
 
 
 def test_what_the_page_of_changes_lists_is_in_the_code() -> None:
-    listing = [sys.executable, "tests/engine/mutation.py", "--list"]
+    listing = [sys.executable, "tools/mutation.py", "--list"]
     ran = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout.splitlines()[-1]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import ROOT
+from support.harness import ROOT
 
 PACKAGES = ("engine", "service")
 

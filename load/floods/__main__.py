@@ -18,14 +18,14 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from load.bench_figures import printer, quantiles
+from load.bench.figures import printer, quantiles
+from load.bench.measured_servers import MeasuredServer, ready, serving
 from load.floods.attacks import FLOODS, Attack, Flood
-from load.measured_servers import MeasuredServer, ready, serving
 from load.servers import ROOT, end_in_order
 
 sys.path.append(str(ROOT / "tests"))
 
-from harness import RedisServer
+from support.harness import RedisServer
 
 RESULTS: Final = Path("build") / "floods.json"
 MOST_RATIO: Final = 3.0

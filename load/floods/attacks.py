@@ -13,11 +13,11 @@ from typing import Any, Final, cast
 
 import grpc.aio
 
-from load.bench_latency import question
+from load.bench.latency import question
+from load.corpus.hostile import read as read_hostile
+from load.corpus.turns import read as read_turns
 from load.floods.honest import OWN_CONNECTION, reason_of
-from load.hostile import read as read_hostile
 from load.messages import to_send
-from load.turns import read as read_turns
 from rummikub.v1 import game_pb2, meld_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs

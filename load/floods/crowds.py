@@ -23,9 +23,9 @@ import redis
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from rich.console import Console
 
-from load.bench_figures import printer, quantiles
+from load.bench.figures import printer, quantiles
+from load.bench.measured_servers import MeasuredServer, cpu_seconds_of, ready, serving
 from load.floods.honest import OWN_CONNECTION
-from load.measured_servers import MeasuredServer, cpu_seconds_of, ready, serving
 from load.servers import ROOT, end_in_order
 from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -33,7 +33,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 
 sys.path.append(str(ROOT / "tests"))
 
-from harness import Client, GameAtHand, RedisServer
+from support.harness import Client, GameAtHand, RedisServer
 
 RESULTS: Final = Path("build") / "crowds.json"
 UNLIMITED: Final = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)

@@ -18,8 +18,8 @@ import grpc.aio
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from load.corpus.turns import read as read_turns
 from load.messages import to_send
-from load.turns import read as read_turns
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import ruleset_pb2
 from rummikub.v1 import turn_service_pb2 as ts

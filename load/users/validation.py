@@ -8,9 +8,9 @@ from typing import ClassVar, Final
 from gevent.queue import Queue
 from locust import constant_throughput, task
 
+from load.corpus.turns import read
 from load.messages import TurnToSend, names_of, reasons_of, to_send
 from load.thresholds import BASELINE
-from load.turns import read
 from load.users.grpc_user import CALL_SECONDS, GrpcUser
 from rummikub.v1.validation_service_pb2 import (
     BatchValidateTurnsRequest,

@@ -14,7 +14,7 @@ from engine.tiles import JOKER, Tile
 from rummikub.v1 import (
     analysis_service_pb2,
 )
-from service.analysis import PlayedTurn, Suggestion, Tier
+from service.analysis.questions import PlayedTurn, Suggestion, Tier
 from service.codec.fields import invalid
 from service.codec.rulesets import ruleset
 from service.codec.tiles import encode_meld, encode_proposed, rack, tile_numbers

@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from service.faults import FieldFault, InvalidRequest, MalformedRequest
+from service.errors import FieldFault, InvalidRequest, MalformedRequest
 
 NAME_MAX: Final = 40
 """Most characters of a player's name."""

@@ -45,10 +45,10 @@ from rummikub.v1 import (
     game_pb2,
     game_service_pb2,
 )
+from service.app.views import ChangeSight, GameSight
 from service.codec.fields import invalid
 from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
-from service.sight import ChangeSight, GameSight
 from service.storage.base import State
 
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {

@@ -22,7 +22,7 @@ from rummikub.v1 import (
     ruleset_pb2,
 )
 from service.codec.fields import invalid
-from service.faults import FieldFault, InvalidRequest
+from service.errors import FieldFault, InvalidRequest
 
 _DEFAULTS: Final = Ruleset()
 

@@ -15,7 +15,7 @@ from rummikub.v1 import (
     tile_pb2,
 )
 from service.codec.fields import invalid
-from service.faults import InvalidRequest
+from service.errors import InvalidRequest
 
 MELDS_MAX: Final = 128
 """Most melds of a table in a request."""

@@ -10,13 +10,13 @@ from rummikub.v1 import (
     game_pb2,
     turn_service_pb2,
 )
-from service import packed
+from service.app.commands import Claim, DraftRequest, TurnRequest
+from service.app.views import TurnSight
+from service.codec import raw_messages as packed
 from service.codec.fields import etag, game_id, invalid, revision
 from service.codec.games import game_bytes
 from service.codec.tiles import MELD_BYTES_MAX, MELDS_MAX, encode_violation, meld_of, melds, tile_numbers, tile_of
-from service.faults import InvalidRequest
-from service.requests import Claim, DraftRequest, TurnRequest
-from service.sight import TurnSight
+from service.errors import InvalidRequest
 
 DRAFT_TILES_MAX: Final = 256
 """Most tiles of a draft, which is stored: more than any tile set has."""

@@ -1,6 +1,6 @@
 """What a store of games promises (GameStore), and the values that go in and out.
 
-The promises, which tests/service/test_stores.py demands of every store:
+The promises, which tests/service/storage/test_stores.py demands of every store:
 
 * A commit is atomic: the snapshot, the event-stream entry and the request's memo are stored together or not at all.
 * A commit is fenced: it succeeds only on the very history that it was decided on (etag), so revisions have no gap and

@@ -28,7 +28,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from service.faults import StoredFormatUnknown, StoreFull, StoreUnavailable
+from service.errors import StoredFormatUnknown, StoreFull, StoreUnavailable
 from service.storage.base import (
     CLAIM_MS,
     MEMOS_A_SENDER,
@@ -46,8 +46,9 @@ from service.storage.base import (
     State,
     Subscription,
 )
-from service.storage.deployment import find_obstacle, find_risk
-from service.storage.recollection import Recollection
+from service.storage.game_cache import Recollection
+from service.storage.redis_connection import Wire
+from service.storage.redis_deployment import find_obstacle, find_risk
 from service.storage.snapshot import (
     compressed,
     decode_entry,
@@ -57,7 +58,6 @@ from service.storage.snapshot import (
     encode_record,
     readable_record,
 )
-from service.storage.wire import Wire
 
 _log = structlog.get_logger()
 _P = ParamSpec("_P")
@@ -138,7 +138,7 @@ class _Script:
     @classmethod
     def read(cls, name: str) -> "_Script":
         """A script of this package."""
-        text = (files("service.storage") / name).read_text()
+        text = (files("service.storage") / "scripts" / name).read_text()
         return cls(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 

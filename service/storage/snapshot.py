@@ -49,7 +49,7 @@ from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.ruleset import Ruleset
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason
-from service.faults import StoredFormatUnknown
+from service.errors import StoredFormatUnknown
 from service.storage.base import Entry, Memo, Record, SeatToken
 
 FORMAT: Final = 3

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from conformance_cases import Act, Creation, Faces, LittleGame, MeldText, Options, Question, RoundQuestion, TurnQuestion
-from conformance_cases import table_text as text_of
 from engine.deal import Shuffle
 from engine.events import Event, RoundStarted
 from engine.game import (
@@ -51,7 +49,19 @@ from engine.turns import (
     create,
 )
 from engine.violations import Refused
-from plays import judged
+from support.conformance_cases import (
+    Act,
+    Creation,
+    Faces,
+    LittleGame,
+    MeldText,
+    Options,
+    Question,
+    RoundQuestion,
+    TurnQuestion,
+)
+from support.conformance_cases import table_text as text_of
+from support.plays import judged
 
 START_MS = 1_000_000
 STATES = {Lobby: "LOBBY", Playing: "PLAYING", RoundOver: "ROUND_OVER", Finished: "FINISHED"}

@@ -11,7 +11,19 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from google.rpc import error_details_pb2
 
 from conformance.engine_answers import round_of
-from conformance_cases import (
+from engine.events import GameCreated
+from engine.game import Game, Player, Playing, Round
+from engine.notation import parse_tile
+from engine.tiles import Tile, without
+from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service import codec
+from service.app.identity import digest
+from service.storage.base import NO_ETAG, Commit, GameStore, Record, SeatToken, lineage
+from service.storage.snapshot import encode_change
+from support.conformance_cases import (
     FACES,
     Act,
     Creation,
@@ -25,20 +37,8 @@ from conformance_cases import (
     table_text,
     tile_name,
 )
-from conformance_messages import ruleset_of, table_of, tile_of, tiles_of
-from engine.events import GameCreated
-from engine.game import Game, Player, Playing, Round
-from engine.notation import parse_tile
-from engine.tiles import Tile, without
-from harness import Client, FakeClock, GameAtHand, SeededChance, error_info, status_details
-from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2
-from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import turn_service_pb2 as ts
-from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
-from service.identity import digest
-from service.storage.base import NO_ETAG, Commit, GameStore, Record, SeatToken, lineage
-from service.storage.snapshot import encode_change
+from support.conformance_messages import ruleset_of, table_of, tile_of, tiles_of
+from support.harness import Client, FakeClock, GameAtHand, SeededChance, error_info, status_details
 
 FACE_OF = {tile_pb2.Tile.Value(tile_name(face)): face for face in FACES}
 

@@ -7,9 +7,18 @@ from enum import Enum
 import pytest
 
 from conformance.engine_answers import answer, ruleset_of
-from conformance_cases import Contrast, Creation, LittleGame, MeldText, Options, TurnQuestion, load, option_value
 from engine.ruleset import CONFLICTS, NEEDS_ANALYSIS, RANGES, Ruleset, problems
 from engine.violations import Reason
+from support.conformance_cases import (
+    Contrast,
+    Creation,
+    LittleGame,
+    MeldText,
+    Options,
+    TurnQuestion,
+    load,
+    option_value,
+)
 
 SUITE = load()
 DEFAULTS = {field.name: getattr(Ruleset(), field.name) for field in fields(Ruleset)}
@@ -54,7 +63,9 @@ OUTCOMES = {
 }
 """Options that make nothing legal or illegal: each value must come out differently from another one."""
 
-OF_THE_SERVICE = {"hints": "decides what AnalysisService answers to a seat: see tests/service/test_analysis.py"}
+OF_THE_SERVICE = {
+    "hints": "what AnalysisService answers to a seat: tests/service/analysis/test_analysis.py"
+}
 """Options that no rule of the game asks."""
 
 WIDEST = "allows what any other value does"

@@ -25,7 +25,16 @@ from conformance.grpc_answers import (
     reason_name,
     turn_request,
 )
-from conformance_cases import (
+from engine.game import Drawn, Open, Rack, Round, Turn, turn_order
+from engine.notation import parse_tile
+from engine.tiles import in_order, tile_set, without
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import meld_pb2
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service import codec
+from service.server import Server
+from support.conformance_cases import (
     Breach,
     Case,
     Contrast,
@@ -49,17 +58,8 @@ from conformance_cases import (
     load,
     seen_as_stated,
 )
-from conformance_messages import KINDS, ruleset_of, table_of, tiles_of
-from engine.game import Drawn, Open, Rack, Round, Turn, turn_order
-from engine.notation import parse_tile
-from engine.tiles import in_order, tile_set, without
-from harness import Client, FakeClock, GameAtHand, error_info, memory_store, server_settings, status_details
-from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import meld_pb2
-from rummikub.v1 import turn_service_pb2 as ts
-from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
-from service.server import Server
+from support.conformance_messages import KINDS, ruleset_of, table_of, tiles_of
+from support.harness import Client, FakeClock, GameAtHand, error_info, memory_store, server_settings, status_details
 
 SUITE = load()
 TURN_MS = 1_000

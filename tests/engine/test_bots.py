@@ -56,9 +56,9 @@ from engine.turns import (
 )
 from engine.views import see
 from engine.violations import Reason, Refused
-from invariants import Invariants
-from positions import NOW, do, game_at, is_a, lobby
-from random_play import random_ruleset, random_shuffle
+from support.invariants import Invariants
+from support.positions import NOW, do, game_at, is_a, lobby
+from support.random_play import random_ruleset, random_shuffle
 
 LITTLE = Budget(nodes=800, change_nodes=50)
 """Enough for most positions of a game."""

@@ -23,9 +23,9 @@ from engine.ruleset import (
     WinCall,
 )
 from engine.violations import Reason
-from load.hostile_turns import SORTS, HostileTurn, read, recorded
-from plays import judged, play_of
-from positions import do, game_at, play, refusal
+from load.corpus.hostile_turns import SORTS, HostileTurn, read, recorded
+from support.plays import judged, play_of
+from support.positions import do, game_at, play, refusal
 
 TOO_COMPLEX = Reason.TURN_TOO_COMPLEX
 HOSTILE = read()

@@ -19,7 +19,7 @@ from engine.melds import Meld, ProposedMeld, read_meld
 from engine.play import INITIAL_STEPS, STEPS
 from engine.ruleset import SABRA, InitialMeldRequiredKind, InitialMeldSets, Ruleset
 from engine.tiles import COLORS, Tile, tile
-from work import calls_in
+from support.work import calls_in
 
 SIX_COLORS = replace(SABRA, geometry_colors=6)
 BEST = replace(SABRA, initial_meld_threshold=200)

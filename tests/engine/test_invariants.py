@@ -38,8 +38,8 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
 )
 from engine.tiles import JOKER
-from invariants import Invariants
-from random_play import players_of, random_changes
+from support.invariants import Invariants
+from support.random_play import players_of, random_changes
 
 Corruption = Callable[[Game, tuple[Event, ...]], tuple[Event, ...]]
 """Makes another change of one on a game; the same where it cannot."""

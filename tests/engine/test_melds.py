@@ -21,7 +21,7 @@ from engine.notation import format_meld, parse_meld, parse_tiles
 from engine.ruleset import SABRA, JokersAdjacent, JokersDeclaration, JokersMaxPerSet, Ruleset, RunWrap, SetOrder
 from engine.tiles import JOKER, NATURALS, Tile, value_of
 from engine.violations import Reason
-from random_play import random_ruleset
+from support.random_play import random_ruleset
 
 ONE = replace(SABRA, jokers_max_per_set=JokersMaxPerSet.ONE)
 TWO = replace(SABRA, geometry_jokers=4, jokers_max_per_set=JokersMaxPerSet.TWO)

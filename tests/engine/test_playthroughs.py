@@ -370,7 +370,7 @@ def parse_play_tiles(seat: int, text: str) -> PlayTiles:
 
 def write(*, seeds: bool) -> None:
     """Writes the files: what they say was done, done again, or new games from their seeds."""
-    from random_play import random_changes  # noqa: PLC0415 - the test plays what is written, not at random
+    from support.random_play import random_changes  # noqa: PLC0415 - the test plays what is written, not at random
 
     for name, (seed, players, ruleset) in SCENARIOS.items():
         path = GOLDEN / f"{name}.txt"

@@ -42,8 +42,8 @@ from engine.ruleset import (
     problems,
 )
 from engine.tiles import JOKER
-from invariants import play_checked_game
-from random_play import CHOICES, OPTIONS, play_random_game, players_of, random_ruleset
+from support.invariants import play_checked_game
+from support.random_play import CHOICES, OPTIONS, play_random_game, players_of, random_ruleset
 
 pytestmark = pytest.mark.unmeasured
 

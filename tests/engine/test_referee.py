@@ -18,7 +18,7 @@ from engine.rules import TURN_RULES, Judgement, groups_of, judge
 from engine.ruleset import SABRA, InitialMeldSameTurnTablePlay, JokersDeclaration, Preset, Ruleset, SetOrder
 from engine.tiles import JOKER, Tile, in_order
 from engine.violations import Reason
-from plays import by_referee, judged, play_of, said, to_tables, verdict_of
+from support.plays import by_referee, judged, play_of, said, to_tables, verdict_of
 
 MANY_JOKERS = replace(SABRA, geometry_jokers=4, initial_meld_threshold=0)
 

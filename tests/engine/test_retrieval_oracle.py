@@ -43,8 +43,8 @@ from engine.ruleset import (  # noqa: E402 - as above
 )
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, color_of, in_order, tile, value_of  # noqa: E402 - as above
 from engine.violations import Reason  # noqa: E402 - as above
-from plays import play_of  # noqa: E402 - as above
-from retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
+from oracles.retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
+from support.plays import play_of  # noqa: E402 - as above
 
 FREE, REPLACE, LOCKED, NONE = JokerRetrievalMode
 ANY_SET, NEW_SET, TWO_RACK_TILES, ALL_RACK, IF_REPLACED = JokerRetrievalReuse

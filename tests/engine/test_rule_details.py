@@ -44,8 +44,8 @@ from engine.ruleset import (
 )
 from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason
-from plays import judge_text, judged, play_of
-from work import calls_in
+from support.plays import judge_text, judged, play_of
+from support.work import calls_in
 
 
 def rules(**options: object) -> Ruleset:

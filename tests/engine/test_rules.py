@@ -21,7 +21,7 @@ from engine.ruleset import (
 )
 from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason, Violation
-from plays import judge_text, judged, play_of, to_tables
+from support.plays import judge_text, judged, play_of, to_tables
 
 GREATER_THAN = replace(SABRA, initial_meld_comparison=InitialMeldComparison.GREATER_THAN)
 SINGLE_SET = replace(SABRA, initial_meld_sets=InitialMeldSets.SINGLE_SET)

@@ -27,7 +27,7 @@ from engine.ruleset import (
     choose,
 )
 from engine.violations import Reason
-from plays import judge_text, judged, play_of
+from support.plays import judge_text, judged, play_of
 
 
 def rules(**options: object) -> Ruleset:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-import random_play
 from engine.analysis import Situation
 from engine.events import RoundEnded, TileDrawn, TurnPassed, TurnStarted
 from engine.game import Game, Round, RoundEnd
@@ -23,9 +22,10 @@ from engine.ruleset import (
     problems,
 )
 from engine.turns import EXACT
-from integer_program import IntegerProgram, random_rules
-from positions import is_a
-from random_play import Change, players_of, random_changes
+from oracles.integer_program import IntegerProgram, random_rules
+from support import random_play
+from support.positions import is_a
+from support.random_play import Change, players_of, random_changes
 
 PROVABLE = {"run_wrap": RunWrap.NONE}
 """Rules under which the budget of the rules is enough for an answer to everything that comes up in a game."""

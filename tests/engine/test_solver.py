@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from brute_force import exists_by_force, faults
 from conformance.engine_answers import play_of, ruleset_of
-from conformance_cases import TurnQuestion, load
 from engine.analysis import Situation
 from engine.melds import Meld, MeldKind, declared_faces, read_meld
 from engine.melds import ProposedMeld as Proposed
@@ -56,11 +54,13 @@ from engine.solver import (
 )
 from engine.solver.arrangement import stated
 from engine.tiles import COLORS, JOKER, Tile, color_of, in_order, tile, value_of
-from load.corpus import read
-from load.hostile import ENDLESS, QUESTIONS, SORTS, Hostile, forget, recorded
-from load.hostile import read as read_hostile
-from load.hostile import ruleset_of as ruleset_of_sort
-from positions import is_a
+from load.corpus.hostile import ENDLESS, QUESTIONS, SORTS, Hostile, forget, recorded
+from load.corpus.hostile import read as read_hostile
+from load.corpus.hostile import ruleset_of as ruleset_of_sort
+from load.corpus.positions import read
+from oracles.brute_force import exists_by_force, faults
+from support.conformance_cases import TurnQuestion, load
+from support.positions import is_a
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -683,8 +683,8 @@ def test_a_position_upside_down_has_as_good_a_turn() -> None:
 ASKED = """
 import sys
 sys.path.insert(0, "tests")
-from load.corpus import read
-from load.hostile import read as read_hostile
+from load.corpus.positions import read
+from load.corpus.hostile import read as read_hostile
 from engine.solver import Budget, Objective, best_turn, has_turn
 rows = read()[::307]
 for situation in [row.situation for row in rows] + [row.situation for row in read_hostile()[::14]]:

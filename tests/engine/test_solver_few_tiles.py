@@ -8,8 +8,6 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-import brute_force
-from brute_force import faults, small_situation, text_of
 from engine.analysis import Situation
 from engine.melds import Meld, read_meld
 from engine.notation import format_rack, parse_table, parse_tiles
@@ -22,8 +20,10 @@ from engine.solver.partitions import Partitions, Total
 from engine.solver.problem import Problem, problem
 from engine.solver.search import Meter
 from engine.tiles import in_order
-from integer_program import random_rules
-from load.joker_positions import RESTRICTED, joker_positions
+from load.corpus.joker_positions import RESTRICTED, joker_positions
+from oracles import brute_force
+from oracles.brute_force import faults, small_situation, text_of
+from oracles.integer_program import random_rules
 
 OBJECTIVES = tuple(Objective)
 FEW_NODES = Budget(nodes=4_000)

@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-import brute_force
-import integer_program
-from brute_force import TooManyPlaysError, arrangement_fault, best_by_force, small_situation, text_of
 from engine.analysis import Situation
 from engine.melds import Meld, read_meld
 from engine.notation import parse_table, parse_tiles
@@ -27,9 +24,18 @@ from engine.ruleset import (
 from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn, few_tiles, has_turn
 from engine.solver.guarded import is_guarded
 from engine.tiles import JOKER, in_order
-from integer_program import IntegerProgram, PublishedProgram, meld_rules, random_rules, random_situation, short_kinds
-from load.corpus import positions, read
-from random_play import random_ruleset
+from load.corpus.positions import positions, read
+from oracles import brute_force, integer_program
+from oracles.brute_force import TooManyPlaysError, arrangement_fault, best_by_force, small_situation, text_of
+from oracles.integer_program import (
+    IntegerProgram,
+    PublishedProgram,
+    meld_rules,
+    random_rules,
+    random_situation,
+    short_kinds,
+)
+from support.random_play import random_ruleset
 
 OBJECTIVES = tuple(Objective)
 BUDGET = Budget(nodes=200_000, change_nodes=10_000)

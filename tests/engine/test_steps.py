@@ -8,7 +8,6 @@ import pytest
 
 from conformance.engine_answers import play_of as play_of_case
 from conformance.engine_answers import ruleset_of
-from conformance_cases import load
 from engine.analysis import Situation
 from engine.events import TilesPlayed
 from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
@@ -35,8 +34,9 @@ from engine.solver.steps import (
     explain,
 )
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
-from plays import play_of
-from random_play import random_changes, random_ruleset
+from support.conformance_cases import load
+from support.plays import play_of
+from support.random_play import random_changes, random_ruleset
 
 Table = tuple[Meld, ...]
 

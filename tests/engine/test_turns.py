@@ -61,9 +61,9 @@ from engine.turns import (
     create,
 )
 from engine.violations import Reason, Violation
-from invariants import shuffle_hidden
-from positions import NAMES, NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
-from random_play import random_shuffle
+from support.invariants import shuffle_hidden
+from support.positions import NAMES, NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
+from support.random_play import random_shuffle
 
 BACKWARD = replace(SABRA, turn_direction=TurnDirection.COUNTERCLOCKWISE)
 UNTIMED = replace(SABRA, turn_time_limit_seconds=0)

@@ -72,7 +72,7 @@ from engine.turns import (
     has_asked_all,
 )
 from engine.violations import Reason
-from positions import NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
+from support.positions import NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
 
 LATE = NOW + 120_001
 RIVER = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)

@@ -66,7 +66,7 @@ from engine.views import (
     see_event,
 )
 from engine.violations import Reason
-from random_play import Change, random_changes
+from support.random_play import Change, random_changes
 
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 SEATS = (None, 1, 2, 3)

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from load import bench_engine
-from load.bench_validation import batch_load, melds_load, stream_load, turn_load
-from load.bench_validation_client import unframed
-from load.bench_validation_loads import Load, framed
-from load.bench_validation_report import (
+from load.bench import engine as bench_engine
+from load.bench.noop_server import AIO, BARE, BOUNDARY, STOCK
+from load.bench.validation import batch_load, melds_load, stream_load, turn_load
+from load.bench.validation_client import unframed
+from load.bench.validation_loads import Load, framed
+from load.bench.validation_report import (
     AIO_SERVICE,
     BATCH,
     ILLEGAL,
@@ -27,10 +28,9 @@ from load.bench_validation_report import (
     tables_of,
     workers_ratio,
 )
-from load.bench_validation_turns import RACK_TILES, TABLE_TILES, TURNS, Turns, read
-from load.noop_server import AIO, BARE, BOUNDARY, STOCK
-from service.slow_calls import completed
-from service.validation import Validation
+from load.bench.validation_turns import RACK_TILES, TABLE_TILES, TURNS, Turns, read
+from service.grpc_api.turn_validator import Validation
+from service.runtime.slow_calls import completed
 
 
 @pytest.fixture(scope="module")

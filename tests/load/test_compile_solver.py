@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from load.bench_compiled import compared
-from load.compile_solver import ENGINE, MODULES, copy_engine, is_current
-from load.corpus import read
+from load.bench.compile_solver import ENGINE, MODULES, copy_engine, is_current
+from load.bench.compiled import compared
+from load.corpus.positions import read
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from load import bench_analysis, page
-from load.page import page_with, text_of
+from load.bench import analysis as bench_analysis
+from load.bench import page
+from load.bench.page import page_with, text_of
 
 REPORT = {
     "requirements": [
@@ -59,7 +60,7 @@ def test_the_pages_have_a_place_for_each_benchmark(tmp_path: Path, monkeypatch: 
     (tmp_path / "engine.json").write_text(json.dumps(engine))
     monkeypatch.setattr(page, "DOCS", tmp_path)
     monkeypatch.setattr(page, "RESULTS", tmp_path)
-    monkeypatch.setattr("sys.argv", ["load.page"])
+    monkeypatch.setattr("sys.argv", ["load.bench.page"])
     assert page.main() == 0
     assert "| a turn | 1.00 | 1.00-1.00 | 1.00 |" in (tmp_path / page.PERFORMANCE).read_text()
     for name, part in page.PARTS.items():
@@ -89,6 +90,6 @@ def test_programs_are_told_with_how_many_times_as_long_as_the_solver_they_took()
 
 def test_without_figures_it_says_how_to_make_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "RESULTS", tmp_path)
-    monkeypatch.setattr("sys.argv", ["load.page"])
+    monkeypatch.setattr("sys.argv", ["load.bench.page"])
     with pytest.raises(SystemExit, match="make bench"):
         page.main()

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from load.profile_validation import (
+from load.bench.profile_validation import (
     BOUNDARY,
     COLLECTOR,
     CORE,
@@ -56,17 +56,29 @@ def test_cpu_is_of_the_kernel_of_grpc_or_of_python(frames: list[Frame], part: st
     ("stack", "part"),
     [
         (
-            "handle (service/synchronous_boundary.py:65);_judged (service/validation.py:9);verdict (engine/referee.py)",
+            "handle (service/fast_listener/interceptor.py:65);_judged (service/grpc_api/turn_validator.py:9);verdict (engine/referee.py)",  # noqa: E501 - stacks as perf writes them
             ENGINE,
         ),
-        ("handle (service/synchronous_boundary.py:65);observe (service/tally.py:9)", BOUNDARY),
-        ("_judged (service/validation.py:9);turn (service/packed.py:2);0x7f (_message.abi3.so)", DECODING),
-        ("_judged (service/validation.py:9);turn_answer (service/packed.py:2);0x7f (_message.abi3.so)", ENCODING),
-        ("_poll (service/polling.py:13);Condition.__enter__ (threading.py:272)", SERVER),
-        ("SlowCalls._run (service/slow_calls.py:6);get (_queuemodule.c.h:177)", SERVER),
-        ("_poll (service/polling.py:13);0x7f (grpc/_cython/cygrpc.cpython-311-x86_64-linux-gnu.so)", None),
+        ("handle (service/fast_listener/interceptor.py:65);observe (service/metrics/shared_counters.py:9)", BOUNDARY),
+        (
+            "_judged (service/grpc_api/turn_validator.py:9);turn (service/codec/raw_messages.py:2);0x7f (_message.abi3.so)",  # noqa: E501 - stacks as perf writes them
+            DECODING,
+        ),
+        (
+            "_judged (service/grpc_api/turn_validator.py:9);turn_answer (service/codec/raw_messages.py:2);0x7f (_message.abi3.so)",  # noqa: E501 - stacks as perf writes them
+            ENCODING,
+        ),
+        ("_poll (service/fast_listener/completion_queue_server.py:13);Condition.__enter__ (threading.py:272)", SERVER),
+        ("SlowCalls._run (service/runtime/slow_calls.py:6);get (_queuemodule.c.h:177)", SERVER),
+        (
+            "_poll (service/fast_listener/completion_queue_server.py:13);0x7f (grpc/_cython/cygrpc.cpython-311-x86_64-linux-gnu.so)",  # noqa: E501 - stacks as perf writes them
+            None,
+        ),
         ("main (service/__main__.py:66);BaseEventLoop._run_once (asyncio/base_events.py:1884)", None),
-        ("_judged (service/validation.py:9);gc_collect_main (libpython.so);visit_decref (libpython.so)", None),
+        (
+            "_judged (service/grpc_api/turn_validator.py:9);gc_collect_main (libpython.so);visit_decref (libpython.so)",
+            None,
+        ),
     ],
 )
 def test_python_is_of_the_innermost_module_that_is_known(stack: str, part: str | None) -> None:

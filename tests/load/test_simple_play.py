@@ -10,7 +10,7 @@ from engine.play import Play
 from engine.rules import judge
 from engine.ruleset import SABRA
 from engine.tiles import tile_set
-from load.simple_play import melds_to_lay
+from load.corpus.simple_play import melds_to_lay
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from engine.analysis import Situation
 from engine.melds import Meld, read_meld
 from engine.rules import judge
 from engine.solver import best_turn
-from load.corpus import rules
-from load.turns import LEGAL, MISTAKES, RecordedTurn, read
+from load.corpus.positions import rules
+from load.corpus.turns import LEGAL, MISTAKES, RecordedTurn, read
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,7 +31,7 @@ def test_the_command_writes_the_same_turns_again(tmp_path: Path) -> None:
     written = []
     for number in ("1", "2"):
         file = tmp_path / f"{number}.jsonl"
-        command = [sys.executable, "-m", "load.turns", "--size", "40", "--to", str(file)]
+        command = [sys.executable, "-m", "load.corpus.turns", "--size", "40", "--to", str(file)]
         subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": number}, check=True)
         written.append(file.read_text())
     assert written[0] == written[1]

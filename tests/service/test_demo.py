@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import ROOT, self_signed, server_process
+from support.harness import ROOT, self_signed, server_process
 
 LONG_SECONDS = 60
 

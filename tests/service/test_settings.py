@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import ROOT
 from service import __main__ as program
 from service import settings
 from service.settings import Settings, SettingsError, read_settings
+from support.harness import ROOT
 
 PASSWORD = "hunter2"  # noqa: S105 - what must not be printed
 ADDRESS = "expected host:port"

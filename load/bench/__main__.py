@@ -1,0 +1,49 @@
+"""Benchmarks: `python -m load.bench` runs all parts, `python -m load.bench analysis --quick` one of them.
+
+Each part prints tables and writes build/bench/<part>.json.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from load.bench import analysis as bench_analysis
+from load.bench import engine as bench_engine
+from load.bench import hostile as bench_hostile
+from load.bench import jokers as bench_jokers
+from load.bench import latency as bench_latency
+from load.bench import play as bench_play
+from load.bench import validation as bench_validation
+from load.servers import end_in_order
+
+RESULTS: Final = Path("build") / "bench"
+
+Part = Callable[[Sequence[str], Path], int]
+"""Takes the arguments behind its name and the file for its figures; 1 when a requirement is missed."""
+
+PARTS: Final[dict[str, Part]] = {
+    "analysis": bench_analysis.run,
+    "engine": bench_engine.run,
+    "hostile": bench_hostile.run,
+    "jokers": bench_jokers.run,
+    "latency": bench_latency.run,
+    "play": bench_play.run,
+    "validation": bench_validation.run,
+}
+
+
+def main() -> int:
+    """Runs the part that is named, or all; 1 when a requirement is missed."""
+    parser = argparse.ArgumentParser(description="Measure. Further arguments go to the part.")
+    parser.add_argument("part", nargs="?", choices=sorted(PARTS), help="what to measure (everything)")
+    chosen, arguments = parser.parse_known_args()
+    end_in_order()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    names = [chosen.part] if chosen.part else sorted(PARTS)
+    return max(PARTS[name](arguments, RESULTS / f"{name}.json") for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,363 @@
+"""How fast the solver finds the best turn, beside integer programs that HiGHS solves, on positions of whole games.
+
+All answer the same positions, one right after the other, so that what else the machine does meets all alike. Times are
+of the processor, in milliseconds: of a whole call, building the program included. Programs are solved on one thread
+without a gap. There are two, of the same optimum:
+
+* the published program, as den Hertog and Hulshof wrote it down, in full: a variable for every meld that the tile set
+  can form (1,173 with two jokers). It is for players who have melded, and it is slow, so it is asked of a sample.
+* the reduced program, in which only melds that can be laid have a variable: by HiGHS as it comes, and without presolve,
+  which is far quicker where it is slow.
+
+A second pass asks the solver and the reduced program the whole question: which of the best turns changes least, too.
+Where the solver has been compiled (`make compiled`), it is then measured beside itself (bench_compiled.py).
+"""
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import track
+
+from engine.analysis import Situation
+from engine.solver import Budget, best_turn
+from load.bench.compiled import report_if_built
+from load.bench.figures import (
+    QUANTILES,
+    Tables,
+    are_met,
+    cpu_model,
+    print_requirements,
+    print_tables,
+    printer,
+    quantiles,
+    requirement,
+)
+from load.corpus.positions import MIDGAME, Phase, Recorded, read
+from service.runtime.gc_tuning import tune_collector
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+
+from oracles.integer_program import IntegerProgram, Optimum, PublishedProgram  # noqa: E402 - the programs are a part of the tests
+
+SOLVER: Final = "solver"
+SOLVER_WHOLE: Final = "solver, least change too"
+PUBLISHED: Final = "published program"
+REDUCED: Final = "reduced program"
+WITHOUT_PRESOLVE: Final = "reduced, without presolve"
+WHOLE_QUESTION: Final = "reduced, least change too"
+RIVALS: Final = {PUBLISHED: SOLVER, REDUCED: SOLVER, WITHOUT_PRESOLVE: SOLVER, WHOLE_QUESTION: SOLVER_WHOLE}
+"""What HiGHS is asked, and what of the solver it is compared with."""
+
+NAMES: Final = (SOLVER, REDUCED, WITHOUT_PRESOLVE, SOLVER_WHOLE, WHOLE_QUESTION)
+SAMPLED_NAMES: Final = (SOLVER, PUBLISHED, REDUCED)
+SAMPLE: Final = "sample, melded"
+"""The positions that the published program is asked."""
+
+BEST_ALONE: Final = Budget(change_nodes=0)
+"""The best turn, whatever it changes."""
+
+LONGEST_MS: Final = 50.0
+START_MS: Final = 200.0
+START_MEGABYTES: Final = 50.0
+RATIOS: Final = {"median": 40.0, "p95": 50.0, "p99": 50.0}
+
+START: Final = """
+import json, sys, time
+def megabytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+bare = megabytes()
+started = time.process_time()
+import engine.solver
+imported = time.process_time()
+with_import = megabytes()
+from load.corpus.positions import read
+situations = [recorded.situation for recorded in read()]
+before = megabytes()
+first = time.process_time()
+engine.solver.best_turn(situations[0])
+second = time.process_time()
+engine.solver.best_turn(situations[0])
+third = time.process_time()
+after_first = megabytes()
+for situation in situations[:int(sys.argv[1])]:
+    engine.solver.best_turn(situation)
+print(json.dumps({
+    "import_ms": (imported - started) * 1e3,
+    "first_call_ms": (second - first) * 1e3,
+    "same_call_again_ms": (third - second) * 1e3,
+    "import_megabytes": with_import - bare,
+    "first_call_megabytes": after_first - before,
+    "corpus_megabytes": megabytes() - before,
+}))
+"""
+
+
+@dataclass
+class Measured:
+    """One position: milliseconds by who answered it, and how many tiles they found could be played."""
+
+    recorded: Recorded
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    tiles: dict[str, int] = field(default_factory=dict)
+    is_proven: bool = True
+    is_least_change: bool = True
+
+
+Program = Callable[[Situation], Optimum | None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A program, its name, and the numbers of the positions that it is asked."""
+
+    name: str
+    program: Program
+    numbers: Set[int]
+
+
+def run(arguments: Sequence[str], results: Path) -> int:
+    """Measures, prints and writes; 1 when a requirement is missed."""
+    chosen = _parsed(arguments)
+    console = printer()
+    corpus = list(read(chosen.corpus))
+    random.Random(1).shuffle(corpus)
+    if chosen.quick:
+        corpus = corpus[:300]
+    compared = len(corpus) if chosen.full else min(len(corpus), 60 if chosen.quick else 600)
+    sample = min(chosen.published, 30) if chosen.quick else chosen.published
+    measured = _measured(corpus, compared, sample, console)
+    start = _start(len(corpus))
+    report = _report(measured, compared, start)
+    _print(report, console)
+    report["compiled"] = compiled = report_if_built(corpus, console)
+    if compiled:
+        same = compiled["agree"] == len(corpus)
+        report["requirements"].append(requirement("the same answers compiled", met=same, measured=str(same)))
+    print_requirements(report, console)
+    results.write_text(json.dumps(report, indent=2) + "\n")
+    console.print(f"All figures: {results}", highlight=False)
+    return 0 if are_met(report) else 1
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="load.bench analysis", description="Measure the solver beside HiGHS.")
+    parser.add_argument("--corpus", type=Path, default=MIDGAME, help=f"the positions ({MIDGAME.name})")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="the solver on 300 positions, programs on 60 and 30")
+    size.add_argument("--full", action="store_true", help="the reduced program on all positions too, not only on 600")
+    parser.add_argument("--published", type=int, default=300, help="positions for the published program (300)")
+    return parser.parse_args(arguments)
+
+
+# Measuring.
+
+
+def _measured(corpus: Sequence[Recorded], compared: int, sample: int, console: Console) -> list[Measured]:
+    """Each position asked of the solver, so many of the reduced program too, so many of the published one."""
+    plain, bare, published = IntegerProgram(has_presolve=True), IntegerProgram(has_presolve=False), PublishedProgram()
+    everywhere = set(range(compared))
+    melded = [number for number, recorded in enumerate(corpus) if recorded.situation.has_melded]
+    sampled = set(melded[:sample])
+    passes: tuple[tuple[str, Budget, tuple[Asked, ...]], ...] = (
+        (
+            SOLVER,
+            BEST_ALONE,
+            (
+                Asked(PUBLISHED, published.best, sampled),
+                Asked(REDUCED, plain.best, everywhere | sampled),
+                Asked(WITHOUT_PRESOLVE, bare.best, everywhere),
+            ),
+        ),
+        (SOLVER_WHOLE, Budget(), (Asked(WHOLE_QUESTION, partial(plain.best, keep=True), everywhere),)),
+    )
+    found = [Measured(recorded) for recorded in corpus]
+    for solver, budget, programs in passes:
+        first = corpus[melded[0]].situation  # what is made once in a process is measured on its own
+        best_turn(first, budget=budget)
+        for asked in programs:
+            asked.program(first)
+        for number, one in enumerate(track(found, f"Measuring {solver}", console=console)):
+            situation = one.recorded.situation
+            tune_collector()  # as a process that searches does between two questions
+            answer = _timed(one, solver, partial(best_turn, situation, budget=budget))
+            one.tiles[solver] = len(answer.turn.tiles) if answer.turn else 0
+            one.is_proven = answer.is_proven
+            one.is_least_change = answer.is_least_change
+            for asked in programs:
+                if number in asked.numbers:
+                    best = _timed(one, asked.name, partial(asked.program, situation))
+                    one.tiles[asked.name] = best.worth if best else 0
+    return found
+
+
+def _timed(measured: Measured, name: str, ask: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is asked for
+    started = time.process_time_ns()
+    answer = ask()
+    measured.milliseconds[name] = (time.process_time_ns() - started) / 1e6
+    return answer
+
+
+def _start(size: int) -> dict[str, float]:
+    """What import and first calls take in a process of their own, the median of five; and so many positions after."""
+    starts = [_in_a_process(0) for _ in range(5)]
+    found = {key: median(start[key] for start in starts) for key in starts[0]}
+    return found | {"corpus_megabytes": _in_a_process(size)["corpus_megabytes"]}
+
+
+def _in_a_process(size: int) -> dict[str, float]:
+    run = [sys.executable, "-c", START, str(size)]
+    found: dict[str, float] = json.loads(subprocess.run(run, cwd=ROOT, check=True, capture_output=True).stdout)
+    return found
+
+
+# The report.
+
+
+def _report(measured: Sequence[Measured], compared: int, start: Mapping[str, float]) -> dict[str, Any]:
+    asked = [one for one in measured if REDUCED in one.tiles]
+    agree = sum(len(set(one.tiles.values())) == 1 for one in asked)
+    everything = {name: quantiles([one.milliseconds[name] for one in measured]) for name in (SOLVER, SOLVER_WHOLE)}
+    beside = measured[:compared]
+    sorts = {name: _compared([one for one in beside if keeps(one)], NAMES) for name, keeps in _sorts().items()}
+    sorts[SAMPLE] = _compared([one for one in measured if PUBLISHED in one.tiles], SAMPLED_NAMES)
+    return {
+        "versions": _versions(),
+        "positions": {
+            "solver": len(measured),
+            "compared": len(asked),
+            "proven": sum(one.is_proven for one in measured),
+            "least_change": sum(one.is_least_change for one in measured),
+        },
+        "agree": agree,
+        "solver_on_all": everything,
+        "sorts": sorts,
+        "start": dict(start),
+        "requirements": [
+            *_requirements(sorts, start, agree == len(asked)),
+            *_alone(measured, {name: figures["max"] for name, figures in everything.items()}),
+        ],
+    }
+
+
+def _sorts() -> dict[str, Callable[[Measured], bool]]:
+    """The sorts of positions by name."""
+    found: dict[str, Callable[[Measured], bool]] = {
+        "all": lambda _: True,
+        "no joker": lambda one: one.recorded.jokers == 0,
+        "jokers": lambda one: one.recorded.jokers > 0,
+    }
+    for phase in Phase:
+        found[phase.value] = lambda one, phase=phase: one.recorded.phase == phase.value  # type: ignore[misc]
+    return found
+
+
+def _compared(measured: Sequence[Measured], names: Sequence[str]) -> dict[str, Any]:
+    """Quantiles of each, and how many times as fast as each program the solver is."""
+    if not measured:
+        return {"positions": 0}
+    times = {name: quantiles([one.milliseconds[name] for one in measured]) for name in names}
+    ratios = {
+        name: {key: times[name][key] / times[RIVALS[name]][key] for key in QUANTILES}
+        for name in names
+        if name in RIVALS
+    }
+    return {"positions": len(measured), "milliseconds": times, "ratios": ratios}
+
+
+def _requirements(sorts: Mapping[str, Any], start: Mapping[str, float], agree: bool) -> Iterator[dict[str, Any]]:
+    yield {"what": "as many tiles as HiGHS on every position", "met": agree, "measured": str(agree)}
+    for name in RIVALS:
+        together = sorts[SAMPLE if name == PUBLISHED else "all"]
+        for key, least in RATIOS.items() if together["positions"] else ():
+            ratio = together["ratios"][name][key]
+            yield {
+                "what": f"{least:.0f} times as fast as HiGHS, {name}, {key}",
+                "met": ratio >= least,
+                "measured": f"{ratio:.1f}",
+            }
+    start_ms = start["import_ms"] + start["first_call_ms"]
+    met = start_ms < START_MS
+    yield {"what": f"import and first call in {START_MS:.0f} ms", "met": met, "measured": f"{start_ms:.0f} ms"}
+    megabytes = start["import_megabytes"] + start["corpus_megabytes"]
+    met = megabytes < START_MEGABYTES
+    what = f"{START_MEGABYTES:.0f} MB for import and these positions"
+    yield {"what": what, "met": met, "measured": f"{megabytes:.1f} MB"}
+
+
+def _alone(measured: Sequence[Measured], longest: Mapping[str, float]) -> Iterator[dict[str, Any]]:
+    """What is asked of the solver whatever programs take."""
+    for name, milliseconds in longest.items():
+        yield {
+            "what": f"no position over {LONGEST_MS:.0f} ms, {name}",
+            "met": milliseconds <= LONGEST_MS,
+            "measured": f"{milliseconds:.1f} ms",
+        }
+    proven = sum(one.is_least_change for one in measured)
+    yield {
+        "what": "the fewest changes proven on every position",
+        "met": proven == len(measured),
+        "measured": f"{proven} of {len(measured)}",
+    }
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "highspy": importlib.metadata.version("highspy"),
+        "processor": cpu_model(),
+        "system": platform.system(),
+    }
+
+
+def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was measured with, and what is not in tables."""
+    versions, positions, start = report["versions"], report["positions"], report["start"]
+    return (
+        f"python {versions['python']}, HiGHS {versions['highspy']} on one thread, {versions['processor']}",
+        f"{positions['proven']} of {positions['solver']} positions proven, {positions['least_change']} of them with "
+        f"the least change; as many tiles as HiGHS on {report['agree']} of {positions['compared']}",
+        f"import {start['import_ms']:.0f} ms and {start['import_megabytes']:.0f} MB, "
+        f"{start['corpus_megabytes']:.0f} MB more after all positions",
+    )
+
+
+def tables_of(report: Mapping[str, Any]) -> Tables:
+    """The report as tables: a row for each who answered, programs with how many times as long they took."""
+    rows = [
+        _row(f"{figures['positions']}, {sort}" if name == SOLVER else "", name, times, figures["ratios"].get(name))
+        for sort, figures in report["sorts"].items()
+        for name, times in figures.get("milliseconds", {}).items()
+    ]
+    on_all = [
+        _row(f"{report['positions']['solver']}, all" if name == SOLVER else "", name, times)
+        for name, times in report["solver_on_all"].items()
+    ]
+    title = "Milliseconds a position; of programs, how many times as long as the solver"
+    return {title: [["positions", "answered by", *QUANTILES], *on_all, *rows]}
+
+
+def _row(
+    positions: str, name: str, milliseconds: Mapping[str, float], times: Mapping[str, float] | None = None
+) -> list[str]:
+    told = [f"{value:.2f} ({times[key]:.1f})" if times else f"{value:.2f}" for key, value in milliseconds.items()]
+    return [positions, name, *told]
+
+
+def _print(report: Mapping[str, Any], console: Console) -> None:
+    print_tables(tables_of(report), console)
+    console.print(*told_of(report), sep="\n", highlight=False)

@@ -1,0 +1,164 @@
+"""How soon the solver stops when its time is up, and how long the rules take to judge a turn, at worst.
+
+Positions and turns were searched for being slow (hostile.py, hostile_turns.py).
+Times are of the processor, so that what else the machine does is not counted; the solver knows nothing of a position
+before it is asked, as in a process that has just begun.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from engine.violations import Reason
+from load.bench.figures import are_met, print_requirements, quantiles, requirement
+from load.corpus.hostile import HOSTILE, Hostile, Watch, read, watched
+from load.corpus.hostile_turns import HOSTILE_TURNS, HostileTurn, judged
+from load.corpus.hostile_turns import read as read_turns
+
+BUDGET_MS: Final = 100.0
+GRACE_MS: Final = 50.0
+JUDGED_MS: Final = 50.0
+TIMES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One position, and how long the solver took."""
+
+    hostile: Hostile
+    watch: Watch
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it answered before its time was up."""
+        return self.watch.seconds * 1e3 < BUDGET_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One turn, how long it took to judge in seconds, and whether it was too complex."""
+
+    turn: HostileTurn
+    seconds: float
+    is_too_complex: bool
+
+
+def run(arguments: Sequence[str], results: Path) -> int:
+    """Measures, prints and writes; 1 when a requirement is missed."""
+    parser = argparse.ArgumentParser(prog="load.bench hostile", description="Measure how soon the solver stops.")
+    parser.add_argument("--corpus", type=Path, default=HOSTILE, help=f"the positions ({HOSTILE.name})")
+    parser.add_argument("--turns", type=Path, default=HOSTILE_TURNS, help=f"the turns ({HOSTILE_TURNS.name})")
+    parser.add_argument("--quick", action="store_true", help="every third position and turn")
+    parser.add_argument("--full", action="store_true", help="all of them, as without it")
+    chosen = parser.parse_args(arguments)
+    console = Console()
+    step = 3 if chosen.quick else 1
+    corpus, turns = read(chosen.corpus)[::step], read_turns(chosen.turns)[::step]
+    # a progress bar would take time itself
+    console.print(f"Measuring {len(corpus)} positions and {len(turns)} turns", highlight=False)
+    report = _report([_measured(hostile) for hostile in corpus], [_judged(turn) for turn in turns])
+    results.write_text(json.dumps(report, indent=2) + "\n")
+    _print(report, console)
+    console.print(f"All figures: {results}", highlight=False)
+    return 0 if are_met(report) else 1
+
+
+def _measured(hostile: Hostile) -> Measured:
+    """The quickest of some answers: what another process did to the caches is not the solver's."""
+    watches = [watched(hostile, BUDGET_MS / 1e3) for _ in range(TIMES)]
+    return Measured(hostile, min(watches, key=lambda watch: watch.seconds))
+
+
+def _judged(turn: HostileTurn) -> Judged:
+    """The quickest of some judgements."""
+    times, judgements = zip(*(judged(turn) for _ in range(TIMES)), strict=True)
+    reasons = {violation.reason for violation in judgements[0].violations}
+    return Judged(turn, min(times), Reason.TURN_TOO_COMPLEX in reasons)
+
+
+def _report(measured: Sequence[Measured], turns: Sequence[Judged]) -> dict[str, Any]:
+    sorts: dict[str, list[Measured]] = {"all": list(measured)}
+    for one in measured:
+        sorts.setdefault(one.hostile.sort, []).append(one)
+    longest = max(one.watch.seconds for one in measured) * 1e3
+    limit = BUDGET_MS + GRACE_MS
+    in_time = requirement(f"every answer in {limit:.0f} ms", met=longest <= limit, measured=f"{longest:.0f} ms")
+    return {
+        "budget_ms": BUDGET_MS,
+        "sorts": {sort: _figures(some) for sort, some in sorts.items()},
+        "positions": [
+            {
+                "sort": one.hostile.sort,
+                "question": one.hostile.question,
+                "position": one.hostile.position,
+                "milliseconds": one.watch.seconds * 1e3,
+                "silence_ms": one.watch.silence * 1e3,
+                "finished": one.is_finished,
+            }
+            for one in measured
+        ],
+        "turns": [
+            {
+                "sort": one.turn.sort,
+                "play": one.turn.play,
+                "milliseconds": one.seconds * 1e3,
+                "too_complex": one.is_too_complex,
+            }
+            for one in turns
+        ],
+        "sorts_of_turns": {
+            sort: _figures_of_turns([one for one in turns if sort in {"all", one.turn.sort}])
+            for sort in dict.fromkeys(["all", *(one.turn.sort for one in turns)])
+        },
+        "requirements": [in_time, _soon_judged(turns)],
+    }
+
+
+def _soon_judged(turns: Sequence[Judged]) -> dict[str, Any]:
+    longest = max(one.seconds for one in turns) * 1e3
+    return requirement(
+        f"every turn judged in {JUDGED_MS:.0f} ms", met=longest <= JUDGED_MS, measured=f"{longest:.0f} ms"
+    )
+
+
+def _figures_of_turns(turns: Sequence[Judged]) -> dict[str, Any]:
+    return {
+        "turns": len(turns),
+        "too_complex": sum(one.is_too_complex for one in turns),
+        "milliseconds": quantiles([one.seconds * 1e3 for one in turns]),
+    }
+
+
+def _figures(measured: Sequence[Measured]) -> dict[str, Any]:
+    return {
+        "positions": len(measured),
+        "finished": sum(one.is_finished for one in measured),
+        "milliseconds": quantiles([one.watch.seconds * 1e3 for one in measured]),
+        "silence_ms": max(one.watch.silence for one in measured) * 1e3,
+    }
+
+
+def _print(report: Mapping[str, Any], console: Console) -> None:
+    table = Table(title=f"Milliseconds for an answer that has {report['budget_ms']:.0f}")
+    for name in ("rules", "positions", "finished", "median", "max", "longest silence"):
+        table.add_column(name, justify="left" if name == "rules" else "right")
+    for sort, figures in report["sorts"].items():
+        counts = (str(figures["positions"]), str(figures["finished"]))
+        times = (figures["milliseconds"]["median"], figures["milliseconds"]["max"], figures["silence_ms"])
+        table.add_row(sort, *counts, *(f"{value:.0f}" for value in times))
+    console.print(table)
+    turns = Table(title="Milliseconds to judge a turn")
+    for name in ("what is much", "turns", "too complex", "median", "max"):
+        turns.add_column(name, justify="left" if name == "what is much" else "right")
+    for sort, figures in report["sorts_of_turns"].items():
+        times = figures["milliseconds"]
+        counts = (str(figures["turns"]), str(figures["too_complex"]))
+        turns.add_row(sort, *counts, f"{times['median']:.1f}", f"{times['max']:.1f}")
+    console.print(turns)
+    print_requirements(report, console)

@@ -1,0 +1,94 @@
+"""The parts of pages in docs that commands make, which are between marks with the command's name.
+
+`python -m load.bench.page` writes the figures that the last benchmarks left in build/bench, as `make bench` made them.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from load.bench import analysis as bench_analysis
+from load.bench import engine as bench_engine
+from load.bench import jokers as bench_jokers
+from load.bench import play as bench_play
+from load.bench import validation_report as bench_validation_report
+from load.bench.figures import Tables
+
+DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
+RESULTS: Final = Path("build") / "bench"
+PERFORMANCE: Final = "performance.md"
+SOLVER: Final = "solver.md"
+
+Report = Mapping[str, Any]
+
+
+class Part(NamedTuple):
+    """A benchmark whose figures are on a page: which page, what was measured with, and the tables."""
+
+    page: str
+    told: Callable[[Report], Sequence[str]]
+    tables: Callable[[Report], Tables]
+
+
+PARTS: Final = {
+    "validation": Part(PERFORMANCE, bench_validation_report.told_of, bench_validation_report.tables_of),
+    "engine": Part(PERFORMANCE, bench_engine.told_of, bench_engine.tables_of),
+    "play": Part(PERFORMANCE, bench_play.told_of, bench_play.tables_of),
+    "analysis": Part(SOLVER, bench_analysis.told_of, bench_analysis.tables_of),
+    "jokers": Part(SOLVER, bench_jokers.told_of, bench_jokers.tables_of),
+}
+
+
+def page_with(page: str, command: str, text: str) -> str:
+    """A page with what a command makes in its place. Raises ValueError."""
+    marks = [f"<!-- made by {command}: {end} -->" for end in ("begin", "end")]
+    before, begin, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
+    if not (begin and end):
+        raise ValueError(f"the page has no place for what {command} makes: {' and '.join(marks)}")
+    return f"{before}{begin}\n{text}\n{end}{after}"
+
+
+def write(name: str, command: str, text: str) -> None:
+    """Writes what a command makes into a page. Raises ValueError."""
+    page = DOCS / name
+    page.write_text(page_with(page.read_text(), command, text))
+
+
+def text_of(report: Report, told: Sequence[str], tables: Tables) -> str:
+    """A report as the page shows it."""
+    required = [[one["what"], one["measured"], "met" if one["met"] else "**missed**"] for one in report["requirements"]]
+    parts = [
+        ";\n".join(told) + ".",
+        *(f"{title}.\n\n{_table(':', *rows)}" for title, rows in tables.items()),
+        _table("", ["required", "measured", ""], *required),
+    ]
+    return "\n\n".join(parts)
+
+
+def _table(right: str, head: Sequence[str], *rows: Sequence[str]) -> str:
+    """A table; `right` is ":" if all but its names are figures."""
+    marks = ["---", *[f"---{right}"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, marks, *rows))
+
+
+def main() -> int:
+    """Writes the figures of all benchmarks that were made."""
+    parser = argparse.ArgumentParser(description="Write the figures of the last benchmarks into the pages of docs.")
+    parser.parse_args()
+    made = {part: RESULTS / f"{part}.json" for part in PARTS if (RESULTS / f"{part}.json").exists()}
+    if not made:
+        sys.exit(f"{RESULTS} has no figures: make them with make bench")
+    for part, results in made.items():
+        report = json.loads(results.read_text())
+        page, told, tables = PARTS[part]
+        write(page, f"make bench PART={part}", text_of(report, told(report), tables(report)))
+        print(f"{page} has the figures of {results} now.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,463 @@
+"""What a PlayTurn costs: the server's CPU beside that of a call which does nothing, and round trips to the store.
+
+A server in a process of its own, on a Redis of our own behind a unix socket, is sent turns of rounds that were played
+ahead (recorded_turns.py). The same bytes are sent to a server that does nothing (noop_server.py), in turns with it, so
+that what else the machine does meets both alike. CPU is that of the server's process, user and system; round trips are
+counted by Redis.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, Final
+
+import grpc.aio
+import redis.asyncio as aredis
+from rich.console import Console
+from rich.progress import Progress
+
+from engine.ruleset import SABRA, MatchEnd, choose
+from load.bench.figures import are_met, print_report, printer, quantiles, requirement
+from load.bench.measured_servers import cpu_seconds_of, ready, serving
+from load.bench.noop_server import AIO
+from load.corpus.recorded_turns import RecordedRound, Turn, rounds
+from service.app.identity import digest
+from service.storage.base import NO_ETAG, Commit, Committed, Memo, Record, SeatToken, lineage
+from service.storage.redis import RedisStore, connect, keys_of
+from service.storage.snapshot import encode_change, encode_record
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+
+from support.harness import HISTORY, LIFETIMES, RedisServer, bearer, server_process  # noqa: E402 - the tests know how these are started
+
+PLAY_TURN: Final = "/rummikub.v1.TurnService/PlayTurn"
+CLIENTS: Final = 16
+"""Games that are played at the same time."""
+CALLS: Final = 1_500
+"""Calls of a phase."""
+SLICE_CALLS: Final = 150
+"""Calls that one server gets before the other one gets the same."""
+GAMES: Final = 28
+"""Recorded games: a round of each has about as many turns as a phase has calls."""
+LATE_ROUND: Final = 10
+"""The round that is late in a game: hundreds of turns are before it."""
+SIZES: Final = (1, 1_000, 100_000)
+"""How many games are in the store."""
+COPIES_AT_ONCE: Final = 5_000
+ROUNDS: Final = 5
+QUICK_ROUNDS: Final = 2
+MOST_RATIO: Final = 2.5
+MOST_ROUND_TRIPS: Final = 2.0
+MOST_GROWTH: Final = 1.15
+RULESET: Final = choose(
+    SABRA, {"turn_time_limit_seconds": 86_400, "match_end": MatchEnd.FIXED_ROUNDS, "match_rounds": LATE_ROUND}
+)
+"""With a clock, as most games, that runs out of time in no benchmark."""
+ANSWER: Final = bytes(1_200)
+"""As long as the answer to a turn that is remembered."""
+OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
+
+WHOLE, PLAYS, DRAWS, FIRST = "whole rounds", "playing tiles", "drawing", "first call on a game"
+EARLY, LATE = "first round", f"round {LATE_ROUND}"
+
+Call = tuple[bytes, tuple[tuple[str, str], ...]]
+"""A request's bytes with its metadata."""
+
+
+def run(arguments: Sequence[str], results: Path) -> int:
+    """Measures, prints and writes; 1 when a requirement is missed."""
+    parser = argparse.ArgumentParser(prog="load.bench play", description="Measure what a PlayTurn costs.")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of phases, not {ROUNDS}")
+    parser.add_argument("--full", action="store_true", help=f"{2 * ROUNDS} rounds")
+    chosen = parser.parse_args(arguments)
+    times = QUICK_ROUNDS if chosen.quick else 2 * ROUNDS if chosen.full else ROUNDS
+    console = printer()
+    report = asyncio.run(_measured(times, console))
+    results.write_text(json.dumps(report, indent=2) + "\n")
+    print_report(report, tables_of(report), told_of(report), console)
+    console.print(f"All figures: {results}", highlight=False)
+    return 0 if are_met(report) else 1
+
+
+# What is sent
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A stored game that others are copied from, and turns to send, one after the other."""
+
+    game_id: str
+    record: Record
+    turns: tuple[Turn, ...]
+
+
+def _tokens(record_seats: Iterable[int]) -> tuple[SeatToken, ...]:
+    return tuple(SeatToken(seat, digest(_token(seat))) for seat in record_seats)
+
+
+def _token(seat: int) -> str:
+    return str(seat) * 43
+
+
+class Shelf:
+    """The store that is measured: templates of games, and copies of them that are played."""
+
+    def __init__(self, url: str) -> None:
+        self.client = aredis.Redis.from_url(url)
+        self._store = RedisStore(connect(url), LIFETIMES, HISTORY)
+        self._ids = (f"{number:032x}" for number in count(1))
+        self._request_ids = (f"request-{number:020d}" for number in count(1))
+        self.now_ms = 0
+
+    async def open(self) -> None:
+        """Learns the time."""
+        self.now_ms = (await self._store.load("")).now_ms
+
+    async def template(self, recorded: RecordedRound, place: int = 0, turns: int | None = None) -> Template:
+        """A game with its whole history up to a round, as it lies before one of the round's turns."""
+        game_id, record = next(self._ids), None
+        for game, events in recorded.before:
+            change = encode_change(game.revision, self.now_ms, bytes(16), events)
+            previous = record.etag if record else NO_ETAG
+            seats = (player.seat for player in game.players)
+            record = Record(game_id, game, lineage(previous, change), _tokens(seats), self.now_ms, self.now_ms)
+            memo = Memo(bytes(32), ANSWER)
+            request_key = f"{game.revision:064x}"
+            outcome = await self._store.commit(Commit(previous, record, change, request_key, memo))
+            if outcome != Committed():
+                raise AssertionError(f"a recorded change is refused: {outcome}")
+        if record is None:
+            raise AssertionError("a recorded game has no history")
+        record = replace(record, game=replace(recorded.games[place], revision=record.game.revision))
+        following = recorded.turns[place : None if turns is None else place + turns]
+        return Template(game_id, record, following)
+
+    async def copies(self, templates: Iterable[Template], games: int) -> list[list[Call]]:
+        """The turns to send to so many copies of templates, game by game."""
+        sent = []
+        pipeline = self.client.pipeline(transaction=False)
+        for template in islice(_again_and_again(tuple(templates)), games):
+            game_id = next(self._ids)
+            record = replace(template.record, game_id=game_id)
+            snapshot, *others = keys_of(game_id)
+            fields = {"snapshot": encode_record(record), "etag": record.etag, "revision": record.game.revision}
+            pipeline.hset(snapshot, mapping=fields)  # type: ignore[arg-type]  # bytes are values too
+            for source, target in zip(keys_of(template.game_id)[1:], others, strict=True):
+                pipeline.copy(source, target)
+            sent.append([self._call(turn, record, place) for place, turn in enumerate(template.turns)])
+        await pipeline.execute()
+        return sent
+
+    def _call(self, turn: Turn, record: Record, place: int) -> Call:
+        request = turn.request(record.game_id, record.game.revision + place, next(self._request_ids))
+        return request.SerializeToString(), bearer(_token(turn.seat))
+
+    async def fill(self, template: Template, games: int) -> None:
+        """Puts so many games into the store that nobody plays."""
+        for start in range(0, games, COPIES_AT_ONCE):
+            pipeline = self.client.pipeline(transaction=False)
+            for _ in range(min(COPIES_AT_ONCE, games - start)):
+                for source, target in zip(keys_of(template.game_id), keys_of(next(self._ids)), strict=True):
+                    pipeline.copy(source, target)
+            await pipeline.execute()
+
+    async def close(self) -> None:
+        """Gives back the connections."""
+        await self.client.aclose()
+        await self._store.close()
+
+
+def _again_and_again(templates: Sequence[Template]) -> Iterable[Template]:
+    while True:
+        yield from templates
+
+
+# Measuring
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server under load: its process, and what sends calls to it."""
+
+    pid: int
+    channel: grpc.aio.Channel
+
+    @property
+    def cpu_seconds(self) -> float:
+        """User and system time of all its threads."""
+        return cpu_seconds_of(self.pid)
+
+    async def send(self, path: str, games: Sequence[Sequence[Call]]) -> list[float]:
+        """Sends the calls of games, those of a game one after the other; the milliseconds of each."""
+        send: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
+        milliseconds: list[float] = []
+        ahead = iter(games)
+
+        async def play() -> None:
+            for calls in ahead:
+                for data, metadata in calls:
+                    started = time.perf_counter()
+                    await send(data, metadata=metadata)
+                    milliseconds.append((time.perf_counter() - started) * 1e3)
+
+        await asyncio.gather(*(play() for _ in range(CLIENTS)))
+        return milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What some calls cost: microseconds of CPU a call of both servers and of Redis, round trips, latency."""
+
+    calls: int
+    noop: float
+    server: float
+    store: float
+    round_trips: float
+    milliseconds: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        """The server's CPU in calls that do nothing."""
+        return self.server / self.noop
+
+
+class Bench:
+    """The servers, the store, and what has been measured."""
+
+    def __init__(self, noop: Server, server: Server, shelf: Shelf) -> None:
+        self._noop = noop
+        self._server = server
+        self.shelf = shelf
+        self.phases: dict[str, list[Phase]] = {}
+
+    async def measure(self, name: str, games: Sequence[Sequence[Call]], before: int = 0) -> None:
+        """Sends turns, some to the server that does nothing, then the same to the other, and so on.
+
+        Args:
+            name: Of what is measured.
+            games: What to send.
+            before: How many turns of each game are sent before, and not measured.
+        """
+        await self._server.send(PLAY_TURN, [game[:before] for game in games])
+        games = [game[before:] for game in games]
+        store_before = await self._store_figures()
+        noop = server = 0.0
+        milliseconds: list[float] = []
+        for some in _slices(games):
+            spent = self._noop.cpu_seconds
+            await self._noop.send(PLAY_TURN, some)
+            noop += self._noop.cpu_seconds - spent
+            spent = self._server.cpu_seconds
+            milliseconds += await self._server.send(PLAY_TURN, some)
+            server += self._server.cpu_seconds - spent
+        store_after = await self._store_figures()
+        calls = len(milliseconds)
+        phase = Phase(
+            calls=calls,
+            noop=noop / calls * 1e6,
+            server=server / calls * 1e6,
+            store=(store_after[0] - store_before[0]) / calls * 1e6,
+            round_trips=(store_after[1] - store_before[1]) / calls,
+            milliseconds=tuple(milliseconds),
+        )
+        self.phases.setdefault(name, []).append(phase)
+
+    async def _store_figures(self) -> tuple[float, int]:
+        """The CPU seconds of Redis, and the scripts that it has been asked to run: each is a round trip."""
+        cpu = await self.shelf.client.info("cpu")
+        commands = await self.shelf.client.info("commandstats")
+        scripts = sum(commands.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha"))
+        return cpu["used_cpu_user"] + cpu["used_cpu_sys"], scripts
+
+
+def _slices(games: Sequence[Sequence[Call]]) -> Iterator[Sequence[Sequence[Call]]]:
+    """Some calls of each game, then the next ones; of games with a single call some games."""
+    longest = max(map(len, games))
+    if longest == 1:
+        yield from (games[start : start + SLICE_CALLS] for start in range(0, len(games), SLICE_CALLS))
+        return
+    length = max(1, SLICE_CALLS // len(games))
+    for start in range(0, longest, length):
+        yield [calls[start : start + length] for calls in games if calls[start:]]
+
+
+@contextlib.asynccontextmanager
+async def _bench() -> AsyncIterator[Bench]:
+    redis = RedisServer()
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(redis.close)
+        redis.start()
+        shelf = Shelf(redis.url)
+        stack.push_async_callback(shelf.close)
+        await shelf.open()
+        environment = {"RUMMIKUB_REDIS_URL": redis.url, "RUMMIKUB_SWEEP_SECONDS": "3600"}
+        process = await stack.enter_async_context(server_process(environment))
+        noop = stack.enter_context(serving("load.bench.noop_server", AIO))
+        yield Bench(
+            Server(noop.pid, await stack.enter_async_context(_channel(ready(noop).main))),
+            Server(process.pid, await stack.enter_async_context(_channel(process.target))),
+            shelf,
+        )
+
+
+def _channel(target: str) -> grpc.aio.Channel:
+    return grpc.aio.insecure_channel(target, OWN_CONNECTION)
+
+
+async def _measured(times: int, console: Console) -> dict[str, Any]:
+    async with _bench() as bench:
+        with Progress(console=console) as progress:
+            steps = progress.add_task("Measuring", total=times * (6 + len(SIZES)) + 1)
+
+            def done() -> None:
+                progress.advance(steps)
+
+            await _measure_all(bench, times, done)
+        store = await bench.shelf.client.info("server")
+        return _report(bench.phases, store)
+
+
+async def _measure_all(bench: Bench, times: int, done: Callable[[], None]) -> None:
+    shelf = bench.shelf
+    recorded = [list(rounds(seed, RULESET, shelf.now_ms)) for seed in range(GAMES)]
+    early = [await shelf.template(of_game[0]) for of_game in recorded]
+    late = [await shelf.template(of_game[LATE_ROUND - 1]) for of_game in recorded]
+    plays, draws = [
+        [
+            await shelf.template(of_game[0], place - 1, 2)
+            for of_game in recorded
+            for place in _some(of_game[0], plays=is_play)
+        ]
+        for is_play in (True, False)
+    ]
+    await bench.measure("warm-up", await shelf.copies(early, GAMES))
+    bench.phases.clear()
+    done()
+    for _ in range(times):
+        await bench.measure(WHOLE, await shelf.copies(early, GAMES))
+        done()
+        await bench.measure(PLAYS, await shelf.copies(plays, CALLS), before=1)
+        done()
+        await bench.measure(DRAWS, await shelf.copies(draws, CALLS), before=1)
+        done()
+        await bench.measure(FIRST, [game[:1] for game in await shelf.copies(plays, CALLS)])
+        done()
+        await bench.measure(EARLY, await shelf.copies(early, GAMES))
+        done()
+        await bench.measure(LATE, await shelf.copies(late, GAMES))
+        done()
+    filled = 0
+    for size in SIZES:
+        await shelf.fill(early[0], size - filled)
+        filled = size
+        for _ in range(times):
+            await bench.measure(_size_name(size), await shelf.copies(early, GAMES))
+            done()
+
+
+def _some(recorded: RecordedRound, *, plays: bool) -> list[int]:
+    """Some turns of a kind, from all over a round, but not the first."""
+    places = [place for place, turn in enumerate(recorded.turns) if place and turn.is_play == plays]
+    return places[:: max(1, len(places) // 4)]
+
+
+def _size_name(size: int) -> str:
+    return f"{size:,} stored games"
+
+
+# The report
+
+
+def _spread(values: Iterable[float]) -> dict[str, float]:
+    in_order = sorted(values)
+    return {"median": statistics.median(in_order), "least": in_order[0], "most": in_order[-1]}
+
+
+def _figures(phases: Sequence[Phase]) -> dict[str, Any]:
+    return {
+        "calls": sum(phase.calls for phase in phases),
+        "noop_us": _spread(phase.noop for phase in phases),
+        "server_us": _spread(phase.server for phase in phases),
+        "ratio": _spread(phase.ratio for phase in phases),
+        "redis_us": _spread(phase.store for phase in phases),
+        "round_trips": _spread(phase.round_trips for phase in phases),
+        "milliseconds": quantiles([value for phase in phases for value in phase.milliseconds]),
+    }
+
+
+def _report(phases: dict[str, list[Phase]], store: dict[str, Any]) -> dict[str, Any]:
+    figures = {name: _figures(some) for name, some in phases.items()}
+    ratios = {name: values["ratio"]["median"] for name, values in figures.items()}
+    most_round_trips = max(values["round_trips"]["most"] for values in figures.values())
+    of_size = ratios[_size_name(SIZES[-1])] / ratios[_size_name(SIZES[0])]
+    of_length = ratios[LATE] / ratios[EARLY]
+    return {
+        "versions": {
+            "python": sys.version.split()[0],
+            **{name: version(name) for name in ("grpcio", "protobuf", "redis", "hiredis")},
+            "store": store["redis_version"],
+        },
+        "clients": CLIENTS,
+        "phases": figures,
+        "requirements": [
+            requirement(
+                f"the server's CPU at most {MOST_RATIO} times that of a call that does nothing ({name})",
+                met=ratios[name] <= MOST_RATIO,
+                measured=f"{ratios[name]:.2f}",
+            )
+            for name in (WHOLE, PLAYS, DRAWS)
+        ]
+        + [
+            requirement(
+                f"at most {MOST_ROUND_TRIPS:.0f} round trips to the store a turn",
+                met=most_round_trips <= MOST_ROUND_TRIPS,
+                measured=f"{most_round_trips:.2f}",
+            ),
+            requirement(
+                f"at most {MOST_GROWTH} times as much with {SIZES[-1]:,} games in the store as with {SIZES[0]}",
+                met=of_size <= MOST_GROWTH,
+                measured=f"{of_size:.2f}",
+            ),
+            requirement(
+                f"at most {MOST_GROWTH} times as much in round {LATE_ROUND} of a game as in its first",
+                met=of_length <= MOST_GROWTH,
+                measured=f"{of_length:.2f}",
+            ),
+        ],
+    }
+
+
+def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
+    """The tables of a report."""
+    head = ["", "calls", "no-op", "server", "ratio", "(spread)", "Redis", "trips", "p50 ms", "p95 ms"]
+    rows = [_row(name, figures) for name, figures in report["phases"].items()]
+    return {f"A PlayTurn, {report['clients']} at a time: microseconds of CPU a call (medians)": [head, *rows]}
+
+
+def _row(name: str, figures: Mapping[str, Any]) -> list[str]:
+    ratio = figures["ratio"]
+    return [
+        name,
+        str(figures["calls"]),
+        *(f"{figures[part]['median']:.0f}" for part in ("noop_us", "server_us")),
+        f"{ratio['median']:.2f}",
+        f"{ratio['least']:.1f}-{ratio['most']:.1f}",
+        f"{figures['redis_us']['median']:.0f}",
+        f"{figures['round_trips']['median']:.2f}",
+        *(f"{figures['milliseconds'][quantile]:.1f}" for quantile in ("median", "p95")),
+    ]
+
+
+def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was measured with."""
+    return (", ".join(f"{name} {value}" for name, value in report["versions"].items()),)

@@ -1,0 +1,322 @@
+"""What validation costs: the server's CPU a call beside that of calls which do nothing, throughput and latency.
+
+Six listeners, in processes of their own, get the same bytes in turns, so that what else the machine does meets all
+alike: four that do nothing (noop_server.py), and the service's two. Whatever is compared was measured in
+the same round, a moment apart. Two more servers, of one worker and of two, are measured in turns as well.
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import grpc
+from google.protobuf.message import Message
+from rich.progress import Progress
+
+from load.bench.figures import are_met, print_report, printer
+from load.bench.measured_servers import (
+    SERVICE_SETTINGS,
+    MeasuredServer,
+    cpu_seconds_of,
+    machine_busy_seconds,
+    ready,
+    serving,
+)
+from load.bench.noop_server import NO_OPS, STREAM
+from load.bench.validation_loads import HOW_TO_INSTALL, Generator, H2Load, Load, LoadError, Sent, generator
+from load.bench.validation_report import (
+    AIO_SERVICE,
+    BATCH,
+    CLIENTS,
+    ILLEGAL,
+    LEGAL,
+    LEGAL_BATCH,
+    LEGAL_FEW,
+    LEGAL_MANY,
+    LEGAL_STREAM,
+    LONG_STREAM,
+    MELDS,
+    SERVICE,
+    SHORT_STREAM,
+    WORKERS_CLIENTS,
+    Measured,
+    Slice,
+    WorkersSlice,
+    report_of,
+    tables_of,
+    told_of,
+)
+from load.bench.validation_turns import MeasuredTurn, Turns, batch_request, read, stream_requests
+from rummikub.v1 import validation_service_pb2 as pb
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+
+from support.harness import RedisServer  # noqa: E402 - the tests know how a store is started
+
+ROUNDS: Final = 8
+QUICK_ROUNDS: Final = 3
+FULL_ROUNDS: Final = 24
+QUICK_DIVISOR: Final = 4
+"""How many times fewer calls a quick run makes."""
+BODIES: Final = 4
+"""Bodies that each server gets in a round, one after the other."""
+LONG: Final = 10
+"""How often a long stream has the turns of a short one."""
+WORKERS: Final = (1, 2)
+WORKERS_CALLS: Final = 3_000
+CHECKED_CALLS: Final = 500
+"""Calls that are made while answers are checked."""
+WIDTH: Final = 180
+"""Columns of the widest table."""
+OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
+ANSWERS: Final[dict[str, Callable[[bytes], Message]]] = {
+    "ValidateTurn": pb.ValidateTurnResponse.FromString,
+    "ValidateMelds": pb.ValidateMeldsResponse.FromString,
+    "BatchValidateTurns": pb.BatchValidateTurnsResponse.FromString,
+    STREAM: pb.StreamValidateTurnsResponse.FromString,
+}
+
+
+def run(arguments: Sequence[str], results: Path) -> int:
+    """Measures, prints and writes; 1 when a requirement is missed."""
+    parser = argparse.ArgumentParser(prog="load.bench validation", description="Measure what validation costs.")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of fewer calls, not {ROUNDS}")
+    parser.add_argument("--full", action="store_true", help=f"{FULL_ROUNDS} rounds")
+    parser.add_argument("--python", action="store_true", help="make calls from Python although h2load is there")
+    chosen = parser.parse_args(arguments)
+    rounds = QUICK_ROUNDS if chosen.quick else FULL_ROUNDS if chosen.full else ROUNDS
+    console = printer(WIDTH)
+    with generator(python=chosen.python) as making_calls, _servers() as servers:
+        if not isinstance(making_calls, H2Load) and not chosen.python:
+            console.print(f"{HOW_TO_INSTALL}: {making_calls.name} make the calls.", highlight=False)
+        bench = Bench(making_calls, servers, _cases(read(), QUICK_DIVISOR if chosen.quick else 1))
+        with Progress(console=console) as progress:
+            step = progress.add_task("Measuring", total=rounds)
+            bench.measure(rounds, lambda: progress.advance(step))
+    report = report_of(bench.measured, making_calls.name)
+    results.write_text(json.dumps(report, indent=2) + "\n")
+    print_report(report, tables_of(report), told_of(report), console)
+    console.print(f"All figures: {results}", highlight=False)
+    return 0 if are_met(report) else 1
+
+
+# Servers.
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where calls go, and whose CPU they cost."""
+
+    server: MeasuredServer
+    target: str
+    does_nothing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """What is measured: listeners by their names, and servers by how many workers they have."""
+
+    listeners: dict[str, Listener]
+    workers: dict[int, MeasuredServer]
+
+
+@contextlib.contextmanager
+def _servers() -> Iterator[Servers]:
+    """All servers, which are started at the same time."""
+    with contextlib.ExitStack() as stack:
+        redis = RedisServer()
+        stack.callback(redis.close)
+        redis.start()
+        no_ops = {name: stack.enter_context(serving("load.bench.noop_server", name)) for name in NO_OPS}
+        alone = {**SERVICE_SETTINGS, "RUMMIKUB_REDIS_URL": "memory://"}
+        service = stack.enter_context(serving("service", settings=alone))
+        shared = {**SERVICE_SETTINGS, "RUMMIKUB_REDIS_URL": redis.url}
+        workers = {
+            count: stack.enter_context(serving("service", settings={**shared, "RUMMIKUB_WORKERS": str(count)}))
+            for count in WORKERS
+        }
+        listeners = {}
+        for name, process in no_ops.items():
+            server = ready(process)
+            listeners[name] = Listener(server, server.validation, does_nothing=True)
+        server = ready(service)
+        listeners[SERVICE] = Listener(server, server.validation, does_nothing=False)
+        listeners[AIO_SERVICE] = Listener(server, server.main, does_nothing=False)
+        yield Servers(listeners, {count: ready(process) for count, process in workers.items()})
+
+
+# What is sent.
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Calls to measure: loads that take turns, and how often each is sent, from how many connections."""
+
+    name: str
+    loads: tuple[Load, ...]
+    calls: int
+    clients: int = CLIENTS
+    bodies: int = BODIES
+
+
+def _cases(turns: Turns, divisor: int) -> list[Case]:
+    """What is measured, with so many times fewer calls."""
+    legal, illegal = tuple(map(turn_load, turns.legal)), tuple(map(turn_load, turns.illegal))
+    few, many = 400 // divisor, 800 // divisor
+    return [
+        Case(LEGAL, legal, few),
+        Case(ILLEGAL, illegal, few),
+        Case(MELDS, tuple(map(melds_load, turns.legal)), few),
+        Case(LEGAL_FEW, legal, many, clients=1, bodies=1),
+        Case(LEGAL_MANY, legal, many, clients=32, bodies=1),
+        Case(BATCH, (batch_load(turns.mixed),), 100 // divisor, bodies=1),
+        Case(LEGAL_BATCH, (batch_load(turns.legal),), 100 // divisor, bodies=1),
+        Case(SHORT_STREAM, (stream_load(turns.mixed),), 48 // divisor, bodies=1),
+        Case(LEGAL_STREAM, (stream_load(turns.legal),), 48 // divisor, bodies=1),
+        Case(LONG_STREAM, (stream_load(turns.mixed * LONG),), CLIENTS, bodies=1),
+    ]
+
+
+def turn_load(turn: MeasuredTurn) -> Load:
+    """ValidateTurn."""
+    return Load("ValidateTurn", (turn.request.SerializeToString(),), (turn.answer.SerializeToString(),), 1)
+
+
+def melds_load(turn: MeasuredTurn) -> Load:
+    """ValidateMelds of the same table."""
+    return Load("ValidateMelds", (turn.melds.SerializeToString(),), (turn.readings.SerializeToString(),), 1)
+
+
+def batch_load(turns: Sequence[MeasuredTurn]) -> Load:
+    """BatchValidateTurns."""
+    answer = pb.BatchValidateTurnsResponse(turns=[turn.answer for turn in turns])
+    request = batch_request(turns).SerializeToString()
+    return Load("BatchValidateTurns", (request,), (answer.SerializeToString(),), len(turns))
+
+
+def stream_load(turns: Sequence[MeasuredTurn]) -> Load:
+    """StreamValidateTurns."""
+    requests = stream_requests(turns)
+    answers = [
+        pb.StreamValidateTurnsResponse(turn=turn.answer, correlation_id=request.correlation_id)
+        for turn, request in zip(turns, requests, strict=True)
+    ]
+    messages = tuple(request.SerializeToString() for request in requests)
+    return Load(STREAM, messages, tuple(answer.SerializeToString() for answer in answers), len(turns))
+
+
+# Measuring.
+
+
+class Bench:
+    """Measures servers.
+
+    Args:
+        making_calls: Makes the calls.
+        servers: What is measured.
+        cases: What is sent.
+    """
+
+    def __init__(self, making_calls: Generator, servers: Servers, cases: Sequence[Case]) -> None:
+        self._generator = making_calls
+        self._servers = servers
+        self._cases = cases
+        self.measured = Measured(defaultdict(list), defaultdict(list))
+
+    def measure(self, rounds: int, done: Callable[[], object]) -> None:
+        """Checks and measures everything so many times."""
+        self._warm_up()
+        for place in range(rounds):
+            self._check_answers()
+            for case in self._cases:
+                self._measure_case(case, place)
+            for count, server in self._servers.workers.items():
+                self.measured.workers[count].append(self._workers_slice(server))
+            self.measured.rounds += 1
+            done()
+
+    def _warm_up(self) -> None:
+        """Every body once to every server: what is made once is not measured."""
+        for case in self._cases:
+            for load in case.loads[:: len(case.loads) // 8 or 1]:
+                for listener in self._servers.listeners.values():
+                    self._send(listener, load, calls=1, clients=1)
+        for server in self._servers.workers.values():
+            self._send(Listener(server, server.validation, does_nothing=False), self._cases[0].loads[0], 500, 32)
+
+    def _measure_case(self, case: Case, place: int) -> None:
+        """A slice of each listener, of the same bodies; every round begins with another listener."""
+        loads = [case.loads[(place * case.bodies + body) % len(case.loads)] for body in range(case.bodies)]
+        names = list(self._servers.listeners)
+        for number, load in enumerate(loads):
+            first = (place + number) % len(names)
+            for name in names[first:] + names[:first]:
+                self.measured.slices[case.name, name].append(self._slice(self._servers.listeners[name], load, case))
+
+    def _slice(self, listener: Listener, load: Load, case: Case) -> Slice:
+        before = listener.server.cpu_seconds()
+        sent = self._send(listener, load, case.calls, case.clients)
+        cpu = listener.server.cpu_seconds() - before
+        return Slice(case.calls * load.turns, cpu, sent.cpu_seconds, sent.seconds, sent.milliseconds)
+
+    def _send(self, listener: Listener, load: Load, calls: int, clients: int) -> Sent:
+        """Makes calls, all of which have to be answered with as many bytes as is right."""
+        sent = self._generator.send(listener.target, load, calls, clients)
+        right = calls * load.answered(nothing=listener.does_nothing)
+        if sent.answered != right:
+            raise LoadError(f"{load.method} at {listener.target}: {sent.answered} bytes of answers, not {right}")
+        return sent
+
+    def _workers_slice(self, server: MeasuredServer) -> WorkersSlice:
+        load = self._cases[0].loads[0]
+        before = [cpu_seconds_of(pid) for pid in server.processes]
+        machine_before = machine_busy_seconds()
+        sent = self._send(Listener(server, server.validation, does_nothing=False), load, WORKERS_CALLS, WORKERS_CLIENTS)
+        machine = machine_busy_seconds() - machine_before
+        cpu = [cpu_seconds_of(pid) - earlier for pid, earlier in zip(server.processes, before, strict=True)]
+        return WorkersSlice(WORKERS_CALLS, tuple(cpu), sent.cpu_seconds, sent.seconds, machine)
+
+    # Answers.
+
+    def _check_answers(self) -> None:
+        """Compares answers of the service with what the plain rules say, while it is under load."""
+        for listener in self._servers.listeners.values():
+            if listener.does_nothing:
+                continue
+            with ThreadPoolExecutor(1) as background:
+                noise = background.submit(self._send, listener, self._cases[0].loads[0], CHECKED_CALLS, CLIENTS)
+                self.measured.checked += check(listener.target, [load for case in self._cases for load in case.loads])
+                noise.result()
+
+
+def check(target: str, loads: Sequence[Load]) -> int:
+    """Sends everything once to a server, by a client of its own; how many answers were right.
+
+    Raises:
+        LoadError: One was not.
+    """
+    checked = 0
+    with grpc.insecure_channel(target, OWN_CONNECTION) as channel:
+        for load in dict.fromkeys(loads):
+            decode = ANSWERS[load.method]
+            answers = _answers(channel, load)
+            if list(map(decode, answers)) != list(map(decode, load.answers)):
+                raise LoadError(f"{load.method} at {target}: an answer is wrong")
+            checked += len(answers)
+    return checked
+
+
+def _answers(channel: grpc.Channel, load: Load) -> list[bytes]:
+    if load.is_stream:
+        stream: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(load.path)
+        return list(stream(iter(load.messages)))
+    unary: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(load.path)
+    return [unary(load.messages[0])]

@@ -1,0 +1,345 @@
+"""What the benchmark of validation makes of its figures: spreads, ratios, requirements, tables."""
+
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Final
+
+from load.bench.figures import cpu_model, quantiles, requirement
+from load.bench.noop_server import AIO, BARE, BOUNDARY, NO_OPS, STOCK
+
+SERVICE: Final = "service"
+AIO_SERVICE: Final = "service, aio"
+SERVERS: Final = {
+    **NO_OPS,
+    SERVICE: "the service, RUMMIKUB_VALIDATION_LISTEN",
+    AIO_SERVICE: "the service, RUMMIKUB_LISTEN",
+}
+"""The listeners that are measured, with what reports call them."""
+
+CLIENTS: Final = 8
+WORKERS_CLIENTS: Final = 32
+LEGAL: Final = "ValidateTurn, legal"
+ILLEGAL: Final = "ValidateTurn, illegal"
+MELDS: Final = "ValidateMelds"
+BATCH: Final = "BatchValidateTurns, 100"
+LEGAL_BATCH: Final = "BatchValidateTurns, 100 legal"
+SHORT_STREAM: Final = "StreamValidateTurns, 100"
+LEGAL_STREAM: Final = "StreamValidateTurns, 100 legal"
+LONG_STREAM: Final = "StreamValidateTurns, 1,000"
+LEGAL_FEW: Final = f"{LEGAL}, 1 client"
+LEGAL_MANY: Final = f"{LEGAL}, 32 clients"
+
+BOUNDARY_OF_BARE: Final = "boundary of bare"
+
+MOST_OF_SAME: Final = 1.20
+MOST_OF_STOCK: Final = 1.00
+MOST_OF_BARE: Final = 1.10
+MOST_OF_BATCH: Final = 0.12
+MOST_OF_STREAM: Final = 0.45
+LEAST_OF_WORKERS: Final = 1.7
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Calls that a listener got in a row.
+
+    Attributes:
+        turns: How many; of batches and streams their turns.
+        cpu_seconds: The server's CPU.
+        generator_seconds: The generator's.
+        seconds: How long they took.
+        milliseconds: How long each took.
+    """
+
+    turns: int
+    cpu_seconds: float
+    generator_seconds: float
+    seconds: float
+    milliseconds: tuple[float, ...]
+
+    @property
+    def cpu_us(self) -> float:
+        """The server's CPU a turn, in microseconds."""
+        return self.cpu_seconds / self.turns * 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersSlice:
+    """Calls that a server of some workers got in a row.
+
+    Attributes:
+        calls: How many.
+        cpu_seconds: Of the parent, if there is one, and of each worker.
+        generator_seconds: The generator's CPU.
+        seconds: How long they took.
+        machine_seconds: For how long the processors were busy meanwhile, with whatever.
+    """
+
+    calls: int
+    cpu_seconds: tuple[float, ...]
+    generator_seconds: float
+    seconds: float
+    machine_seconds: float
+
+    @property
+    def server_seconds(self) -> float:
+        """The server's CPU."""
+        return sum(self.cpu_seconds)
+
+    @property
+    def calls_a_cpu_second(self) -> float:
+        """What a second of the server's CPU serves."""
+        return self.calls / self.server_seconds
+
+    @property
+    def share_of_busiest(self) -> float:
+        """The share of one process in the server's CPU."""
+        return max(self.cpu_seconds) / self.server_seconds
+
+    @property
+    def processors(self) -> float:
+        """How many processors the server kept busy."""
+        return self.server_seconds / self.seconds
+
+
+@dataclass(slots=True)
+class Measured:
+    """Everything that was measured.
+
+    Attributes:
+        slices: By case and listener, in the order in which they were measured.
+        workers: The same by how many workers there were.
+        rounds: How many rounds there were.
+        checked: How many answers were right.
+    """
+
+    slices: dict[tuple[str, str], list[Slice]]
+    workers: dict[int, list[WorkersSlice]]
+    rounds: int = 0
+    checked: int = 0
+
+
+_OF_MANY: Final = ("BatchValidateTurns", "StreamValidateTurns")
+
+
+# Figures.
+
+
+def spread(values: Iterable[float]) -> dict[str, float]:
+    """Median, quartiles and extremes of some values, one at least."""
+    in_order = sorted(values)
+    low, median, high = statistics.quantiles(in_order, n=4, method="inclusive") if in_order[1:] else in_order * 3
+    return {"median": median, "low": low, "high": high, "least": in_order[0], "most": in_order[-1]}
+
+
+def ratio(ones: Sequence[Slice], others: Sequence[Slice]) -> dict[str, float]:
+    """The spread of the ratio of what a turn costs, and that ratio where the machine disturbed either the least.
+
+    Slices are compared with those of the same time: several may be of one time, as many as there are more of them.
+    """
+    times = max(len(ones), len(others))
+    pairs = [(ones[place * len(ones) // times], others[place * len(others) // times]) for place in range(times)]
+    of_least = min(one.cpu_us for one in ones) / min(other.cpu_us for other in others)
+    return {**spread(one.cpu_us / other.cpu_us for one, other in pairs), "of_least": of_least}
+
+
+def workers_ratio(one: Sequence[WorkersSlice], two: Sequence[WorkersSlice], processors: int) -> dict[str, float]:
+    """How many times the calls of one worker two workers serve, on so many processors that the generator does not use.
+
+    A server serves as many calls a second as a second of its CPU serves, times the processors that it can keep busy.
+    For one worker that is the most that it was seen to keep busy, and a whole one at the least, as other work on the
+    machine may have kept it from that; for two it is twice as many, if there are.
+    """
+    of_one = min(processors, max(1.0, *(one_slice.processors for one_slice in one)))
+    of_two = min(processors, 2 * of_one)
+    return spread(
+        (second.calls_a_cpu_second * of_two) / (first.calls_a_cpu_second * of_one)
+        for first, second in zip(one, two, strict=True)
+    )
+
+
+# The report.
+
+
+def report_of(measured: Measured, making_calls: str) -> dict[str, Any]:
+    """All figures, with what is required of them."""
+    ratios = _ratios(measured)
+    workers = _workers(measured)
+    return {
+        "versions": {
+            "python": sys.version.split()[0],
+            **{name: version(name) for name in ("grpcio", "protobuf")},
+            "generator": making_calls,
+            "kernel": platform.release(),
+        },
+        "machine": {"cpu": cpu_model(), "processors": os.cpu_count(), "load_average": os.getloadavg()},
+        "rounds": measured.rounds,
+        "clients": CLIENTS,
+        "workers_clients": WORKERS_CLIENTS,
+        "answers_checked": measured.checked,
+        "cases": {
+            case: {server: _figures(measured.slices[case, server]) for server in SERVERS}
+            for case in dict.fromkeys(case for case, _ in measured.slices)
+        },
+        "ratios": ratios,
+        "workers": workers,
+        "requirements": _requirements(ratios, workers),
+    }
+
+
+def _figures(slices: Sequence[Slice]) -> dict[str, Any]:
+    return {
+        "turns": sum(one.turns for one in slices),
+        "cpu_us": spread(one.cpu_us for one in slices),
+        "generator_us": spread(one.generator_seconds / one.turns * 1e6 for one in slices),
+        "turns_a_second": spread(one.turns / one.seconds for one in slices),
+        "milliseconds": quantiles([value for one in slices for value in one.milliseconds]),
+    }
+
+
+def _ratios(measured: Measured) -> dict[str, dict[str, dict[str, float]]]:
+    """Of each case the service's cost a turn, in calls that do nothing and carry the same bytes, or one turn."""
+    slices, found = measured.slices, {}
+    for case in dict.fromkeys(case for case, _ in slices):
+        ones = slices[case, SERVICE]
+        base = LEGAL if case.startswith(_OF_MANY) else case
+        found[case] = {
+            BOUNDARY: ratio(ones, slices[base, BOUNDARY]),
+            BARE: ratio(ones, slices[base, BARE]),
+            STOCK: ratio(ones, slices[base, STOCK]),
+            AIO: ratio(slices[case, AIO_SERVICE], slices[base, AIO]),
+            BOUNDARY_OF_BARE: ratio(slices[case, BOUNDARY], slices[case, BARE]),
+        }
+    return found
+
+
+def _workers(measured: Measured) -> dict[str, Any]:
+    one, two = measured.workers[1], measured.workers[2]
+    return {
+        **{
+            str(count): {
+                "calls_a_second": spread(one_slice.calls / one_slice.seconds for one_slice in slices),
+                "calls_a_cpu_second": spread(one_slice.calls_a_cpu_second for one_slice in slices),
+                "processors": spread(one_slice.processors for one_slice in slices),
+                "generator_processors": spread(one_slice.generator_seconds / one_slice.seconds for one_slice in slices),
+                "machine_processors": spread(one_slice.machine_seconds / one_slice.seconds for one_slice in slices),
+                "share_of_busiest": spread(one_slice.share_of_busiest for one_slice in slices),
+            }
+            for count, slices in ((1, one), (2, two))
+        },
+        "ratio": workers_ratio(one, two, 2),
+        "ratio_as_measured": spread(
+            (second.calls / second.seconds) / (first.calls / first.seconds)
+            for first, second in zip(one, two, strict=True)
+        ),
+    }
+
+
+def _requirements(ratios: Mapping[str, Any], workers: Mapping[str, Any]) -> list[dict[str, Any]]:
+    same, stock, bare = "the no-op on the same listener", "the stock no-op", "the bare no-op"
+    most = [
+        *(
+            (case, BOUNDARY, f"{case}: at most {MOST_OF_SAME:.2f} times {same}", MOST_OF_SAME)
+            for case in (LEGAL, ILLEGAL)
+        ),
+        *(
+            (case, STOCK, f"{case}: at most {MOST_OF_STOCK:.2f} times {stock}", MOST_OF_STOCK)
+            for case in (LEGAL, ILLEGAL)
+        ),
+        (
+            LEGAL,
+            BOUNDARY_OF_BARE,
+            f"the boundary, doing nothing: at most {MOST_OF_BARE:.2f} times {bare}",
+            MOST_OF_BARE,
+        ),
+        *(
+            (case, BOUNDARY, f"{case}, a turn: at most {limit:.2f} times {same}, of one turn", limit)
+            for case, limit in ((BATCH, MOST_OF_BATCH), (SHORT_STREAM, MOST_OF_STREAM), (LONG_STREAM, MOST_OF_STREAM))
+        ),
+    ]
+    required = [
+        requirement(what, met=ratios[case][base]["median"] <= limit, measured=_told(ratios[case][base]))
+        for case, base, what, limit in most
+    ]
+    both = workers["ratio"]
+    return [
+        *required,
+        requirement(
+            f"calls a second of two workers on two processors, at least {LEAST_OF_WORKERS} times those of one",
+            met=both["median"] >= LEAST_OF_WORKERS,
+            measured=_told(both),
+        ),
+    ]
+
+
+def _told(figures: Mapping[str, float]) -> str:
+    least = f", {figures['of_least']:.2f}" if "of_least" in figures else ""
+    return f"{figures['median']:.2f} ({figures['low']:.2f}-{figures['high']:.2f}){least}"
+
+
+# Tables.
+
+
+def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was measured with, where and how often."""
+    machine = report["machine"]
+    return (
+        ", ".join(f"{name} {value}" for name, value in report["versions"].items()),
+        f"{machine['cpu']}, {machine['processors']} processors, load {machine['load_average'][0]:.1f}",
+        f"{report['answers_checked']:,} answers checked, {report['rounds']} rounds",
+    )
+
+
+def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
+    """The tables of a report."""
+    cases, ratios = report["cases"], report["ratios"]
+    bases = {BOUNDARY: "same, boundary", BARE: "same, bare", STOCK: "stock", AIO: "aio of aio"}
+    latency_cases = (LEGAL_FEW, LEGAL, LEGAL_MANY)
+    return {
+        f"Server CPU, us a call (a turn, in batches and streams), {report['clients']} clients: median, least": [
+            ["", *SERVERS],
+            *([case, *(_median_and_least(cases[case][server]["cpu_us"]) for server in SERVERS)] for case in cases),
+        ],
+        "The service's CPU in no-ops (of one turn, for batches and streams): median (quartiles), ratio of the least": [
+            ["", *bases.values(), "boundary of bare"],
+            *([case, *(_told(ratios[case][base]) for base in (*bases, BOUNDARY_OF_BARE))] for case in cases),
+        ],
+        "Throughput, a second; latency of a call, ms, p50 / p95": [
+            ["", *SERVERS],
+            *([case, *(_speed(cases[case][server]) for server in SERVERS)] for case in cases if case in latency_cases),
+        ],
+        f"Workers, {LEGAL}, {report['workers_clients']} clients: medians": _workers_table(report["workers"]),
+    }
+
+
+def _median_and_least(figures: Mapping[str, float]) -> str:
+    digits = 0 if figures["median"] >= 20 else 1
+    return f"{figures['median']:.{digits}f}, {figures['least']:.{digits}f}"
+
+
+def _speed(figures: Mapping[str, Any]) -> str:
+    times = figures["milliseconds"]
+    return f"{figures['turns_a_second']['median']:,.0f}; {times['median']:.1f} / {times['p95']:.1f}"
+
+
+def _workers_table(workers: Mapping[str, Any]) -> list[list[str]]:
+    columns = {
+        "calls a second": ("calls_a_second", ",.0f"),
+        "calls a CPU second": ("calls_a_cpu_second", ",.0f"),
+        "server's processors": ("processors", ".2f"),
+        "generator's": ("generator_processors", ".2f"),
+        "all busy": ("machine_processors", ".2f"),
+        "busiest process": ("share_of_busiest", ".0%"),
+    }
+    return [
+        ["workers", *columns],
+        *(
+            [count, *(format(workers[count][name]["median"], style) for name, style in columns.values())]
+            for count in ("1", "2")
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""Positions, turns and games that benchmarks and load tests replay."""

@@ -1,0 +1,114 @@
+"""Positions in which jokers of the table may not be moved freely: small ones by chance, and those of games."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from engine.analysis import Situation
+from engine.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
+from engine.presets import PRESETS
+from engine.retrieval import limits_retrieval
+from engine.ruleset import JokersDeclaration, Ruleset
+from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set, value_of
+from load.corpus.positions import read
+
+RESTRICTED: Final = {preset.name: ruleset for preset, ruleset in PRESETS.items() if limits_retrieval(ruleset)}
+"""The presets whose jokers may not be moved freely."""
+
+ON_TABLE: Final = 12
+"""Tiles on the table, at most."""
+
+ON_RACK: Final = 6
+"""Tiles on the rack, at most."""
+
+
+def joker_positions(ruleset: Ruleset, seed: int, number: int) -> Iterator[Situation]:
+    """Positions of a player who has melded, with jokers on the table."""
+    rng = random.Random(seed)
+    found = 0
+    while found < number:
+        situation = _Maker(rng, ruleset).situation()
+        if any(meld.joker_faces for meld in situation.table):
+            yield situation
+            found += 1
+
+
+def positions_of_games(ruleset: Ruleset, number: int) -> list[Situation]:
+    """Positions of games by the default rules, with jokers on the table, as positions of other rules.
+
+    Those are left out whose tables have melds that the other rules do not allow.
+    """
+    recorded = [one.situation for one in read() if one.game_jokers == ruleset.jokers(2)]
+    found = [
+        replace(situation, ruleset=ruleset)
+        for situation in recorded
+        if situation.has_melded
+        and any(meld.joker_faces for meld in situation.table)
+        and all(_read(ProposedMeld(meld.tiles, meld.kind), ruleset) for meld in situation.table)
+    ]
+    return random.Random(0).sample(found, min(number, len(found)))
+
+
+def _read(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | None:
+    """A meld, whether or not all is declared that the rules want declared; None if it is none."""
+    meld = read_meld(proposed, replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL))
+    return meld if isinstance(meld, Meld) else None
+
+
+class _Maker:
+    """Makes a position of a few neighboring values."""
+
+    def __init__(self, rng: random.Random, ruleset: Ruleset) -> None:
+        self.rng = rng
+        self.ruleset = ruleset
+        span = rng.choice((3, 4, 5, 6, 8, MAX_VALUE))
+        first = rng.randint(1, MAX_VALUE + 1 - span)
+        self.values = range(first, first + span)
+        self.deck = Counter(tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(2)))
+        self.room = rng.choice((7, 8, 9, 10, 11, ON_TABLE, ON_TABLE))
+
+    def situation(self) -> Situation:
+        """The position; perhaps without a joker on the table."""
+        jokers = self.rng.choice(((1,), (1, 1), (2,), (2,)))
+        table = [meld for count in (*jokers, 0, 0, 0, 0) if (meld := self._meld(count))]
+        self.rng.shuffle(table)
+        return Situation(tuple(table), self._rack(table), has_melded=True, ruleset=self.ruleset)
+
+    def _meld(self, jokers: int) -> Meld | None:
+        """A meld with so many jokers that is taken from the tiles, if there is room for it."""
+        faces, kind = self._faces()
+        wild = set(self.rng.sample(faces, min(jokers, len(faces) - 1)))
+        tiles = tuple(JOKER if face in wild else face for face in faces)
+        if kind is MeldKind.GROUP:
+            tiles = tuple(sorted(tiles, key=lambda t: (t == JOKER, t)))
+        if len(tiles) > self.room or not Counter(tiles) <= self.deck:
+            return None
+        meld = _read(ProposedMeld(tiles, kind, self._declared(sorted(wild))), self.ruleset)
+        if meld:
+            self.room -= len(tiles)
+            self.deck -= Counter(tiles)
+        return meld
+
+    def _faces(self) -> tuple[Sequence[Tile], MeldKind]:
+        colors, value = COLORS[: self.ruleset.geometry_colors], self.rng.choice(self.values)
+        if self.rng.random() < 0.6:
+            return [tile(color, value) for color in self.rng.sample(colors, self.rng.randint(3, 4))], MeldKind.GROUP
+        length, color = self.rng.choice((3, 3, 3, 4, 4, 5, 6)), self.rng.choice(colors)
+        first = min(value, MAX_VALUE + 1 - length)
+        return [tile(color, first + step) for step in range(length)], MeldKind.RUN
+
+    def _declared(self, wild: Sequence[Tile]) -> tuple[Tile, ...]:
+        """The faces of some jokers or nothing, more often the faces where the rules demand them."""
+        is_said = self.rng.random() < (0.7 if must_declare(len(wild), self.ruleset) else 0.2)
+        return tuple(wild) if is_said else ()
+
+    def _rack(self, table: Sequence[Meld]) -> tuple[Tile, ...]:
+        """Some of the tiles that jokers of the table stand for, and others, most of them of the same values."""
+        size = self.rng.choice((3, 4, 5, ON_RACK, ON_RACK, ON_RACK))
+        roles = sorted({face for meld in table for faces in meld.joker_faces for face in faces if self.deck[face]})
+        chosen = [face for face in roles if self.rng.random() < 0.5][:size]
+        rest = self.deck - Counter(chosen)
+        near = [t for t in rest.elements() if self.rng.random() < 0.2 or t == JOKER or value_of(t) in self.values]
+        return in_order((*chosen, *self.rng.sample(near, min(len(near), size - len(chosen)))))

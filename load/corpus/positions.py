@@ -1,0 +1,227 @@
+"""Positions of whole games, from seeds: what analysis is measured on.
+
+    python -m load.corpus.positions              writes data/midgame.jsonl anew: 3,000 positions, of every sort as many
+    python -m load.corpus.positions --seed 9000  writes others, to a file named by --to
+
+Two to four players play by the default rules, with no, two or four jokers. They know the best turn, but each has a
+temper: some draw although they could play, some hold tiles back, some play for value; so tables and racks vary.
+"""
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from rich.progress import track
+
+from engine.analysis import Situation
+from engine.deal import Shuffle
+from engine.game import Game, Playing, Round
+from engine.melds import Meld, as_proposed, read_meld
+from engine.notation import Position, format_position, parse_position, position_of
+from engine.ruleset import SABRA, Ruleset, choose
+from engine.solver import Budget, Objective, best_turn
+from engine.tiles import JOKER, tile_set
+from engine.turns import Action, DrawTile, Join, Pass, PlayTiles, StartGame, apply, create
+from engine.violations import Refused
+
+MIDGAME: Final = Path(__file__).parent / "data" / "midgame.jsonl"
+SIZE: Final = 3_000
+GAME_JOKERS: Final = (2, 0, 2, 4)
+PLAYERS: Final = ("Ada", "Ben", "Cleo", "Dan")
+PLAYERS_BUDGET: Final = Budget(nodes=100_000)
+"""Enough for nearly every turn; where it is not, the player plays the best that was found."""
+
+
+class Phase(Enum):
+    """How far a round has come, by the tiles on the table."""
+
+    EARLY = "early"
+    MIDDLE = "middle"
+    LATE = "late"
+
+
+EARLY_TILES: Final = 21
+"""Fewer tiles than that on the table: early."""
+
+MIDDLE_TILES: Final = 51
+"""Fewer tiles than that on the table: middle."""
+
+
+def phase_of(tiles_on_table: int) -> Phase:
+    """The phase of a round with so many tiles on its table."""
+    if tiles_on_table < EARLY_TILES:
+        return Phase.EARLY
+    return Phase.MIDDLE if tiles_on_table < MIDDLE_TILES else Phase.LATE
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A position as a file has it.
+
+    Attributes:
+        position: In the notation, with the rack of the player to move alone and no pool.
+        phase: The value of a Phase.
+        jokers: How many jokers lie on the table and on that rack.
+        game_jokers: How many jokers the game has.
+        players: How many play.
+    """
+
+    position: str
+    phase: str
+    jokers: int
+    game_jokers: int
+    players: int
+
+    @property
+    def ruleset(self) -> Ruleset:
+        """The rules that the position was played by."""
+        return rules(self.game_jokers)
+
+    @property
+    def situation(self) -> Situation:
+        """What the player to move could play from."""
+        position, ruleset = parse_position(self.position), self.ruleset
+        melds = tuple(read_meld(meld, ruleset) for meld in position.table)
+        (rack,) = position.racks
+        return Situation(tuple(meld for meld in melds if isinstance(meld, Meld)), rack.tiles, rack.has_melded, ruleset)
+
+
+def rules(jokers: int) -> Ruleset:
+    """The default rules with so many jokers, without a clock."""
+    return choose(SABRA, {"geometry_jokers": jokers, "turn_time_limit_seconds": 0})
+
+
+def read(path: Path = MIDGAME) -> tuple[Recorded, ...]:
+    """The positions of a file."""
+    return tuple(Recorded(**json.loads(line)) for line in path.read_text().splitlines())
+
+
+def positions(seeds: Iterable[int]) -> Iterator[Recorded]:
+    """The positions of every turn of games, one game a seed, in order."""
+    for seed in seeds:
+        for round_ in _rounds(seed):
+            yield _recorded(round_, GAME_JOKERS[seed % len(GAME_JOKERS)])
+
+
+def balanced(found: Iterable[Recorded], size: int) -> Iterator[Recorded]:
+    """So many of some positions: as many of each phase, with and without jokers."""
+    most = -(-size // (2 * len(Phase)))
+    taken: Counter[tuple[str, bool]] = Counter()
+    for recorded in found:
+        sort = recorded.phase, recorded.jokers > 0
+        if taken[sort] < most and taken.total() < size:
+            taken[sort] += 1
+            yield recorded
+        if taken.total() == size:
+            return
+
+
+def _recorded(round_: Round, game_jokers: int) -> Recorded:
+    mover = round_.rack(round_.turn.seat)
+    position = replace(position_of(round_), racks=(mover,), pool=())
+    tiles = [t for meld in round_.table for t in meld.tiles]
+    jokers = (*tiles, *mover.tiles).count(JOKER)
+    return Recorded(_text(position), phase_of(len(tiles)).value, jokers, game_jokers, len(round_.racks))
+
+
+def _text(position: Position) -> str:
+    return format_position(position)
+
+
+# Games.
+
+
+@dataclass(frozen=True, slots=True)
+class Temper:
+    """How a player plays.
+
+    Attributes:
+        reluctance: How often they draw although they may be able to play.
+        holding: How often they look at a part of their rack alone.
+        objective: What they play for.
+    """
+
+    reluctance: float
+    holding: float
+    objective: Objective
+
+
+def _rounds(seed: int) -> Iterator[Round]:
+    """The round of a game before each of its turns."""
+    rng = random.Random(seed)
+    tempers = {seat: _temper(rng) for seat in range(1, len(PLAYERS) + 1)}
+    game = _started(seed, rng)
+    while isinstance(game.phase, Playing):
+        round_ = game.phase.round
+        yield round_
+        game = _do(game, _action(game, round_, tempers, rng))
+
+
+def _temper(rng: random.Random) -> Temper:
+    return Temper(
+        reluctance=rng.choice((0.0, 0.2, 0.5)),
+        holding=rng.choice((0.0, 0.3, 0.8)),
+        objective=rng.choice(tuple(Objective)),
+    )
+
+
+def _started(seed: int, rng: random.Random) -> Game:
+    ruleset = rules(GAME_JOKERS[seed % len(GAME_JOKERS)])
+    game = create(ruleset).game
+    players = 2 + seed // len(GAME_JOKERS) % 3
+    for name in PLAYERS[:players]:
+        game = _do(game, Join(name))
+    tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players))
+    shuffle = Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
+    return _do(game, StartGame(1, shuffle))
+
+
+def _do(game: Game, action: Action) -> Game:
+    applied = apply(game, action, 0)
+    if isinstance(applied, Refused) or applied.violations:
+        raise AssertionError(f"{action} was refused: {applied}")
+    return applied.game
+
+
+def _action(game: Game, round_: Round, tempers: Mapping[int, Temper], rng: random.Random) -> Action:
+    """What the player to move does."""
+    seat = round_.turn.seat
+    temper, rack = tempers[seat], round_.rack(seat)
+    otherwise: Action = DrawTile(seat) if round_.pool else Pass(seat)
+    if round_.pool and rng.random() < temper.reluctance:
+        return otherwise
+    tiles = rack.tiles
+    if rack.has_melded and rng.random() < temper.holding:
+        tiles = tuple(sorted(rng.sample(tiles, rng.randint(1, len(tiles)))))
+    situation = Situation(round_.table, tiles, rack.has_melded, game.ruleset)
+    turn = best_turn(situation, temper.objective, PLAYERS_BUDGET).turn
+    return PlayTiles(seat, tuple(as_proposed(meld, SABRA) for meld in turn.table)) if turn else otherwise
+
+
+# The file.
+
+
+def main() -> int:
+    """Writes positions."""
+    parser = argparse.ArgumentParser(description="Write positions of games, from seeds.")
+    parser.add_argument("--size", type=int, default=SIZE, help=f"how many positions ({SIZE})")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first game; each next one is one higher (0)")
+    parser.add_argument("--to", type=Path, default=MIDGAME, help=f"the file ({MIDGAME.name})")
+    chosen = parser.parse_args()
+    found = balanced(positions(count(chosen.seed)), chosen.size)
+    rows = [json.dumps(asdict(recorded)) for recorded in track(found, "Playing", total=chosen.size)]
+    chosen.to.parent.mkdir(parents=True, exist_ok=True)
+    chosen.to.write_text("\n".join(rows) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Turns to send: rounds that random players have played in the engine, to be played again over gRPC.
+
+The same game takes the same actions the same way, as its pool is stored with it: so a round is played ahead, and then
+sent turn by turn without looking at an answer.
+"""
+
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from engine.events import Event
+from engine.game import Finished, Game, Playing
+from engine.ruleset import Ruleset
+from engine.turns import Applied, DrawTile, Join, Pass, PlayTiles, StartGame, StartNextRound, TurnAction, apply, create
+from rummikub.v1 import turn_service_pb2
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+
+from support.grpc_play import meld_message
+from support.random_play import random_shuffle, random_table
+
+NAMES: Final = ("Ada", "Ben", "Cleo", "Dan")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn: whose, and what."""
+
+    seat: int
+    action: TurnAction
+
+    @property
+    def is_play(self) -> bool:
+        """Whether tiles are played."""
+        return isinstance(self.action, PlayTiles)
+
+    def request(self, game_id: str, revision: int, request_id: str) -> turn_service_pb2.PlayTurnRequest:
+        """The turn as a client sends it."""
+        request = turn_service_pb2.PlayTurnRequest(game_id=game_id, expected_revision=revision, request_id=request_id)
+        match self.action:
+            case PlayTiles(_, table):
+                request.play.table.extend(map(meld_message, table))
+            case DrawTile():
+                request.draw.SetInParent()
+            case _:
+                getattr(request, "pass").SetInParent()
+        return request
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRound:
+    """A round played ahead.
+
+    Attributes:
+        before: All changes of the game before its first turn, the creation first, each with the game after it.
+        games: The game before each turn.
+        turns: The turns, to the round's end.
+    """
+
+    before: tuple[tuple[Game, tuple[Event, ...]], ...]
+    games: tuple[Game, ...]
+    turns: tuple[Turn, ...]
+
+
+def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterator[RecordedRound]:
+    """The rounds of a game, one after the other."""
+    rng = random.Random(seed)
+    created = create(ruleset)
+    before = [(created.game, created.events)]
+
+    def change(action: TurnAction | Join | StartGame | StartNextRound) -> None:
+        outcome = apply(before[-1][0], action, now_ms)
+        if not isinstance(outcome, Applied) or outcome.violations:
+            raise AssertionError(f"{action} is refused: {outcome}")
+        before.append((outcome.game, outcome.events))
+
+    for name in NAMES[:players]:
+        change(Join(name))
+    shuffle = random_shuffle(ruleset, rng, players)
+    change(StartGame(1, shuffle))
+    while True:
+        history, games, turns = tuple(before), [], []
+        while isinstance(before[-1][0].phase, Playing):
+            games.append(before[-1][0])
+            turns.append(_turn(games[-1], rng))
+            change(turns[-1].action)
+        yield RecordedRound(history, tuple(games), tuple(turns))
+        if isinstance(before[-1][0].phase, Finished):
+            return
+        change(StartNextRound(1, random_shuffle(ruleset, rng, players)))
+
+
+def _turn(game: Game, rng: random.Random) -> Turn:
+    """A legal turn: a play if one is found."""
+    round_ = game.round
+    if round_ is None:
+        raise ValueError("a turn is of a round")
+    seat = round_.turn.seat
+    rack = round_.rack(seat)
+    table = random_table(round_.table, rack.tiles, rack.has_melded, game.ruleset, rng)
+    if table is not None:
+        return Turn(seat, PlayTiles(seat, tuple(table)))
+    return Turn(seat, DrawTile(seat) if round_.pool else Pass(seat))

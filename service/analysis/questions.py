@@ -1,0 +1,218 @@
+"""Questions for exact analysis, and their answers: plain values, which travel to a worker process and back.
+
+What a seat asks about its own position is made of its view of the game alone, so that no answer, and no time that one
+takes, can depend on what the seat may not see.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, Protocol, TypeVar
+
+from engine.analysis import Situation
+from engine.game import Choosing, Drawn, Finished, Lobby, RoundOver
+from engine.melds import as_proposed
+from engine.play import Play
+from engine.rules import judge
+from engine.ruleset import Hints, Ruleset, TurnPlayAfterDraw
+from engine.scoring import rack_value
+from engine.solver import Arrangement, Budget, Existence, Objective, Turn, arrange, best_turn, has_turn
+from engine.solver.steps import Step, explain
+from engine.tiles import Tile, in_order, without
+from engine.views import GameView
+from engine.violations import Reason, refused
+from service.errors import ActionRefused, HintNotAllowed
+
+_A_co = TypeVar("_A_co", covariant=True)
+
+
+class Tier(IntEnum):
+    """How much of a best turn is told, each more than the one before."""
+
+    PLAY_EXISTS = 1
+    TILES = 2
+    TURN = 3
+
+
+ALLOWED: Final = {Hints.NONE: 0, Hints.PLAY_EXISTS: Tier.PLAY_EXISTS, Hints.TILES: Tier.TILES, Hints.TURN: Tier.TURN}
+"""The highest tier that a seat may ask for, by the game's option."""
+
+
+class Question(Protocol[_A_co]):
+    """What a worker answers."""
+
+    def answer(self, budget: Budget) -> _A_co:
+        """The answer, or as much of it as the budget allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTurn:
+    """A legal turn, with what the rules say of it.
+
+    Attributes:
+        turn: The turn.
+        points: The points of its tiles, a joker counting as what it stands for (R20).
+        value: What its tiles would have cost on the rack (R61).
+        goes_out: Whether it leaves the rack empty (R57).
+        steps: How to get there.
+    """
+
+    turn: Turn
+    points: int
+    value: int
+    goes_out: bool
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What was found of a best turn.
+
+    Attributes:
+        exists: Whether any turn exists.
+        played: The turn, unless none was found or nobody asked for it.
+        is_best: Whether no turn is better by the objective.
+        is_least_change: Whether also no equally good turn leaves more melds of the table untouched.
+    """
+
+    exists: Existence
+    played: PlayedTurn | None = None
+    is_best: bool = False
+    is_least_change: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WhichTurn:
+    """Which turn is best?
+
+    Attributes:
+        situation: Of this position.
+        objective: By this measure.
+        kept: Tiles of the rack besides, which may not be played.
+    """
+
+    situation: Situation
+    objective: Objective
+    kept: tuple[Tile, ...] = ()
+
+    def answer(self, budget: Budget) -> Suggestion:
+        """See Question. Raises RuntimeError if the solver finds what the rules forbid."""
+        found = best_turn(self.situation, self.objective, budget)
+        if found.turn is None:
+            return Suggestion(Existence.NO if found.is_proven else Existence.UNKNOWN)
+        played = _played(self.situation, found.turn, self.kept)
+        if played is None:
+            return Suggestion(Existence.UNKNOWN)
+        return Suggestion(Existence.YES, played, found.is_proven, found.is_least_change)
+
+
+@dataclass(frozen=True, slots=True)
+class WhetherTurn:
+    """Is there any turn?"""
+
+    situation: Situation
+
+    def answer(self, budget: Budget) -> Suggestion:
+        """See Question."""
+        return Suggestion(has_turn(self.situation, budget))
+
+
+@dataclass(frozen=True, slots=True)
+class HowArranged:
+    """Can these tiles all lie in melds, and how?"""
+
+    tiles: tuple[Tile, ...]
+    ruleset: Ruleset
+
+    def answer(self, budget: Budget) -> Arrangement:
+        """See Question."""
+        return arrange(self.tiles, self.ruleset, budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A question, and how many seconds its answer is worth."""
+
+    question: Question[Any]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The search itself has failed: a fault of ours, told for the log."""
+
+    trace: str
+
+
+def about_turn(
+    situation: Situation, tier: Tier, objective: Objective, kept: tuple[Tile, ...] = ()
+) -> WhichTurn | WhetherTurn:
+    """The question that a tier needs: whether a turn exists is often known long before the best one."""
+    return WhetherTurn(situation) if tier is Tier.PLAY_EXISTS else WhichTurn(situation, objective, kept)
+
+
+def own_situation(view: GameView) -> Situation:
+    """What the seat of a view can play from, on its turn or if it were. Raises ActionRefused."""
+    reason = _not_playing(view)
+    if reason:
+        raise ActionRefused(refused(reason))
+    player = next(player for player in view.players if player.seat == view.seat)
+    playable = without(view.rack, kept_tiles(view))
+    return Situation(view.table, playable, player.has_melded, view.ruleset, view.river)
+
+
+def check_tier(tier: Tier, ruleset: Ruleset) -> None:
+    """Whether a game's seats may ask for a tier (hints). Raises HintNotAllowed."""
+    if tier > ALLOWED[ruleset.hints]:
+        raise HintNotAllowed(ruleset.hints)
+
+
+def _not_playing(view: GameView) -> Reason | None:
+    """Why the seat of a view can play nothing, whatever it holds; of a running round it may ask at any time."""
+    by_phase = {Lobby: Reason.GAME_NOT_STARTED, RoundOver: Reason.ROUND_OVER, Finished: Reason.GAME_OVER}
+    if view.phase in by_phase:
+        return by_phase[view.phase]
+    if any(player.resigned for player in view.players if player.seat == view.seat):
+        return Reason.PLAYER_RESIGNED
+    turn = view.turn
+    if turn and turn.turn.seat == view.seat and turn.step is Choosing:
+        return Reason.RIVER_CHOICE_PENDING
+    return None
+
+
+def kept_tiles(view: GameView) -> tuple[Tile, ...]:
+    """The tile of the seat's rack that was drawn in this very turn, where it may not be played (R25)."""
+    turn = view.turn
+    is_drawn = turn is not None and turn.turn.seat == view.seat and turn.step is Drawn
+    if turn is None or not is_drawn or view.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.OTHER_TILES:
+        return ()
+    return turn.tiles_drawn
+
+
+def _played(situation: Situation, turn: Turn, kept: tuple[Tile, ...]) -> PlayedTurn | None:
+    """Returns a turn as the rules judge it; None if that is too complex for them (TURN_TOO_COMPLEX).
+
+    Raises RuntimeError if the rules forbid the turn.
+    """
+    play = Play(
+        table_before=situation.table,
+        table_after=tuple(as_proposed(meld, situation.ruleset) for meld in turn.table),
+        rack=situation.rack,
+        has_melded=situation.has_melded,
+        ruleset=situation.ruleset,
+        river=situation.river,
+        river_index=turn.river_index,
+        calls_rummikub=True,
+    )
+    judgement = judge(play)
+    if any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in judgement.violations):
+        return None
+    if judgement.violations or judgement.tiles_played != in_order(turn.tiles + play.pulled[:1]):
+        reasons = ", ".join(violation.reason.name for violation in judgement.violations)  # a log is to have no rack
+        raise RuntimeError(f"the solver's turn is not legal: {reasons or 'other tiles are played'}")
+    return PlayedTurn(
+        turn=turn,
+        points=judgement.points,
+        value=rack_value(turn.tiles, situation.ruleset),
+        goes_out=not judgement.rack_left and not kept,
+        steps=explain(situation.table, turn.table, situation.ruleset, play.pulled, turn.untouched),
+    )

@@ -1,0 +1,1 @@
+"""Use cases: games, watching, sweeping, bots, and what callers see."""

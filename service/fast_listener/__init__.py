@@ -1,0 +1,1 @@
+"""The second transport: validation calls served from grpcio's private completion queue."""

@@ -1,0 +1,154 @@
+"""Handlers that take and give bytes: decoding is part of the call, so that malformed bytes get the right status."""
+
+import math
+import re
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+from grpc.aio import ServicerContext
+
+from service import codec
+from service.app.commands import Request
+from service.app.identity import SPECTATOR, Caller, digest
+from service.app.views import GameSight
+from service.codec import decode
+from service.errors import AuthorizationMalformed, NotAPlayer
+from service.runtime.admission import peer_address
+from service.runtime.slow_calls import SlowCalls, Steps, completed
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context: TypeAlias = "ServicerContext[Any, Any]"
+_M = TypeVar("_M", bound=Message)
+_R = TypeVar("_R")
+
+SHORT_BYTES: Final = 512
+"""A request of so many bytes is read, and a play judged, in a few milliseconds: any table of a game has fewer."""
+REQUEST_ID_LEAST: Final = 8
+"""Fewest characters of a seat's request id: it need only differ from the seat's others."""
+ANONYMOUS_REQUEST_ID_LEAST: Final = 22
+"""Fewest characters without a token: the id must not be guessed (128 bits in base64 are 22 characters)."""
+
+_BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9_-]{43})")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service to serve: its full name, and a handler for each of its RPCs."""
+
+    name: str
+    handlers: Mapping[str, Handler]
+
+
+def caller(context: Context) -> Caller:
+    """Who calls, by `authorization: Bearer <seat token>`; without it a spectator. Raises AuthorizationMalformed."""
+    sent = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
+    if not sent:
+        return SPECTATOR
+    match = _BEARER.fullmatch(sent[0]) if len(sent) == 1 and isinstance(sent[0], str) else None
+    if match is None:
+        raise AuthorizationMalformed
+    return Caller(digest(match.group(1)))
+
+
+def peer_of(context: Context) -> str:
+    """Returns the address of a call's peer."""
+    return peer_address(context.peer())
+
+
+def deadline_of(context: Context) -> float:
+    """Returns a call's deadline by time.monotonic(), which is the event loop's clock too; infinity without one."""
+    left = context.time_remaining()
+    return math.inf if left is None else time.monotonic() + left
+
+
+class Mutating(Protocol):
+    """A request that changes something."""
+
+    request_id: str
+
+    def SerializeToString(self, *, deterministic: bool = ...) -> bytes:  # noqa: N802 - protobuf's name
+        """The message's bytes."""
+
+
+def mutation(request: Mutating, context: Context) -> Request:
+    """What makes a request safe to repeat. Raises InvalidRequest, AuthorizationMalformed."""
+    sender = caller(context)
+    return _mutation(request, sender, ANONYMOUS_REQUEST_ID_LEAST if sender == SPECTATOR else REQUEST_ID_LEAST)
+
+
+def seat_mutation(request: Mutating, context: Context) -> Request:
+    """The same for a request that needs a seat. Raises NotAPlayer too."""
+    identity = _mutation(request, caller(context), REQUEST_ID_LEAST)
+    if identity.caller == SPECTATOR:
+        raise NotAPlayer
+    return identity
+
+
+def _mutation(request: Mutating, sender: Caller, least: int) -> Request:
+    request_id = codec.request_id(request.request_id, least)
+    return Request(sender, request_id, codec.fingerprint(type(request).__name__, request))
+
+
+def answer(message_type: Callable[..., Message]) -> Callable[[GameSight], bytes]:
+    """An encoder of answers that hold a game."""
+    return lambda sight: message_type(game=codec.encode_game(sight)).SerializeToString()
+
+
+def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:
+    """A handler of one request and one answer."""
+
+    async def handle(data: bytes, context: Context) -> bytes:
+        return await call(decode(message_type, data), context)
+
+    return grpc.unary_unary_rpc_method_handler(handle)
+
+
+class Reader:
+    """Reads requests whose reading may take long: short ones at once, long ones in the thread for slow calls.
+
+    Args:
+        slow_calls: The thread.
+    """
+
+    def __init__(self, slow_calls: SlowCalls) -> None:
+        self._slow_calls = slow_calls
+
+    def unary(
+        self,
+        rpc: str,
+        read: Callable[[bytes], Generator[None, None, _R]],
+        call: Callable[[_R, Context], Awaitable[bytes]],
+    ) -> Handler:
+        """Returns a handler of one request and one answer.
+
+        Args:
+            rpc: The name of the RPC.
+            read: Reads a request, in steps. Raises InvalidRequest, MalformedRequest.
+            call: Answers what was read.
+        """
+
+        async def handle(data: bytes, context: Context) -> bytes:
+            if len(data) <= SHORT_BYTES:
+                request = completed(read(data))
+            else:
+                request = await self.slowly(rpc, len(data), context, read(data))
+            return await call(request, context)
+
+        return grpc.unary_unary_rpc_method_handler(handle)
+
+    async def slowly(self, rpc: str, size: int, context: Context, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
+        """Returns what steps return, taken in the thread for slow calls."""
+        return await self._slow_calls.answer((peer_of(context), rpc), size, deadline_of(context), steps)
+
+
+def writing(message_type: type[_M], call: Callable[[_M, Context], Awaitable[None]]) -> Handler:
+    """Returns a handler of one request that writes its answers to the context."""
+
+    async def handle(data: bytes, context: Context) -> None:
+        await call(decode(message_type, data), context)
+
+    return grpc.unary_stream_rpc_method_handler(handle)

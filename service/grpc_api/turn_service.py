@@ -1,0 +1,84 @@
+"""TurnService: decode, call the use case, encode."""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rummikub.v1 import turn_service_pb2 as pb
+from service import codec
+from service.app.commands import DraftRequest, TurnRequest
+from service.app.games import Games
+from service.grpc_api.handlers import SHORT_BYTES, Context, Reader, Service, answer, seat_mutation, unary
+from service.runtime.slow_calls import in_one_step
+
+_T = TypeVar("_T")
+
+_Turn = tuple[pb.PlayTurnRequest, TurnRequest]
+_Draft = tuple[pb.SaveDraftRequest, DraftRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Judges a large play in the thread for slow calls (games.Elsewhere)."""
+
+    reader: Reader
+    size: int
+    context: Context
+
+    async def __call__(self, decide: Callable[[], _T]) -> _T:
+        """Returns what is decided."""
+        decided: _T = await self.reader.slowly(
+            "PlayTurn", self.size, self.context, in_one_step(lambda _: decide(), b"")
+        )
+        return decided
+
+
+class TurnServicer:
+    """The RPCs of TurnService.
+
+    Args:
+        games: The use cases.
+        reader: Reads requests with tables.
+    """
+
+    def __init__(self, games: Games, reader: Reader) -> None:
+        self._games = games
+        self._reader = reader
+
+    def service(self) -> Service:
+        """Returns the service to serve."""
+        handlers = {
+            "PlayTurn": self._reader.unary("PlayTurn", _read_turn, self.play_turn),
+            "SaveDraft": self._reader.unary("SaveDraft", _read_draft, self.save_draft),
+            "ClaimError": unary(pb.ClaimErrorRequest, self.claim_error),
+        }
+        return Service("rummikub.v1.TurnService", handlers)
+
+    async def play_turn(self, read: _Turn, context: Context) -> bytes:
+        """PlayTurn."""
+        request, turn = read
+        size = request.ByteSize()
+        judge = _Judge(self._reader, size, context) if size > SHORT_BYTES else None
+        return await self._games.play_turn(turn, seat_mutation(request, context), codec.encode_turn, judge)
+
+    async def save_draft(self, read: _Draft, context: Context) -> bytes:
+        """SaveDraft."""
+        request, draft = read
+        return await self._games.save_draft(draft, seat_mutation(request, context), answer(pb.SaveDraftResponse))
+
+    async def claim_error(self, request: pb.ClaimErrorRequest, context: Context) -> bytes:
+        """ClaimError."""
+        claim = codec.claim(request)
+        return await self._games.claim_error(claim, seat_mutation(request, context), answer(pb.ClaimErrorResponse))
+
+
+def _read_turn(data: bytes) -> Generator[None, None, _Turn]:
+    request = codec.decode(pb.PlayTurnRequest, data)
+    yield
+    return request, codec.turn_request(request)
+
+
+def _read_draft(data: bytes) -> Generator[None, None, _Draft]:
+    request = codec.decode(pb.SaveDraftRequest, data)
+    yield
+    return request, codec.draft_request(request)

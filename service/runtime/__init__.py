@@ -1,0 +1,1 @@
+"""The process: addresses, admission of calls, threads, garbage collection."""

@@ -1,1 +1,0 @@
-"""The RPCs: decode, call, encode. One file a service."""

@@ -1,0 +1,827 @@
+"""AnalysisService on a real server: what is suggested, to whom, and that searches keep within their bounds."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+
+from engine.analysis import Situation
+from engine.game import Drawn, Game, Playing
+from engine.melds import Meld, MeldKind
+from engine.notation import format_tiles, parse_tiles
+from engine.rules import Judgement
+from engine.ruleset import SABRA, Hints, TurnPlayAfterDraw
+from engine.solver import Budget, Existence, Objective
+from engine.tiles import Tile
+from engine.violations import Reason, Violation
+from rummikub.v1 import analysis_service_pb2 as pb
+from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service import codec
+from service.analysis import pool as analysis_pool
+from service.analysis.pool import Ahead, AnalysisPool
+from service.analysis.questions import Suggestion, WhetherTurn, WhichTurn
+from service.metrics.metrics import Metrics
+from service.server import Server
+from service.settings import Settings
+from service.storage.memory import MemoryStore
+from support.harness import (
+    ROOT,
+    Client,
+    GameAtHand,
+    as_tiles,
+    bearer,
+    error_info,
+    field_violations,
+    memory_store,
+    put_game,
+    running_server,
+    server_process,
+    server_settings,
+    status_details,
+)
+from support.positions import game_at
+from support.scripted_worker import Script
+
+SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py"))
+LONG_MS = 10_000
+SOON_SECONDS = 8.0
+"""Less than LONG_MS."""
+NO_LIMIT = replace(SABRA, turn_time_limit_seconds=0)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served() -> AsyncIterator[tuple[Client, MemoryStore]]:
+    store = memory_store()
+    async with running_server(store) as (_, client):
+        yield client, store
+
+
+def meld(text: str) -> meld_pb2.Meld:
+    return meld_pb2.Meld(tiles=as_tiles(parse_tiles(text)))
+
+
+def position(rack: str, *table: str, has_melded: bool = True, **others: object) -> pb.Position:
+    return pb.Position(
+        table=map(meld, table),
+        rack=as_tiles(parse_tiles(rack)),
+        has_melded=has_melded,
+        **others,  # type: ignore[arg-type]
+    )
+
+
+async def suggested(client: Client, asked: pb.Position, **others: object) -> pb.Suggestion:
+    request = pb.SuggestTurnRequest(position=asked, **others)  # type: ignore[arg-type]
+    return (await client.analysis.SuggestTurn(request)).suggestion
+
+
+def text(numbers: object) -> str:
+    return format_tiles(tuple(map(Tile, numbers)))  # type: ignore[call-overload]
+
+
+def sent_back(melds: Iterable[meld_pb2.TableMeld]) -> list[meld_pb2.Meld]:
+    """A table suggested, as PlayTurn takes it."""
+    return [meld_pb2.Meld(tiles=one.tiles, kind=one.kind, declared_faces=single_faces(one)) for one in melds]
+
+
+def single_faces(one: meld_pb2.TableMeld) -> list[tile_pb2.Tile.ValueType]:
+    """The faces of jokers of which each has one."""
+    return [] if any(len(joker.faces) > 1 for joker in one.jokers) else [joker.faces[0] for joker in one.jokers]
+
+
+# Positions
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_whole_turn_is_suggested(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    found = await suggested(client, position("R7 K1 O1 O9", "R4 R5 R6", "B1 K1 O1"))
+    assert found.play_exists == pb.EXISTENCE_YES
+    assert (text(found.tiles_played), found.value, found.points) == ("R7", 7, 7)
+    assert (found.is_best, found.is_least_change, found.goes_out) == (True, True, False)
+    assert [text(one.tiles) for one in found.table] == ["B1 K1 O1", "R4 R5 R6 R7"]
+    assert list(found.untouched) == [1]
+    assert [one.kind for one in found.table] == [meld_pb2.MELD_KIND_GROUP, meld_pb2.MELD_KIND_RUN]
+    [step] = found.steps
+    assert step.kind == pb.STEP_KIND_EXTEND
+    assert (text(step.tiles), step.meld.WhichOneof("place"), step.meld.table_before) == ("R7", "table_before", 0)
+    assert text(step.laid.tiles) == "R4 R5 R6 R7"
+    assert "R7" in step.description
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_new_meld_is_named_by_its_place_on_the_table(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    found = await suggested(client, position("R9 B9 K9", "R4 R5 R6"))
+    [step] = found.steps
+    assert step.kind == pb.STEP_KIND_PLACE
+    assert (step.meld.WhichOneof("place"), step.meld.table_after) == ("table_after", 1)
+    assert found.goes_out
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_the_solver_rearranges_is_legal_and_told_step_by_step(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    asked = position("R5 B4", "R3 R4 R5 R6 R7", "K4 O4 B4")
+    found = await suggested(client, asked)
+    assert text(found.tiles_played) == "R5" or len(found.tiles_played) == 2
+    judged = await client.validation.ValidateTurn(
+        vs.ValidateTurnRequest(
+            table_before=asked.table, table_after=sent_back(found.table), rack=asked.rack, has_melded=True
+        )
+    )
+    assert list(judged.violations) == []
+    assert (list(judged.tiles_played), judged.points) == (list(found.tiles_played), found.points)
+    assert all(step.kind and step.description for step in found.steps)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_steps_leave_the_meld_alone_that_is_untouched_where_two_are_alike(
+    served: tuple[Client, MemoryStore],
+) -> None:
+    client, _ = served
+    found = await suggested(client, position("R7", "R4 R5 R6", "R4 R5 R6"))
+    [step] = found.steps
+    assert {step.meld.table_before, *found.untouched} == {0, 1}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_jokers_stand_for_is_told_where_the_order_of_a_run_does_not_say_it(
+    served: tuple[Client, MemoryStore],
+) -> None:
+    client, _ = served
+    rules = ruleset_pb2.Ruleset(
+        set_order=ruleset_pb2.SET_ORDER_CANONICALISE, joker_retrieval_mode=ruleset_pb2.JOKER_RETRIEVAL_MODE_NONE
+    )
+    asked = position("K6", "B3 K3 O3", "B2 B3 B4 B5 B6", ruleset=rules)
+    low = as_tiles(parse_tiles("O3 O4"))
+    asked.table.append(meld_pb2.Meld(tiles=as_tiles(parse_tiles("J J O5 O6")), declared_faces=low))
+    found = await suggested(client, asked)
+    assert text(found.tiles_played) == "K6"
+    judged = await client.validation.ValidateTurn(
+        vs.ValidateTurnRequest(
+            table_before=asked.table,
+            table_after=sent_back(found.table),
+            rack=asked.rack,
+            has_melded=True,
+            ruleset=rules,
+        )
+    )
+    assert list(judged.violations) == []
+    left = meld_pb2.Meld(tiles=as_tiles(parse_tiles("J J O5")), kind=meld_pb2.MELD_KIND_RUN, declared_faces=low)
+    assert left in [step.left for step in found.steps]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_tier_tells_no_more_than_asked_for(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    asked = position("R7", "R4 R5 R6")
+    whether = await suggested(client, asked, tier=pb.HINT_TIER_PLAY_EXISTS)
+    assert whether == pb.Suggestion(play_exists=pb.EXISTENCE_YES)
+    which = await suggested(client, asked, tier=pb.HINT_TIER_TILES)
+    assert which == pb.Suggestion(
+        play_exists=pb.EXISTENCE_YES, tiles_played=as_tiles(parse_tiles("R7")), value=7, is_best=True
+    )
+    whole = await suggested(client, asked, tier=pb.HINT_TIER_TURN)
+    assert whole == await suggested(client, asked)
+    assert whole.table
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_objective_decides_what_is_best(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    asked = position("R1 R2 R4 R5 R13 B13 J")
+    most = await suggested(client, asked)
+    assert (text(most.tiles_played), most.value, most.points) == ("R1 R2 R4 R5 J", 42, 15)
+    assert most == await suggested(client, asked, objective=pb.OBJECTIVE_MOST_TILES)
+    highest = await suggested(client, asked, objective=pb.OBJECTIVE_HIGHEST_VALUE)
+    assert (text(highest.tiles_played), highest.value, highest.points) == ("R13 B13 J", 56, 39)
+
+
+@pytest.mark.parametrize(
+    ("asked", "exists"),
+    [
+        (position("R7", "R4 R5 R6"), pb.EXISTENCE_YES),
+        (position("R8", "R4 R5 R6"), pb.EXISTENCE_NO),
+        (position("", "R4 R5 R6"), pb.EXISTENCE_NO),
+        (position("R9 R10 R11", has_melded=False), pb.EXISTENCE_YES),
+        (position("R9 R10 K10", has_melded=False), pb.EXISTENCE_NO),
+        (position("R1 R2 R3", has_melded=False), pb.EXISTENCE_NO),
+        (
+            position("R1 R2 R3", has_melded=False, ruleset=ruleset_pb2.Ruleset(initial_meld_threshold=6)),
+            pb.EXISTENCE_YES,
+        ),
+    ],
+    ids=str,
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_whether_a_turn_exists(
+    served: tuple[Client, MemoryStore], asked: pb.Position, exists: pb.Existence.ValueType
+) -> None:
+    client, _ = served
+    answer = await client.analysis.HasLegalTurn(pb.HasLegalTurnRequest(position=asked))
+    assert answer.exists == exists
+    found = await suggested(client, asked)
+    assert found.play_exists == exists
+    assert bool(found.tiles_played) is bool(found.table) is (exists == pb.EXISTENCE_YES)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "melds"),
+    [
+        ("R1 R2 R3 R4 B4 K4", ["R1 R2 R3", "R4 B4 K4"]),
+        ("R1 R2 R3 R5", None),
+        ("J R1", None),
+        ("", []),
+    ],
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_tiles_are_arranged(served: tuple[Client, MemoryStore], tiles: str, melds: list[str] | None) -> None:
+    client, _ = served
+    request = pb.ArrangeTilesRequest(tiles=as_tiles(reversed(parse_tiles(tiles))))
+    answer = await client.analysis.ArrangeTiles(request)
+    assert answer.exists == (pb.EXISTENCE_NO if melds is None else pb.EXISTENCE_YES)
+    assert sorted(text(one.tiles) for one in answer.melds) == sorted(melds or [])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_batch_is_answered_in_its_order_each_by_its_own_rules(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    loose, strict = (ruleset_pb2.Ruleset(initial_meld_threshold=threshold) for threshold in (6, 30))
+    positions = [
+        position("R7", "R4 R5 R6"),
+        position("R1 R2 R3", has_melded=False),
+        position("R1 R2 R3", has_melded=False, ruleset=strict),
+        position("R9 R10 R11", has_melded=False),
+    ]
+    request = pb.BatchSuggestTurnsRequest(ruleset=loose, positions=positions, tier=pb.HINT_TIER_TILES)
+    answer = await client.analysis.BatchSuggestTurns(request)
+    played = ["R7", "R1 R2 R3", "", "R9 R10 R11"]
+    assert [text(found.tiles_played) for found in answer.suggestions] == played
+    assert not any(found.table for found in answer.suggestions)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_river_is_pulled_from(served: tuple[Client, MemoryStore]) -> None:
+    client, _ = served
+    rules = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+    river = as_tiles(parse_tiles("K13 O1 R7"))
+    found = await suggested(client, position("R8 R9", ruleset=rules, river=river))
+    assert (text(found.tiles_played), found.HasField("river_index"), found.river_index) == ("R8 R9", True, 2)
+    assert found.steps[0].kind == pb.STEP_KIND_PULL
+    assert text(found.steps[0].tiles) == "R7"
+
+
+# What is malformed
+
+
+BAD_POSITIONS = {
+    "position.table[0].tiles[1]": (pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1, 80]))]), "TILE_UNKNOWN"),
+    "position.table[0]": (position("R1", "R1 R2 R4"), "MALFORMED_TABLE"),
+    "position.table": (pb.Position(table=[meld_pb2.Meld()] * 129), "MALFORMED_TABLE"),
+    "position.table[0].tiles": (pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1] * 33))]), "MALFORMED_SET"),
+    "position.rack[2]": (pb.Position(rack=as_tiles([1, 2, 0])), "TILE_UNKNOWN"),
+    "position.rack": (position("R1 R1", "R1 R2 R3"), "POSITION_IMPOSSIBLE"),
+    "position.river": (pb.Position(river=as_tiles([1])), "POSITION_IMPOSSIBLE"),
+    "position.ruleset.players_min": (
+        pb.Position(ruleset=ruleset_pb2.Ruleset(players_min=1)),
+        "OPTION_VALUE_INVALID",
+    ),
+}
+
+
+@pytest.mark.parametrize("field", BAD_POSITIONS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_position_that_cannot_be_is_refused_by_its_name(served: tuple[Client, MemoryStore], field: str) -> None:
+    client, _ = served
+    asked, reason = BAD_POSITIONS[field]
+    in_batch = pb.BatchSuggestTurnsRequest(positions=[pb.Position(), asked])
+    for call, name in (
+        (client.analysis.SuggestTurn(pb.SuggestTurnRequest(position=asked)), field),
+        (client.analysis.HasLegalTurn(pb.HasLegalTurnRequest(position=asked)), field),
+        (client.analysis.BatchSuggestTurns(in_batch), field.replace("position.", "positions[1].", 1)),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await call
+        assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert error_info(refusal.value).reason == reason
+        assert field_violations(refusal.value)[0] == name
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (pb.SuggestTurnRequest(), "subject"),
+        (pb.SuggestTurnRequest(position=pb.Position(), tier=4), "tier"),  # type: ignore[arg-type]
+        (pb.SuggestTurnRequest(position=pb.Position(), objective=-1), "objective"),  # type: ignore[arg-type]
+        (pb.SuggestTurnRequest(position=pb.Position(), time_limit_ms=10_001), "time_limit_ms"),
+        (pb.SuggestTurnRequest(game_id=""), "game_id"),
+        (pb.SuggestTurnRequest(game_id="0" * 31), "game_id"),
+        (pb.HasLegalTurnRequest(time_limit_ms=2**32 - 1), "time_limit_ms"),
+        (pb.ArrangeTilesRequest(tiles=as_tiles([1] * 129)), "tiles"),
+        (pb.ArrangeTilesRequest(tiles=as_tiles([1] * 3)), "tiles"),
+        (pb.ArrangeTilesRequest(time_limit_ms=10_001), "time_limit_ms"),
+        (pb.BatchSuggestTurnsRequest(positions=[pb.Position()] * 101), "positions"),
+        (pb.BatchSuggestTurnsRequest(time_limit_ms=60_001), "time_limit_ms"),
+        (pb.BatchSuggestTurnsRequest(tier=4), "tier"),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_malformed_request_is_refused_by_its_field(
+    served: tuple[Client, MemoryStore], request_: object, field: str
+) -> None:
+    client, _ = served
+    calls = {
+        pb.SuggestTurnRequest: client.analysis.SuggestTurn,
+        pb.HasLegalTurnRequest: client.analysis.HasLegalTurn,
+        pb.ArrangeTilesRequest: client.analysis.ArrangeTiles,
+        pb.BatchSuggestTurnsRequest: client.analysis.BatchSuggestTurns,
+    }
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await calls[type(request_)](request_)  # type: ignore[operator]
+    assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert field_violations(refusal.value) == [field]
+
+
+# A seat's own position
+
+
+async def hint(game: GameAtHand, seat: int, tier: pb.HintTier.ValueType = pb.HINT_TIER_TURN) -> pb.SuggestTurnResponse:
+    request = pb.SuggestTurnRequest(game_id=game.game_id, tier=tier)
+    return await game.client.analysis.SuggestTurn(request, metadata=game.as_seat(seat))
+
+
+async def put(served: tuple[Client, MemoryStore], game: Game) -> GameAtHand:
+    client, store = served
+    return await put_game(client, store, game)
+
+
+TWO_SEATS = "[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} / {O1 O2} / 1"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_each_seat_is_told_of_its_own_rack_at_any_time_of_the_round(served: tuple[Client, MemoryStore]) -> None:
+    game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
+    first, second = await hint(game, 1), await hint(game, 2)
+    assert (await game.see()).turn.seat == 1
+    assert (text(first.suggestion.tiles_played), text(second.suggestion.tiles_played)) == ("R7", "R3")
+    assert first.revision == second.revision == (await game.see()).revision
+
+
+PLAYED = {
+    "Sabra": ruleset_pb2.Ruleset(),
+    "declared jokers": ruleset_pb2.Ruleset(
+        geometry_jokers=4, jokers_declaration=ruleset_pb2.JOKERS_DECLARATION_ALWAYS_EXPLICIT
+    ),
+    "the River, and a call": ruleset_pb2.Ruleset(
+        turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER, win_call=ruleset_pb2.WIN_CALL_REQUIRED, initial_meld_threshold=10
+    ),
+    "retrieval by replacement": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_WIKI_FR, initial_meld_threshold=10),
+}
+
+
+@pytest.mark.parametrize("rules", PLAYED.values(), ids=PLAYED)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_suggested_can_be_played(served: tuple[Client, MemoryStore], rules: ruleset_pb2.Ruleset) -> None:
+    client, _ = served
+    game = await client.new_game(3, ruleset=rules)
+    plays = 0
+    for _ in range(60):
+        seen = await game.see()
+        if seen.state != game_pb2.GAME_STATE_PLAYING:
+            break
+        seat = seen.turn.seat
+        if seen.turn.step == game_pb2.TURN_STEP_CHOOSING:
+            await game.lay_on_river((await game.see(seat)).turn.tiles_drawn[0])
+            continue
+        answer = await hint(game, seat)
+        found = answer.suggestion
+        if found.play_exists != pb.EXISTENCE_YES and seen.pool_count:
+            await game.draw()
+            continue
+        assert found.play_exists == pb.EXISTENCE_YES
+        play = ts.PlayTiles(
+            table=sent_back(found.table),
+            river_index=found.river_index if found.HasField("river_index") else None,
+            calls_rummikub=found.goes_out,
+        )
+        request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=answer.revision, play=play)
+        played = await client.turns.PlayTurn(request, metadata=game.as_seat(seat))
+        assert played.points == found.points
+        assert set(found.tiles_played) <= set(played.tiles_played)
+        plays += 1
+    assert plays > 5
+
+
+def with_round(game: Game, **changes: object) -> Game:
+    assert isinstance(game.phase, Playing)
+    return replace(game, phase=Playing(replace(game.phase.round, **changes)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tier", [pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES, pb.HINT_TIER_TURN])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_games_that_look_the_same_to_a_seat_get_the_same_answer(
+    served: tuple[Client, MemoryStore], tier: pb.HintTier.ValueType
+) -> None:
+    one = await put(served, game_at("[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} / {R8 R9} / 1", NO_LIMIT))
+    other = await put(served, game_at("[R4 R5 R6] / 1*{R7 K1} 2*{K9 K2} / {J R3} / 1", NO_LIMIT))
+    answers = [(await hint(game, 1, tier)).SerializeToString(deterministic=True) for game in (one, other)]
+    assert answers[0] == answers[1]
+    assert (await hint(one, 2)).suggestion != (await hint(other, 2)).suggestion
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_spectator_a_stranger_and_another_games_seat_get_no_hint(served: tuple[Client, MemoryStore]) -> None:
+    game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
+    client, _ = served
+    unknown = pb.SuggestTurnRequest(game_id="0" * 32)
+    known = pb.SuggestTurnRequest(game_id=game.game_id)
+    refusals = []
+    for request, token in ((known, ""), (unknown, ""), (known, "w" * 43), (unknown, "1" * 43)):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await client.analysis.SuggestTurn(request, metadata=bearer(token))
+        refusals.append(status_details(refusal.value))
+        assert error_info(refusal.value).reason == ("GAME_NOT_FOUND" if token else "NOT_A_PLAYER")
+    assert refusals[0] == refusals[1]
+    assert refusals[2] == refusals[3]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_hint_changes_nothing(served: tuple[Client, MemoryStore]) -> None:
+    _, store = served
+    game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
+    before = (await store.load(game.game_id)).record
+    await hint(game, 1)
+    assert (await store.load(game.game_id)).record == before
+
+
+@pytest.mark.parametrize("allowed", Hints, ids=lambda allowed: allowed.name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_game_says_which_hints_its_seats_may_ask_for(
+    served: tuple[Client, MemoryStore], allowed: Hints
+) -> None:
+    game = await put(served, game_at(TWO_SEATS, replace(NO_LIMIT, hints=allowed)))
+    tiers = (pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES, pb.HINT_TIER_TURN)
+    may = {Hints.NONE: 0, Hints.PLAY_EXISTS: 1, Hints.TILES: 2, Hints.TURN: 3}[allowed]
+    for tier in tiers[:may]:
+        assert (await hint(game, 1, tier)).suggestion.play_exists == pb.EXISTENCE_YES
+    for tier in (*tiers[may:], *((pb.HINT_TIER_UNSPECIFIED,) if may < 3 else ())):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await hint(game, 1, tier)
+        assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        info = error_info(refusal.value)
+        assert (info.reason, dict(info.metadata)) == ("HINT_NOT_ALLOWED", {"hints": allowed.name})
+    asked = position("R7 K1", "R4 R5 R6", ruleset=codec.encode_ruleset(replace(SABRA, hints=allowed)))
+    assert (await suggested(game.client, asked)).table, "a position of the caller's own is nobody's hint"
+
+
+@pytest.mark.parametrize(
+    ("may_play", "played"),
+    [(TurnPlayAfterDraw.OTHER_TILES, "R3"), (TurnPlayAfterDraw.ALLOWED, "R3 R7")],
+    ids=lambda value: getattr(value, "name", value),
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_tile_just_drawn_is_suggested_where_it_may_be_played(
+    served: tuple[Client, MemoryStore], may_play: TurnPlayAfterDraw, played: str
+) -> None:
+    rules = replace(NO_LIMIT, turn_play_after_draw=may_play)
+    drawn = Drawn(*parse_tiles("R7"))
+    game = with_round(game_at("[R4 R5 R6] / 1*{R3 R7 K1} 2*{O9} / {O1 O2} / 1", rules), step=drawn)
+    at_hand = await put(served, game)
+    assert text((await hint(at_hand, 1)).suggestion.tiles_played) == played
+
+
+@pytest.mark.parametrize("may_play", [TurnPlayAfterDraw.OTHER_TILES, TurnPlayAfterDraw.ALLOWED], ids=lambda v: v.name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_nobody_goes_out_who_keeps_the_tile_just_drawn(
+    served: tuple[Client, MemoryStore], may_play: TurnPlayAfterDraw
+) -> None:
+    rules = replace(NO_LIMIT, turn_play_after_draw=may_play)
+    game = game_at("[R4 R5 R6] / 1*{R3 R7} 2*{O9} / {O1 O2} / 1", rules)
+    at_hand = await put(served, with_round(game, step=Drawn(*parse_tiles("R7"))))
+    found = await hint(at_hand, 1)
+    play = ts.PlayTiles(table=sent_back(found.suggestion.table))
+    played = await at_hand.take(ts.PlayTurnRequest(expected_revision=found.revision, play=play))
+    assert found.suggestion.goes_out is (not played.game.rack)
+
+
+# Bounds
+
+
+def settings(workers: int = 1, queue: int = 64) -> Settings:
+    return server_settings(analysis_workers=workers, analysis_queue=queue)
+
+
+@asynccontextmanager
+async def scripted(workers: int = 1, queue: int = 64) -> AsyncIterator[tuple[Server, Client]]:
+    """A server whose workers do as the rack says."""
+    store = memory_store()
+    async with running_server(store, settings(workers, queue), analysis_command=SCRIPTED) as (server, client):
+        yield server, client
+
+
+Answering = grpc.aio.UnaryUnaryCall[pb.HasLegalTurnRequest, pb.HasLegalTurnResponse]
+
+
+def ask(client: Client, script: Script, time_limit_ms: int = LONG_MS, timeout: float | None = None) -> Answering:
+    request = pb.HasLegalTurnRequest(position=pb.Position(rack=as_tiles([script])), time_limit_ms=time_limit_ms)
+    return client.analysis.HasLegalTurn(request, timeout=timeout)
+
+
+async def reason(call: Answering) -> str:
+    """The reason of a refusal, or nothing for an answer."""
+    try:
+        await call
+    except grpc.aio.AioRpcError as refusal:
+        return str(error_info(refusal).reason)
+    return ""
+
+
+@asynccontextmanager
+async def soon() -> AsyncIterator[None]:
+    """What is in here takes less than a search may."""
+    started = time.monotonic()
+    async with asyncio.timeout(2 * LONG_MS / 1000):
+        yield
+    assert time.monotonic() - started < SOON_SECONDS
+
+
+async def test_what_a_worker_remembers_is_not_looked_through_for_garbage_in_the_middle_of_a_search() -> None:
+    async with scripted() as (_, client):
+        await ask(client, Script.REMEMBERS_MUCH)
+        answer = await ask(client, Script.TELLS_WHETHER_GARBAGE_IS_FOUND_SOON)
+        assert answer.exists == pb.EXISTENCE_YES
+
+
+async def test_a_search_ends_with_its_time_and_claims_nothing() -> None:
+    async with scripted() as (_, client), soon():
+        assert (await ask(client, Script.SEARCHES_TO_THE_END, 20)).exists == pb.EXISTENCE_UNKNOWN
+        request = pb.SuggestTurnRequest(position=pb.Position(rack=as_tiles([2])), time_limit_ms=20)
+        assert (await client.analysis.SuggestTurn(request)).suggestion == pb.Suggestion(
+            play_exists=pb.EXISTENCE_UNKNOWN
+        )
+
+
+async def test_a_search_ends_before_the_calls_deadline_so_that_there_is_an_answer() -> None:
+    async with scripted() as (_, client), soon():
+        assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO  # the worker has started
+        answer = await ask(client, Script.SEARCHES_TO_THE_END, timeout=4.0)
+        assert answer.exists == pb.EXISTENCE_UNKNOWN
+
+
+async def test_a_batch_shares_its_time() -> None:
+    async with scripted() as (_, client), soon():
+        positions = [pb.Position(rack=as_tiles([number])) for number in (2, 1, 2, 1)]
+        request = pb.BatchSuggestTurnsRequest(positions=positions, time_limit_ms=100)
+        answer = await client.analysis.BatchSuggestTurns(request)
+        unknown, no = pb.EXISTENCE_UNKNOWN, pb.EXISTENCE_NO
+        assert [found.play_exists for found in answer.suggestions] == [unknown, no, unknown, no]
+
+
+async def test_a_batch_shares_what_the_calls_deadline_leaves() -> None:
+    async with scripted() as (_, client), soon():
+        assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO  # the worker has started
+        scripts = (Script.SEARCHES_TO_THE_END, Script.TELLS_WHETHER_IT_HAS_TIME)
+        positions = [pb.Position(rack=as_tiles([script])) for script in scripts]
+        request = pb.BatchSuggestTurnsRequest(positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit_ms=60_000)
+        answer = await client.analysis.BatchSuggestTurns(request, timeout=4.0)
+        assert [found.play_exists for found in answer.suggestions] == [pb.EXISTENCE_UNKNOWN, pb.EXISTENCE_YES]
+
+
+async def test_waiting_for_a_worker_takes_nothing_from_a_batchs_time() -> None:
+    async with scripted() as (server, client), soon():
+        searching = ask(client, Script.SEARCHES_TO_THE_END, 2500)
+        while not calls_with_a_place(server):
+            await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+        positions = [pb.Position(rack=as_tiles([Script.TELLS_WHETHER_IT_HAS_TIME]))] * 2
+        request = pb.BatchSuggestTurnsRequest(positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit_ms=2000)
+        answer = await client.analysis.BatchSuggestTurns(request)
+        assert searching.done()
+        assert [found.play_exists for found in answer.suggestions] == [pb.EXISTENCE_YES, pb.EXISTENCE_YES]
+
+
+async def test_a_call_past_the_queue_is_refused_at_once_and_told_to_come_again() -> None:
+    async with scripted(workers=1, queue=1) as (_, client), soon():
+        calls = [ask(client, Script.SEARCHES_TO_THE_END) for _ in range(3)]
+        done, waiting = await asyncio.wait(
+            [asyncio.create_task(reason(call)) for call in calls], return_when="FIRST_COMPLETED"
+        )
+        assert [task.result() for task in done] == ["ANALYSIS_BUSY"]
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        while await reason(call := ask(client, Script.ANSWERS)) == "ANALYSIS_BUSY":
+            assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_validation_is_answered_while_all_workers_search() -> None:
+    async with scripted() as (_, client):
+        searching = ask(client, Script.SEARCHES_TO_THE_END)
+        async with soon():
+            for _ in range(20):
+                await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+        assert not searching.done()
+        searching.cancel()
+
+
+async def test_a_cancelled_call_frees_its_worker() -> None:
+    async with scripted() as (server, client), soon():
+        assert await reason(ask(client, Script.ANSWERS)) == ""
+        [process] = server.analysis.processes
+        searching = ask(client, Script.SEARCHES_TO_THE_END)
+        while (code := await ask(client, Script.ANSWERS, timeout=0.2).code()) is grpc.StatusCode.OK:
+            pass  # until the search has the worker
+        assert code is grpc.StatusCode.DEADLINE_EXCEEDED
+        searching.cancel()
+        assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO
+        assert server.analysis.processes == (process,)
+
+
+@asynccontextmanager
+async def one_worker() -> AsyncIterator[AnalysisPool]:
+    """A pool of one worker that does as the rack says, without a server."""
+    pool = AnalysisPool(1, 64, Metrics(), command=SCRIPTED)
+    yield pool
+    await pool.close()
+
+
+def asked(script: Script) -> WhetherTurn:
+    return WhetherTurn(Situation((), (Tile(script),), has_melded=True, ruleset=SABRA))
+
+
+async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> None:
+    async with one_worker() as pool, soon():
+        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
+        waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
+        await asyncio.sleep(0)
+        assert (await Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+        assert searching.done()
+        bots_next = asyncio.create_task(Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000))
+        done, _ = await asyncio.wait([waiting, bots_next], timeout=0.2)
+        assert not done
+        waiting.cancel()
+        assert (await bots_next).exists is Existence.NO
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_costs_nobody_a_worker() -> None:
+    async with one_worker() as pool, soon():
+        searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
+        waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await searching
+        waiting[1].cancel()  # the worker comes to it at this very moment
+        assert (await waiting[2]).exists is Existence.NO
+        assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+
+
+async def test_a_call_that_is_cancelled_before_its_search_begins_has_none() -> None:
+    async with one_worker() as pool, soon():
+        cancelled = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
+        await asyncio.sleep(0)
+        cancelled.cancel()  # while the process starts
+        assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+
+
+async def test_a_worker_that_dies_costs_one_call_and_is_replaced() -> None:
+    async with scripted(workers=2) as (server, client):
+        searching = ask(client, Script.SEARCHES_TO_THE_END, 1000)
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await ask(client, Script.DIES)
+        assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert error_info(refusal.value).reason == "ANALYSIS_UNAVAILABLE"
+        assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO
+        assert (await searching).exists == pb.EXISTENCE_UNKNOWN
+        assert len(server.analysis.processes) == 2
+
+
+async def test_a_worker_that_gets_stuck_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scripted() as (server, client), soon():
+        assert await reason(ask(client, Script.ANSWERS)) == ""
+        [process] = server.analysis.processes
+        with monkeypatch.context() as patch:
+            patch.setattr(analysis_pool, "GRACE_SECONDS", 0.1)
+            assert await reason(ask(client, Script.GETS_STUCK, 10)) == "ANALYSIS_UNAVAILABLE"
+        assert await reason(ask(client, Script.ANSWERS)) == ""
+        assert process not in server.analysis.processes
+        assert server.metrics.registry.get_sample_value("rummikub_analysis_workers_lost_total") == 1
+
+
+async def test_metrics_tell_how_many_calls_have_a_place() -> None:
+    async with scripted() as (server, client):
+        searching = ask(client, Script.SEARCHES_TO_THE_END)
+        while (places := calls_with_a_place(server)) == 0:
+            await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+        assert places == 1
+        searching.cancel()
+        while calls_with_a_place(server):
+            await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+
+
+def calls_with_a_place(server: Server) -> float | None:
+    return server.metrics.registry.get_sample_value("rummikub_analysis_calls")
+
+
+async def test_a_server_that_stops_ends_its_searches() -> None:
+    async with soon():
+        async with scripted() as (server, client):
+            searching = ask(client, Script.SEARCHES_TO_THE_END)
+            while not calls_with_a_place(server):
+                await client.validation.ValidateTurn(vs.ValidateTurnRequest())
+        assert await searching.code() is not grpc.StatusCode.OK
+    assert not server.analysis.processes
+
+
+async def test_a_worker_that_is_killed_is_replaced() -> None:
+    async with scripted() as (server, client):
+        assert await reason(ask(client, Script.ANSWERS)) == ""
+        [process] = server.analysis.processes
+        os.kill(process, signal.SIGKILL)
+        assert await reason(ask(client, Script.ANSWERS)) in {"", "ANALYSIS_UNAVAILABLE"}
+        assert await reason(ask(client, Script.ANSWERS)) == ""
+        assert server.analysis.processes != (process,)
+
+
+async def test_a_search_that_fails_tells_nothing_of_the_inside_and_leaves_the_worker() -> None:
+    async with scripted() as (server, client):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await ask(client, Script.FAILS)
+        assert error_info(refusal.value).reason == "INTERNAL"
+        assert "inside" not in str(refusal.value)
+        processes = server.analysis.processes
+        assert await reason(ask(client, Script.ANSWERS)) == ""
+        assert server.analysis.processes == processes
+
+
+async def test_workers_start_when_they_are_needed_and_have_low_priority() -> None:
+    async with scripted(workers=2) as (server, client):
+        assert not server.analysis.processes
+        assert (await ask(client, Script.TELLS_ITS_PROCESS)).exists == pb.EXISTENCE_YES
+        assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO
+        assert len(server.analysis.processes) == 1
+    assert len(server.analysis.processes) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("is_searching", [False, True], ids=["idle", "searching"])
+async def test_a_worker_ends_with_a_server_that_is_killed(*, is_searching: bool) -> None:
+    async with (
+        server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process,
+        grpc.aio.insecure_channel(process.target) as channel,
+    ):
+        client = Client(channel)
+        await suggested(client, position("R7", "R4 R5 R6"))
+        assert process._process  # noqa: SLF001 - our own
+        [worker] = children(process._process.pid)  # noqa: SLF001 - our own
+        hard = position(" ".join(f"{color}{value}" for color in "RBKO" for value in range(1, 14) if value % 3))
+        searching = (
+            client.analysis.SuggestTurn(pb.SuggestTurnRequest(position=hard, time_limit_ms=LONG_MS))
+            if is_searching
+            else None
+        )
+        await process.kill()
+        async with soon():
+            await ended(worker)
+        if searching:
+            with pytest.raises(grpc.aio.AioRpcError):
+                await searching
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started."""
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+async def ended(process: int) -> None:
+    """Waits for the end of a process that is not our own child."""
+    event = asyncio.Event()
+    try:
+        handle = os.pidfd_open(process)
+    except ProcessLookupError:
+        return
+    asyncio.get_running_loop().add_reader(handle, event.set)
+    await event.wait()
+    asyncio.get_running_loop().remove_reader(handle)
+    os.close(handle)
+
+
+def test_a_turn_that_the_rules_cannot_judge_is_not_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = (Meld(parse_tiles("R4 R5 R6"), MeldKind.RUN, 15),)
+    question = WhichTurn(Situation(table, parse_tiles("R7"), has_melded=True, ruleset=SABRA), Objective.MOST_TILES)
+    assert question.answer(Budget(1_000)).exists is Existence.YES
+    too_complex = Judgement((Violation(Reason.TURN_TOO_COMPLEX, "table_after"),), (), (), (), 0)
+    monkeypatch.setattr("service.analysis.questions.judge", lambda _: too_complex)
+    assert question.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)

@@ -1,0 +1,895 @@
+"""Games that are damaged, half lost, or stored by a newer server: they harm no other, and creations are listed."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, cast
+
+import grpc
+import grpc.aio
+import pytest
+import redis.asyncio as aredis
+from structlog.testing import capture_logs
+
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from service.app.games import Games
+from service.app.sweeper import BATCH, LOOKS, MEND_BATCH, PUT_OFF_MS, Sweeper
+from service.errors import StoreUnavailable
+from service.server import Server
+from service.storage.base import CLAIM_MS, GameStore, Loaded, Record, State
+from service.storage.measured import MeasuredStore
+from service.storage.memory import MemoryStore
+from service.storage.redis import DEADLINES, ORPHAN_MS
+from service.storage.snapshot import encode_record
+from support.harness import (
+    Client,
+    FakeClock,
+    GameAtHand,
+    SeededChance,
+    bearer,
+    due,
+    error_info,
+    field_violations,
+    memory_store,
+    new_id,
+    redis_store,
+    running_server,
+    server_settings,
+)
+
+LIMIT = 30
+TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
+STARTED_REVISION = 4
+"""Of a game of two that has just been started."""
+LOBBIES = "rummikub:games:lobby"
+"""Where Redis has the list of games in the lobby."""
+NO_SWEEPS = server_settings(sweep_seconds=3600)
+"""Of a server whose sweeper sweeps when the test says so."""
+
+_T = TypeVar("_T")
+
+
+class Hands(Protocol):
+    """Reaches into a store, past what it promises."""
+
+    async def put_snapshot(self, game_id: str, data: bytes) -> None:
+        """Other bytes in place of a game's snapshot."""
+
+    async def put_etag(self, game_id: str, etag: str) -> None:
+        """Another etag beside a game's snapshot, so that no commit fits it."""
+
+    async def forget_requests(self, game_id: str) -> None:
+        """Takes a game's memos away, as an eviction does."""
+
+
+@dataclass(frozen=True)
+class MemoryHands:
+    """In a store in memory."""
+
+    store: MemoryStore
+
+    async def put_snapshot(self, game_id: str, data: bytes) -> None:
+        self.store._games[game_id].snapshot = data  # noqa: SLF001 - what no caller can do
+
+    async def put_etag(self, game_id: str, etag: str) -> None:
+        self.store._games[game_id].etag = etag  # noqa: SLF001 - what no caller can do
+
+    async def forget_requests(self, game_id: str) -> None:
+        assert self.store._games[game_id].memos  # noqa: SLF001 - what no caller can do
+        self.store._games[game_id].memos.clear()  # noqa: SLF001 - what no caller can do
+
+
+@dataclass(frozen=True)
+class RedisHands:
+    """In a store on Redis."""
+
+    raw: "aredis.Redis"
+
+    @staticmethod
+    def key(game_id: str, part: str) -> str:
+        return f"rummikub:{{{game_id}}}:{part}"
+
+    async def put_snapshot(self, game_id: str, data: bytes) -> None:
+        assert await self.raw.hset(self.key(game_id, "game"), "snapshot", data) == 0  # not a new field
+
+    async def put_etag(self, game_id: str, etag: str) -> None:
+        assert await self.raw.hset(self.key(game_id, "game"), "etag", etag) == 0
+
+    async def forget_requests(self, game_id: str) -> None:
+        assert await self.raw.delete(self.key(game_id, "requests")) == 1
+
+    async def lose_stream(self, game_id: str) -> None:
+        assert await self.raw.delete(self.key(game_id, "events")) == 1
+
+    async def spoil(self, game_id: str, part: str) -> None:
+        """Puts what is not ours in place of what is kept of a game."""
+        key = self.key(game_id, part)
+        if part == "events":
+            assert await self.raw.delete(key) == 1
+            await self.raw.xadd(key, {"not": "ours"}, "1-0")
+        else:
+            for name in await self.raw.hkeys(key):
+                await self.raw.hset(key, name, "not ours")
+
+    async def expire(self, game_id: str) -> None:
+        """Has a game's time to live end."""
+        for part in ("game", "requests", "events"):
+            assert await self.raw.pexpire(self.key(game_id, part), 0)
+
+
+@pytest.fixture
+async def redis_hands(empty_redis_url: str) -> AsyncIterator[RedisHands]:
+    raw = aredis.Redis.from_url(empty_redis_url)
+    yield RedisHands(raw)
+    await raw.aclose()
+
+
+@pytest.fixture
+async def hands(store: GameStore, request: pytest.FixtureRequest) -> AsyncIterator[Hands]:
+    """Those that fit the store."""
+    if isinstance(store, MemoryStore):
+        yield MemoryHands(store)
+    else:
+        raw = aredis.Redis.from_url(request.getfixturevalue("redis_url"))
+        yield RedisHands(raw)
+        await raw.aclose()
+
+
+@pytest.fixture
+async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """The store on Redis."""
+    store = redis_store(empty_redis_url, clock)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def server(store: GameStore) -> AsyncIterator[tuple[Server, Client]]:
+    """A server on each store in turn, whose sweeper waits for the test."""
+    async with running_server(store, NO_SWEEPS) as served:
+        yield served
+
+
+@dataclass
+class FlakyStore(MeasuredStore):
+    """A store of which some operations fail, before or after they are done."""
+
+    store: GameStore
+    failing: set[str] = field(default_factory=set)
+    losing: set[str] = field(default_factory=set)
+    broken: list[Exception] = field(default_factory=list)
+    paged: int = 0
+    after_page: Callable[[int], None] = lambda _: None
+    after_rearm: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.store, lambda *_: None)
+
+    async def _measured(self, operation: str, answer: Awaitable[_T]) -> _T:
+        if operation in self.failing:
+            cast("Coroutine[Any, Any, _T]", answer).close()
+            raise StoreUnavailable
+        if operation == "claim" and self.broken:
+            cast("Coroutine[Any, Any, _T]", answer).close()
+            raise self.broken.pop(0)
+        result = await answer
+        if operation in self.losing:
+            self.losing.remove(operation)
+            raise StoreUnavailable
+        if operation == "page":
+            self.paged += 1
+            self.after_page(self.paged)
+        if operation == "rearm":
+            self.after_rearm()
+        return result
+
+
+async def listed(client: Client, state: game_pb2.GameState.ValueType, page_size: int = 100) -> list[str]:
+    """The ids of all games of a state, in order, through all pages."""
+    found: list[str] = []
+    token = ""
+    while True:
+        request = gs.ListGamesRequest(state=state, page_size=page_size, page_token=token)
+        answer = await client.games.ListGames(request)
+        found += [game.game_id for game in answer.games]
+        token = answer.next_page_token
+        if not token:
+            return found
+
+
+async def refusal(call: Awaitable[object]) -> tuple[str, str]:
+    """The code and the reason of a refused call."""
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    return refused.value.code().name, error_info(refused.value).reason
+
+
+async def is_timed_out(store: GameStore, game: GameAtHand) -> bool:
+    """Whether its first turn was timed out, asked so that nobody times it out on the way."""
+    _, newest = await store.bounds(game.game_id)
+    assert newest in {STARTED_REVISION, STARTED_REVISION + 1}
+    return newest == STARTED_REVISION + 1
+
+
+async def record_of(store: GameStore, game_id: str) -> Record:
+    record = (await store.load(game_id)).record
+    assert record
+    return record
+
+
+LOBBY = game_pb2.GAME_STATE_LOBBY
+PLAYING = game_pb2.GAME_STATE_PLAYING
+NOT_READABLE = ("UNAVAILABLE", "STORED_FORMAT_UNKNOWN")
+NOT_STORED = ("UNAVAILABLE", "STORE_UNAVAILABLE")
+
+BAD: dict[str, Callable[[bytes], bytes]] = {
+    "truncated": lambda snapshot: snapshot[: len(snapshot) // 2],
+    "newer": lambda snapshot: snapshot.replace(b'"format":3', b'"format":4'),
+    "another phase": lambda snapshot: snapshot.replace(b'"type":"Playing"', b'"type":"Paused"'),
+    "not ours": lambda _: b"\xff\x00",
+    "no number": lambda snapshot: snapshot.replace(b'"created":1', b'"created":"x","was":1'),
+    "no such seat": lambda snapshot: snapshot.replace(b'"turn":[', b'"turn":[9,null],"was":['),
+}
+"""What may have become of a snapshot."""
+
+
+async def spoil(store: GameStore, hands: Hands, game_id: str, kind: str) -> bytes:
+    """Damages a game; returns its good snapshot."""
+    good = encode_record(await record_of(store, game_id))
+    bad = BAD[kind](good)
+    assert bad != good
+    await hands.put_snapshot(game_id, bad)
+    return good
+
+
+# A game that cannot be read
+
+
+@pytest.mark.parametrize("kind", BAD)
+async def test_a_bad_game_keeps_no_other_from_being_timed_out_nor_from_being_listed(
+    server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock, kind: str
+) -> None:
+    sweeper, client = server[0].sweeper, server[1]
+    games = []
+    for _ in range(3):
+        games.append(await client.new_game(ruleset=TIMED))
+        clock.advance(1)
+    oldest, bad, newest = games
+    await spoil(store, hands, bad.game_id, kind)
+    clock.advance(LIMIT + 1)
+    assert await sweeper.sweep() == 3
+    assert await is_timed_out(store, oldest)
+    assert await is_timed_out(store, newest)
+    assert not await is_timed_out(store, bad)
+    clock.advance(PUT_OFF_MS / 2000)
+    assert await sweeper.sweep() == 0  # it is put off
+    for page_size in (1, 2, 3, 100):
+        assert await listed(client, PLAYING, page_size) == [newest.game_id, oldest.game_id]
+    assert await refusal(bad.see()) == NOT_READABLE
+    assert await refusal(bad.see(1)) == NOT_READABLE
+    assert await refusal(bad.join("late")) == NOT_READABLE
+
+
+@pytest.mark.parametrize("part", ["game", "requests", "events"])
+async def test_the_log_names_the_game_that_cannot_be_read_and_tells_nothing_of_it(
+    redis_backed: GameStore, redis_hands: RedisHands, part: str
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (_, client):
+        game = await client.new_game()
+        turn = ts.PlayTurnRequest(
+            game_id=game.game_id, expected_revision=STARTED_REVISION, request_id=new_id(), draw=ts.DrawTile()
+        )
+        player = game.as_seat((await game.see()).turn.seat)
+        await client.turns.PlayTurn(turn, metadata=player)
+        asks: dict[str, Callable[[], Awaitable[object]]] = {
+            "game": game.see,
+            "requests": lambda: client.turns.PlayTurn(turn, metadata=player),
+            "events": lambda: client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id)),
+        }
+        await redis_hands.spoil(game.game_id, part)
+        with capture_logs() as logs:
+            assert await refusal(asks[part]()) == NOT_READABLE
+        told = [entry for entry in logs if entry["event"] == "store"]
+        assert told == [{"event": "store", "error": "cannot be read", "game_id": game.game_id, "log_level": "warning"}]
+
+
+async def test_a_bad_game_that_is_good_again_is_timed_out_when_it_was_put_off_to(
+    server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
+) -> None:
+    sweeper, client = server[0].sweeper, server[1]
+    game = await client.new_game(ruleset=TIMED)
+    good = await spoil(store, hands, game.game_id, "newer")
+    clock.advance(LIMIT + 1)
+    assert await sweeper.sweep() == 1
+    await hands.put_snapshot(game.game_id, good)
+    assert not await is_timed_out(store, game)
+    clock.advance(PUT_OFF_MS / 1000 + 0.001)
+    assert await sweeper.sweep() == 1
+    assert await is_timed_out(store, game)
+    assert await listed(client, PLAYING) == [game.game_id]
+
+
+async def test_a_game_that_one_server_cannot_read_is_timed_out_at_once_by_another_that_can(
+    server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
+) -> None:
+    """As while servers are replaced: an older one meets the game of a newer one first."""
+    game = await server[1].new_game(ruleset=TIMED)
+    newer = Sweeper(Games(store, SeededChance(2)), store, 1.0, asyncio.Event())
+    good = await spoil(store, hands, game.game_id, "newer")
+    clock.advance(LIMIT + 1)
+    assert await server[0].sweeper.sweep() == 1
+    await hands.put_snapshot(game.game_id, good)
+    assert await newer.sweep() == 1
+    assert await is_timed_out(store, game)
+    await spoil(store, hands, game.game_id, "newer")
+    clock.advance(LIMIT + 1)
+    assert await server[0].sweeper.sweep() == 1  # the next turn's time is another one
+
+
+async def test_only_so_many_bad_games_are_left_where_each_sweep_comes_past_them(
+    server: tuple[Server, Client],
+    store: GameStore,
+    hands: Hands,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("service.app.sweeper.LEFT_MOST", 2)
+    monkeypatch.setattr("service.app.sweeper.LOOKS", 1)
+    for _ in range(5):
+        bad = await server[1].new_game(ruleset=TIMED)
+        await spoil(store, hands, bad.game_id, "newer")
+    clock.advance(LIMIT + 1)
+    assert await server[0].sweeper.sweep() == 5
+    assert len(await due(store, BATCH)) == 2
+    clock.advance(PUT_OFF_MS / 1000 + 0.001)
+    assert await server[0].sweeper.sweep() == 5
+
+
+@pytest.mark.timeout(60)
+async def test_more_bad_games_than_a_batch_keep_no_other_waiting(
+    server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
+) -> None:
+    sweeper, client = server[0].sweeper, server[1]
+    for _ in range(BATCH + 50):
+        bad = await client.new_game(players=0, start=False)
+        await hands.put_snapshot(bad.game_id, b'{"format":999}')
+        await store.arm(bad.game_id, clock.now_ms)  # before the good game
+    good = await client.new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    assert await sweeper.sweep() == BATCH + 51
+    assert await is_timed_out(store, good)
+    clock.advance(PUT_OFF_MS / 2000)
+    assert await sweeper.sweep() == 0
+    clock.advance(PUT_OFF_MS / 1000 + 1)  # and they are looked at again, with the good game's next turn
+    assert await sweeper.sweep() == BATCH + 51
+
+
+@pytest.mark.timeout(30)
+async def test_games_that_no_time_out_can_be_stored_of_do_not_hold_up_a_sweep(
+    server: tuple[Server, Client],
+    store: GameStore,
+    hands: Hands,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their etag is not that of their snapshot: every commit is a conflict, and they stay overdue."""
+    monkeypatch.setattr("service.app.sweeper.BATCH", 3)
+    sweeper, client = server[0].sweeper, server[1]
+    for _ in range(4):
+        bad = await client.new_game(ruleset=TIMED)
+        await hands.put_etag(bad.game_id, "0" * 32)
+    clock.advance(1)
+    good = await client.new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    assert await sweeper.sweep() == 5
+    assert await is_timed_out(store, good)
+    clock.advance(PUT_OFF_MS / 2000)
+    assert await sweeper.sweep() == 0
+
+
+async def test_a_game_without_its_event_stream_keeps_no_other_waiting(
+    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (server, client):
+        bad = await client.new_game(ruleset=TIMED)
+        clock.advance(1)
+        good = await client.new_game(ruleset=TIMED)
+        await redis_hands.lose_stream(bad.game_id)
+        clock.advance(LIMIT + 1)
+        assert await server.sweeper.sweep() == 2
+        assert await is_timed_out(redis_backed, good)
+        assert (await record_of(redis_backed, bad.game_id)).game.revision == STARTED_REVISION
+        clock.advance(PUT_OFF_MS / 2000)
+        assert await server.sweeper.sweep() == 0
+        assert (await bad.see()).revision == STARTED_REVISION, "it is read as it is stored"
+        assert await refusal(bad.draw()) == NOT_STORED
+        assert (await good.draw()).game.revision == STARTED_REVISION + 2
+        assert set(await listed(client, PLAYING)) == {bad.game_id, good.game_id}
+
+
+# The sweeper's own run
+
+
+async def test_the_sweeper_goes_on_whatever_the_store_throws_at_it(
+    server: tuple[Server, Client], store: GameStore, clock: FakeClock
+) -> None:
+    game = await server[1].new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    stopping = asyncio.Event()
+    broken: list[Exception] = [RuntimeError("unexpected"), StoreUnavailable(), ValueError("unexpected"), KeyError("x")]
+    flaky = FlakyStore(store, broken=broken, after_rearm=stopping.set)
+    sweeper = Sweeper(Games(flaky, SeededChance(1)), flaky, 0.001, stopping)
+    with capture_logs() as logs:
+        await asyncio.wait_for(sweeper.run(), 10)
+    assert not broken
+    assert await is_timed_out(store, game)
+    levels = [entry["log_level"] for entry in logs if entry["event"] == "sweep"]
+    assert levels == ["error", "debug", "error", "error"]
+
+
+class StuckGames(Games):
+    """Use cases that come to no end with one game."""
+
+    def __init__(self, store: GameStore, stuck: str) -> None:
+        super().__init__(store, SeededChance(1))
+        self._stuck = stuck
+
+    async def settle(self, game_id: str) -> Loaded:
+        if game_id == self._stuck:
+            await asyncio.Event().wait()
+        return await super().settle(game_id)
+
+
+async def test_a_look_that_does_not_end_keeps_no_other_game_waiting(
+    server: tuple[Server, Client], store: GameStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = await server[1].new_game(ruleset=TIMED)
+    clock.advance(1)
+    other = await server[1].new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    monkeypatch.setattr("service.app.sweeper.LOOK_SECONDS", 0.05)
+    games = StuckGames(store, stuck.game_id)
+    async with asyncio.timeout(10):
+        assert await Sweeper(games, store, 1.0, asyncio.Event()).sweep() == 2
+    assert await is_timed_out(store, other)
+    assert not await is_timed_out(store, stuck)
+
+
+async def test_a_look_that_takes_long_keeps_no_other_game_waiting(
+    server: tuple[Server, Client], store: GameStore, clock: FakeClock
+) -> None:
+    stuck = await server[1].new_game(ruleset=TIMED)
+    clock.advance(1)
+    other = await server[1].new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    sweeper = Sweeper(StuckGames(store, stuck.game_id), store, 1.0, asyncio.Event())
+    async with asyncio.timeout(5), store.changes(other.game_id) as subscription:
+        sweep = asyncio.create_task(sweeper.sweep())
+        while not await is_timed_out(store, other):
+            await subscription.wait()
+    assert not sweep.done()
+    sweep.cancel()
+    await asyncio.wait([sweep])
+
+
+class SlowGames(Games):
+    """Use cases that come to an end when they may."""
+
+    def __init__(self, store: GameStore) -> None:
+        super().__init__(store, SeededChance(1))
+        self.may_end = asyncio.Event()
+        self.asked = 0
+
+    async def settle(self, game_id: str) -> Loaded:
+        self.asked += 1
+        await self.may_end.wait()
+        return await super().settle(game_id)
+
+
+async def test_a_time_out_that_takes_longer_than_a_look_is_applied_when_it_is_decided(
+    server: tuple[Server, Client], store: GameStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = await server[1].new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    monkeypatch.setattr("service.app.sweeper.LOOK_SECONDS", 0.05)
+    games = SlowGames(store)
+    sweeper = Sweeper(games, store, 1.0, asyncio.Event())
+    async with asyncio.timeout(10), store.changes(game.game_id) as subscription:
+        for _ in range(2):
+            assert await sweeper.sweep() == 1
+            clock.advance(PUT_OFF_MS / 1000 + 1)
+        assert games.asked == 1
+        games.may_end.set()
+        while not await is_timed_out(store, game):
+            await subscription.wait()
+
+
+async def test_servers_look_at_different_games(store: GameStore, clock: FakeClock) -> None:
+    for number in range(3 * BATCH):
+        await store.arm(f"{number:032x}", clock.now_ms)
+    clock.advance(1)
+    looks = Counter[str]()
+
+    class Looking(Games):
+        async def settle(self, game_id: str) -> Loaded:
+            looks.update([game_id])
+            return await super().settle(game_id)
+
+    sweepers = [Sweeper(Looking(store, SeededChance(1)), store, 1.0, asyncio.Event()) for _ in range(5)]
+    assert sum(await asyncio.gather(*(sweeper.sweep() for sweeper in sweepers))) == 3 * BATCH
+    assert set(looks.values()) == {1}
+    assert len(looks) == 3 * BATCH
+
+
+async def test_a_game_whose_server_died_is_looked_at_by_another_soon(store: GameStore, clock: FakeClock) -> None:
+    await store.arm("a" * 32, clock.now_ms)
+    clock.advance(1)
+    await store.claim(1)  # by a server that dies now
+    other = Sweeper(Games(store, SeededChance(1)), store, 1.0, asyncio.Event())
+    assert await other.sweep() == 0
+    clock.advance(CLAIM_MS / 1000 + 0.001)
+    assert await other.sweep() == 1
+
+
+async def test_a_server_that_stops_looks_at_no_more_games(store: GameStore, clock: FakeClock) -> None:
+    for number in range(BATCH - 1):
+        await store.arm(f"{number:032x}", clock.now_ms)
+    clock.advance(1)
+    stopping = asyncio.Event()
+    flaky = FlakyStore(store, after_rearm=stopping.set)
+    await Sweeper(Games(flaky, SeededChance(1)), flaky, 1.0, stopping).sweep()
+    assert BATCH - 1 - LOOKS <= len(await due(store, BATCH)) < BATCH - 1
+
+
+class LateGames(Games):
+    """Use cases whose first answer comes so late that the next turn is overdue too."""
+
+    def __init__(self, store: GameStore, clock: FakeClock) -> None:
+        super().__init__(store, SeededChance(1))
+        self._answers_of = store
+        self._clock = clock
+        self._is_late = True
+
+    async def settle(self, game_id: str) -> Loaded:
+        loaded = await super().settle(game_id)
+        if self._is_late:
+            self._is_late = False
+            self._clock.advance(LIMIT + 1)
+            loaded = await self._answers_of.load(game_id)
+        return loaded
+
+
+async def test_a_turn_that_is_overdue_as_soon_as_it_begins_is_not_put_off(
+    server: tuple[Server, Client], store: GameStore, clock: FakeClock
+) -> None:
+    game = await server[1].new_game(ruleset=TIMED)
+    clock.advance(LIMIT + 1)
+    sweeper = Sweeper(LateGames(store, clock), store, 1.0, asyncio.Event())
+    for turn in (1, 2):
+        assert await sweeper.sweep() == 1
+        assert (await store.bounds(game.game_id))[1] == STARTED_REVISION + turn
+
+
+# Creations and lists
+
+
+@dataclass(frozen=True)
+class Creating:
+    """A server on a store that may fail, and what it keeps."""
+
+    client: Client
+    flaky: FlakyStore
+    clock: FakeClock
+
+    async def create(self, request_id: str) -> game_pb2.Game:
+        return (await self.client.games.CreateGame(gs.CreateGameRequest(request_id=request_id))).game
+
+    async def listed_once(self, *game_ids: str) -> None:
+        """Exactly these games are listed, under their state and no other, and counted so."""
+        for page_size in (1, 100):
+            assert sorted(await listed(self.client, LOBBY, page_size)) == sorted(game_ids)
+        assert await self.flaky.store.count() == {**dict.fromkeys(State, 0), State.LOBBY: len(game_ids)}
+
+
+@pytest.fixture
+async def creating(store: GameStore, clock: FakeClock) -> AsyncIterator[Creating]:
+    flaky = FlakyStore(store)
+    async with running_server(flaky, NO_SWEEPS) as (_, client):
+        yield Creating(client, flaky, clock)
+
+
+async def test_a_creation_that_cannot_be_listed_makes_no_game_and_its_repeat_makes_one(creating: Creating) -> None:
+    request_id = new_id()
+    creating.flaky.failing = {"index"}
+    assert await refusal(creating.create(request_id)) == NOT_STORED
+    assert await refusal(creating.create("")) == NOT_STORED
+    await creating.listed_once()
+    creating.flaky.failing = set()
+    creating.clock.advance(60)
+    game = await creating.create(request_id)
+    assert game.create_time.ToMilliseconds() == creating.clock.now_ms  # there was none before
+    assert await creating.create(request_id) == game
+    await creating.listed_once(game.game_id)
+
+
+async def test_a_creation_that_is_listed_but_not_stored_is_not_seen_and_its_repeat_is_listed_once(
+    creating: Creating,
+) -> None:
+    request_id = new_id()
+    creating.flaky.failing = {"commit"}
+    for _ in range(3):
+        assert await refusal(creating.create(request_id)) == NOT_STORED
+        creating.clock.advance(1)
+    assert await listed(creating.client, LOBBY) == []
+    creating.flaky.failing = set()
+    game = await creating.create(request_id)
+    other = await creating.create(new_id())
+    await creating.listed_once(game.game_id, other.game_id)
+
+
+async def test_a_creation_whose_answer_is_lost_on_the_way_is_answered_and_listed_once(creating: Creating) -> None:
+    request_id = new_id()
+    creating.flaky.losing = {"commit"}
+    game = await creating.create(request_id)
+    assert not creating.flaky.losing
+    assert await creating.create(request_id) == game
+    await creating.listed_once(game.game_id)
+
+
+async def create_raw(client: Client, request: bytes) -> bytes:
+    """The answer's bytes."""
+    rpc: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
+    rpc = client.channel.unary_unary("/rummikub.v1.GameService/CreateGame")
+    return await rpc(request)
+
+
+async def test_a_repeated_creation_is_the_same_answer_byte_for_byte_from_another_server(
+    creating: Creating, store: GameStore
+) -> None:
+    rules = ruleset_pb2.Ruleset(geometry_jokers=4, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)
+    sent = gs.CreateGameRequest(ruleset=rules, request_id=new_id()).SerializeToString()
+    first = await create_raw(creating.client, sent)
+    game = GameAtHand(creating.client, gs.CreateGameResponse.FromString(first).game.game_id)
+    await game.join("Ada")  # whatever has happened since
+    creating.clock.advance(100)
+    async with running_server(store, NO_SWEEPS, seed=2) as (_, second):
+        assert await create_raw(second, sent) == first
+    assert await create_raw(creating.client, sent) == first
+    await creating.listed_once(game.game_id)
+
+
+async def test_different_request_ids_and_none_make_different_games(creating: Creating) -> None:
+    ids = [new_id(), new_id(), "", "", "a" * 22, "a" * 23]
+    games = {(await creating.create(request_id)).game_id for request_id in ids}
+    assert len(games) == len(ids)
+    await creating.listed_once(*games)
+
+
+@pytest.mark.parametrize("length", [1, 8, 21])
+async def test_a_request_id_that_could_be_guessed_is_refused_without_a_token(creating: Creating, length: int) -> None:
+    game = await creating.client.new_game(players=1, start=False)
+    calls: tuple[Callable[[str], Awaitable[object]], ...] = (
+        creating.create,
+        lambda request_id: creating.client.games.JoinGame(
+            gs.JoinGameRequest(game_id=game.game_id, name="Ben", request_id=request_id)
+        ),
+    )
+    for call in calls:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call("x" * length)
+        assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert field_violations(refused.value) == ["request_id"]
+    assert [player.name for player in (await game.see()).players] == ["player 1"]
+    await creating.listed_once(game.game_id)
+    for call in calls:
+        await call("x" * 22)
+    assert len((await game.see()).players) == 2
+
+
+async def test_a_seats_request_id_may_be_shorter_as_nobody_else_can_use_it(client: Client) -> None:
+    game = await client.new_game(start=False)
+    request = gs.StartGameRequest(game_id=game.game_id, request_id="x" * 8)
+    first = await client.games.StartGame(request, metadata=game.as_seat(1))
+    assert await client.games.StartGame(request, metadata=game.as_seat(1)) == first
+    stranger = await refusal(client.games.StartGame(request, metadata=bearer("y" * 43)))
+    assert stranger == ("NOT_FOUND", "GAME_NOT_FOUND")
+
+
+@pytest.mark.parametrize("is_started", [False, True])
+async def test_a_repeated_creation_whose_memo_is_lost_is_aborted_and_changes_no_list(
+    creating: Creating, hands: Hands, is_started: bool
+) -> None:
+    request_id = new_id()
+    game = GameAtHand(creating.client, (await creating.create(request_id)).game_id)
+    if is_started:
+        for name in ("Ada", "Ben"):
+            await game.join(name)
+        await game.start()
+    before = await game.see()
+    counted = await creating.flaky.store.count()
+    await hands.forget_requests(game.game_id)
+    for _ in range(2):
+        creating.clock.advance(1)
+        code, _ = await refusal(creating.create(request_id))
+        assert code == "ABORTED"
+    after = await game.see()
+    assert (after.revision, after.etag, after.create_time) == (before.revision, before.etag, before.create_time)
+    assert await creating.flaky.store.count() == counted
+    assert await listed(creating.client, LOBBY) == ([] if is_started else [game.game_id])
+    assert await listed(creating.client, PLAYING) == ([game.game_id] if is_started else [])
+
+
+# Games that have expired
+
+
+async def test_expired_games_leave_the_lists_when_these_are_read(
+    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (_, client):
+        expired = [await client.new_game(start=start) for start in (False, True, False)]
+        alive = [await client.new_game(start=start) for start in (False, True)]
+        for game in expired:
+            await redis_hands.expire(game.game_id)
+            assert await refusal(game.see()) == ("NOT_FOUND", "GAME_NOT_FOUND")
+        everything = {**dict.fromkeys(State, 0), State.LOBBY: 3, State.PLAYING: 2}
+        for state in (LOBBY, PLAYING):
+            await listed(client, state)
+        assert await redis_backed.count() == everything  # a creation may be under way
+        clock.advance(ORPHAN_MS / 1000 + 1)
+        assert await listed(client, LOBBY) == [alive[0].game_id]
+        assert await listed(client, PLAYING) == [alive[1].game_id]
+        assert await redis_backed.count() == {**dict.fromkeys(State, 0), State.LOBBY: 1, State.PLAYING: 1}
+
+
+async def test_the_sweeper_goes_through_the_lists_and_mends_them_though_nobody_reads_them(
+    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (_, client):
+        for _ in range(2 * MEND_BATCH + 5):
+            game = await client.new_game(players=0, start=False)
+            await redis_hands.expire(game.game_id)
+        playing = await client.new_game()
+        await redis_hands.expire(playing.game_id)
+        alive = await client.new_game()
+        clock.advance(ORPHAN_MS / 1000 + 1)
+        before = await redis_backed.count()
+        assert (before[State.LOBBY], before[State.PLAYING]) == (2 * MEND_BATCH + 5, 2)
+        stopping = asyncio.Event()
+        pages = 3 + len(State) - 1  # three of the lobby's games, one of each other state's
+        flaky = FlakyStore(redis_backed, after_page=lambda paged: stopping.set() if paged == pages else None)
+        await asyncio.wait_for(Sweeper(Games(flaky, SeededChance(1)), flaky, 0.001, stopping).run(), 10)
+        after = await redis_backed.count()
+        assert (after[State.LOBBY], after[State.PLAYING]) == (0, 1)
+        assert await listed(client, PLAYING) == [alive.game_id]
+
+
+async def test_a_game_that_has_expired_is_looked_at_no_more(
+    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (server, client):
+        game = await client.new_game(ruleset=TIMED)
+        await redis_hands.expire(game.game_id)
+        clock.advance(LIMIT + 1)
+        assert await due(redis_backed) == [(game.game_id, clock.now_ms - 1000)]
+        assert await server.sweeper.sweep() == 1
+        clock.advance(1_000_000)
+        assert await due(redis_backed) == []
+
+
+# What is not ours among the deadlines and in the lists
+
+
+FOREIGN_DEADLINES: dict[str, tuple[bytes, float]] = {
+    "not text": (b"\xff", 1),
+    "no id": (b"not ours", 1),
+    "no id, no time": (b"\xff", float("-inf")),
+    "no time": (b"f" * 32, float("-inf")),
+    "no whole number": (b"f" * 32, 0.5),
+    "a number that is too small": (b"f" * 32, -1e300),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN_DEADLINES)
+async def test_what_is_not_ours_among_the_deadlines_keeps_no_game_waiting_and_goes(
+    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock, kind: str
+) -> None:
+    member, score = FOREIGN_DEADLINES[kind]
+    async with running_server(redis_backed, NO_SWEEPS) as (server, client):
+        game = await client.new_game(ruleset=TIMED)
+        await redis_hands.raw.zadd(DEADLINES, {member: score})
+        clock.advance(LIMIT + 1)
+        await server.sweeper.sweep()
+        assert await is_timed_out(redis_backed, game)
+        assert await redis_hands.raw.zrange(DEADLINES, 0, -1) == [game.game_id.encode()]
+
+
+@pytest.mark.parametrize("score", [float("-inf"), -1e300, 0.5])
+async def test_a_game_with_a_deadline_that_is_not_ours_is_timed_out_and_keeps_its_place(
+    redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock, score: float
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (server, client):
+        game = await client.new_game(ruleset=TIMED)
+        await redis_hands.raw.zadd(DEADLINES, {game.game_id: score})
+        await server.sweeper.sweep()
+        assert not await is_timed_out(redis_backed, game)
+        clock.advance(LIMIT + 1)
+        await server.sweeper.sweep()
+        assert await is_timed_out(redis_backed, game)
+
+
+@pytest.mark.parametrize("member", [b"\xff", b"not ours", b"000000000000001:not ours"])
+async def test_what_is_not_ours_in_a_list_is_left_out_and_goes(
+    redis_backed: GameStore, redis_hands: RedisHands, member: bytes
+) -> None:
+    async with running_server(redis_backed, NO_SWEEPS) as (_, client):
+        games = [await client.new_game(start=False) for _ in range(2)]
+        await redis_hands.raw.zadd(LOBBIES, {member: 0})
+        assert sorted(await listed(client, LOBBY)) == sorted(game.game_id for game in games)
+        assert (await redis_backed.count())[State.LOBBY] == 2
+
+
+# A history that is kept in part
+
+
+KEPT = 5
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def short_memory(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Each store in turn, keeping only a few changes of a game."""
+    if request.param == "memory":
+        yield memory_store(clock, history=KEPT)
+    else:
+        store = redis_store(request.getfixturevalue("empty_redis_url"), clock, history=KEPT)
+        yield store
+        await store.close()
+
+
+async def revisions(game: GameAtHand, first: int, page_size: int = 200) -> list[int]:
+    """The revisions of a game's changes from one on, through all pages."""
+    found: list[int] = []
+    token = ""
+    while True:
+        request = gs.ListTurnsRequest(game_id=game.game_id, from_revision=first, page_size=page_size, page_token=token)
+        answer = await game.client.games.ListTurns(request)
+        found += [change.revision for change in answer.changes]
+        token = answer.next_page_token
+        if not token:
+            return found
+
+
+async def test_a_trimmed_history_begins_with_the_oldest_that_is_kept(short_memory: GameStore) -> None:
+    async with running_server(short_memory, NO_SWEEPS) as (_, client):
+        game = await client.new_game()
+        assert await revisions(game, 0) == [1, 2, 3, 4]
+        for _ in range(8):
+            await game.draw()
+        newest = (await game.see()).revision
+        oldest = newest - KEPT + 1
+        assert await revisions(game, 0) == list(range(oldest, newest + 1))
+        assert await revisions(game, 0, page_size=2) == list(range(oldest, newest + 1))
+        for first in (oldest, oldest + 2, newest):
+            assert await revisions(game, first) == list(range(first, newest + 1))
+        for first in (1, oldest - 1, newest + 1, newest + 100):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await revisions(game, first)
+            assert refused.value.code() == grpc.StatusCode.OUT_OF_RANGE
+            info = error_info(refused.value)
+            assert info.reason == "HISTORY_UNAVAILABLE"
+            assert dict(info.metadata) == {"oldest": str(oldest), "newest": str(newest)}
+
+
+async def test_a_page_that_was_trimmed_before_it_was_asked_for_is_refused_not_skipped(
+    short_memory: GameStore,
+) -> None:
+    async with running_server(short_memory, NO_SWEEPS) as (_, client):
+        game = await client.new_game()
+        first = await client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id, page_size=2))
+        assert [change.revision for change in first.changes] == [1, 2]
+        for _ in range(KEPT):
+            await game.draw()
+        following = gs.ListTurnsRequest(game_id=game.game_id, page_size=2, page_token=first.next_page_token)
+        assert await refusal(client.games.ListTurns(following)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")

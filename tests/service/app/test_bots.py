@@ -1,0 +1,628 @@
+"""Bots over gRPC: they are added, seen, and play by themselves, on whatever server, each turn once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+import pytest
+
+from engine.events import (
+    ErrorClaimed,
+    Event,
+    PlayerResigned,
+    TileDrawn,
+    TilesPlayed,
+    TurnPassed,
+    TurnStarted,
+    TurnTimedOut,
+    replay,
+)
+from engine.game import BotLevel, Game, Playing, bots_to_act, round_of
+from engine.melds import ProposedMeld
+from engine.presets import PRESETS
+from engine.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, choose
+from engine.solver import Budget
+from engine.turns import Action, Applied, DrawTile, Join, PlayTiles, StartGame, apply, create
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from service.analysis.questions import Question
+from service.app.bots import Bots
+from service.app.commands import Claim, Request, TurnRequest
+from service.app.games import BOT_WAIT_MS, Games
+from service.app.identity import Caller, digest, new_shuffle
+from service.app.views import GameSight
+from service.errors import StoreUnavailable
+from service.storage.base import NO_ETAG, Commit, GameStore, Outcome, Record, lineage
+from service.storage.measured import MeasuredStore
+from service.storage.snapshot import encode_change
+from support.harness import (
+    START_MS,
+    Client,
+    FakeClock,
+    GameAtHand,
+    SeededChance,
+    due,
+    error_info,
+    field_violations,
+    new_id,
+    put_game,
+    redis_store,
+    running_server,
+    server_process,
+    server_settings,
+)
+
+T = TypeVar("T")
+
+EASY, MEDIUM, HARD = game_pb2.BOT_LEVEL_EASY, game_pb2.BOT_LEVEL_MEDIUM, game_pb2.BOT_LEVEL_HARD
+UNTIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+TWO_ROUNDS = ruleset_pb2.Ruleset(
+    turn_time_limit_seconds=0, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2, deal_hand_size=5
+)
+CLAIMS = ruleset_pb2.Ruleset(
+    turn_time_limit_seconds=0,
+    turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM,
+)
+LONG_SECONDS = 60.0
+"""More than anything here takes: whoever waits so long waits in vain."""
+
+
+async def add_bot(game: GameAtHand, level: game_pb2.BotLevel.ValueType, name: str = "", seat: int = 1) -> int:
+    """Has a player of the lobby add a bot; its seat."""
+    request = gs.AddBotRequest(game_id=game.game_id, level=level, name=name, request_id=new_id())
+    return (await game.client.games.AddBot(request, metadata=game.as_seat(seat))).seat
+
+
+async def new_game(
+    client: Client, *levels: game_pb2.BotLevel.ValueType, ruleset: ruleset_pb2.Ruleset = UNTIMED, start: bool = True
+) -> GameAtHand:
+    """A game of a person at seat 1 and bots, started unless told otherwise."""
+    game = await client.new_game(players=1, start=False, ruleset=ruleset)
+    for level in levels:
+        await add_bot(game, level)
+    if start:
+        await game.start()
+    return game
+
+
+async def resign(game: GameAtHand) -> None:
+    """Leaves a game to its bots."""
+    await game.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+
+
+async def until(
+    game: GameAtHand, is_so: Callable[[game_pb2.Game], bool], client: Client | None = None
+) -> game_pb2.Game:
+    """The game as seat 1 sees it as soon as something is so, told by a watch."""
+    watching = (client or game.client).games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))
+    request = gs.GetGameRequest(game_id=game.game_id)
+    async with asyncio.timeout(LONG_SECONDS):
+        async for _ in watching:
+            seen = (await (client or game.client).games.GetGame(request, metadata=game.as_seat(1))).game
+            if is_so(seen):
+                watching.cancel()
+                return seen
+    raise AssertionError("the game has ended before")
+
+
+def is_over(game: game_pb2.Game) -> bool:
+    return game.state != game_pb2.GAME_STATE_PLAYING
+
+
+async def play_round(game: GameAtHand, *clients: Client) -> game_pb2.Game:
+    """Has the person draw, or pass, in every turn of theirs until the round is over; any client will do."""
+    turns = 0
+    while True:
+        client = clients[turns % len(clients)] if clients else game.client
+        seen = await until(game, lambda now: is_over(now) or now.turn.seat == 1, client)
+        if is_over(seen):
+            return seen
+        turns += 1
+        await (replace(game, client=client).draw(1) if seen.pool_count else replace(game, client=client).pass_on(1))
+
+
+async def stored_events(store: GameStore, game_id: str) -> list[tuple[Event, ...]]:
+    """What has happened in a game, change by change, after a look that its stream is worth its snapshot."""
+    record = (await store.load(game_id)).record
+    entries = await store.events(game_id, 1, 10_000)
+    assert record
+    assert [entry.revision for entry in entries] == list(range(1, record.game.revision + 1))
+    assert replay(entry.events for entry in entries) == record.game
+    etag = NO_ETAG
+    for entry in entries:
+        etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events))
+    assert record.etag == etag
+    return [entry.events for entry in entries]
+
+
+def check_turns(changes: list[tuple[Event, ...]]) -> None:
+    """In each turn its player acted once, or resigned, and no time ran out; the last turn may go on."""
+    seat, has_acted = 0, True
+    for event in (event for change in changes for event in change):
+        match event:
+            case TurnStarted(turn):
+                assert has_acted, f"seat {seat} has lost a turn"
+                seat, has_acted = turn.seat, False
+            case TilesPlayed() | TileDrawn() | TurnPassed():
+                assert (event.seat, has_acted) == (seat, False), f"seat {event.seat} has taken a turn too much"
+                has_acted = True
+            case PlayerResigned(resigned):
+                has_acted = has_acted or resigned == seat
+            case TurnTimedOut():
+                raise AssertionError(f"seat {seat} has run out of time")
+            case _:
+                pass
+
+
+# In the lobby
+
+
+async def test_a_bot_is_seated_and_seen_by_all(client: Client) -> None:
+    game = await client.new_game(players=1, start=False)
+    request = gs.AddBotRequest(game_id=game.game_id, level=HARD, request_id=new_id())
+    answer = await client.games.AddBot(request, metadata=game.as_seat(1))
+    assert (answer.seat, answer.game.seat) == (2, 1)
+    assert await add_bot(game, EASY, "Zoë") == 3
+    assert await add_bot(game, MEDIUM) == 4
+    expected = [("player 1", 0), ("Bot 1", HARD), ("Zoë", EASY), ("Bot 2", MEDIUM)]
+    for seat in (0, 1):
+        assert [(player.name, player.bot_level) for player in (await game.see(seat)).players] == expected
+    changes = (await client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id))).changes
+    joined = [event.player_joined for change in changes for event in change.events if event.HasField("player_joined")]
+    assert [(event.name, event.bot_level) for event in joined] == expected
+
+
+async def test_a_bot_gets_a_name_that_nobody_has(client: Client) -> None:
+    game = await client.new_game(players=1, start=False)
+    await game.join("Bot 1")
+    await add_bot(game, EASY)
+    assert [player.name for player in (await game.see()).players] == ["player 1", "Bot 1", "Bot 2"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (gs.AddBotRequest(), "level"),
+        (gs.AddBotRequest(level=game_pb2.BotLevel.ValueType(4)), "level"),
+        (gs.AddBotRequest(level=game_pb2.BotLevel.ValueType(-1)), "level"),
+        (gs.AddBotRequest(level=EASY, name=" x"), "name"),
+        (gs.AddBotRequest(level=EASY, name="x" * 41), "name"),
+        (gs.AddBotRequest(level=EASY, request_id="short"), "request_id"),
+    ],
+)
+async def test_a_malformed_request_names_its_field(client: Client, request_: gs.AddBotRequest, field: str) -> None:
+    game = await client.new_game(players=1, start=False)
+    request = gs.AddBotRequest(game_id=game.game_id)
+    request.MergeFrom(request_)
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await client.games.AddBot(request, metadata=game.as_seat(1))
+    assert (error.value.code(), field_violations(error.value)) == (grpc.StatusCode.INVALID_ARGUMENT, [field])
+    assert len((await game.see()).players) == 1
+
+
+async def test_only_players_of_the_game_add_bots(client: Client) -> None:
+    game, other = await client.new_game(players=1, start=False), await client.new_game(players=1, start=False)
+    request = gs.AddBotRequest(game_id=game.game_id, level=EASY)
+    for metadata, reason in (((), "NOT_A_PLAYER"), (other.as_seat(1), "GAME_NOT_FOUND")):
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await client.games.AddBot(request, metadata=metadata)
+        assert error_info(error.value).reason == reason
+
+
+async def test_a_repeated_request_adds_one_bot(client: Client) -> None:
+    game = await client.new_game(players=1, start=False)
+    request = gs.AddBotRequest(game_id=game.game_id, level=EASY, request_id=new_id())
+    first = await client.games.AddBot(request, metadata=game.as_seat(1))
+    assert await client.games.AddBot(request, metadata=game.as_seat(1)) == first
+    assert len((await game.see()).players) == 2
+
+
+async def test_bots_do_not_start_a_game(client: Client) -> None:
+    game = await new_game(client, EASY, MEDIUM, HARD, start=False)
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await client.games.StartGame(gs.StartGameRequest(game_id=game.game_id))
+    assert error_info(error.value).reason == "NOT_A_PLAYER"
+    assert (await game.see()).state == game_pb2.GAME_STATE_LOBBY
+
+
+# Whole games
+
+
+async def test_a_game_with_bots_is_played_to_its_end(store: GameStore) -> None:
+    async with running_server(store) as (_, client):
+        game = await new_game(client, EASY, MEDIUM, HARD)
+        seen = await play_round(game)
+        assert seen.state == game_pb2.GAME_STATE_FINISHED
+        assert 1 not in seen.winner_seats
+    check_turns(await stored_events(store, game.game_id))
+
+
+async def test_two_servers_play_each_bots_turn_once(store: GameStore) -> None:
+    async with running_server(store) as (_, client), running_server(store, seed=2) as (_, second):
+        game = await new_game(client, EASY, MEDIUM)
+        assert (await play_round(game, client, second)).state == game_pb2.GAME_STATE_FINISHED
+    check_turns(await stored_events(store, game.game_id))
+
+
+async def test_bots_play_on_when_the_person_resigns(store: GameStore) -> None:
+    async with running_server(store) as (_, client):
+        game = await new_game(client, EASY, MEDIUM)
+        await resign(game)
+        seen = await until(game, is_over)
+        assert seen.state == game_pb2.GAME_STATE_FINISHED
+        assert set(seen.winner_seats) <= {2, 3}
+
+
+async def test_a_game_of_several_rounds_ends_when_only_bots_are_left(store: GameStore) -> None:
+    async with running_server(store) as (_, client):
+        left_in_the_round = await new_game(client, EASY, MEDIUM, ruleset=TWO_ROUNDS)
+        await resign(left_in_the_round)
+        seen = await until(left_in_the_round, is_over)
+        assert (seen.state, seen.round) == (game_pb2.GAME_STATE_FINISHED, 1)
+        assert set(seen.winner_seats) <= {2, 3}
+        left_after_it = await new_game(client, EASY, MEDIUM, ruleset=TWO_ROUNDS)
+        assert (await play_round(left_after_it)).state == game_pb2.GAME_STATE_ROUND_OVER
+        await resign(left_after_it)
+        seen = await until(left_after_it, is_over)
+        assert (seen.state, seen.round) == (game_pb2.GAME_STATE_FINISHED, 1)
+        assert set(seen.winner_seats) <= {2, 3}
+
+
+async def test_bots_start_no_round(store: GameStore) -> None:
+    async with running_server(store) as (_, client):
+        game = await new_game(client, MEDIUM, MEDIUM, ruleset=TWO_ROUNDS)
+        assert (await play_round(game)).state == game_pb2.GAME_STATE_ROUND_OVER
+        next_round = gs.StartNextRoundRequest(game_id=game.game_id)
+        await client.games.StartNextRound(next_round, metadata=game.as_seat(1))
+        seen = await play_round(game)
+        assert (seen.state, seen.round) == (game_pb2.GAME_STATE_FINISHED, 2)
+
+
+async def test_nobody_is_shown_a_bots_tiles(store: GameStore) -> None:
+    async with running_server(store) as (_, client):
+        game = await new_game(client, EASY, HARD)
+        await play_round(game)
+        for viewer in (0, 1):
+            request = gs.WatchGameRequest(game_id=game.game_id, from_revision=1)
+            updates = client.games.WatchGame(request, metadata=game.as_seat(viewer))
+            events = [event async for update in updates for event in update.change.events]
+            drawn = [event.tiles_drawn for event in events if event.HasField("tiles_drawn")]
+            assert {draw.seat for draw in drawn} == {1, 2, 3}
+            assert {draw.seat for draw in drawn if draw.tiles} == ({1} if viewer else set())
+            dealt = [event.round_started for event in events if event.HasField("round_started")]
+            assert [len(deal.rack) for deal in dealt] == [14 if viewer else 0]
+
+
+async def test_bots_agree_that_an_illegal_play_is_one(store: GameStore) -> None:
+    async with running_server(store) as (_, client):
+        game = await new_game(client, EASY, MEDIUM, ruleset=CLAIMS)
+        before = await until(game, lambda now: now.turn.seat == 1)
+        shown = await game.play_illegally(1)
+        assert shown.game.turn.shown_play.revision == shown.game.revision
+        after = await until(game, lambda now: len(now.rack) > len(before.rack))
+        assert len(after.rack) == len(before.rack) + before.ruleset.penalty_tiles
+        request = gs.ListTurnsRequest(game_id=game.game_id, from_revision=shown.game.revision)
+        changes = (await client.games.ListTurns(request)).changes
+        votes = [
+            event.error_claimed for change in changes for event in change.events if event.HasField("error_claimed")
+        ]
+        assert [(vote.seat, vote.agrees) for vote in votes] == [(2, True), (3, True)]
+
+
+# When a server dies, stops, or was never told
+
+
+async def test_another_server_goes_on_when_the_first_is_killed(empty_redis_url: str) -> None:
+    environment = {
+        "RUMMIKUB_REDIS_URL": empty_redis_url,
+        "RUMMIKUB_BOT_DELAY_MS": "20",
+        "RUMMIKUB_SWEEP_SECONDS": "0.1",
+    }
+    async with server_process(environment) as first, server_process(environment) as second:
+        async with grpc.aio.insecure_channel(first.target) as channel:
+            game = await new_game(Client(channel), EASY, MEDIUM, EASY)
+            await resign(game)
+            amid = await until(game, lambda now: now.revision > 15)
+        await first.kill()
+        assert not is_over(amid)
+        async with grpc.aio.insecure_channel(second.target) as channel:
+            game.client = Client(channel)
+            # no look at the game: nobody but the second server's sweeper finds it
+            watching = game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, from_revision=1))
+            async with asyncio.timeout(LONG_SECONDS):
+                changes = [update.change async for update in watching if update.HasField("change")]
+    assert changes[-1].events[-1].HasField("game_ended")
+    store = redis_store(empty_redis_url)
+    check_turns(await stored_events(store, game.game_id))
+    await store.close()
+
+
+async def test_a_server_that_stops_leaves_its_bots_to_others(store: GameStore) -> None:
+    slow = server_settings(bot_delay_ms=60_000)
+    async with running_server(store, slow) as (_, client):
+        game = await new_game(client, EASY, EASY)
+        await resign(game)
+        waiting = await game.see()
+    record = (await store.load(game.game_id)).record
+    assert record
+    assert record.game.revision == waiting.revision
+    assert bots_to_act(record.game)
+
+
+def bots_turn(rules: Ruleset, now_ms: int) -> Game:
+    """A game of bots in its first turn."""
+    game = create(rules).game
+    for number, level in enumerate((BotLevel.EASY, BotLevel.MEDIUM), 1):
+        game = is_applied(game, Join(f"bot {number}", level), now_ms)
+    return is_applied(game, StartGame(1, new_shuffle(SeededChance(3), rules, 2)), now_ms)
+
+
+def is_applied(game: Game, action: Action, now_ms: int) -> Game:
+    outcome = apply(game, action, now_ms)
+    assert isinstance(outcome, Applied), outcome
+    return outcome.game
+
+
+async def test_a_bot_that_was_forgotten_is_found_by_a_look_at_the_game(store: GameStore, clock: FakeClock) -> None:
+    rules = replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=0)
+    async with running_server(store, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):
+        game = await put_game(client, store, bots_turn(rules, clock.now_ms), clock.now_ms)
+        clock.advance(BOT_WAIT_MS / 1000 - 1)
+        assert (await game.see()).revision == 1
+        assert (await game.see()).revision == 1
+        clock.advance(1)
+        assert (await game.see()).revision == 1
+        assert (await until(game, is_over)).state == game_pb2.GAME_STATE_FINISHED
+
+
+async def test_a_bot_is_found_by_the_sweeper_before_it_acts(store: GameStore, clock: FakeClock) -> None:
+    async with running_server(store, server_settings(bot_delay_ms=60_000)) as (_, client):
+        game = await new_game(client, EASY, EASY)
+        await resign(game)
+    clock.advance(61 + BOT_WAIT_MS / 1000)
+    assert [game_id for game_id, _ in await due(store)] == [game.game_id]
+    async with running_server(store, server_settings(sweep_seconds=0.05)) as (_, client):
+        game.client = client
+        watching = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, from_revision=1))
+        async with asyncio.timeout(LONG_SECONDS):
+            changes = [update.change async for update in watching if update.HasField("change")]
+        assert changes[-1].events[-1].HasField("game_ended")
+
+
+class Unheard(MeasuredStore):
+    """A store that stores a change and does not answer: to the next, it never does, or says that it is away."""
+
+    def __init__(self, store: GameStore) -> None:
+        super().__init__(store, lambda *_: None)
+        self.how = ""
+        self.has_stored = asyncio.Event()
+
+    async def commit(self, commit: Commit) -> Outcome:
+        outcome = await super().commit(commit)
+        how, self.how = self.how, ""
+        if how:
+            self.has_stored.set()
+        if how == "never":
+            await asyncio.Event().wait()
+        if how == "away":
+            raise StoreUnavailable
+        return outcome
+
+
+@pytest.mark.parametrize("how", ["never", "away"])
+async def test_a_bot_acts_though_nobody_has_heard_that_the_turn_before_is_stored(
+    store: GameStore, clock: FakeClock, how: str
+) -> None:
+    """The store's clock stands still, so the bot does not seem to have been forgotten."""
+    unheard = Unheard(store)
+    async with running_server(unheard, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):
+        game = await new_game(client, EASY)
+        before = await until(game, lambda now: now.turn.seat == 1)
+        unheard.how = how
+        draw = ts.PlayTurnRequest(
+            game_id=game.game_id, expected_revision=before.revision, draw=ts.DrawTile(), request_id=new_id()
+        )
+        call = client.turns.PlayTurn(draw, metadata=game.as_seat(1))
+        async with asyncio.timeout(LONG_SECONDS):
+            await unheard.has_stored.wait()
+            if how == "never":
+                call.cancel()
+            else:
+                await call
+        assert clock.now_ms == START_MS
+        await until(game, lambda now: now.turn.seat == 1 and now.revision > before.revision + 1)
+
+
+# Under a clock
+
+
+async def test_bots_play_after_a_time_out_that_nobody_calls_for(store: GameStore, clock: FakeClock) -> None:
+    timed = ruleset_pb2.Ruleset(turn_time_limit_seconds=60)
+    async with running_server(store, server_settings(sweep_seconds=0.05)) as (_, client):
+        game = await new_game(client, EASY, MEDIUM, ruleset=timed)
+        before = await until(game, lambda now: now.turn.seat == 1)
+        clock.advance(61)
+        after = await until(game, lambda now: now.turn.seat == 1 and now.revision > before.revision)
+        assert after.revision == before.revision + 3
+        assert after.players[0].tile_count == before.players[0].tile_count + 3
+
+
+async def test_a_bots_delay_leaves_it_time_to_act(store: GameStore) -> None:
+    hasty = ruleset_pb2.Ruleset(turn_time_limit_seconds=1)
+    async with running_server(store, server_settings(bot_delay_ms=60_000)) as (_, client):
+        game = await new_game(client, EASY, EASY, ruleset=hasty)
+        await resign(game)
+        revision = (await game.see()).revision
+        await until(game, lambda now: now.revision >= revision + 2)
+    check_turns(await stored_events(store, game.game_id))
+
+
+# The machinery, without servers
+
+
+class Here:
+    """Answers at once, in the event loop; counts. Fails so often first."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.asked = 0
+        self._failures = failures
+
+    async def ask(self, question: Question[T], seconds: float) -> T:
+        await asyncio.sleep(0)
+        assert seconds > 0
+        self.asked += 1
+        if self.asked <= self._failures:
+            raise RuntimeError("a search has failed")
+        return question.answer(Budget(nodes=1_000))
+
+
+async def finished(store: GameStore, game_id: str) -> Record:
+    """The record of a game, as soon as it is over."""
+    async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
+        while True:
+            record = (await store.load(game_id)).record
+            if record and not isinstance(record.game.phase, Playing):
+                return record
+            await subscription.wait()
+
+
+async def put_bots(store: GameStore, now_ms: int, turn_time_limit_seconds: int = 0) -> str:
+    """A game of bots in a store, nobody told."""
+    game = bots_turn(replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=turn_time_limit_seconds), now_ms)
+    async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
+        return (await put_game(Client(channel), store, game, now_ms)).game_id
+
+
+async def test_servers_that_are_told_of_the_same_bot_store_one_turn(store: GameStore, clock: FakeClock) -> None:
+    game_id = await put_bots(store, clock.now_ms)
+    thinkers = (Here(), Here())
+    several = [Games(store, SeededChance(number)) for number in range(2)]
+    bots = [Bots(games, thinker, 1, 0.0, asyncio.Event()) for games, thinker in zip(several, thinkers, strict=True)]
+
+    def tell_all(record: Record) -> None:
+        for each in bots:
+            each.heed(record)
+
+    for games in several:
+        games.tell_of_bots(tell_all)
+    record = (await store.load(game_id)).record
+    assert record
+    tell_all(record)
+    after = await finished(store, game_id)
+    entries = await store.events(game_id, 2, 10_000)
+    assert [entry.revision for entry in entries] == list(range(2, after.game.revision + 1))
+    assert all(thinker.asked > 10 for thinker in thinkers)
+    for each in bots:
+        await each.close()
+
+
+async def test_a_bot_whose_search_fails_draws(store: GameStore, clock: FakeClock) -> None:
+    game_id = await put_bots(store, clock.now_ms)
+    games = Games(store, SeededChance(1))
+    bots = Bots(games, Here(failures=1), 1, 0.0, asyncio.Event())
+    record = (await store.load(game_id)).record
+    assert record
+    bots.heed(record)
+    await finished(store, game_id)
+    first = (await store.events(game_id, 2, 1))[0]
+    assert isinstance(first.events[0], TileDrawn)
+    await bots.close()
+
+
+class Meanwhile(Games):
+    """Use cases in which something happens before the first vote."""
+
+    def __init__(self, store: GameStore, happen: Callable[[Games], Awaitable[object]]) -> None:
+        super().__init__(store, SeededChance(1))
+        self._to_happen = [happen]
+
+    async def claim_error(self, claim: Claim, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+        while self._to_happen:
+            await self._to_happen.pop()(self)
+        return await super().claim_error(claim, request, encode)
+
+
+def shown_play(now_ms: int) -> Game:
+    """A game of a person, who has shown an illegal play and has the turn, and two bots."""
+    rules = choose(
+        PRESETS[Preset.GUIDE_B],
+        {"start_player": StartPlayer.FIXED_SEAT, "start_draw_determines": StartDrawDetermines.STARTER_ONLY},
+    )
+    game = is_applied(create(rules).game, Join("person"), now_ms)
+    for number in (1, 2):
+        game = is_applied(game, Join(f"bot {number}", BotLevel.EASY), now_ms)
+    game = is_applied(game, StartGame(1, new_shuffle(SeededChance(3), rules, 3)), now_ms)
+    return is_applied(game, PlayTiles(1, (ProposedMeld(round_of(game).rack(1).tiles[:2]),)), now_ms)
+
+
+async def acts_of(number: int, bots: Bots, store: GameStore, game_id: str) -> list[Event]:
+    """The first event of each change after some bots are told of a game, as soon as there are so many changes."""
+    record = (await store.load(game_id)).record
+    assert record
+    async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
+        bots.heed(record)
+        while len(entries := await store.events(game_id, 2, 10)) < number:
+            await subscription.wait()
+    return [entry.events[0] for entry in entries]
+
+
+async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore, clock: FakeClock) -> None:
+    async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
+        game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
+
+    async def the_person_draws(games: Games) -> None:
+        turn = TurnRequest(game.game_id, 1, "", validate_only=False, action=DrawTile)
+        await games.play_turn(turn, Request(Caller(digest(game.tokens[1])), "", b""), lambda _: b"")
+
+    bots = Bots(Meanwhile(store, the_person_draws), Here(), 1, 0.0, asyncio.Event())
+    acts = await acts_of(3, bots, store, game.game_id)
+    assert [act.seat for act in acts if isinstance(act, TileDrawn | TilesPlayed)] == [1, 2, 3]
+    await bots.close()
+
+
+class Nowhere:
+    """Has no room for any search."""
+
+    async def ask(self, question: Question[T], _seconds: float) -> T:
+        await asyncio.Event().wait()
+        return question.answer(Budget(nodes=0))
+
+
+async def test_bots_vote_at_once_though_there_is_no_room_for_a_search(store: GameStore, clock: FakeClock) -> None:
+    async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
+        game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
+    bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
+    votes = await acts_of(2, bots, store, game.game_id)
+    assert votes == [ErrorClaimed(2, agrees=True), ErrorClaimed(3, agrees=True)]
+    await bots.close()
+
+
+async def test_a_bot_for_whose_search_there_is_no_room_draws_before_its_time_runs_out(
+    store: GameStore, clock: FakeClock
+) -> None:
+    game_id = await put_bots(store, clock.now_ms, turn_time_limit_seconds=60)
+    clock.advance(59.8)
+    bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
+    first, *_ = await acts_of(1, bots, store, game_id)
+    assert isinstance(first, TileDrawn)
+    await bots.close()
+
+
+async def test_a_bot_that_waits_when_the_server_stops_does_not_act(store: GameStore, clock: FakeClock) -> None:
+    game_id = await put_bots(store, clock.now_ms)
+    stopping, thinker = asyncio.Event(), Here()
+    bots = Bots(Games(store, SeededChance(1)), thinker, 1, LONG_SECONDS, stopping)
+    record = (await store.load(game_id)).record
+    assert record
+    bots.heed(record)
+    [playing] = [task for task in asyncio.all_tasks() if task.get_name() == f"bots-{game_id}"]
+    done, _ = await asyncio.wait([playing], timeout=0.1)
+    assert not done
+    stopping.set()
+    await playing
+    assert thinker.asked == 0
+    assert not await store.events(game_id, 2, 1)

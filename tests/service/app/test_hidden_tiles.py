@@ -1,0 +1,282 @@
+"""What is hidden from a seat, or a spectator, changes nothing that they are told.
+
+Games that look the same to them, with other tiles on the other racks and in the pool, now and ever before, answer the
+same, byte for byte.
+"""
+
+import random
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+from google.protobuf.message import Message
+
+from engine.events import replay
+from engine.game import Game, Playing, round_of
+from engine.presets import PRESETS
+from engine.ruleset import SABRA, Ruleset, TurnDraw, TurnPlayAfterDraw, asking_options
+from rummikub.v1 import analysis_service_pb2 as an
+from rummikub.v1 import game_pb2, meld_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from service.app.identity import digest
+from service.storage.base import NO_ETAG, Commit, Record, SeatToken
+from service.storage.memory import MemoryStore
+from service.storage.snapshot import encode_change
+from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
+from support.lookalikes import History, lookalike
+from support.random_play import players_of, random_changes, random_ruleset
+
+RULESETS = {
+    **{preset.name: ruleset for preset, ruleset in PRESETS.items()},
+    **{f"random {seed}": random_ruleset(random.Random(seed)) for seed in range(5)},
+    "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
+    "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
+}
+MOST_CHANGES = 30
+"""Of a random game, before everything is asked about it."""
+PAGE = 200
+"""The most changes that a page of a history has."""
+LATEST = 5
+"""How many of a game's last changes are read, unless all are."""
+WHOLE = 0.15
+"""How often all are read."""
+GAME = f"{1:032x}"
+"""The game that tests put on the shelf, one after the other: neither its id nor its etags tell games apart."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What has happened in a game, and when each change was."""
+
+    history: History
+    times: Sequence[int]
+
+    def until(self, revision: int) -> "Course":
+        """The game as it was at a revision."""
+        return Course(self.history[:revision], self.times[:revision])
+
+    def lookalike(self, viewer: int, rng: random.Random, kept: int = 0) -> "Course":
+        """Another game that looks the same to a seat, or to a spectator for 0."""
+        return Course(lookalike(self.history, viewer or None, rng, kept), self.times)
+
+
+class Shelf(MemoryStore):
+    """A store of one game, which tests put there with its history.
+
+    Args:
+        clock: Set to the time of the game's last change.
+    """
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(HISTORY, clock)
+        self._clock_to_set = clock
+
+    async def put(self, course: Course) -> Game:
+        """Puts a game in place of the one before."""
+        game = replay(course.history)
+        stream = [
+            (revision, encode_change(revision, now_ms, bytes(16), events), f"{revision:032x}")
+            for revision, (events, now_ms) in enumerate(zip(course.history, course.times, strict=True), 1)
+        ]
+        tokens = tuple(SeatToken(player.seat, digest(token_of(player.seat))) for player in game.players)
+        _, change, etag = stream[-1]
+        self._games.pop(GAME, None)
+        self._clock_to_set.now_ms = course.times[-1]
+        await self.commit(Commit(NO_ETAG, Record(GAME, game, etag, tokens, course.times[0], course.times[-1]), change))
+        self._games[GAME].stream = stream
+        return game
+
+
+def token_of(seat: int) -> str:
+    """The token of a seat; none of a spectator, for 0."""
+    return f"{seat}" * 43 if seat else ""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A server whose store has the game that a test puts there."""
+
+    client: Client
+    store: Shelf
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def scene() -> AsyncIterator[Scene]:
+    """One server for all tests."""
+    store = Shelf(FakeClock())
+    async with running_server(store, server_settings(sweep_seconds=3600.0)) as (_, client):
+        yield Scene(client, store)
+
+
+def random_course(ruleset: Ruleset, seed: int) -> tuple[Course, list[Game]]:
+    """A whole random game, and the game after each change."""
+    changes = list(random_changes(seed, players_of(ruleset, seed), ruleset))
+    course = Course([change.applied.events for change in changes], [change.now_ms for change in changes])
+    return course, [change.applied.game for change in changes]
+
+
+def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Message]]:
+    """What is only judged, and what is refused; each with its method."""
+    game_id, revision = GAME, seen.revision
+    yield "GameService/JoinGame", gs.JoinGameRequest(game_id=game_id, name="Eve")
+    yield "GameService/LeaveGame", gs.LeaveGameRequest(game_id=game_id)
+    yield "GameService/StartGame", gs.StartGameRequest(game_id=game_id)
+    yield "GameService/StartNextRound", gs.StartNextRoundRequest(game_id=game_id)
+    yield "GameService/AddBot", gs.AddBotRequest(game_id=game_id, level=game_pb2.BOT_LEVEL_HARD)
+    yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, expected_revision=revision + 1)
+    yield "TurnService/ClaimError", ts.ClaimErrorRequest(game_id=game_id, play_revision=revision + 1, agrees=True)
+    for turn in turns(seen, rng):
+        turn.game_id, turn.expected_revision, turn.validate_only = game_id, revision, True
+        yield "TurnService/PlayTurn", turn
+        if seen.turn.seat != seen.seat:
+            real = ts.PlayTurnRequest()
+            real.CopyFrom(turn)
+            real.validate_only = False
+            yield "TurnService/PlayTurn", real
+    hint = an.SuggestTurnRequest(game_id=game_id, tier=an.HINT_TIER_PLAY_EXISTS, time_limit_ms=10_000)
+    yield "AnalysisService/SuggestTurn", hint
+
+
+def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:
+    """Turns of every kind, with tiles that the seat has and with any others."""
+    yield ts.PlayTurnRequest(draw=ts.DrawTile())
+    passing = ts.PlayTurnRequest()
+    getattr(passing, "pass").SetInParent()
+    yield passing
+    own, table = list(seen.rack), [meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in seen.table]
+    for tile in (1, 53, *own[:2]):
+        yield ts.PlayTurnRequest(lay_on_river=ts.LayOnRiver(tile=as_tiles([tile])[0]))
+    first = rng.randint(1, 50)
+    for tiles in (own[:3], own[-1:], (first, first + 1, first + 2), (53, 53, 53), rng.choices(range(1, 54), k=4)):
+        played = ts.PlayTiles(table=[*table, meld_pb2.Meld(tiles=as_tiles(tiles))], calls_rummikub=True)
+        if rng.random() < 0.3:
+            played.river_index = 0
+        yield ts.PlayTurnRequest(play=played)
+
+
+def happenings(seen: game_pb2.Game, viewer: int) -> Iterator[tuple[str, Message]]:
+    """What the seat whose turn it is does: an illegal play, if that seat looks on, and a draw."""
+    if seen.seat == viewer:
+        illegal = ts.PlayTurnRequest(game_id=GAME, expected_revision=seen.revision)
+        illegal.play.table.add(tiles=seen.rack[:2])
+        yield "TurnService/PlayTurn", illegal
+    draw = ts.DrawTile()
+    yield "TurnService/PlayTurn", ts.PlayTurnRequest(game_id=GAME, expected_revision=seen.revision, draw=draw)
+
+
+async def answer(scene: Scene, method: str, request: Message, viewer: int) -> bytes:
+    """What a call brings: its code and message, and the answer or the details of the status."""
+    rpc: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = scene.client.channel.unary_unary(f"/rummikub.v1.{method}")
+    try:
+        return b"OK " + await rpc(request.SerializeToString(), metadata=bearer(token_of(viewer)))
+    except grpc.aio.AioRpcError as error:
+        details = dict(error.trailing_metadata() or ())["grpc-status-details-bin"]
+        return f"{error.code().name} {error.details()} ".encode() + bytes(details)
+
+
+async def watched(scene: Scene, from_revision: int, last_revision: int, viewer: int) -> list[bytes]:
+    """What a watcher is told from a revision on; 0: the snapshot."""
+    rpc: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = scene.client.channel.unary_stream(
+        "/rummikub.v1.GameService/WatchGame"
+    )
+    request = gs.WatchGameRequest(game_id=GAME, from_revision=from_revision)
+    call = rpc(request.SerializeToString(), metadata=bearer(token_of(viewer)))
+    updates = aiter(call)
+    told = [await anext(updates) for _ in range(last_revision - from_revision if from_revision else 1)]
+    call.cancel()
+    return told
+
+
+async def read(scene: Scene, revision: int, viewer: int, first: int, watches: Sequence[int]) -> list[bytes]:
+    """All that a seat, or a spectator for 0, reads of a game: as it is, its history, and what watchers are told.
+
+    Args:
+        scene: The server.
+        revision: Of the game.
+        viewer: Who reads.
+        first: Where the history begins.
+        watches: Where watchers resume; 0: nowhere, so that they get a snapshot.
+    """
+    told = [await answer(scene, "GameService/GetGame", gs.GetGameRequest(game_id=GAME), viewer)]
+    for page in range(first, revision + 1, PAGE):
+        turns = gs.ListTurnsRequest(game_id=GAME, page_size=PAGE, from_revision=page)
+        told.append(await answer(scene, "GameService/ListTurns", turns, viewer))
+    for from_revision in watches:
+        told += await watched(scene, from_revision, revision, viewer)
+    return told
+
+
+@pytest.mark.parametrize("name", RULESETS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_no_state_of_a_game_and_nothing_before_it_tells_hidden_tiles(scene: Scene, name: str) -> None:
+    """Seats and spectators, in each state of a whole game, beside one whose hidden tiles were others all the time."""
+    rng = random.Random(name)
+    course, games = random_course(RULESETS[name], rng.randrange(1000))
+    for revision, game in enumerate(games, 1):
+        if game.round is None:
+            continue
+        so_far = course.until(revision)
+        first = 1 if rng.random() < WHOLE else max(1, revision - LATEST)
+        watches = [rng.choice((0, first))]
+        for viewer in {rng.choice([player.seat for player in game.players]), rng.choice((0, 0, *game.active_seats))}:
+            await scene.store.put(so_far)
+            told = await read(scene, revision, viewer, first, watches)
+            await scene.store.put(so_far.lookalike(viewer, rng))
+            assert await read(scene, revision, viewer, first, watches) == told
+
+
+async def all_told(scene: Scene, course: Course, viewer: int, *, goes_on: bool) -> list[tuple[bytes, bytes]]:
+    """All that a seat, or a spectator for 0, is told of a game, with what was asked; and again if the game goes on.
+
+    The etags of what happens then are left out.
+    """
+    await scene.store.put(course)
+    rng, told = random.Random(viewer), []
+    for is_later in range(1 + goes_on):
+        seen = await see(scene, viewer)
+        told += [(b"read", brought) for brought in await read(scene, seen.revision, viewer, 1, (0, 1))]
+        for method, request in questions(seen, rng):
+            told.append((f"{method} {request}".encode(), await answer(scene, method, request, viewer)))
+        at_turn = await see(scene, seen.turn.seat)
+        for method, request in happenings(at_turn, viewer) if goes_on and not is_later else ():
+            happened = await answer(scene, method, request, at_turn.seat)
+            told += [(f"{method} {request}".encode(), happened)] if at_turn.seat == viewer else []
+    etags = [entry.etag for entry in await scene.store.events(GAME, len(course.history) + 1, PAGE)]
+    return [(unnamed(asked, etags), unnamed(answered, etags)) for asked, answered in told]
+
+
+async def see(scene: Scene, viewer: int) -> game_pb2.Game:
+    """The game as a seat, or a spectator for 0, sees it."""
+    answer = await scene.client.games.GetGame(gs.GetGameRequest(game_id=GAME), metadata=bearer(token_of(viewer)))
+    return answer.game
+
+
+def unnamed(told: bytes, names: Sequence[str]) -> bytes:
+    """What was told, with the places of names instead of them."""
+    for place, name in enumerate(names):
+        told = told.replace(name.encode(), b"%032d" % place)
+    return told
+
+
+@pytest.mark.parametrize("name", RULESETS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_nothing_that_is_asked_depends_on_hidden_tiles(scene: Scene, name: str) -> None:
+    ruleset, rng = RULESETS[name], random.Random(name)
+    course, games = random_course(ruleset, rng.randrange(1000))
+    in_play = [game for game in games[:MOST_CHANGES] if isinstance(game.phase, Playing)]
+    game = rng.choice(in_play)
+    so_far, round_ = course.until(game.revision), round_of(game)
+    goes_on = len(round_.pool) > 2 * ruleset.penalty_tiles and not asking_options(ruleset)
+    others = [0, *(player.seat for player in game.players if player.seat != round_.turn.seat)]
+    for viewer in (round_.turn.seat, rng.choice(others)):
+        told = await all_told(scene, so_far, viewer, goes_on=goes_on)
+        draws = ruleset.penalty_tiles + 1 if goes_on and viewer == round_.turn.seat else 0
+        same = so_far.lookalike(viewer, rng, draws)
+        assert await all_told(scene, same, viewer, goes_on=goes_on) == told
+        if draws:
+            until_then = await all_told(scene, so_far.lookalike(viewer, rng), viewer, goes_on=False)
+            assert until_then == told[: len(until_then)]

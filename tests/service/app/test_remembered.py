@@ -1,0 +1,182 @@
+"""Turns of games that a server remembers: one round trip, and nothing that a load would not have led to."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import grpc.aio
+import pytest
+import redis.asyncio as aredis
+
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import turn_service_pb2 as ts
+from support.grpc_play import history, random_turn
+from support.harness import (
+    Client,
+    FakeClock,
+    GameAtHand,
+    error_info,
+    new_id,
+    redis_store,
+    running_server,
+    server_settings,
+)
+
+NO_SWEEPS = server_settings(sweep_seconds=3600)
+LIMIT = 30
+TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Two servers, each with a store of its own on one Redis."""
+
+    clients: tuple[Client, Client]
+    clock: FakeClock
+    raw: "aredis.Redis"
+
+    async def round_trips(self) -> int:
+        """How many scripts Redis has been asked to run."""
+        told = await self.raw.info("commandstats")
+        return sum(told.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha"))
+
+
+@pytest.fixture
+async def servers(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[Servers]:
+    async with AsyncExitStack() as stack:
+        clients = []
+        for seed in (1, 2):
+            store = redis_store(empty_redis_url, clock)
+            stack.push_async_callback(store.close)
+            clients.append((await stack.enter_async_context(running_server(store, NO_SWEEPS, seed)))[1])
+        raw = aredis.Redis.from_url(empty_redis_url)
+        stack.push_async_callback(raw.aclose)
+        yield Servers((clients[0], clients[1]), clock, raw)
+
+
+def draw_on(client: Client, game: GameAtHand, revision: int, seat: int) -> Awaitable[ts.PlayTurnResponse]:
+    """A draw that is meant for a revision."""
+    request = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=revision, request_id=new_id(), draw=ts.DrawTile()
+    )
+    return client.turns.PlayTurn(request, metadata=game.as_seat(seat))
+
+
+async def refusal(call: Awaitable[object]) -> str:
+    """The reason why a call is refused."""
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    return str(error_info(refused.value).reason)
+
+
+async def test_a_turn_takes_one_round_trip_where_the_game_is_remembered_and_two_where_it_is_not(
+    servers: Servers,
+) -> None:
+    here, there = servers.clients
+    game = await here.new_game(players=3, ruleset=TIMED)
+    seen = await game.see()
+    for client, round_trips in ((here, 1), (here, 1), (there, 2), (there, 1)):
+        before = await servers.round_trips()
+        servers.clock.advance(1)
+        seen = (await draw_on(client, game, seen.revision, seen.turn.seat)).game
+        assert await servers.round_trips() - before == round_trips
+
+
+async def test_two_servers_play_a_game_in_turns(servers: Servers) -> None:
+    game = await servers.clients[0].new_game(players=4)
+    rng = random.Random(7)
+    seen = await game.see()
+    while seen.state == game_pb2.GAME_STATE_PLAYING:
+        own = await game.see(seen.turn.seat)
+        taking = rng.choice(servers.clients).turns.PlayTurn(random_turn(own, rng), metadata=game.as_seat(own.seat))
+        answer = await taking
+        assert answer.game.revision == own.revision + 1
+        seen = answer.game
+    changes = await history(servers.clients[1], game)
+    assert [change.revision for change in changes] == list(range(1, seen.revision + 1))
+    assert changes[-1].etag == seen.etag
+
+
+async def test_nobody_is_refused_for_what_is_over(servers: Servers) -> None:
+    """To the server that remembers the game it is another player's turn, on another revision, with another etag."""
+    here, there = servers.clients
+    game = await here.new_game(players=2)
+    first = await game.see()
+    second = (await draw_on(there, game, first.revision, first.turn.seat)).game
+    request = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=second.revision, etag=second.etag, draw=ts.DrawTile()
+    )
+    third = (await here.turns.PlayTurn(request, metadata=game.as_seat(second.turn.seat))).game
+    assert third.revision == first.revision + 2
+
+
+async def test_nobody_is_let_on_for_what_is_over(servers: Servers) -> None:
+    """To the server that remembers the game the turn fits; it was taken elsewhere."""
+    here, there = servers.clients
+    game = await here.new_game(players=2)
+    seen = await game.see()
+    taken = (await draw_on(there, game, seen.revision, seen.turn.seat)).game
+    assert await refusal(draw_on(here, game, seen.revision, seen.turn.seat)) == "STALE_STATE"
+    assert (await game.see()).etag == taken.etag
+
+
+async def test_turns_at_the_same_time_on_two_servers_that_remember_the_game_are_one(servers: Servers) -> None:
+    game = await servers.clients[0].new_game(players=2)
+    there = GameAtHand(servers.clients[1], game.game_id, game.tokens)
+    for _ in range(10):
+        seen = await game.see()
+        assert await there.see() == seen
+        drawing = (draw_on(client, game, seen.revision, seen.turn.seat) for client in servers.clients)
+        outcomes = await asyncio.gather(*drawing, return_exceptions=True)
+        refused = [outcome for outcome in outcomes if isinstance(outcome, grpc.aio.AioRpcError)]
+        assert [error_info(error).reason for error in refused] == ["STALE_STATE"]
+        assert (await game.see()).revision == seen.revision + 1
+
+
+async def test_a_remembered_game_that_has_expired_is_gone(servers: Servers) -> None:
+    here, _ = servers.clients
+    game = await here.new_game()
+    seen = await game.see()
+    await servers.raw.flushdb()
+    assert await refusal(draw_on(here, game, seen.revision, seen.turn.seat)) == "GAME_NOT_FOUND"
+    assert await refusal(game.see()) == "GAME_NOT_FOUND"
+    assert not [key async for key in servers.raw.scan_iter("*:game")]
+
+
+async def test_a_remembered_turn_that_is_overdue_is_timed_out_first(servers: Servers) -> None:
+    here, _ = servers.clients
+    game = await here.new_game(ruleset=TIMED)
+    seen = await game.see()
+    servers.clock.advance(LIMIT)
+    seen = (await draw_on(here, game, seen.revision, seen.turn.seat)).game  # at the deadline
+    servers.clock.advance(LIMIT + 0.001)
+    assert await refusal(draw_on(here, game, seen.revision, seen.turn.seat)) == "TURN_TIMED_OUT"
+    events = [event.WhichOneof("event") for event in (await history(here, game))[-1].events]
+    assert events == ["turn_timed_out", "turn_started"]
+
+
+async def test_a_wrong_token_is_refused_though_the_game_is_remembered(servers: Servers) -> None:
+    here, _ = servers.clients
+    game, other = await here.new_game(), await here.new_game()
+    seen = await game.see()
+    game.tokens[9] = other.tokens[1]
+    assert await refusal(draw_on(here, game, seen.revision, 9)) == "GAME_NOT_FOUND"
+    assert await refusal(draw_on(here, game, seen.revision, 0)) == "NOT_A_PLAYER"
+    assert (await game.see()) == seen
+
+
+async def test_a_repeated_turn_gets_its_answer_again_where_the_game_is_remembered(servers: Servers) -> None:
+    here, there = servers.clients
+    game = await here.new_game()
+    seen = await game.see()
+    request = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=seen.revision, request_id=new_id(), draw=ts.DrawTile()
+    )
+    metadata = game.as_seat(seen.turn.seat)
+    assert (await GameAtHand(there, game.game_id, game.tokens).see()).revision == seen.revision  # it remembers this
+    first = await here.turns.PlayTurn(request, metadata=metadata)
+    assert await there.turns.PlayTurn(request, metadata=metadata) == first
+    assert await here.turns.PlayTurn(request, metadata=metadata) == first
+    assert (await game.see()).revision == seen.revision + 1

@@ -1,0 +1,531 @@
+"""Request ids: a mutating request may be sent again, and gets its first answer again, byte for byte."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+
+import grpc
+import grpc.aio
+import pytest
+import redis
+from google.protobuf import message_factory
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+
+from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from service.app.identity import digest
+from service.storage.base import GameStore
+from service.storage.memory import MemoryStore
+from support.harness import (
+    CONTRACT,
+    Client,
+    FakeClock,
+    GameAtHand,
+    as_tiles,
+    error_info,
+    kept_in_redis,
+    new_id,
+    running_server,
+    server_settings,
+)
+
+FOREVER_SECONDS = 3600.0
+
+Metadata = tuple[tuple[str, str], ...]
+
+MUTATING: dict[str, MethodDescriptor] = {
+    rpc.name: rpc for service in CONTRACT for rpc in service.methods if "request_id" in rpc.input_type.fields_by_name
+}
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Two servers on one store."""
+
+    client: Client
+    second: Client
+    store: GameStore
+    clock: FakeClock
+
+
+@pytest.fixture
+async def servers(store: GameStore, clock: FakeClock) -> AsyncIterator[Servers]:
+    settings = server_settings(sweep_seconds=FOREVER_SECONDS)
+    async with (
+        running_server(store, settings) as (_, client),
+        running_server(store, settings, seed=2) as (_, second),
+    ):
+        yield Servers(client, second, store, clock)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A mutating request that is accepted now: of which RPC, on which game (none yet for CreateGame), by which seat."""
+
+    rpc: str
+    request: Message
+    game: GameAtHand | None = None
+    seat: int = 0
+
+    @property
+    def request_id(self) -> str:
+        return str(self.request.request_id)  # type: ignore[attr-defined]  # every mutating request has one
+
+    @property
+    def metadata(self) -> Metadata:
+        return self.game.as_seat(self.seat) if self.game else ()
+
+    def changed(self, **changes: object) -> "Sent":
+        """The same with other fields."""
+        request = type(self.request)()
+        request.CopyFrom(self.request)
+        request.MergeFrom(type(self.request)(**changes))
+        return replace(self, request=request)
+
+    def by(self, seat: int) -> "Sent":
+        """The same by another seat."""
+        return replace(self, seat=seat)
+
+
+TWO_ROUNDS = ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2)
+CLAIMS = ruleset_pb2.Ruleset(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)
+
+
+async def ready_for(rpc: str, servers: Servers) -> Sent:
+    """A request of an RPC, on a game that is ready for it."""
+    if rpc == "CreateGame":
+        return Sent(rpc, gs.CreateGameRequest(request_id=new_id()))
+    made = message_factory.GetMessageClass(MUTATING[rpc].input_type)
+    game, seat = await game_for(rpc, servers)
+    seen = await game.see()
+    sent = Sent(rpc, made(game_id=game.game_id, request_id=new_id()), game, seat)
+    match rpc:
+        case "JoinGame":
+            return sent.changed(name="late")
+        case "AddBot":
+            return sent.changed(level=game_pb2.BOT_LEVEL_EASY)
+        case "PlayTurn":
+            return sent.changed(expected_revision=seen.revision, draw=ts.DrawTile())
+        case "SaveDraft":
+            return sent.changed(expected_revision=seen.revision)
+        case "ClaimError":
+            return sent.changed(play_revision=seen.turn.shown_play.revision)
+        case _:
+            return sent
+
+
+async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
+    """A game that is ready for a request, and the seat to send it."""
+    if rpc == "RequestRedeal":
+        return await servers.client.new_game_to_redeal()
+    start = rpc not in {"JoinGame", "AddBot", "LeaveGame", "StartGame"}
+    game = await servers.client.new_game(3, start=start, ruleset=CLAIMS if rpc == "ClaimError" else TWO_ROUNDS)
+    turn_seat = (await game.see()).turn.seat
+    match rpc:
+        case "JoinGame":
+            return game, 0
+        case "StartNextRound":
+            await to_the_rounds_end(servers, game)
+        case "PlayTurn" | "SaveDraft":
+            return game, turn_seat
+        case "ClaimError":
+            await game.play_illegally()
+            return game, turn_seat % 3 + 1
+        case _:
+            pass
+    return game, 1
+
+
+async def to_the_rounds_end(servers: Servers, game: GameAtHand) -> None:
+    """Lets every turn run out of time until the pool is empty and all have passed."""
+    while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
+        servers.clock.advance(seen.ruleset.turn_time_limit_seconds + 1)
+    assert seen.state == game_pb2.GAME_STATE_ROUND_OVER
+
+
+async def to_the_games_end(game: GameAtHand) -> None:
+    """Whatever is needed for the game to end: all but one resign."""
+    if (await game.see()).state == game_pb2.GAME_STATE_LOBBY:
+        seats = [player.seat for player in (await game.see()).players if player.seat in game.tokens]
+        request = gs.StartGameRequest(game_id=game.game_id)
+        await game.client.games.StartGame(request, metadata=game.as_seat(seats[-1]))
+    while (seen := await game.see()).state != game_pb2.GAME_STATE_FINISHED:
+        seat = next(player.seat for player in seen.players if not player.resigned and player.seat in game.tokens)
+        resigning = gs.ResignGameRequest(game_id=game.game_id)
+        await game.client.games.ResignGame(resigning, metadata=game.as_seat(seat))
+
+
+async def answer_to(client: Client, sent: Sent) -> bytes:
+    """The answer's bytes."""
+    rpc = MUTATING[sent.rpc]
+    path = f"/{rpc.containing_service.full_name}/{rpc.name}"
+    unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(path)
+    return await unary(sent.request.SerializeToString(), metadata=sent.metadata)
+
+
+async def reason_of_refusal(client: Client, sent: Sent) -> tuple[str, str]:
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await answer_to(client, sent)
+    return refusal.value.code().name, error_info(refusal.value).reason
+
+
+def game_of(servers: Servers, sent: Sent, answer: bytes) -> GameAtHand:
+    """The game that a request was about; the one that it has created."""
+    if sent.game:
+        return sent.game
+    return GameAtHand(servers.client, gs.CreateGameResponse.FromString(answer).game.game_id)
+
+
+DUPLICATE = ("ABORTED", "DUPLICATE_REQUEST")
+OF_A_SEAT = [rpc for rpc in MUTATING if rpc not in {"CreateGame", "JoinGame"}]
+
+
+def test_every_mutating_rpc_of_the_contract_is_here() -> None:
+    of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal"}
+    assert set(OF_A_SEAT) == of_games | {"PlayTurn", "SaveDraft", "ClaimError"}
+    assert set(MUTATING) - set(OF_A_SEAT) == {"CreateGame", "JoinGame"}
+
+
+@pytest.mark.parametrize("rpc", MUTATING)
+async def test_the_same_request_gets_the_same_bytes_and_is_applied_once(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    first = await answer_to(servers.client, sent)
+    game = game_of(servers, sent, first)
+    revision = (await game.see()).revision
+    assert await answer_to(servers.client, sent) == first
+    assert await answer_to(servers.second, sent) == first
+    assert (await game.see()).revision == revision
+    output = message_factory.GetMessageClass(MUTATING[rpc].output_type).FromString(first)
+    assert output.game.revision == revision  # type: ignore[attr-defined]  # every answer has the game
+
+
+@pytest.mark.parametrize("rpc", MUTATING)
+async def test_the_first_answer_is_kept_for_the_life_of_the_game(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    first = await answer_to(servers.client, sent)
+    game = game_of(servers, sent, first)
+    while len((await game.see()).players) < 2:
+        await game.join(f"player {len((await game.see()).players) + 1}")
+    await to_the_games_end(game)
+    servers.clock.advance(3600)
+    assert (await game.see()).state == game_pb2.GAME_STATE_FINISHED
+    assert await answer_to(servers.client, sent) == first
+    assert await answer_to(servers.second, sent) == first
+
+
+@pytest.mark.parametrize("rpc", MUTATING)
+async def test_requests_at_the_same_time_are_one(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    before = (await sent.game.see()).revision if sent.game else 0
+    clients = (servers.client, servers.second) * 4
+    answers = await asyncio.gather(*(answer_to(client, sent) for client in clients))
+    assert len(set(answers)) == 1
+    assert (await game_of(servers, sent, answers[0]).see()).revision == before + 1
+
+
+@pytest.mark.parametrize("rpc", MUTATING)
+async def test_another_server_answers_what_the_first_one_accepted(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    first = await answer_to(servers.second, sent)
+    assert await answer_to(servers.client, sent) == first
+
+
+async def test_a_repeated_join_gets_a_token_that_is_valid(servers: Servers) -> None:
+    sent = await ready_for("JoinGame", servers)
+    assert sent.game
+    await answer_to(servers.client, sent)
+    again = gs.JoinGameResponse.FromString(await answer_to(servers.second, sent))
+    assert (again.seat, len(again.seat_token)) == (4, 43)
+    sent.game.tokens[again.seat] = again.seat_token
+    assert (await sent.game.see(again.seat)).seat == again.seat
+
+
+OTHER_CONTENTS: dict[str, dict[str, object]] = {
+    "CreateGame": {"ruleset": ruleset_pb2.Ruleset(players_max=3)},
+    "JoinGame": {"name": "somebody else"},
+    "AddBot": {"name": "somebody else"},
+    "PlayTurn": {"play": ts.PlayTiles()},
+    "SaveDraft": {"draft": game_pb2.Draft()},
+    "ClaimError": {"agrees": True},
+}
+OTHER_RPCS = {
+    "AddBot": "LeaveGame",
+    "LeaveGame": "StartGame",
+    "StartGame": "LeaveGame",
+    "ResignGame": "StartNextRound",
+    "StartNextRound": "ResignGame",
+    "PlayTurn": "ResignGame",
+    "RequestRedeal": "ResignGame",
+    "SaveDraft": "PlayTurn",
+    "ClaimError": "SaveDraft",
+}
+
+
+@pytest.mark.parametrize("rpc", OTHER_CONTENTS)
+async def test_another_content_under_the_same_id_is_refused(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    first = await answer_to(servers.client, sent)
+    game = game_of(servers, sent, first)
+    seen = await game.see()
+    other = sent.changed(**OTHER_CONTENTS[rpc])
+    assert await reason_of_refusal(servers.client, other) == DUPLICATE
+    assert await reason_of_refusal(servers.second, other) == DUPLICATE
+    assert await game.see() == seen
+    assert await answer_to(servers.client, sent) == first
+
+
+@pytest.mark.parametrize("rpc", OTHER_RPCS)
+async def test_another_rpc_under_the_same_id_is_refused(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    assert sent.game
+    first = await answer_to(servers.client, sent)
+    seen = await sent.game.see()
+    made = message_factory.GetMessageClass(MUTATING[OTHER_RPCS[rpc]].input_type)
+    needed: dict[str, dict[str, object]] = {
+        "PlayTurn": {"expected_revision": seen.revision, "draw": ts.DrawTile()},
+        "SaveDraft": {"expected_revision": seen.revision},
+    }
+    request = made(game_id=sent.game.game_id, request_id=sent.request_id, **needed.get(OTHER_RPCS[rpc], {}))
+    other = replace(sent, rpc=OTHER_RPCS[rpc], request=request)
+    assert await reason_of_refusal(servers.client, other) == DUPLICATE
+    assert await sent.game.see() == seen
+    assert await answer_to(servers.client, sent) == first
+
+
+@pytest.mark.parametrize("rpc", ["LeaveGame", "ResignGame"])
+async def test_two_seats_may_use_the_same_id(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    first, second = await answer_to(servers.client, sent), await answer_to(servers.client, sent.by(2))
+    assert first != second
+    assert await answer_to(servers.client, sent) == first
+    assert await answer_to(servers.client, sent.by(2)) == second
+
+
+async def test_two_turns_may_use_the_same_id(servers: Servers) -> None:
+    sent = await ready_for("PlayTurn", servers)
+    assert sent.game
+    first = await answer_to(servers.client, sent)
+    seen = await sent.game.see()
+    turn = sent.by(seen.turn.seat).changed(expected_revision=seen.revision)
+    second = await answer_to(servers.client, turn)
+    assert ts.PlayTurnResponse.FromString(first).game.seat != ts.PlayTurnResponse.FromString(second).game.seat
+    assert await answer_to(servers.client, sent) == first
+
+
+STATE_REFUSALS = {
+    "StartGame": "GAME_ALREADY_STARTED",
+    "StartNextRound": "ROUND_IN_PROGRESS",
+    "PlayTurn": "STALE_STATE",
+    "SaveDraft": "STALE_STATE",
+}
+
+
+@pytest.mark.parametrize("rpc", STATE_REFUSALS)
+async def test_nobody_gets_the_answer_to_another_seat(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    await answer_to(servers.client, sent)
+    _, reason = await reason_of_refusal(servers.client, sent.by(sent.seat % 3 + 1))
+    assert reason == STATE_REFUSALS[rpc]
+
+
+@pytest.mark.parametrize("rpc", OF_A_SEAT)
+async def test_nobody_gets_the_answer_to_a_seat_without_its_token(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    assert sent.game
+    await answer_to(servers.client, sent)
+    assert await reason_of_refusal(servers.client, sent.by(0)) == ("PERMISSION_DENIED", "NOT_A_PLAYER")
+    other = await servers.client.new_game(players=1, start=False)
+    sent.game.tokens[9] = other.tokens[1]
+    assert await reason_of_refusal(servers.client, sent.by(9)) == ("NOT_FOUND", "GAME_NOT_FOUND")
+
+
+async def test_two_games_may_see_the_same_id(servers: Servers) -> None:
+    first = await ready_for("ResignGame", servers)
+    second = (await ready_for("ResignGame", servers)).changed(request_id=first.request_id)
+    assert second.game
+    await answer_to(servers.client, first)
+    await answer_to(servers.client, second)
+    assert (await second.game.see()).players[0].resigned
+
+
+async def test_without_an_id_a_request_is_not_recognized(servers: Servers) -> None:
+    sent = await ready_for("JoinGame", servers)
+    assert sent.game
+    sent.request.ClearField("request_id")
+    await answer_to(servers.client, sent)
+    assert await reason_of_refusal(servers.client, sent) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
+
+
+@pytest.mark.parametrize("rpc", ["CreateGame", "JoinGame"])
+async def test_an_id_that_could_be_guessed_is_refused_where_anyone_may_call(servers: Servers, rpc: str) -> None:
+    sent = await ready_for(rpc, servers)
+    guessable = sent.changed(request_id="x" * 21)
+    assert await reason_of_refusal(servers.client, guessable) == ("INVALID_ARGUMENT", "FIELD_INVALID")
+    assert await answer_to(servers.client, sent.changed(request_id=new_id()[:22]))
+
+
+@pytest.mark.parametrize("rpc", OF_A_SEAT)
+async def test_a_seats_id_may_be_short(servers: Servers, rpc: str) -> None:
+    sent = (await ready_for(rpc, servers)).changed(request_id="12345678")
+    first = await answer_to(servers.client, sent)
+    assert await answer_to(servers.second, sent) == first
+
+
+# What is not remembered
+
+
+async def test_a_refused_creation_is_not_remembered(servers: Servers) -> None:
+    sent = await ready_for("CreateGame", servers)
+    refused = sent.changed(ruleset=ruleset_pb2.Ruleset(players_min=9))
+    assert await reason_of_refusal(servers.client, refused) == ("INVALID_ARGUMENT", "OPTION_VALUE_INVALID")
+    assert gs.CreateGameResponse.FromString(await answer_to(servers.client, sent)).game.revision == 1
+
+
+async def test_a_refused_join_is_not_remembered(servers: Servers) -> None:
+    sent = await ready_for("JoinGame", servers)
+    refused = sent.changed(name="player 1")
+    assert await reason_of_refusal(servers.client, refused) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
+    assert gs.JoinGameResponse.FromString(await answer_to(servers.client, sent)).seat == 4
+
+
+async def test_a_refused_start_is_not_remembered(servers: Servers) -> None:
+    game = await servers.client.new_game(players=1, start=False)
+    sent = Sent("StartGame", gs.StartGameRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
+    assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "TOO_FEW_PLAYERS")
+    await game.join("Ben")
+    assert gs.StartGameResponse.FromString(await answer_to(servers.client, sent)).game.round == 1
+
+
+async def test_a_refused_next_round_is_not_remembered(servers: Servers) -> None:
+    game = await servers.client.new_game(players=4, ruleset=TWO_ROUNDS)
+    sent = Sent("StartNextRound", gs.StartNextRoundRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
+    assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "ROUND_IN_PROGRESS")
+    await to_the_rounds_end(servers, game)
+    assert gs.StartNextRoundResponse.FromString(await answer_to(servers.client, sent)).game.round == 2
+
+
+async def test_a_refused_resignation_is_not_remembered(servers: Servers) -> None:
+    game = await servers.client.new_game(players=3, start=False)
+    sent = Sent("ResignGame", gs.ResignGameRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
+    assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "GAME_NOT_STARTED")
+    await game.start()
+    assert gs.ResignGameResponse.FromString(await answer_to(servers.client, sent)).game.players[0].resigned
+
+
+async def test_a_refused_turn_is_not_remembered(servers: Servers) -> None:
+    sent = await ready_for("PlayTurn", servers)
+    illegal = sent.changed(play=ts.PlayTiles())
+    assert await reason_of_refusal(servers.client, illegal) == ("FAILED_PRECONDITION", "NO_RACK_TILE_PLAYED")
+    assert len(ts.PlayTurnResponse.FromString(await answer_to(servers.client, sent)).tiles_drawn) == 1
+
+
+async def test_a_refused_draft_is_not_remembered(servers: Servers) -> None:
+    sent = await ready_for("SaveDraft", servers)
+    malformed = sent.changed(draft=game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles([0]))]))
+    assert await reason_of_refusal(servers.client, malformed) == ("INVALID_ARGUMENT", "TILE_UNKNOWN")
+    assert ts.SaveDraftResponse.FromString(await answer_to(servers.client, sent)).game.turn.HasField("draft")
+
+
+async def test_a_refused_claim_is_not_remembered(servers: Servers) -> None:
+    sent = await ready_for("ClaimError", servers)
+    other = sent.changed(play_revision=1)
+    assert await reason_of_refusal(servers.client, other) == ("FAILED_PRECONDITION", "NOTHING_TO_CLAIM")
+    shown = ts.ClaimErrorResponse.FromString(await answer_to(servers.client, sent)).game.turn.shown_play
+    assert shown.against_seat == sent.seat
+
+
+async def test_a_refused_redeal_is_not_remembered(servers: Servers) -> None:
+    game = await servers.client.new_game(players=3, start=False)
+    sent = Sent("RequestRedeal", gs.RequestRedealRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
+    assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "GAME_NOT_STARTED")
+    await game.start()
+    assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "REDEAL_NOT_ALLOWED")
+
+
+async def test_a_penalised_play_is_remembered_as_any_turn_that_was_taken(servers: Servers) -> None:
+    penalised = ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE
+    game = await servers.client.new_game(ruleset=ruleset_pb2.Ruleset(turn_invalid_submission=penalised))
+    seen = await game.see()
+    turn = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=seen.revision, request_id=new_id(), play=ts.PlayTiles()
+    )
+    sent = Sent("PlayTurn", turn, game, seen.turn.seat)
+    first = await answer_to(servers.client, sent)
+    assert await answer_to(servers.second, sent) == first
+    answer = ts.PlayTurnResponse.FromString(first)
+    assert (len(answer.tiles_drawn), answer.game.revision) == (3, seen.revision + 1)
+    assert (await game.see()).revision == seen.revision + 1
+
+
+async def test_a_turn_that_came_too_late_is_not_remembered(servers: Servers) -> None:
+    sent = await ready_for("PlayTurn", servers)
+    assert sent.game
+    servers.clock.advance((await sent.game.see()).ruleset.turn_time_limit_seconds + 1)
+    assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "TURN_TIMED_OUT")
+    assert await reason_of_refusal(servers.client, sent) == ("ABORTED", "STALE_STATE")
+
+
+async def test_a_turn_on_trial_is_not_remembered(servers: Servers) -> None:
+    sent = await ready_for("PlayTurn", servers)
+    assert sent.game
+    before = await sent.game.see()
+    trial = sent.changed(validate_only=True)
+    judged = ts.PlayTurnResponse.FromString(await answer_to(servers.client, trial))
+    assert judged.game.revision == before.revision
+    assert await sent.game.see() == before
+    taken = ts.PlayTurnResponse.FromString(await answer_to(servers.client, sent))
+    assert taken.game.revision == before.revision + 1
+    assert await reason_of_refusal(servers.client, trial) == ("ABORTED", "STALE_STATE")
+
+
+# What is stored
+
+
+def texts_in(value: object) -> Iterator[bytes]:
+    """Every text and every bytes in a value."""
+    match value:
+        case bytes():
+            yield value
+        case str():
+            yield value.encode()
+        case dict():
+            for key, held in value.items():
+                yield from texts_in(key)
+                yield from texts_in(held)
+        case list() | tuple() | set():
+            for held in value:
+                yield from texts_in(held)
+        case _ if is_dataclass(value):
+            for field in fields(value):
+                yield from texts_in(getattr(value, field.name))
+        case _:
+            pass
+
+
+def kept_in(store: GameStore, redis_url: str) -> list[bytes]:
+    """All that a store keeps."""
+    if isinstance(store, MemoryStore):
+        return list(texts_in(vars(store)))
+    with redis.Redis.from_url(redis_url) as keys:
+        return list(texts_in(kept_in_redis(keys)))
+
+
+async def test_neither_tokens_nor_request_ids_are_stored(servers: Servers, redis_url: str) -> None:
+    request_ids, tokens = [], []
+    for rpc in MUTATING:
+        sent = await ready_for(rpc, servers)
+        answer = await answer_to(servers.client, sent)
+        request_ids.append(sent.request_id)
+        tokens += [token for token in (sent.game.tokens if sent.game else {}).values() if token]
+        if rpc == "JoinGame":
+            tokens.append(gs.JoinGameResponse.FromString(answer).seat_token)
+    kept = b"\n".join(kept_in(servers.store, redis_url))
+    assert len(tokens) == 3 * (len(MUTATING) - 1) + 1
+    raw = [base64.urlsafe_b64decode(token + "=") for token in tokens]
+    forbidden = [*(text.encode() for text in (*request_ids, *tokens)), *raw, *(one.hex().encode() for one in raw)]
+    assert [text for text in forbidden if text in kept] == []
+    digests = [digest(token).hex().encode() for token in tokens]
+    assert sum(one in kept for one in digests) == len(tokens) - 1  # the seat that was left has none

@@ -1,0 +1,48 @@
+"""Rules that search for what could be played keep nobody else waiting, however many such turns are sent at once."""
+
+import asyncio
+import threading
+
+import pytest
+
+from engine.analysis import Analysis
+from engine.game import Game
+from engine.turns import EXACT, Action, Applied, apply
+from engine.violations import Refused
+from rummikub.v1 import ruleset_pb2
+from rummikub.v1 import turn_service_pb2 as ts
+from service.app import games
+from support.harness import memory_store, running_server
+
+ASKING = ruleset_pb2.Ruleset(turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY)
+CALLS = 40
+"""More than the event loop has threads."""
+SOON_SECONDS = 5.0
+
+
+async def test_many_turns_that_need_a_search_leave_the_event_loop_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends, searching = threading.Event(), threading.Semaphore(0)
+
+    def search(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -> Applied | Refused:
+        searching.release()
+        ends.wait()
+        return apply(game, action, now_ms, analysis)
+
+    async with running_server(memory_store()) as (_, client):
+        game = await client.new_game(ruleset=ASKING)
+        seen = await game.see()
+        draw = ts.PlayTurnRequest(
+            game_id=game.game_id, expected_revision=seen.revision, draw=ts.DrawTile(), validate_only=True
+        )
+        monkeypatch.setattr(games, "apply", search)
+        calls = [client.turns.PlayTurn(draw, metadata=game.as_seat(seen.turn.seat)) for _ in range(CALLS)]
+        outcomes = asyncio.gather(*calls, return_exceptions=True)
+        try:
+            async with asyncio.timeout(SOON_SECONDS):
+                while not searching.acquire(blocking=False):
+                    await game.see()
+                assert await asyncio.to_thread(lambda: True)
+                assert (await game.see()).revision == seen.revision
+        finally:
+            ends.set()
+        assert len(await outcomes) == CALLS

@@ -1,0 +1,784 @@
+"""WatchGame: every change once and in order, to everyone what they may see, through lost connections and servers."""
+
+import asyncio
+import gc
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+
+import grpc.aio
+import pytest
+import redis.asyncio as aredis
+
+from engine.ruleset import Ruleset
+from engine.turns import Action, Applied, DrawTile, Join, Leave, StartGame, apply, create
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from service import codec
+from service.app.games import Games
+from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
+from service.app.views import ChangeSight, GameSight
+from service.app.watch import LAG, Change, Closing, Snapshot, Update, Watch
+from service.errors import StoreUnavailable
+from service.server import Server
+from service.storage.base import (
+    NO_ETAG,
+    Commit,
+    Committed,
+    GameStore,
+    Loaded,
+    Outcome,
+    Record,
+    SeatToken,
+    lineage,
+)
+from service.storage.measured import MeasuredStore
+from service.storage.memory import MemoryStore
+from service.storage.snapshot import encode_change
+from support.harness import (
+    Client,
+    FakeClock,
+    GameAtHand,
+    SeededChance,
+    error_info,
+    memory_store,
+    new_id,
+    redis_store,
+    running_server,
+    server_settings,
+)
+
+UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
+
+
+class Watcher:
+    """A WatchGame stream, read update by update."""
+
+    def __init__(self, game: GameAtHand, seat: int = 0, from_revision: int = 0, etag: str = "") -> None:
+        request = gs.WatchGameRequest(game_id=game.game_id, from_revision=from_revision, etag=etag)
+        self.call = game.client.games.WatchGame(request, metadata=game.as_seat(seat))
+        self._updates = aiter(self.call)
+
+    async def next(self) -> gs.WatchGameResponse:
+        """The next update that is no sign of life."""
+        async with asyncio.timeout(10):
+            while (update := await anext(self._updates)).HasField("heartbeat"):
+                pass
+            return update
+
+    async def heartbeat(self) -> int:
+        """The revision of the next update, which is a sign of life."""
+        async with asyncio.timeout(10):
+            update = await anext(self._updates)
+        assert update.HasField("heartbeat")
+        return update.heartbeat.revision
+
+    async def change(self) -> game_pb2.GameChange:
+        """The next update, which is a change."""
+        update = await self.next()
+        assert update.HasField("change"), update
+        return update.change
+
+    async def snapshot(self) -> game_pb2.Game:
+        """The next update, which is a snapshot."""
+        update = await self.next()
+        assert update.HasField("snapshot"), update
+        return update.snapshot
+
+    async def changes_to(self, revision: int) -> list[game_pb2.GameChange]:
+        """The changes up to a revision."""
+        found: list[game_pb2.GameChange] = []
+        while not found or found[-1].revision < revision:
+            found.append(await self.change())
+        return found
+
+    async def rest(self) -> list[gs.WatchGameResponse]:
+        """All updates until the stream ends."""
+        async with asyncio.timeout(10):
+            return [update async for update in self._updates if not update.HasField("heartbeat")]
+
+    async def code(self) -> grpc.StatusCode:
+        """How the stream ended."""
+        return await asyncio.wait_for(self.call.code(), 10)
+
+
+async def history(game: GameAtHand, seat: int = 0) -> list[game_pb2.GameChange]:
+    """All changes as a seat sees them."""
+    request = gs.ListTurnsRequest(game_id=game.game_id, page_size=200)
+    return list((await game.client.games.ListTurns(request, metadata=game.as_seat(seat))).changes)
+
+
+async def resign(game: GameAtHand, seat: int) -> game_pb2.Game:
+    request = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
+    return (await game.client.games.ResignGame(request, metadata=game.as_seat(seat))).game
+
+
+async def leave(game: GameAtHand, seat: int) -> None:
+    request = gs.LeaveGameRequest(game_id=game.game_id, request_id=new_id())
+    await game.client.games.LeaveGame(request, metadata=game.as_seat(seat))
+
+
+async def refused(watcher: Watcher) -> tuple[grpc.StatusCode, str, dict[str, str]]:
+    """How a watch is refused."""
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await watcher.next()
+    info = error_info(refusal.value)
+    return refusal.value.code(), info.reason, dict(info.metadata)
+
+
+# What is told
+
+
+async def test_a_watch_begins_with_a_snapshot_and_goes_on_with_every_change(client: Client) -> None:
+    game = await client.new_game(players=2, ruleset=UNLIMITED)
+    watcher = Watcher(game)
+    assert await watcher.snapshot() == await seen_at(game, await game.see())
+    for _ in range(10):
+        drawn = (await game.draw()).game
+        change = await watcher.change()
+        assert (change.revision, change.etag) == (drawn.revision, drawn.etag)
+        assert change.time == drawn.update_time
+
+
+async def seen_at(game: GameAtHand, seen: game_pb2.Game) -> game_pb2.Game:
+    """A game that is seen twice at the same time looks the same."""
+    assert seen == await game.see()
+    return seen
+
+
+@pytest.mark.parametrize("seat", [0, 1, 2])
+async def test_a_watch_from_any_revision_tells_every_later_change_once_and_in_order(client: Client, seat: int) -> None:
+    game = await client.new_game(players=2, ruleset=UNLIMITED)
+    for _ in range(12):
+        await game.draw()
+    changes = await history(game, seat)
+    assert [change.revision for change in changes] == list(range(1, 17))
+    for place, known in enumerate(changes):
+        watcher = Watcher(game, seat, known.revision, known.etag)
+        if place + 1 < len(changes):
+            assert await watcher.changes_to(len(changes)) == changes[place + 1 :]
+        else:
+            assert await watcher.heartbeat() == known.revision  # there is nothing to tell yet
+        watcher.call.cancel()
+    drawn = (await game.draw()).game
+    late = Watcher(game, seat, 16)
+    assert (await late.change()).etag == drawn.etag
+
+
+async def test_changes_during_a_resume_are_told_once_and_in_order(client: Client) -> None:
+    game = await client.new_game(players=2, ruleset=UNLIMITED)
+
+    async def draw_often() -> None:
+        for _ in range(40):
+            await game.draw()
+
+    drawing = asyncio.create_task(draw_often())
+    watchers = []
+    while not drawing.done():
+        watchers.append(Watcher(game, 0, 1))
+        assert (await watchers[-1].change()).revision == 2
+    await drawing
+    for watcher in watchers:
+        assert [change.revision for change in await watcher.changes_to(44)] == list(range(3, 45))
+
+
+async def test_each_seat_sees_its_own_tiles_and_a_spectator_none(client: Client) -> None:
+    game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
+    watchers = {seat: Watcher(game, seat) for seat in (0, 1, 2)}
+    for watcher in watchers.values():
+        await watcher.snapshot()
+    await game.start()
+    dealt = {seat: (await watcher.change()).events[0].round_started for seat, watcher in watchers.items()}
+    assert list(dealt[0].rack) == []
+    for seat in (1, 2):
+        assert list(dealt[seat].rack) == list((await game.see(seat)).rack)
+        assert len(dealt[seat].rack) == 14
+    for _ in range(4):
+        seat = (await game.see()).turn.seat
+        drawn = (await game.draw()).tiles_drawn
+        events = {viewer: (await watcher.change()).events[0].tiles_drawn for viewer, watcher in watchers.items()}
+        assert list(events.pop(seat).tiles) == list(drawn)
+        assert [(event.seat, event.tile_count, list(event.tiles)) for event in events.values()] == [(seat, 1, [])] * 2
+
+
+async def test_a_silent_stream_gives_signs_of_life(store: GameStore) -> None:
+    async with running_server(store, server_settings(heartbeat_seconds=0.05)) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        watcher = Watcher(game)
+        revision = (await watcher.snapshot()).revision
+        assert [await watcher.heartbeat() for _ in range(3)] == [revision] * 3
+        await game.draw()
+        assert (await watcher.change()).revision == revision + 1
+        assert await watcher.heartbeat() == revision + 1
+
+
+async def test_a_stream_ends_after_the_games_last_change(client: Client) -> None:
+    game = await client.new_game(ruleset=UNLIMITED)
+    watchers = [Watcher(game), Watcher(game, 1), Watcher(game, 2, 1)]
+    for watcher in watchers[:2]:
+        await watcher.snapshot()
+    last = await resign(game, 2)
+    for watcher in watchers:
+        updates = await watcher.rest()
+        events = updates[-1].change.events
+        assert updates[-1].change.revision == last.revision
+        assert events[-1].HasField("game_ended")
+        assert await watcher.code() is grpc.StatusCode.OK
+    for late, expected in ((Watcher(game), "snapshot"), (Watcher(game, 0, last.revision - 1), "change")):
+        assert [update.WhichOneof("update") for update in await late.rest()] == [expected]
+        assert await late.code() is grpc.StatusCode.OK
+    at_the_end = Watcher(game, 0, last.revision, last.etag)
+    assert await at_the_end.rest() == []
+    assert await at_the_end.code() is grpc.StatusCode.OK
+
+
+# Where to resume from
+
+
+async def test_a_resume_with_the_etag_of_another_history_is_refused(client: Client) -> None:
+    game = await client.new_game(ruleset=UNLIMITED)
+    changes = await history(game)
+    for change in changes:
+        assert await refused(Watcher(game, 0, change.revision, "0" * 32)) == (
+            grpc.StatusCode.ABORTED,
+            "ETAG_MISMATCH",
+            {"revision": "4"},
+        )
+    assert (await refused(Watcher(game, 0, 2, changes[2].etag)))[1] == "ETAG_MISMATCH"
+
+
+async def test_a_resume_from_the_future_is_refused(client: Client) -> None:
+    game = await client.new_game(ruleset=UNLIMITED)
+    for revision in (5, 6, 10**9, 2**63 - 1):
+        assert await refused(Watcher(game, 0, revision)) == (
+            grpc.StatusCode.OUT_OF_RANGE,
+            "HISTORY_UNAVAILABLE",
+            {"oldest": "1", "newest": "4"},
+        )
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Each store in turn, which keeps eight changes of a game."""
+    if request.param == "memory":
+        yield memory_store(clock, history=8)
+    else:
+        kept = redis_store(request.getfixturevalue("empty_redis_url"), clock, history=8)
+        yield kept
+        await kept.close()
+
+
+async def test_a_resume_from_what_is_no_longer_kept_is_refused(forgetful_store: GameStore) -> None:
+    async with running_server(forgetful_store) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        for _ in range(10):
+            await game.draw()
+        assert await refused(Watcher(game, 0, 6)) == (
+            grpc.StatusCode.OUT_OF_RANGE,
+            "HISTORY_UNAVAILABLE",
+            {"oldest": "7", "newest": "14"},
+        )
+        assert len(await Watcher(game, 0, 7).changes_to(14)) == 7
+
+
+# Seats that are given up
+
+
+async def test_a_watcher_whose_seat_is_given_up_goes_on_as_a_spectator(client: Client) -> None:
+    """The seat's next owner has tiles that its former owner must not see."""
+    game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
+    former = Watcher(game, 1)
+    assert (await former.snapshot()).seat == 1
+    await leave(game, 1)
+    assert await game.join("next") == 1
+    await game.start()
+    owner = Watcher(game, 1, 1)
+    seen = await former.changes_to(6)
+    assert [event.WhichOneof("event") for change in seen for event in change.events] == [
+        "player_left",
+        "player_joined",
+        "round_started",
+        "turn_started",
+    ]
+    assert list(seen[2].events[0].round_started.rack) == []
+    assert list((await owner.changes_to(6))[-1].events[0].round_started.rack) == list((await game.see(1)).rack)
+    while (await game.see()).turn.seat != 1:
+        await game.draw()
+        await former.change()
+    await game.draw(1)
+    drawn = (await former.change()).events[0].tiles_drawn
+    assert (drawn.seat, list(drawn.tiles)) == (1, [])
+
+
+async def test_a_seat_that_had_another_owner_before_is_its_own_when_it_resumes_from_then(client: Client) -> None:
+    game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
+    await leave(game, 1)
+    await game.join("next")
+    owner = Watcher(game, 1, 1)  # who watched the lobby before taking the seat
+    await owner.changes_to(5)
+    await game.start()
+    assert len((await owner.change()).events[0].round_started.rack) == 14
+
+
+async def test_a_watcher_of_a_history_that_the_store_lost_is_told_so(
+    empty_redis_url: str, raw: "aredis.Redis", clock: FakeClock
+) -> None:
+    """A Redis that was replaced by its replica may lack the last changes."""
+    store = redis_store(empty_redis_url, clock)
+    async with running_server(store, server_settings(heartbeat_seconds=0.05)) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        keys = [f"rummikub:{{{game.game_id}}}:{part}" for part in ("game", "events")]
+        dumps = [await raw.dump(key) for key in keys]
+        await game.draw()
+        early, late = Watcher(game), Watcher(game)
+        for watcher in (early, late):
+            assert (await watcher.snapshot()).revision == 5
+        for key, dump in zip(keys, dumps, strict=True):
+            assert dump
+            await raw.restore(key, 0, dump, replace=True)
+        assert await refused(early) == (
+            grpc.StatusCode.OUT_OF_RANGE,
+            "HISTORY_UNAVAILABLE",
+            {"oldest": "1", "newest": "4"},
+        )
+        assert (await refused(late))[1] == "HISTORY_UNAVAILABLE"
+        etag = (await game.draw()).game.etag
+        other = Watcher(game, 0, 5, etag)
+        assert await other.heartbeat() == 5
+    await store.close()
+
+
+# Slow readers
+
+
+class Played:
+    """A game that is changed right in the store, with the tokens `seat 1`, `seat 2`."""
+
+    def __init__(self, store: GameStore) -> None:
+        self.store = store
+        self.game_id = "a" * 32
+        self.record: Record | None = None
+
+    async def act(self, action: Action | None = None) -> Record:
+        """A change: an action, or the next draw; first the creation."""
+        applied = create(Ruleset(turn_time_limit_seconds=0)) if self.record is None else self._applied(action)
+        change = encode_change(applied.game.revision, 0, bytes(16), applied.events)
+        previous = self.record.etag if self.record else NO_ETAG
+        tokens = tuple(SeatToken(player.seat, digest(f"seat {player.seat}")) for player in applied.game.players)
+        self.record = Record(self.game_id, applied.game, lineage(previous, change), tokens, 0, 0)
+        assert await self.store.commit(Commit(previous, self.record, change)) == Committed()
+        return self.record
+
+    def _applied(self, action: Action | None) -> Applied:
+        assert self.record
+        round_ = self.record.game.round
+        assert action or round_
+        applied = apply(self.record.game, action or DrawTile(round_.turn.seat if round_ else 0), 0)
+        assert isinstance(applied, Applied)
+        return applied
+
+    async def draw(self, times: int) -> Record:
+        """So many draws."""
+        for _ in range(times - 1):
+            await self.act()
+        return await self.act()
+
+    async def start(self) -> Record:
+        """Creates and starts a game of two."""
+        for action in (None, Join("Ada"), Join("Ben")):
+            await self.act(action)
+        return await self.act(StartGame(1, new_shuffle(SeededChance(1), Ruleset(), 2)))
+
+    def watched(
+        self, caller: Caller = SPECTATOR, from_revision: int = 0, stopping: asyncio.Event | None = None
+    ) -> AsyncGenerator[Update, None]:
+        """The updates that a watcher is told, as fast as they are pulled."""
+        watch = Watch(Games(self.store, SeededChance(1)), self.store, 60.0, stopping or asyncio.Event())
+        return watch.watch(self.game_id, caller, from_revision, "")
+
+
+@pytest.fixture
+async def played(store: GameStore) -> Played:
+    """A started game at revision 4, in each store in turn."""
+    game = Played(store)
+    await game.start()
+    return game
+
+
+def revisions(updates: Sequence[Update]) -> list[int]:
+    """The revisions of changes."""
+    assert all(isinstance(update, Change) for update in updates)
+    return [update.seen.sight.revision for update in updates if isinstance(update, Change)]
+
+
+async def test_a_reader_not_too_far_behind_is_told_every_change(played: Played) -> None:
+    async with aclosing(played.watched()) as updates:
+        assert isinstance(await anext(updates), Snapshot)
+        await played.act()
+        assert revisions([await anext(updates)]) == [5]
+        for _ in range(LAG):
+            await played.act()
+        assert revisions([await anext(updates) for _ in range(LAG)]) == list(range(6, 6 + LAG))
+
+
+async def test_a_reader_too_far_behind_gets_a_snapshot_in_place_of_what_was_missed(played: Played) -> None:
+    seat_1 = Caller(digest("seat 1"))
+    async with aclosing(played.watched()) as updates, aclosing(played.watched(seat_1)) as own:
+        for watcher in (updates, own):
+            assert isinstance(await anext(watcher), Snapshot)
+        await played.act()
+        for watcher in (updates, own):
+            assert revisions([await anext(watcher)]) == [5]
+        record = await played.draw(LAG + 1)
+        for watcher, seat in ((updates, None), (own, 1)):
+            snapshot = await anext(watcher)
+            assert isinstance(snapshot, Snapshot)
+            assert snapshot.seen.sight.etag == record.etag
+            assert snapshot.seen.sight.view.seat == seat
+            assert bool(snapshot.seen.sight.view.rack) is (seat == 1)
+        await played.act()
+        assert revisions([await anext(updates), await anext(own)]) == [record.game.revision + 1] * 2
+
+
+async def test_a_reader_who_is_slow_from_the_first_snapshot_on_gets_another(played: Played) -> None:
+    async with aclosing(played.watched()) as updates:
+        assert isinstance(await anext(updates), Snapshot)
+        record = await played.draw(LAG + 1)
+        snapshot = await anext(updates)
+        assert isinstance(snapshot, Snapshot)
+        assert snapshot.seen.sight.view.revision == record.game.revision
+
+
+async def test_a_resume_is_told_every_change_however_many_there_are(played: Played) -> None:
+    record = await played.draw(LAG + 12)
+    async with aclosing(played.watched(from_revision=1)) as updates:
+        told = [await anext(updates) for _ in range(record.game.revision - 1)]
+    assert revisions(told) == list(range(2, record.game.revision + 1))
+
+
+async def test_a_reader_behind_all_that_is_kept_gets_a_snapshot(forgetful_store: GameStore) -> None:
+    played = Played(forgetful_store)
+    await played.start()
+    async with aclosing(played.watched()) as updates:
+        assert isinstance(await anext(updates), Snapshot)
+        await played.act()
+        assert revisions([await anext(updates)]) == [5]
+        record = await played.draw(20)  # fewer than LAG, more than are kept
+        snapshot = await anext(updates)
+        assert isinstance(snapshot, Snapshot)
+        assert snapshot.seen.sight.etag == record.etag
+
+
+async def test_a_former_seat_that_is_slow_gets_a_spectators_snapshot(store: GameStore) -> None:
+    played = Played(store)
+    for action in (None, Join("Ada"), Join("Ben")):
+        await played.act(action)
+    async with aclosing(played.watched(Caller(digest("seat 1")))) as updates:
+        assert isinstance(await anext(updates), Snapshot)
+        await played.act(Leave(2))
+        assert revisions([await anext(updates)]) == [4]
+        await played.act(Leave(1))
+        for number in range(LAG // 2 + 1):
+            await played.act(Join(f"player {number}"))
+            await played.act(Leave(1))
+        snapshot = await anext(updates)
+        assert isinstance(snapshot, Snapshot)
+        assert snapshot.seen.sight.view.seat is None
+
+
+async def test_a_reader_who_does_not_read_costs_nothing_while_the_game_goes_on(played: Played) -> None:
+    """There is no queue: what waits for a reader is in the store alone."""
+    watchers = [played.watched() for _ in range(20)]
+    for watcher in watchers:
+        assert isinstance(await anext(watcher), Snapshot)
+    await played.act()
+    for watcher in watchers:
+        assert revisions([await anext(watcher)]) == [5]
+
+    def updates_alive() -> int:
+        gc.collect()
+        return sum(isinstance(thing, ChangeSight | GameSight) for thing in gc.get_objects())
+
+    before = updates_alive()
+    for _ in range(60):
+        await played.act()
+    assert updates_alive() <= before
+    for watcher in watchers:
+        await watcher.aclose()
+
+
+# Crowds
+
+
+class Counting(MeasuredStore):
+    """A store that counts what is asked of it."""
+
+    def __init__(self, store: GameStore) -> None:
+        self.asked = Counter[str]()
+        super().__init__(store, lambda operation, *_: self.asked.update([operation]))
+
+
+class Slow(Counting):
+    """A store that takes a while to answer, so that many ask before it has."""
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        await asyncio.sleep(0.02)
+        return await super().load(game_id, request_key)
+
+
+async def test_a_change_is_read_and_encoded_once_for_all_watchers(
+    store: GameStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting, encoded = Counting(store), list[ChangeSight]()
+    plain = codec.encode_change
+
+    def encode(sight: ChangeSight) -> game_pb2.GameChange:
+        encoded.append(sight)
+        return plain(sight)
+
+    monkeypatch.setattr(codec, "encode_change", encode)
+    async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        watchers = [Watcher(game, number % 3) for number in range(150)]
+        for watcher in watchers:
+            await watcher.snapshot()
+        counting.asked.clear()
+        last = 4
+        for _ in range(5):
+            last = (await game.draw()).game.revision
+            assert {(await watcher.change()).revision for watcher in watchers} == {last}
+    assert counting.asked["events"] <= 2 * 5, "a notification may come twice"
+    assert len(encoded) == 3 * 5, "two seats and the spectators, five changes"
+
+
+@pytest.mark.parametrize("behind", [0, 3, 20])
+async def test_watchers_who_resume_together_share_what_is_read(store: GameStore, behind: int) -> None:
+    counting = Slow(store)
+    async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        seen = await game.see()
+        for _ in range(behind):
+            await game.draw()
+        counting.asked.clear()
+        watchers = [Watcher(game, number % 3, seen.revision, seen.etag) for number in range(100)]
+        if behind:
+            told = await asyncio.gather(*(watcher.changes_to(seen.revision + behind) for watcher in watchers))
+            for number in range(3):
+                assert all(changes == told[number] for changes in told[number::3])
+        else:
+            assert {await watcher.heartbeat() for watcher in watchers} == {seen.revision}
+    assert counting.asked["load"] < 30
+    assert counting.asked["events"] < 50, "some are back before the others come"
+
+
+async def test_a_crowd_in_one_game_keeps_watchers_of_others_waiting_for_a_few_of_it_only(client: Client) -> None:
+    crowded, quiet = [await client.new_game(ruleset=UNLIMITED) for _ in range(2)]
+    crowd = [Watcher(crowded) for _ in range(400)]
+    other = Watcher(quiet)
+    for watcher in (*crowd, other):
+        await watcher.snapshot()
+    order: list[str] = []
+
+    async def note(watcher: Watcher, name: str) -> None:
+        await watcher.change()
+        order.append(name)
+
+    telling = [asyncio.create_task(note(watcher, "crowd")) for watcher in crowd]
+    telling.append(asyncio.create_task(note(other, "other")))
+    await asyncio.gather(crowded.draw(), quiet.draw())
+    await asyncio.gather(*telling)
+    assert order.index("other") < 350
+
+
+async def test_the_watchers_of_a_stopping_server_come_back_one_after_the_other(store: GameStore) -> None:
+    async with running_server(store) as (server, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        watchers = [Watcher(game) for _ in range(50)]
+        for watcher in watchers:
+            await watcher.snapshot()
+        stopping = asyncio.create_task(server.stop())
+        delays = sorted([(await watcher.rest())[-1].closing.retry_delay.ToMilliseconds() for watcher in watchers])
+        await stopping
+    assert len(set(delays)) == 50
+    assert delays[-1] - delays[0] >= 49
+
+
+# The server's end
+
+
+async def test_a_stopping_server_says_where_to_resume_and_another_goes_on_from_there(
+    store: GameStore, clock: FakeClock
+) -> None:
+    async with AsyncExitStack() as stack:
+        first = Server(server_settings(), store, SeededChance(1))
+        await first.start()
+        channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{first.port}"))
+        game = await Client(channel).new_game(ruleset=UNLIMITED)
+        watcher = Watcher(game, 1)
+        told = [(await watcher.snapshot()).revision]
+        await game.draw()
+        told.append((await watcher.change()).revision)
+        stopping = asyncio.create_task(first.stop())
+        (last,) = await watcher.rest()
+        closing = last.closing
+        assert closing.resume_revision == told[-1]
+        assert closing.retry_delay.ToMilliseconds() > 0
+        assert await watcher.code() is grpc.StatusCode.OK
+        await asyncio.wait_for(stopping, 10)
+        clock.advance(1)
+        _, other = await stack.enter_async_context(running_server(store, seed=2))
+        game = GameAtHand(other, game.game_id, game.tokens)
+        await game.draw()
+        resumed = Watcher(game, 1, closing.resume_revision, closing.etag)
+        await game.draw()
+        told += [change.revision for change in await resumed.changes_to(7)]
+        assert told == [4, 5, 6, 7]
+
+
+async def test_a_stopping_server_tells_every_change_before_it_says_so(played: Played) -> None:
+    stopping = asyncio.Event()
+    async with aclosing(played.watched(stopping=stopping)) as updates:
+        assert isinstance(await anext(updates), Snapshot)
+        record = await played.draw(5)
+        stopping.set()
+        assert revisions([await anext(updates) for _ in range(5)]) == [5, 6, 7, 8, 9]
+        closing = await anext(updates)
+        assert isinstance(closing, Closing)
+        assert (closing.revision, closing.etag) == (9, record.etag)
+        with pytest.raises(StopAsyncIteration):
+            await anext(updates)
+
+
+# Only what is stored
+
+
+class Losing(MeasuredStore):
+    """A store whose commits fail when it is told to, as one that dies before it writes."""
+
+    is_losing = False
+
+    async def commit(self, commit: Commit) -> Outcome:
+        if self.is_losing:
+            raise StoreUnavailable
+        return await super().commit(commit)
+
+
+async def test_what_was_not_stored_is_never_told(store: GameStore) -> None:
+    losing = Losing(store, lambda *_: None)
+    async with running_server(losing, server_settings(heartbeat_seconds=0.05)) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        watcher = Watcher(game)
+        revision = (await watcher.snapshot()).revision
+        losing.is_losing = True
+        with pytest.raises(grpc.aio.AioRpcError):
+            await game.draw()
+        assert await watcher.heartbeat() == revision
+        losing.is_losing = False
+        drawn = (await game.draw()).game
+        change = await watcher.change()
+        assert (change.revision, change.etag) == (revision + 1, drawn.etag)
+
+
+# Connections
+
+
+@pytest.fixture
+async def raw(empty_redis_url: str) -> AsyncIterator["aredis.Redis"]:
+    """A client of the same Redis, to look behind the store."""
+    client = aredis.Redis.from_url(empty_redis_url)
+    yield client
+    await client.aclose()
+
+
+@asynccontextmanager
+async def on_redis(url: str, clock: FakeClock) -> AsyncIterator[Client]:
+    """A client of a server on Redis whose streams are silent for long."""
+    store = redis_store(url, clock)
+    async with running_server(store, server_settings(heartbeat_seconds=60)) as (_, client):
+        yield client
+    await store.close()
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Waits for something that comes to be by and by, and of which nobody tells."""
+    async with asyncio.timeout(10):
+        while not await condition():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.01)
+
+
+async def listeners(raw: "aredis.Redis") -> int:
+    """How many connections listen for changes."""
+    return len([client for client in await raw.client_list() if int(client["sub"])])
+
+
+async def test_changes_arrive_although_the_connection_that_tells_of_them_is_lost(
+    empty_redis_url: str, raw: "aredis.Redis", clock: FakeClock
+) -> None:
+    async with on_redis(empty_redis_url, clock) as client:
+        game = await client.new_game(ruleset=UNLIMITED)
+        watcher = Watcher(game)
+        revision = (await watcher.snapshot()).revision
+        for number in range(1, 4):
+            await game.draw()
+            assert (await watcher.change()).revision == revision + number
+            await raw.client_kill_filter(_type="pubsub")
+
+
+async def test_a_hundred_watchers_of_a_server_share_one_connection_and_are_all_told_everything(
+    empty_redis_url: str, raw: "aredis.Redis", clock: FakeClock
+) -> None:
+    async with on_redis(empty_redis_url, clock) as client:
+        game = await client.new_game(ruleset=UNLIMITED)
+        watchers = [Watcher(game, number % 3) for number in range(100)]
+        for watcher in watchers:
+            await watcher.snapshot()
+        for _ in range(10):
+            await game.draw()
+        seen = await asyncio.gather(*(watcher.changes_to(14) for watcher in watchers))
+        for number in range(3):
+            expected = (await history(game, number))[4:]
+            assert all(changes == expected for changes in seen[number::3])
+        assert await listeners(raw) == 1
+
+
+async def test_nothing_is_left_of_a_watcher_who_goes_away(store: GameStore, empty_redis_url: str) -> None:
+    raw = aredis.Redis.from_url(empty_redis_url)
+    async with running_server(store) as (_, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        staying = Watcher(game)
+        await staying.snapshot()
+        for _ in range(20):
+            watcher = Watcher(game)
+            await watcher.snapshot()
+            watcher.call.cancel()
+        await game.draw()
+        assert (await staying.change()).revision == 5
+        staying.call.cancel()
+
+        async def nobody_watches() -> bool:
+            if isinstance(store, MemoryStore):
+                return not store._subscriptions  # noqa: SLF001 - nothing else shows it
+            return not [channel for channel in await raw.pubsub_channels() if game.game_id in str(channel)]
+
+        await eventually(nobody_watches)
+    await raw.aclose()
+
+
+async def test_a_watcher_who_goes_away_at_once_leaves_nothing_either(store: GameStore, empty_redis_url: str) -> None:
+    raw = aredis.Redis.from_url(empty_redis_url)
+    async with running_server(store) as (server, client):
+        game = await client.new_game(ruleset=UNLIMITED)
+        for ticks in range(30):
+            watcher = Watcher(game, 0, 1)
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            watcher.call.cancel()
+        watcher = Watcher(game)
+        await watcher.snapshot()
+        await game.draw()
+        assert (await watcher.change()).revision == 5
+        watcher.call.cancel()
+        await asyncio.wait_for(server._boundary.drained(), 10)  # noqa: SLF001 - nothing else shows it
+        if isinstance(store, MemoryStore):
+            assert not store._subscriptions  # noqa: SLF001 - nothing else shows it
+    await raw.aclose()

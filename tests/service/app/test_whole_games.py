@@ -1,0 +1,133 @@
+"""Whole games at random over gRPC on Redis, and what their event streams are worth."""
+
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+
+from engine.events import replay
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from service.codec import ruleset
+from service.storage.base import NO_ETAG, GameStore, lineage
+from service.storage.snapshot import encode_change
+from support.grpc_play import Fleet, history, lost_or_doubled, play_game
+from support.harness import FakeClock, GameAtHand, redis_store, running_server
+
+GAMES = 200
+CHUNKS = 20
+VARIANTS = {
+    "River": ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER),
+    "play after draw": ruleset_pb2.Ruleset(turn_play_after_draw=ruleset_pb2.TURN_PLAY_AFTER_DRAW_OTHER_TILES),
+    "penalties": ruleset_pb2.Ruleset(
+        turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE,
+        win_call=ruleset_pb2.WIN_CALL_REQUIRED,
+    ),
+    "claims": ruleset_pb2.Ruleset(
+        turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM
+    ),
+    "last chance": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_JUMBO_DE),
+    "locked jokers": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_GUIDE_A),
+    "six colors": ruleset_pb2.Ruleset(geometry_colors=6, geometry_jokers_per_player=1, geometry_jokers=0),
+    "INTL_OFFICIAL": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_INTL_OFFICIAL),
+    "MSO_2019": ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_MSO_2019),
+    "must play": ruleset_pb2.Ruleset(
+        turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY,
+        pool_empty_stuck_test=ruleset_pb2.POOL_EMPTY_STUCK_TEST_EXACT,
+        deal_hand_size=20,
+    ),
+    "until playable": ruleset_pb2.Ruleset(
+        turn_draw=ruleset_pb2.TURN_DRAW_UNTIL_PLAYABLE, pool_empty_stuck_test=ruleset_pb2.POOL_EMPTY_STUCK_TEST_BOTH
+    ),
+    "empty pool": ruleset_pb2.Ruleset(pool_empty_mode=ruleset_pb2.POOL_EMPTY_MODE_END_IMMEDIATELY),
+}
+SEEN = {
+    "River": {"river_tile_laid"},
+    "play after draw": {"turn_ended"},
+    "penalties": {"turn_penalised"},
+    "claims": {"illegal_play_shown", "error_claimed"},
+    "last chance": {"last_chance_started"},
+}
+"""Events that show that a variant was played."""
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+async def test_random_games_are_replayed_from_their_event_streams_to_the_same_snapshot(
+    redis_url: str, chunk: int
+) -> None:
+    store = redis_store(redis_url, FakeClock())
+    async with running_server(store, seed=chunk) as (_, client):
+        for number in range(GAMES // CHUNKS):
+            rng = random.Random(f"{chunk} {number}")
+            game = await client.new_game(players=rng.randint(2, 4))
+            played = await play_game(Fleet([client], rng), game, rng)
+            assert played.final.state == game_pb2.GAME_STATE_FINISHED
+            assert not lost_or_doubled(played, await history(client, game))
+
+            await check_stream(store, game.game_id)
+    await store.close()
+
+
+async def check_stream(store: GameStore, game_id: str) -> None:
+    """A game's event stream is worth its snapshot, and its etags are its lineage."""
+    record = (await store.load(game_id)).record
+    entries = await store.events(game_id, 1, 10_000)
+    assert record
+    assert replay(entry.events for entry in entries) == record.game
+    etag = NO_ETAG
+    for entry in entries:
+        etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events))
+        assert entry.etag == etag
+    assert record.etag == etag
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+async def test_a_variant_is_played_to_its_end_and_everyone_sees_their_own_tiles_alone(
+    redis_url: str, variant: str
+) -> None:
+    store = redis_store(redis_url, FakeClock())
+    kinds = set()
+    async with running_server(store) as (_, client):
+        for number in range(4):
+            rng = random.Random(f"{variant} {number}")
+            players = min(2 + number % 3, ruleset(VARIANTS[variant]).players_max)
+            game = await client.new_game(players=players, ruleset=VARIANTS[variant])
+            played = await play_game(Fleet([client], rng), game, rng)
+            assert played.final.state == game_pb2.GAME_STATE_FINISHED
+            assert not lost_or_doubled(played, await history(client, game))
+            await check_stream(store, game.game_id)
+            for viewer in game.tokens:
+                events = [event async for event in watched(game, viewer)]
+                assert all(own_tiles_alone(event, viewer) for event in events)
+                kinds |= {event.WhichOneof("event") for event in events}
+    assert SEEN.get(variant, set()) <= kinds
+    await store.close()
+
+
+async def watched(game: GameAtHand, viewer: int) -> AsyncIterator[game_pb2.GameEvent]:
+    """Every event of a game that is over, as a watcher is told it."""
+    request = gs.WatchGameRequest(game_id=game.game_id, from_revision=1)
+    async for update in game.client.games.WatchGame(request, metadata=game.as_seat(viewer)):
+        for event in update.change.events:
+            yield event
+
+
+def own_tiles_alone(event: game_pb2.GameEvent, viewer: int) -> bool:
+    """Whether an event shows exactly those tiles that the viewer may see."""
+    match event.WhichOneof("event"):
+        case "round_started":
+            return bool(event.round_started.rack) == bool(viewer)
+        case "tiles_drawn":
+            drawn = event.tiles_drawn
+            return len(drawn.tiles) == (drawn.tile_count if drawn.seat == viewer else 0)
+        case "turn_timed_out":
+            late = event.turn_timed_out
+            return len(late.tiles) == (late.tile_count if late.seat == viewer else 0)
+        case "turn_penalised":
+            penalised = event.turn_penalised
+            return len(penalised.tiles) == (penalised.tile_count if penalised.seat == viewer else 0)
+        case "turn_started":
+            turn = event.turn_started.turn
+            return not turn.tiles_drawn and not turn.HasField("draft")
+        case _:
+            return True

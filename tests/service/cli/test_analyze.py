@@ -1,0 +1,298 @@
+"""The command `rummikub-analyze`, run as a process."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import service.cli.analyze
+from engine.analysis import Situation
+from engine.solver import BestTurn, Budget, Objective, best_turn
+
+ROOT = Path(__file__).parents[3]
+COMMAND = (sys.executable, "-m", "service.cli.analyze")
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    error: str
+
+
+def analyze(*arguments: str, **environment: str) -> Ran:
+    """What the command prints to a file."""
+    ran = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> str:
+    """What the command prints to a terminal."""
+    master, slave = pty.openpty()
+    with os.fdopen(master, "rb", buffering=0) as screen:
+        env = {**os.environ, "TERM": "xterm", **environment}
+        with subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, env=env, stdout=slave, close_fds=True) as process:
+            os.close(slave)
+            shown = b""
+            try:
+                while part := screen.read(4096):
+                    shown += part
+            except OSError:
+                pass  # so ends what Linux reads of a terminal that nobody writes to any more
+        assert process.returncode == 0
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_a_position_is_told_with_its_best_turn_the_steps_and_the_table_then() -> None:
+    assert analyze("[R4 J R6] | [B9 K9 O9] + {R5 O11 O12 B1}") == Ran(
+        0,
+        """\
+Table
+  1. [R4 J R6]
+  2. [B9 K9 O9]
+Rack: R5 B1 O11 O12
+
+Best turn: play R5 O11 O12
+Rack then: B1
+No turn plays more tiles, and none that is as good leaves more melds as they are.
+
+Steps
+  1. Put R5 from the rack in the joker's place in meld 1: [R4 R5 R6]; the joker is free
+  2. Lay O11 O12 from the rack for the new meld [O11 O12 J]: [O11 O12]
+  3. Put the free joker to the new meld [O11 O12 J]
+
+Table then
+     [B9 K9 O9]
+     [R4 R5 R6]
+     [O11 O12 J]
+""",
+        "",
+    )
+
+
+def test_without_a_position_a_puzzle_is_solved_in_which_melds_are_rebuilt_and_the_round_is_won() -> None:
+    ran = analyze()
+    assert ran.status == 0
+    assert "Rack then: empty, the round is won" in ran.out
+    assert "No turn plays more tiles, and none that is as good leaves more melds as they are." in ran.out
+    changed = set(re.findall(r"(?:to|from) meld (\d+)", ran.out))
+    assert len(changed) >= 4
+    assert re.search(r"Take J from meld \d", ran.out)
+
+
+def test_of_a_whole_position_the_player_to_move_is_asked() -> None:
+    position = "[R3 R4 R5] | [B6 K6 O6] / 1*{R2 B5} 2{K1 J} / {R7 O8} / "
+    assert "Best turn: play R2\n" in analyze(f"{position}1").out
+    assert "There is no legal turn: nothing can be played." in analyze(f"{position}2").out
+    assert "There is no legal turn" in analyze(f"{position}1", "--unmelded").out
+
+
+def test_the_empty_table_and_the_initial_meld() -> None:
+    ran = analyze(". + {R10 B10 K10 R1}", "--unmelded")
+    assert "Table\n     empty\n" in ran.out
+    assert "  1. Lay R10 B10 K10 from the rack for the new meld [R10 B10 K10]\n" in ran.out
+    assert "There is no legal turn" in analyze(". + {R9 B9 K9 R1}", "--unmelded").out
+    assert "Rack: empty" in analyze("[R3 R4 R5] + {}").out
+
+
+def test_the_rules_and_the_objective_are_chosen() -> None:
+    wraps = "[R11 R12 R13] + {R1}"
+    assert "There is no legal turn" in analyze(wraps).out
+    assert "Best turn: play R1\n" in analyze(wraps, "--preset", "machiavelli").out
+    assert "Best turn: play R1\n" in analyze(wraps, "--option", "run_wrap=CYCLIC").out
+    long_or_high = ". + {R1 R2 R4 R5 K12 K13 J}"
+    assert "Best turn: play R1 R2 R4 R5 J\n" in analyze(long_or_high).out
+    high = analyze(long_or_high, "--objective", "highest-value").out
+    assert "Best turn: play K12 K13 J\n" in high
+    assert "No turn plays a higher value" in high
+
+
+def test_what_is_pulled_from_the_river_is_the_first_step() -> None:
+    ran = analyze("[R3 R4 R5] + {R7}", "--option", "turn_draw=TWO_RIVER", "--river", "B1 R6 K2")
+    assert "River: B1 R6 K2\n" in ran.out
+    assert "Best turn: play R6 R7\nRack then: K2\n" in ran.out
+    assert "  1. Pull R6 K2 from the River; R6 is to be played\n" in ran.out
+
+
+def test_cards_have_their_own_names() -> None:
+    ran = analyze("[3H 4H 5H] + {6H *}", "--cards")
+    assert "Best turn: play 6H *\n" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("is_found", "is_proven", "says"),
+    [
+        (False, False, "No turn was found in time, and there may be one: give --budget-ms more."),
+        (True, False, "The time was up: another turn may be one that plays more tiles."),
+        (True, True, "No turn plays more tiles; an equally good one may leave more melds as they are."),
+    ],
+)
+def test_what_the_search_had_no_time_to_prove_is_not_said(
+    is_found: bool, is_proven: bool, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def search(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:
+        found = best_turn(situation, objective, budget)
+        return BestTurn(found.turn if is_found else None, is_proven, is_least_change=False)
+
+    monkeypatch.setattr("service.cli.analyze.best_turn", search)
+    monkeypatch.setattr("sys.argv", ["rummikub-analyze", "[R3 R4 R5] + {R6}"])
+    service.cli.analyze.main()
+    assert f"{says}\n" in capsys.readouterr().out
+
+
+def test_tiles_are_colored_on_a_terminal_that_can_and_nowhere_else() -> None:
+    position = "[R3 J R5] + {R6 B6}"
+    shown = on_a_terminal(position, NO_COLOR="")
+    assert "\x1b[31mR3\x1b[0m" in shown
+    assert "\x1b[34mB6\x1b[0m" in shown
+    plain = analyze(position).out
+    assert "\x1b" not in plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", shown) == plain
+    assert on_a_terminal(position, NO_COLOR="1") == plain
+    assert on_a_terminal(position, NO_COLOR="", TERM="dumb") == plain
+
+
+def test_cards_are_colored_too() -> None:
+    shown = on_a_terminal("[3H 4H 5H] + {6H *}", "--cards", NO_COLOR="")
+    assert "\x1b[31m6H\x1b[0m" in shown
+    assert "*\x1b[0m" in shown
+
+
+WRONG = {
+    "no position": (("hello",), "'hello' is not a position: expected table + {rack}, or table / racks / pool / seat"),
+    "no meld": (
+        ("[R1 R2 R4] + {R5}",),
+        "meld 1 of the table, [R1 R2 R4], is none: the values of a run rise by exactly one",
+    ),
+    "a meld in another order": (
+        ("[R3 R4 R5] | [R7 R6 R8] + {R5}",),
+        "meld 2 of the table, [R7 R6 R8], is none: the values of a run rise from left to right; as a meld: R6 R7 R8",
+    ),
+    "no tile": (
+        ("[R1 R2 R3] + {R14}",),
+        "'R14' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J",
+    ),
+    "no rack": (("[R1 R2 R3] + R4",), "'R4' is not a rack: expected {tiles}"),
+    "tiles of other games": (("[R1 R2 R3] + {G4}",), "G4 is there 1 times; the tile set has it 0 times"),
+    "tiles too often": (("[R1 R2 R3] + {R1 R1}",), "R1 is there 3 times; the tile set has it 2 times"),
+    "tiles too often elsewhere": ((". / 1*{R1} 2{R1} / {R1} / 1",), "R1 is there 3 times; the tile set has it 2 times"),
+    "nobody's turn": ((". / 1*{R1} / {} / 2",), "it is the turn of seat 2, which has no rack"),
+    "a seat twice": ((". / 1*{R1} 1*{R2} / {} / 1",), "the position has two racks of one seat"),
+    "no preset": ((".+{}", "--preset", "sabr"), "--preset sabr: there is no such preset; is SABRA meant?"),
+    "no option": (
+        (".+{}", "--option", "runwrap=NONE"),
+        "--option runwrap=NONE: there is no option 'runwrap'; is run_wrap meant?",
+    ),
+    "no option at all": (
+        (".+{}", "--option", "zzz"),
+        "--option zzz: there is no option 'zzz'; docs/options.md has them all",
+    ),
+    "no value": (
+        (".+{}", "--option", "run_wrap=UP"),
+        "--option run_wrap=UP: 'UP' is no value of run_wrap: expected NONE or ONE_HIGH or CYCLIC",
+    ),
+    "no truth": (
+        (".+{}", "--option", "jokers_may_lead=2"),
+        "--option jokers_may_lead=2: '2' is no value of jokers_may_lead: expected FALSE or TRUE",
+    ),
+    "no number": (
+        (".+{}", "--option", "geometry_copies=two"),
+        "--option geometry_copies=two: 'two' is no value of geometry_copies: expected a number",
+    ),
+    "a number out of range": (
+        (".+{}", "--option", "geometry_copies=9"),
+        "--option geometry_copies: the option's number is out of its range (9): expected 2 or 3",
+    ),
+    "a number out of a wide range": (
+        (".+{}", "--option", "score_joker_penalty=101"),
+        "--option score_joker_penalty: the option's number is out of its range (101): expected 0 to 100",
+    ),
+    "a number between those in range": (
+        (".+{}", "--option", "geometry_jokers=3"),
+        "--option geometry_jokers: the option's number is out of its range (3): expected 0 or 2 or 4",
+    ),
+    "options that conflict": (
+        (".+{}", "--option", "match_rounds=3"),
+        "--option match_rounds and match_end: the options contradict each other (3); "
+        "docs/options.md says what goes together",
+    ),
+    "no River": (
+        ("[R1 R2 R3] + {R4}", "--river", "R5"),
+        "--river: these rules have no River; --option turn_draw=TWO_RIVER has",
+    ),
+    "cards of no color": (
+        ("[3H 4H 5H] + {G6}", "--cards"),
+        "'G6' is not a card: expected a rank A, 2 to 10, J, Q or K with a suit H, D, C or S, or *",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_told_in_one_line(name: str) -> None:
+    arguments, message = WRONG[name]
+    assert analyze(*arguments) == Ran(2, "", f"rummikub-analyze: {message}\n")
+
+
+def test_a_reader_who_has_enough_is_nothing_to_complain_about() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as gone:
+        ran = subprocess.run(
+            [*COMMAND, "[R3 R4 R5] + {R6}"], cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("to", "status", "error"),
+    [
+        (">/dev/full", 1, "rummikub-analyze: the answer cannot be written: No space left on device\n"),
+        (">&-", 0, ""),
+    ],
+    ids=["full", "closed"],
+)
+def test_an_answer_that_cannot_be_written_leaves_no_traceback(to: str, status: int, error: str) -> None:
+    shell = ["/bin/sh", "-c", f'exec "$@" {to}', "sh"]
+    ran = subprocess.run([*shell, *COMMAND, "[R3 R4 R5] + {R6}"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (status, error)
+
+
+def test_ctrl_c_ends_a_search_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def search(*_: object) -> BestTurn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("service.cli.analyze.best_turn", search)
+    monkeypatch.setattr("sys.argv", ["rummikub-analyze"])
+    with pytest.raises(SystemExit) as end:
+        service.cli.analyze.main()
+    assert end.value.code == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "ten", "9999999"])
+def test_a_budget_is_a_number_of_milliseconds(text: str) -> None:
+    ran = analyze(".+{}", f"--budget-ms={text}")
+    assert ran.status == 2
+    assert f"argument --budget-ms: '{text}' is not a number of milliseconds from 1 to 600000" in ran.error
+
+
+def test_the_help_has_an_example_that_works() -> None:
+    text = analyze("--help").out
+    example = re.search(r'rummikub-analyze "(.*)"', text)
+    assert example
+    assert "Best turn: play" in analyze(example[1]).out

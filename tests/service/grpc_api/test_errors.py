@@ -1,0 +1,1549 @@
+"""Errors that a client can rely on: each documented one occurs, with the code and the details that the contract states.
+
+What is documented is read from the comments in proto/: the code and the metadata of each ErrorReason, and the reasons
+that each RPC names. A case prepares the ground and says what to send; cases are keyed by RPC and reason, and tests
+below see to it that every documented pair has one.
+"""
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from functools import cache
+
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+import redis
+from google.protobuf import message_factory
+from google.protobuf.descriptor import Descriptor, MethodDescriptor
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2
+
+from engine.game import (
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Open,
+    Phase,
+    Player,
+    Playing,
+    Rack,
+    Round,
+    RoundOver,
+    ShownPlay,
+    Step,
+    Turn,
+)
+from engine.melds import Meld
+from engine.play import Play
+from engine.ruleset import (
+    SABRA,
+    Hints,
+    MatchEnd,
+    PoolEmptyPass,
+    Ruleset,
+    TurnDraw,
+    TurnInvalidSubmission,
+    TurnVoluntaryDraw,
+)
+from engine.tiles import Tile, in_order, tile_set, without
+from engine.violations import Reason
+from rummikub.v1 import (
+    analysis_service_pb2,
+    error_reason_pb2,
+    game_pb2,
+    game_service_pb2,
+    meld_pb2,
+    ruleset_pb2,
+    tile_pb2,
+    turn_service_pb2,
+    validation_service_pb2,
+)
+from rummikub.v1 import analysis_service_pb2 as an
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1 import validation_service_pb2 as vs
+from service import codec
+from service.settings import Settings
+from service.storage.base import Commit, Conflict, GameStore, Loaded, Outcome
+from service.storage.memory import MemoryStore
+from support.conformance_cases import Breach, MeldCase, MeldText, TurnCase, TurnExpected, TurnQuestion, load
+from support.conformance_messages import ruleset_of, table_of, tiles_of
+from support.harness import (
+    HISTORY,
+    ROOT,
+    Client,
+    FakeClock,
+    GameAtHand,
+    RedisServer,
+    as_tiles,
+    bearer,
+    error_info,
+    field_violations,
+    memory_store,
+    new_id,
+    put_game,
+    redis_store,
+    running_server,
+    server_settings,
+    status_details,
+)
+from support.scripted_worker import Script
+
+INSIDE = "what nobody outside may read"
+FOREVER_SECONDS = 3600.0
+UNKNOWN_GAME = "0" * 32
+HELD_GAME = "f" * 32
+OTHER_ETAG = "0" * 32
+METADATA_LIMIT = 8192
+"""What gRPC clients take by default."""
+STRANGER = "s" * 43
+NO_MORE = {"VARIANT_NOT_SUPPORTED"}
+"""Reasons that only older servers answer."""
+SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py"))
+DYING = (sys.executable, "-c", "")
+TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
+
+Metadata = tuple[tuple[str, str], ...]
+
+# What is documented
+
+
+@dataclass(frozen=True)
+class Documented:
+    """What error_reason.proto says of a reason."""
+
+    code: str
+    violation: bool
+    metadata: frozenset[str]
+    names_fields: bool
+
+
+def declarations(file: str) -> Iterator[tuple[str, str]]:
+    """Each declaration of a proto file that has a comment, with that comment as one line."""
+    comment: list[str] = []
+    for line in (ROOT / "proto" / "rummikub" / "v1" / file).read_text(encoding="utf-8").splitlines():
+        text = line.strip()
+        if text.startswith("//"):
+            comment.append(text.removeprefix("//").strip())
+            continue
+        if comment and text:
+            yield text, " ".join(comment)
+        comment = []
+
+
+@cache
+def documented_reasons() -> dict[str, Documented]:
+    found = {}
+    for declaration, comment in declarations("error_reason.proto"):
+        name = re.match(r"ERROR_REASON_(\w+) = [1-9]", declaration)
+        if not name:
+            continue
+        code = comment.partition(".")[0].split()[0]
+        keys = comment.partition("Metadata: ")[2]
+        violation = "violation" in comment.lower().partition(". ")[0]
+        found[name[1]] = Documented(
+            code="FAILED_PRECONDITION" if code == "Violation" else code,
+            violation=violation,
+            metadata=frozenset(re.findall(r"`(\w+)`", keys)),
+            names_fields="BadRequest names" in comment,
+        )
+    return found
+
+
+VIOLATIONS = [name for name, reason in documented_reasons().items() if reason.violation]
+SERVICES = {
+    "game_service.proto": game_service_pb2.DESCRIPTOR.services_by_name["GameService"],
+    "turn_service.proto": turn_service_pb2.DESCRIPTOR.services_by_name["TurnService"],
+    "validation_service.proto": validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
+    "analysis_service.proto": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+}
+RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES.values() for rpc in service.methods}
+
+
+def listed(comment: str) -> set[tuple[str, str]]:
+    """The codes and reasons of `CODE (REASON, REASON)`; "every violation" stands for all of them."""
+    pairs = set()
+    for code, reasons in re.findall(r"([A-Z_]{5,}) \(([^()]*)\)", comment):
+        pairs |= {(code, reason) for reason in re.findall(r"[A-Z_]{5,}", reasons)}
+        if "every violation" in reasons:
+            pairs |= {(code, reason) for reason in VIOLATIONS}
+    return pairs
+
+
+def has_field(message: Descriptor, name: str) -> bool:
+    """Whether a request has a field, or the turn in it."""
+    return name in message.fields_by_name or any(
+        field.name == "turn" and field.message_type and name in field.message_type.fields_by_name
+        for field in message.fields
+    )
+
+
+def general(comment: str, rpc: MethodDescriptor) -> set[tuple[str, str]]:
+    """What a service's comment says of "every RPC", "every RPC of one request", or "every RPC with a" field."""
+    pairs = set()
+    for kind, field, clause in re.findall(
+        r"[Ee]very RPC (with an? (\w+) |of one request |may answer )(.*?)(?=[;.])", comment
+    ):
+        if has_field(rpc.input_type, field) if field else not (kind.startswith("of") and rpc.client_streaming):
+            pairs |= listed(clause)
+    return pairs
+
+
+@cache
+def documented_errors() -> dict[str, set[tuple[str, str]]]:
+    """The codes and reasons that each RPC may answer with."""
+    comments = {file: dict(declarations(file)) for file in SERVICES}
+    found = {}
+    for file, service in SERVICES.items():
+        of_all = comments[file][f"service {service.name} {{"]
+        if "as in GameService" in of_all:
+            of_all = comments["game_service.proto"]["service GameService {"]
+        for rpc in service.methods:
+            own = next(text for declared, text in comments[file].items() if declared.startswith(f"rpc {rpc.name}("))
+            found[rpc.name] = general(of_all, rpc) | listed(own.partition("Errors:")[2])
+    return found
+
+
+# Servers in every state that a case needs
+
+
+class FaultyStore(MemoryStore):
+    """A store in memory that comes to fail with an error that nobody foresaw."""
+
+    is_faulty = False
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        if self.is_faulty:
+            raise RuntimeError(INSIDE)
+        return await super().load(game_id, request_key)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A server on a store, and a started game of two on it with the request that created it."""
+
+    client: Client
+    store: GameStore
+    clock: FakeClock
+    creation: gs.CreateGameRequest
+    game: GameAtHand
+
+
+async def staged(client: Client, store: GameStore, clock: FakeClock) -> Stage:
+    creation = gs.CreateGameRequest(request_id=new_id())
+    game = GameAtHand(client, (await client.games.CreateGame(creation)).game.game_id)
+    await game.join("Ada")
+    await game.join("Ben")
+    await game.start()
+    return Stage(client, store, clock, creation, game)
+
+
+def settings(**changes: object) -> Settings:
+    """Nothing happens by itself: no sweep but the first."""
+    return server_settings(sweep_seconds=FOREVER_SECONDS, **changes)
+
+
+@asynccontextmanager
+async def usual(_redis_url: str) -> AsyncIterator[Stage]:
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings()) as (_, client):
+        yield await staged(client, store, clock)
+
+
+@asynccontextmanager
+async def forgetful(_redis_url: str) -> AsyncIterator[Stage]:
+    """The store keeps the last two changes of a game."""
+    clock = FakeClock()
+    store = memory_store(clock, history=2)
+    async with running_server(store, settings()) as (_, client):
+        yield await staged(client, store, clock)
+
+
+@asynccontextmanager
+async def faulty(_redis_url: str) -> AsyncIterator[Stage]:
+    """The store raises what nobody foresaw."""
+    clock = FakeClock()
+    store = FaultyStore(HISTORY, clock)
+    async with running_server(store, settings()) as (_, client):
+        stage = await staged(client, store, clock)
+        store.is_faulty = True
+        yield stage
+
+
+@asynccontextmanager
+async def store_away(_redis_url: str) -> AsyncIterator[Stage]:
+    """The store has stopped while the server serves."""
+    clock, away = FakeClock(), RedisServer()
+    away.start()
+    store = redis_store(away.url, clock)
+    try:
+        async with running_server(store, settings()) as (_, client):
+            stage = await staged(client, store, clock)
+            away.stop()
+            yield stage
+    finally:
+        await store.close()
+        away.close()
+
+
+@asynccontextmanager
+async def newer_format(redis_url: str) -> AsyncIterator[Stage]:
+    """A newer server has stored the game."""
+    clock = FakeClock()
+    store = redis_store(redis_url, clock)
+    with redis.Redis.from_url(redis_url) as keys:
+        keys.flushdb()
+        async with running_server(store, settings()) as (_, client):
+            stage = await staged(client, store, clock)
+            keys.hset(f"rummikub:{{{stage.game.game_id}}}:game", "snapshot", b'{"format":999}')
+            yield stage
+    await store.close()
+
+
+class ContendedStore(MemoryStore):
+    """A store in memory in which somebody else comes to be the first with every change."""
+
+    is_contended = False
+
+    async def commit(self, commit: Commit) -> Outcome:
+        return Conflict() if self.is_contended else await super().commit(commit)
+
+
+@asynccontextmanager
+async def contended(_redis_url: str) -> AsyncIterator[Stage]:
+    """The game of the stage is changed by others all the time; an illegal play is shown in it."""
+    clock = FakeClock()
+    store = ContendedStore(HISTORY, clock)
+    async with running_server(store, settings()) as (_, client):
+        stage = await staged(client, store, clock)
+        game = await put(stage, a_game(Playing(a_shown_play()), CLAIMS))
+        store.is_contended = True
+        yield replace(stage, game=game)
+
+
+class HeldStore(MemoryStore):
+    """A store in memory that does not answer for one game before it is told to."""
+
+    def __init__(self, history: int, clock: FakeClock) -> None:
+        super().__init__(history, clock)
+        self.asked, self.released = asyncio.Event(), asyncio.Event()
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        if game_id == HELD_GAME:
+            self.asked.set()
+            await self.released.wait()
+        return await super().load(game_id, request_key)
+
+
+@asynccontextmanager
+async def stopping(_redis_url: str) -> AsyncIterator[Stage]:
+    """The server begins to stop, and its clients have not heard of it: they call on the connection that they have."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings()) as (server, client):
+        stage = await staged(client, store, clock)
+        server._stopping.set()  # noqa: SLF001 - a whole stop closes the connection too, in its own time
+        yield stage
+
+
+@asynccontextmanager
+async def overloaded(_redis_url: str) -> AsyncIterator[Stage]:
+    """The server has as many calls under way as it takes: one."""
+    clock = FakeClock()
+    store = HeldStore(HISTORY, clock)
+    async with running_server(store, settings(max_calls=1)) as (_, client):
+        stage = await staged(client, store, clock)
+        under_way = client.games.GetGame(gs.GetGameRequest(game_id=HELD_GAME))
+        await store.asked.wait()
+        yield stage
+        store.released.set()
+        assert await under_way.code() is grpc.StatusCode.NOT_FOUND
+
+
+@asynccontextmanager
+async def impatient(_redis_url: str) -> AsyncIterator[Stage]:
+    """The server waits for a request for a moment only."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings(request_seconds=0.1)) as (_, client):
+        yield await staged(client, store, clock)
+
+
+@asynccontextmanager
+async def few_games(_redis_url: str) -> AsyncIterator[Stage]:
+    """An address may create one game in a minute, and has done so."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings(games_per_minute=1)) as (_, client):
+        yield await staged(client, store, clock)
+
+
+@asynccontextmanager
+async def store_nearly_full(_redis_url: str) -> AsyncIterator[Stage]:
+    """Less than a tenth of the store's memory is free."""
+    clock, full = FakeClock(), RedisServer()
+    full.start()
+    store = redis_store(full.url, clock)
+    try:
+        async with running_server(store, settings()) as (_, client):
+            stage = await staged(client, store, clock)
+            with redis.Redis.from_url(full.url) as keys:
+                keys.config_set("maxmemory", round(keys.info("memory")["used_memory"] * 1.05))
+            yield stage
+            assert (await stage.game.draw()).tiles_drawn, "running games go on"
+    finally:
+        await store.close()
+        full.close()
+
+
+@asynccontextmanager
+async def analysis_busy(_redis_url: str) -> AsyncIterator[Stage]:
+    """Exact analysis has as many calls as it takes: one, which searches for longer than the test lasts."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    bounds = settings(analysis_workers=1, analysis_queue=0)
+    async with running_server(store, bounds, analysis_command=SCRIPTED) as (_, client):
+        stage = await staged(client, store, clock)
+        while True:  # one of two is refused, and the other one searches
+            calls = [client.analysis.HasLegalTurn(scripted(Script.SEARCHES_TO_THE_END)) for _ in range(2)]
+            await asyncio.wait([asyncio.create_task(call.code()) for call in calls], return_when="FIRST_COMPLETED")
+            if sum(call.done() for call in calls) == 1:
+                break
+        yield stage
+        for call in calls:
+            call.cancel()
+
+
+@asynccontextmanager
+async def workers_die(_redis_url: str) -> AsyncIterator[Stage]:
+    """The processes of exact analysis die of what they are asked."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings(), analysis_command=DYING) as (_, client):
+        yield await staged(client, store, clock)
+
+
+def scripted(script: Script) -> an.HasLegalTurnRequest:
+    """A question to a scripted worker."""
+    position = an.Position(rack=as_tiles([script]))
+    return an.HasLegalTurnRequest(position=position, time_limit_ms=10_000)
+
+
+Staging = Callable[[str], AbstractAsyncContextManager[Stage]]
+
+
+class Stages:
+    """Each stage, set up when a case first asks for it."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._redis_url = redis_url
+        self._open = AsyncExitStack()
+        self._stages: dict[Staging, Stage] = {}
+
+    async def at(self, staging: Staging) -> Stage:
+        if staging not in self._stages:
+            self._stages[staging] = await self._open.enter_async_context(staging(self._redis_url))
+        return self._stages[staging]
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stages(redis_url: str) -> AsyncIterator[Stages]:
+    stages = Stages(redis_url)
+    yield stages
+    await stages.close()
+
+
+# Positions
+
+
+async def put(stage: Stage, game: Game) -> GameAtHand:
+    """A game as it is given, in the store of a stage."""
+    return await put_game(stage.client, stage.store, game, stage.clock())
+
+
+def a_round(
+    table: tuple[Meld, ...] = (),
+    rack: tuple[Tile, ...] = (),
+    rules: Ruleset = SABRA,
+    river: tuple[Tile, ...] = (),
+    step: Step | None = None,
+    *,
+    has_melded: bool = True,
+) -> Round:
+    """A round of two in which seat 1 has the turn; what does not lie open is on the other rack and in the pool."""
+    offered = step.tiles if isinstance(step, Choosing) else ()
+    all_tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.jokers(2))
+    rest = without(all_tiles, [*rack, *(t for meld in table for t in meld.tiles), *river, *offered])
+    racks = (Rack(1, in_order(rack), has_melded), Rack(2, rest[:14], has_melded=True))
+    return Round(1, (1, 2), table, racks, rest[14:], Turn(1, None), river=river, step=step or Open())
+
+
+RIVER = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
+CLAIMS = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM)
+
+
+def a_choice() -> Round:
+    """A round in which seat 1 is to lay the first or the second red tile on the River."""
+    return a_round(rules=RIVER, step=Choosing((Tile(1), Tile(2))))
+
+
+def a_shown_play(claimed: tuple[int, ...] = (), against: int | None = None) -> Round:
+    """A round in which revision 1 has shown an illegal play of seat 1."""
+    shown = ShownPlay(1, (), (Reason.NO_RACK_TILE_PLAYED,), claimed, against)
+    return replace(a_round(), shown_play=shown)
+
+
+def a_game(phase: Phase, rules: Ruleset = SABRA, resigned: frozenset[int] = frozenset()) -> Game:
+    """A game of two as far as a phase."""
+    players = tuple(Player(seat, name, resigned=seat in resigned) for seat, name in enumerate(("Ada", "Ben"), 1))
+    return Game(rules, 1, players, phase)
+
+
+# Turns of the conformance cases
+
+
+def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
+    return vs.ValidateTurnRequest(
+        ruleset=ruleset_of(case.ruleset),
+        table_before=table_of(case.table_before),
+        table_after=table_of(case.table_after),
+        rack=tiles_of(case.rack),
+        has_melded=case.has_melded,
+        river=tiles_of(case.river),
+        river_index=case.river_index,
+        tile_drawn=tiles_of((case.tile_drawn,))[0] if case.tile_drawn else tile_pb2.TILE_UNSPECIFIED,
+        calls_rummikub=case.calls_rummikub,
+    )
+
+
+def played(case: TurnCase) -> ts.PlayTiles:
+    """What the player of a case does."""
+    return ts.PlayTiles(
+        table=table_of(case.table_after), river_index=case.river_index, calls_rummikub=case.calls_rummikub
+    )
+
+
+async def before_turn(stage: Stage, case: TurnCase) -> GameAtHand:
+    """A running game in which seat 1 can take the turn of a case."""
+    play = codec.play(turn_to_validate(case), codec.ruleset(ruleset_of(case.ruleset)))
+    return await put(stage, a_game(Playing(round_of(play)), play.ruleset))
+
+
+def round_of(play: Play) -> Round:
+    """A round in which seat 1 can make a play."""
+    step = Open() if play.drawn is None else Drawn(play.drawn)
+    return a_round(play.table_before, play.rack, play.ruleset, play.river, step, has_melded=play.has_melded)
+
+
+@cache
+def turns_by_reason() -> dict[str, TurnCase]:
+    """For each violation a turn that has no other: of the cases of turns, of the contrasts, of melds laid in a turn."""
+    suite = load()
+    found: dict[str, TurnCase] = {}
+    for case in (*suite.turns, *contrasted_turns(), *map(turn_with, suite.melds)):
+        reasons = [one.reason for one in case.expect.violations]
+        if len(reasons) == 1:
+            found.setdefault(reasons[0], case)
+    return found
+
+
+def contrasted_turns() -> Iterator[TurnCase]:
+    """The turns of the contrasts, under each value."""
+    for contrast in load().contrasts:
+        for value, reasons in contrast.answers.items():
+            if isinstance(contrast.question, TurnQuestion) and isinstance(reasons, tuple):
+                asked = {field.name: getattr(contrast.question, field.name) for field in fields(contrast.question)}
+                breaches = TurnExpected(tuple(Breach(reason, "") for reason in reasons))
+                options = contrast.options(value)
+                yield TurnCase(id=contrast.id, source_id=None, note="", ruleset=options, expect=breaches, **asked)
+
+
+def turn_with(case: MeldCase) -> TurnCase:
+    """A turn that lays a meld out of the rack."""
+    return TurnCase(
+        id=case.id,
+        source_id=None,
+        note="",
+        ruleset=case.ruleset,
+        has_melded=True,
+        table_before=(),
+        rack=case.meld.tiles,
+        table_after=(case.meld,),
+        expect=TurnExpected(case.expect.violations),
+    )
+
+
+def turn_breaking(reason: str) -> TurnCase:
+    """A turn whose only violation this is."""
+    return turns_by_reason()[reason]
+
+
+# Cases
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request to send, or none, as whom, and the fields that its refusal must name."""
+
+    request: Message | bytes | None
+    metadata: Metadata = ()
+    fields: Sequence[str] = ()
+
+
+Preparation = Callable[[Stage, str], Awaitable[Ask]]
+"""Prepares a stage for an RPC, and says what to send to it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something that an RPC must refuse: what to prepare on which stage, and what to send then."""
+
+    rpc: str
+    code: str
+    reason: str
+    staging: Staging
+    prepare: Preparation
+    shows: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.rpc, self.reason, self.shows.replace("_", " "))))
+
+
+CASES: list[Case] = []
+
+
+def case(reason: str, *rpcs: str, staging: Staging = usual) -> Callable[[Preparation], Preparation]:
+    """Registers a preparation as a case of each of the RPCs."""
+
+    def register(prepare: Preparation) -> Preparation:
+        code = documented_reasons()[reason].code
+        CASES.extend(Case(rpc, code, reason, staging, prepare, prepare.__name__.strip("_")) for rpc in rpcs)
+        return prepare
+
+    return register
+
+
+ON_GAMES = [rpc.name for file in ("game_service.proto", "turn_service.proto") for rpc in SERVICES[file].methods]
+WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
+MUTATING = [name for name in ON_GAMES if "request_id" in RPCS[name].input_type.fields_by_name]
+OF_A_SEAT = [name for name in MUTATING if name not in {"CreateGame", "JoinGame"}]
+JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
+WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
+ANALYZING = [rpc.name for rpc in SERVICES["analysis_service.proto"].methods]
+WITH_POSITION = [name for name in ANALYZING if name != "ArrangeTiles"]
+IN_A_TURN = ["PlayTurn", "SaveDraft", "ClaimError"]
+ON_A_REVISION = ["PlayTurn", "SaveDraft"]
+
+
+def message(rpc: str, **fields: object) -> Message:
+    """A request of an RPC."""
+    made: Message = message_factory.GetMessageClass(RPCS[rpc].input_type)(**fields)
+    return made
+
+
+POSITIONS: dict[str, dict[str, object]] = {
+    "SuggestTurn": {"position": an.Position()},
+    "BatchSuggestTurns": {"positions": [an.Position()]},
+}
+
+
+def usual_request(rpc: str, stage: Stage) -> Message:
+    """A request in which nothing is wrong."""
+    match rpc:
+        case "CreateGame":
+            return message(rpc, request_id=stage.creation.request_id)
+        case "JoinGame":
+            return message(rpc, game_id=stage.game.game_id, name="Cleo")
+        case "AddBot":
+            return message(rpc, game_id=stage.game.game_id, level=game_pb2.BOT_LEVEL_EASY)
+        case "ListGames":
+            return message(rpc, state=game_pb2.GAME_STATE_PLAYING)
+        case "PlayTurn":
+            return message(rpc, game_id=stage.game.game_id, expected_revision=4, draw=ts.DrawTile())
+        case "SaveDraft":
+            return message(rpc, game_id=stage.game.game_id, expected_revision=4)
+        case "ClaimError":
+            return message(rpc, game_id=stage.game.game_id, play_revision=1)
+        case _ if rpc in WITH_GAME_ID:
+            return message(rpc, game_id=stage.game.game_id)
+        case _:
+            return message(rpc, **POSITIONS.get(rpc, {}))
+
+
+def on_game(rpc: str, stage: Stage, game: GameAtHand, revision: int = 1) -> Message:
+    """A usual request on another game than the stage's, or another revision of it."""
+    request = usual_request(rpc, stage)
+    changes: dict[str, object] = {"game_id": game.game_id}
+    if rpc in ON_A_REVISION:
+        changes["expected_revision"] = revision
+    request.MergeFrom(message(rpc, **changes))
+    return request
+
+
+def as_anyone(rpc: str, game: GameAtHand) -> Metadata:
+    """The metadata of seat 1 where a seat is needed."""
+    return game.as_seat(1) if rpc in OF_A_SEAT else ()
+
+
+@case("MALFORMED_REQUEST", *RPCS)
+async def _(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(b"\xff")
+
+
+INVALID_FIELDS: dict[str, tuple[str, object]] = {
+    "CreateGame": ("request_id", "short"),
+    "ListGames": ("page_size", 101),
+    "ListRulesets": ("page_token", "?"),
+    "ValidateTurn": ("rack", [1] * 129),
+    "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest()] * 1001),
+    "StreamValidateTurns": ("correlation_id", "x" * 65),
+    "ScoreRound": ("racks", [vs.RackToScore(seat=1)]),
+    **dict.fromkeys(ANALYZING, ("time_limit_ms", 60_001)),
+    **dict.fromkeys(WITH_GAME_ID, ("game_id", "no id")),
+}
+
+
+@case("FIELD_INVALID", *INVALID_FIELDS)
+async def _(stage: Stage, rpc: str) -> Ask:
+    field, value = INVALID_FIELDS[rpc]
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, **{field: value}))
+    return Ask(request, as_anyone(rpc, stage.game), [field])
+
+
+@case("AUTHORIZATION_MALFORMED", *ON_GAMES)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
+
+
+@case("STORE_UNAVAILABLE", *ON_GAMES, staging=store_away)
+@case("STORED_FORMAT_UNKNOWN", "CreateGame", *WITH_GAME_ID, staging=newer_format)
+@case("INTERNAL", *(rpc for rpc in ON_GAMES if rpc != "ListGames"), staging=faulty)
+@case("SHUTTING_DOWN", *RPCS, staging=stopping)
+@case("OVERLOADED", *RPCS, staging=overloaded)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+
+
+@case("REQUEST_TIMED_OUT", *(rpc for rpc in RPCS if rpc != "StreamValidateTurns"), staging=impatient)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(None, as_anyone(rpc, stage.game))
+
+
+@case("TOO_MANY_GAMES", "CreateGame", staging=few_games)
+@case("STORE_FULL", "CreateGame", staging=store_nearly_full)
+async def _(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(gs.CreateGameRequest())
+
+
+@case("GAME_NOT_FOUND", *WITH_GAME_ID)
+async def _unknown_game(stage: Stage, rpc: str) -> Ask:
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, game_id=UNKNOWN_GAME))
+    return Ask(request, as_anyone(rpc, stage.game))
+
+
+@case("GAME_NOT_FOUND", *WITH_GAME_ID)
+async def _unknown_token(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), bearer(STRANGER))
+
+
+@case("NOT_A_PLAYER", *OF_A_SEAT)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage))
+
+
+RULESETS = {
+    "OPTION_UNKNOWN": (ruleset_pb2.Ruleset(run_wrap=99), ["ruleset.run_wrap"]),  # type: ignore[arg-type]  # unknown
+    "OPTION_VALUE_INVALID": (ruleset_pb2.Ruleset(geometry_jokers=3), ["ruleset.geometry_jokers"]),
+    "OPTIONS_CONFLICT": (
+        ruleset_pb2.Ruleset(players_min=4, players_max=3),
+        ["ruleset.players_min", "ruleset.players_max"],
+    ),
+    "INSUFFICIENT_TILES": (
+        ruleset_pb2.Ruleset(players_max=6, deal_hand_size=18),
+        ["ruleset.deal_hand_size", "ruleset.players_max"],
+    ),
+}
+
+
+def with_ruleset(reason: str) -> Preparation:
+    rules, fields = RULESETS[reason]
+
+    async def prepare(_stage: Stage, rpc: str) -> Ask:
+        if rpc == "StreamValidateTurns":
+            turn = vs.ValidateTurnRequest(ruleset=rules)
+            return Ask(vs.StreamValidateTurnsRequest(turn=turn), fields=[f"turn.{field}" for field in fields])
+        if rpc in {"SuggestTurn", "HasLegalTurn"}:
+            request, prefix = position_message(rpc, an.Position(ruleset=rules))
+            return Ask(request, fields=[prefix + field for field in fields])
+        return Ask(message(rpc, ruleset=rules), fields=fields)
+
+    prepare.__name__ = "ruleset"
+    return prepare
+
+
+JUDGED_OR_ANALYZED = [*WITH_RULESET, *ANALYZING]
+for _reason in RULESETS:
+    case(_reason, "CreateGame", *JUDGED_OR_ANALYZED)(with_ruleset(_reason))
+
+
+@case("OPTION_UNKNOWN", "CreateGame", "ValidateMelds", "ScoreRound", "ValidateTurn", "BatchValidateTurns")
+async def _unknown_option(_stage: Stage, rpc: str) -> Ask:
+    rules = ruleset_pb2.Ruleset.FromString(b"\xf8\x3f\x01")  # field 1023
+    return Ask(message(rpc, ruleset=rules), fields=["ruleset"])
+
+
+def turn_message(rpc: str, turn: vs.ValidateTurnRequest) -> tuple[Message, str]:
+    """A request that holds a turn, and what its fields are called there."""
+    match rpc:
+        case "ValidateTurn":
+            return turn, ""
+        case "BatchValidateTurns":
+            return vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest(), turn]), "turns[1]."
+        case _:
+            return vs.StreamValidateTurnsRequest(turn=turn), "turn."
+
+
+def position_message(rpc: str, position: an.Position) -> tuple[Message, str]:
+    """A request that holds a position, and what its fields are called there."""
+    if rpc == "BatchSuggestTurns":
+        return an.BatchSuggestTurnsRequest(positions=[an.Position(), position]), "positions[1]."
+    return message(rpc, position=position), "position."
+
+
+TOO_LONG = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_1] * 33)
+NO_SUCH_TILE = meld_pb2.Meld(tiles=as_tiles([1, 80]))
+NO_SUCH_FACE = meld_pb2.Meld(declared_faces=as_tiles([80]))
+TOO_MANY_FACES = meld_pb2.Meld(declared_faces=as_tiles([1] * 33))
+NO_SUCH_KIND = meld_pb2.Meld(kind=3)  # type: ignore[arg-type]  # not a kind
+MALFORMED_TABLES = {
+    "MALFORMED_SET": [
+        ("{}[0].tiles", [TOO_LONG]),
+        ("{}[1].kind", [meld_pb2.Meld(), NO_SUCH_KIND]),
+        ("{}[0].declared_faces", [TOO_MANY_FACES]),
+    ],
+    "MALFORMED_TABLE": [("{}", [meld_pb2.Meld()] * 129)],
+    "TILE_UNKNOWN": [("{}[0].tiles[1]", [NO_SUCH_TILE]), ("{}[0].declared_faces[0]", [NO_SUCH_FACE])],
+}
+
+
+def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
+    async def prepare(stage: Stage, rpc: str) -> Ask:
+        match rpc:
+            case "ValidateMelds":
+                return Ask(vs.ValidateMeldsRequest(melds=table), fields=[place.format("melds")])
+            case "PlayTurn":
+                request = usual_request(rpc, stage)
+                request.MergeFrom(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)))
+                return Ask(request, stage.game.as_seat(1), [place.format("play.table")])
+            case "SaveDraft":
+                request = usual_request(rpc, stage)
+                request.MergeFrom(ts.SaveDraftRequest(draft=game_pb2.Draft(table=table)))
+                return Ask(request, stage.game.as_seat(1), [place.format("draft.table")])
+            case _ if rpc in ANALYZING:
+                request, prefix = position_message(rpc, an.Position(table=table))
+                return Ask(request, fields=[prefix + place.format("table")])
+            case _:
+                request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_after=table))
+                return Ask(request, fields=[prefix + place.format("table_after")])
+
+    prepare.__name__ = place.format("table")
+    return prepare
+
+
+for _reason, _tables in MALFORMED_TABLES.items():
+    for _place, _table in _tables:
+        case(_reason, "ValidateMelds", "PlayTurn", "SaveDraft", *JUDGING, *WITH_POSITION)(with_table(_place, _table))
+
+
+def with_position(field: str, position: an.Position) -> Preparation:
+    async def prepare(_stage: Stage, rpc: str) -> Ask:
+        request, prefix = position_message(rpc, position)
+        return Ask(request, fields=[prefix + field])
+
+    prepare.__name__ = field
+    return prepare
+
+
+BAD_POSITIONS = [
+    ("MALFORMED_TABLE", "table[0]", an.Position(table=table_of([MeldText(("R1", "R2", "R4"))]))),
+    ("TILE_UNKNOWN", "rack[1]", an.Position(rack=as_tiles([1, 80]))),
+    ("POSITION_IMPOSSIBLE", "rack", an.Position(rack=as_tiles([1, 1, 1]))),
+    ("POSITION_IMPOSSIBLE", "river", an.Position(river=as_tiles([1]))),
+]
+for _reason, _field, _position in BAD_POSITIONS:
+    case(_reason, *WITH_POSITION)(with_position(_field, _position))
+
+
+@case("TILE_UNKNOWN", "ArrangeTiles")
+async def _no_tile(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(an.ArrangeTilesRequest(tiles=as_tiles([80])), fields=["tiles[0]"])
+
+
+@case("POSITION_IMPOSSIBLE", "ArrangeTiles")
+async def _too_many_of_a_tile(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(an.ArrangeTilesRequest(tiles=as_tiles([1, 1, 1])), fields=["tiles"])
+
+
+@case("ANALYSIS_BUSY", *ANALYZING, staging=analysis_busy)
+@case("ANALYSIS_UNAVAILABLE", *ANALYZING, staging=workers_die)
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage))
+
+
+def hint(game_id: str) -> an.SuggestTurnRequest:
+    """A seat's question about its own position."""
+    return an.SuggestTurnRequest(game_id=game_id)
+
+
+@case("FIELD_INVALID", "SuggestTurn")
+async def _no_game_id(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint("no id"), stage.game.as_seat(1), ["game_id"])
+
+
+@case("AUTHORIZATION_MALFORMED", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(stage.game.game_id), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
+
+
+@case("STORE_UNAVAILABLE", "SuggestTurn", staging=store_away)
+@case("STORED_FORMAT_UNKNOWN", "SuggestTurn", staging=newer_format)
+@case("INTERNAL", "SuggestTurn", staging=faulty)
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(stage.game.game_id), stage.game.as_seat(1))
+
+
+@case("NOT_A_PLAYER", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(stage.game.game_id))
+
+
+@case("GAME_NOT_FOUND", "SuggestTurn")
+async def _unknown_game_to_analyze(stage: Stage, _rpc: str) -> Ask:
+    return Ask(hint(UNKNOWN_GAME), stage.game.as_seat(1))
+
+
+@case("GAME_NOT_STARTED", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    game = await stage.client.new_game(players=2, start=False)
+    return Ask(hint(game.game_id), game.as_seat(1))
+
+
+async def hinting(stage: Stage, game: Game, seat: int = 1) -> Ask:
+    at_hand = await put(stage, game)
+    return Ask(hint(at_hand.game_id), at_hand.as_seat(seat))
+
+
+@case("ROUND_OVER", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(RoundOver(a_round()), TWO_ROUNDS))
+
+
+@case("GAME_OVER", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(Finished(a_round(), winners=(1,))))
+
+
+@case("PLAYER_RESIGNED", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(Playing(a_round()), resigned=frozenset({2})), seat=2)
+
+
+@case("RIVER_CHOICE_PENDING", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(Playing(a_choice()), RIVER))
+
+
+@case("HINT_NOT_ALLOWED", "SuggestTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await hinting(stage, a_game(Playing(a_round()), replace(SABRA, hints=Hints.TILES)))
+
+
+@case("TILE_UNKNOWN", "PlayTurn")
+async def _laid(stage: Stage, rpc: str) -> Ask:
+    request = usual_request(rpc, stage)
+    request.MergeFrom(ts.PlayTurnRequest(lay_on_river=ts.LayOnRiver()))
+    return Ask(request, stage.game.as_seat(1), ["lay_on_river.tile"])
+
+
+RIVER_MESSAGE = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
+
+
+@case("TILE_UNKNOWN", *JUDGING)
+async def _river(_stage: Stage, rpc: str) -> Ask:
+    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1, 80]))
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}river[1]"])
+
+
+@case("TILE_UNKNOWN", *JUDGING)
+async def _drawn(_stage: Stage, rpc: str) -> Ask:
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(tile_drawn=as_tiles([80])[0]))
+    return Ask(request, fields=[f"{prefix}tile_drawn"])
+
+
+@case("FIELD_INVALID", *JUDGING)
+async def _long_river(_stage: Stage, rpc: str) -> Ask:
+    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1] * 129))
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}river"])
+
+
+@case("FIELD_INVALID", "ClaimError")
+async def _no_revision(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id), stage.game.as_seat(1), ["play_revision"])
+
+
+@case("MALFORMED_TABLE", *JUDGING)
+async def _table_before(_stage: Stage, rpc: str) -> Ask:
+    no_meld = table_of([MeldText(("R1", "R2", "R4"))])
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_before=no_meld))
+    return Ask(request, fields=[f"{prefix}table_before[0]"])
+
+
+@case("TILE_UNKNOWN", "ScoreRound", *JUDGING)
+async def _rack(_stage: Stage, rpc: str) -> Ask:
+    unknown = as_tiles([80])
+    if rpc == "ScoreRound":
+        racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=unknown)]
+        return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks[1].rack[0]"])
+    turn = vs.ValidateTurnRequest(rack=unknown)
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}rack[0]"])
+
+
+@case("POSITION_IMPOSSIBLE", "ScoreRound", *JUDGING)
+async def _a_face_too_often(_stage: Stage, rpc: str) -> Ask:
+    if rpc == "ScoreRound":
+        racks = [vs.RackToScore(seat=seat, rack=tiles_of(("R1", "R1"))) for seat in (1, 2)]
+        return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks"])
+    table = table_of([MeldText(("R1", "B1", "K1"))])
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(table_before=table, rack=tiles_of(("R1", "R1"))))
+    return Ask(request, fields=[f"{prefix}rack"])
+
+
+@case("POSITION_IMPOSSIBLE", *JUDGING)
+async def _a_color_of_another_game(_stage: Stage, rpc: str) -> Ask:
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(rack=[tile_pb2.TILE_GREEN_1]))
+    return Ask(request, fields=[f"{prefix}rack"])
+
+
+@case("POSITION_IMPOSSIBLE", *JUDGING)
+async def _too_often_with_the_river(_stage: Stage, rpc: str) -> Ask:
+    turn = vs.ValidateTurnRequest(ruleset=RIVER_MESSAGE, river=as_tiles([1, 1]), rack=as_tiles([1]))
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}rack"])
+
+
+@case("POSITION_IMPOSSIBLE", *JUDGING)
+async def _no_river(_stage: Stage, rpc: str) -> Ask:
+    request, prefix = turn_message(rpc, vs.ValidateTurnRequest(river=as_tiles([1])))
+    return Ask(request, fields=[f"{prefix}river"])
+
+
+@case("POSITION_IMPOSSIBLE", *JUDGING)
+async def _drawn_and_gone(_stage: Stage, rpc: str) -> Ask:
+    turn = vs.ValidateTurnRequest(rack=as_tiles([1, 2]), tile_drawn=tile_pb2.TILE_RED_3)
+    request, prefix = turn_message(rpc, turn)
+    return Ask(request, fields=[f"{prefix}tile_drawn"])
+
+
+@case("POSITION_IMPOSSIBLE", "ScoreRound")
+async def _three_in_pairs(_stage: Stage, _rpc: str) -> Ask:
+    rules = ruleset_pb2.Ruleset(teams=ruleset_pb2.TEAMS_PAIRS, players_min=4)
+    racks = [vs.RackToScore(seat=seat, rack=as_tiles([seat])) for seat in (1, 2, 3)]
+    return Ask(vs.ScoreRoundRequest(ruleset=rules, racks=racks), fields=["racks"])
+
+
+@case("FIELD_INVALID", "ScoreRound")
+async def _seven_players(_stage: Stage, _rpc: str) -> Ask:
+    racks = [vs.RackToScore(seat=seat, rack=as_tiles([seat])) for seat in range(1, 8)]
+    return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks"])
+
+
+@case("POSITION_IMPOSSIBLE", "ScoreRound")
+async def _two_empty_racks(_stage: Stage, _rpc: str) -> Ask:
+    racks = [vs.RackToScore(seat=1), vs.RackToScore(seat=2)]
+    return Ask(vs.ScoreRoundRequest(racks=racks), fields=["racks[1].rack"])
+
+
+@case("DUPLICATE_REQUEST", "CreateGame")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    changed = ruleset_pb2.Ruleset(players_max=3)
+    return Ask(gs.CreateGameRequest(ruleset=changed, request_id=stage.creation.request_id))
+
+
+@case("DUPLICATE_REQUEST", "JoinGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=0, start=False)
+    request = gs.JoinGameRequest(game_id=game.game_id, name="Ada", request_id=new_id())
+    await stage.client.games.JoinGame(request)
+    return Ask(message(rpc, game_id=game.game_id, name="Ben", request_id=request.request_id))
+
+
+@case("DUPLICATE_REQUEST", *OF_A_SEAT)
+async def _used_for_another_rpc(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=3)
+    used = new_id()
+    if rpc == "ResignGame":
+        turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=5, request_id=used, draw=ts.DrawTile())
+        seat = (await game.see()).turn.seat
+        await stage.client.turns.PlayTurn(turn, metadata=game.as_seat(seat))
+    else:
+        seat = 1
+        resigning = gs.ResignGameRequest(game_id=game.game_id, request_id=used)
+        await stage.client.games.ResignGame(resigning, metadata=game.as_seat(seat))
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, game_id=game.game_id, request_id=used))
+    return Ask(request, game.as_seat(seat))
+
+
+@case("PLAYER_ALREADY_JOINED", "JoinGame")
+async def _name_taken(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    return Ask(message(rpc, game_id=game.game_id, name="player 1"))
+
+
+@case("PLAYER_ALREADY_JOINED", "JoinGame")
+async def _with_a_seats_token(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    return Ask(message(rpc, game_id=game.game_id, name="Ben"), game.as_seat(1))
+
+
+@case("PLAYER_ALREADY_JOINED", "AddBot")
+async def _name_taken_by_a_player(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    named = message(rpc, game_id=game.game_id, level=game_pb2.BOT_LEVEL_HARD, name="player 1")
+    return Ask(named, game.as_seat(1))
+
+
+@case("GAME_FULL", "JoinGame", "AddBot")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=4, start=False)
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, game_id=game.game_id, name="a fifth"))
+    return Ask(request, as_anyone(rpc, game))
+
+
+@case("TOO_FEW_PLAYERS", "StartGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    return Ask(message(rpc, game_id=game.game_id), game.as_seat(1))
+
+
+@case("GAME_ALREADY_STARTED", "JoinGame", "AddBot", "LeaveGame", "StartGame")
+@case("ROUND_IN_PROGRESS", "StartNextRound")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
+
+
+@case("GAME_NOT_STARTED", "ResignGame", "StartNextRound", "RequestRedeal", *IN_A_TURN)
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=2, start=False)
+    return Ask(on_game(rpc, stage, game, revision=3), game.as_seat(1))
+
+
+@case("GAME_OVER", "ResignGame", "StartNextRound", "RequestRedeal", *IN_A_TURN)
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Finished(a_round(), winners=(1,))))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("ROUND_OVER", "RequestRedeal", *IN_A_TURN)
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(RoundOver(a_round()), TWO_ROUNDS))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("PLAYER_RESIGNED", "ResignGame", "RequestRedeal", *IN_A_TURN)
+async def _while_others_play(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=3)
+    await stage.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))
+    return Ask(on_game(rpc, stage, game, revision=6), game.as_seat(2))
+
+
+@case("PLAYER_RESIGNED", "ResignGame", "StartNextRound")
+async def _between_rounds(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(RoundOver(a_round()), TWO_ROUNDS, resigned=frozenset({2})))
+    return Ask(on_game(rpc, stage, game), game.as_seat(2))
+
+
+@case("STALE_STATE", "ClaimError", staging=contended)
+async def _overtaken(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, play_revision=1), stage.game.as_seat(2))
+
+
+@case("STALE_STATE", *ON_A_REVISION)
+async def _too_old(stage: Stage, rpc: str) -> Ask:
+    return Ask(on_game(rpc, stage, stage.game, revision=3), stage.game.as_seat(1))
+
+
+@case("STALE_STATE", *ON_A_REVISION)
+async def _yet_to_come(stage: Stage, rpc: str) -> Ask:
+    return Ask(on_game(rpc, stage, stage.game, revision=2**63 - 1), stage.game.as_seat(1))
+
+
+@case("ETAG_MISMATCH", *ON_A_REVISION)
+async def _(stage: Stage, rpc: str) -> Ask:
+    request = usual_request(rpc, stage)
+    request.MergeFrom(message(rpc, etag=OTHER_ETAG))
+    return Ask(request, stage.game.as_seat(1))
+
+
+@case("ETAG_MISMATCH", "WatchGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=3, etag=OTHER_ETAG))
+
+
+@case("HISTORY_UNAVAILABLE", "WatchGame")
+async def _not_yet(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=5))
+
+
+@case("HISTORY_UNAVAILABLE", "WatchGame", staging=forgetful)
+async def _no_longer(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=2))
+
+
+@case("HISTORY_UNAVAILABLE", "ListTurns", staging=forgetful)
+async def _from_before(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=2))
+
+
+@case("HISTORY_UNAVAILABLE", "ListTurns")
+async def _from_later(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=5))
+
+
+@case("NOT_YOUR_TURN", *ON_A_REVISION)
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_round())))
+    return Ask(on_game(rpc, stage, game), game.as_seat(2))
+
+
+@case("TURN_TIMED_OUT", *ON_A_REVISION)
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game()
+    seen = await game.see()
+    stage.clock.advance(seen.ruleset.turn_time_limit_seconds + 0.001)
+    return Ask(on_game(rpc, stage, game, seen.revision), game.as_seat(seen.turn.seat))
+
+
+@case("POOL_EMPTY", "PlayTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(replace(a_round(), pool=()))))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("PASS_NOT_ALLOWED_POOL_NOT_EMPTY", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_round())))
+    turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1)
+    getattr(turn, "pass").SetInParent()
+    return Ask(turn, game.as_seat(1))
+
+
+MUST_PLAY = replace(
+    SABRA, turn_voluntary_draw=TurnVoluntaryDraw.ONLY_IF_NO_PLAY, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY
+)
+A_RUN = (Tile(1), Tile(2), Tile(3))
+
+
+@case("DRAW_NOT_ALLOWED_PLAY_EXISTS", "PlayTurn")
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_round(rack=A_RUN)), MUST_PLAY))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+@case("PASS_NOT_ALLOWED_PLAY_EXISTS", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(replace(a_round(rack=A_RUN), pool=())), MUST_PLAY))
+    turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1)
+    getattr(turn, "pass").SetInParent()
+    return Ask(turn, game.as_seat(1))
+
+
+@case("RIVER_CHOICE_PENDING", *ON_A_REVISION)
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_choice()), RIVER))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+async def laying(stage: Stage, round_: Round, tile: int) -> Ask:
+    game = await put(stage, a_game(Playing(round_), RIVER))
+    laid = ts.LayOnRiver(tile=as_tiles([tile])[0])
+    return Ask(ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, lay_on_river=laid), game.as_seat(1))
+
+
+@case("RIVER_DISCARD_NOT_DRAWN", "PlayTurn")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await laying(stage, a_choice(), 3)
+
+
+@case("TURN_PHASE_WRONG", "PlayTurn")
+async def _nothing_to_choose_from(stage: Stage, _rpc: str) -> Ask:
+    return await laying(stage, a_round(rules=RIVER), 1)
+
+
+@case("TURN_PHASE_WRONG", "PlayTurn")
+async def _drawn_before(stage: Stage, rpc: str) -> Ask:
+    game = await put(stage, a_game(Playing(a_round(rack=(Tile(1),), step=Drawn(Tile(1))))))
+    return Ask(on_game(rpc, stage, game), game.as_seat(1))
+
+
+async def claiming(stage: Stage, round_: Round, seat: int = 2) -> Ask:
+    game = await put(stage, a_game(Playing(round_), CLAIMS))
+    return Ask(ts.ClaimErrorRequest(game_id=game.game_id, play_revision=1, agrees=True), game.as_seat(seat))
+
+
+@case("NOTHING_TO_CLAIM", "ClaimError")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await claiming(stage, a_round())
+
+
+@case("CLAIM_OWN_PLAY", "ClaimError")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await claiming(stage, a_shown_play(), seat=1)
+
+
+@case("CLAIM_NOT_UNANIMOUS", "ClaimError")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await claiming(stage, a_shown_play(against=2))
+
+
+@case("CLAIM_ALREADY_VOTED", "ClaimError")
+async def _(stage: Stage, _rpc: str) -> Ask:
+    return await claiming(stage, a_shown_play(claimed=(2,)))
+
+
+@case("REDEAL_NOT_ALLOWED", "RequestRedeal")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
+
+
+def with_violation(reason: str) -> Preparation:
+    async def prepare(stage: Stage, _rpc: str) -> Ask:
+        turn = turn_breaking(reason)
+        game = await before_turn(stage, turn)
+        request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=played(turn))
+        return Ask(request, game.as_seat(1))
+
+    prepare.__name__ = "violation"
+    return prepare
+
+
+CASES.extend(
+    Case("PlayTurn", "FAILED_PRECONDITION", reason, usual, with_violation(reason), "violation") for reason in VIOLATIONS
+)
+
+
+# Tests
+
+
+async def refusal_of(client: Client, rpc: MethodDescriptor, ask: Ask) -> grpc.aio.AioRpcError:
+    """How an RPC refuses a request."""
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await answer_to(client, rpc, ask)
+    return refusal.value
+
+
+async def answer_to(client: Client, rpc: MethodDescriptor, ask: Ask) -> None:
+    """Waits for the first answer."""
+    path = f"/{rpc.containing_service.full_name}/{rpc.name}"
+    if ask.request is None:
+        silent: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = client.channel.stream_unary(path)
+        await silent(metadata=ask.metadata)
+        return
+    data = ask.request if isinstance(ask.request, bytes) else ask.request.SerializeToString()
+    if not rpc.server_streaming:
+        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(path)
+        await unary(data, metadata=ask.metadata)
+    elif rpc.client_streaming:
+        streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = client.channel.stream_stream(path)
+        await streams(iter([data]), metadata=ask.metadata).read()
+    else:
+        stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = client.channel.unary_stream(path)
+        await stream(data, metadata=ask.metadata).read()
+
+
+def details(refusal: grpc.aio.AioRpcError) -> list[Message]:
+    """The details of a refusal beside ErrorInfo."""
+    kinds: list[type[Message]] = [
+        error_details_pb2.BadRequest,
+        error_details_pb2.PreconditionFailure,
+        error_details_pb2.RetryInfo,
+        meld_pb2.IllegalTurn,
+    ]
+    found = []
+    for packed in status_details(refusal).details:
+        if packed.TypeName() != "google.rpc.ErrorInfo":
+            one = next(kind() for kind in kinds if packed.Is(kind.DESCRIPTOR))
+            packed.Unpack(one)
+            found.append(one)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
+    stage = await stages.at(case.staging)
+    ask = await case.prepare(stage, case.rpc)
+    refusal = await refusal_of(stage.client, RPCS[case.rpc], ask)
+    info = error_info(refusal)
+    assert (refusal.code().name, info.reason, info.domain) == (case.code, case.reason, "rummikub.v1")
+    documented = documented_reasons()[case.reason]
+    is_violation = documented.violation and case.code == "FAILED_PRECONDITION"
+    assert documented.code == case.code or is_violation
+    assert set(info.metadata) == documented.metadata | ({"violations"} if is_violation else set())
+    assert all(info.metadata.values())
+    status = status_details(refusal)
+    assert (status.code, status.message) == (refusal.code().value[0], refusal.details())
+    assert dict(refusal.trailing_metadata() or ())["x-request-id"]
+    assert INSIDE not in str(refusal)
+    match details(refusal):
+        case []:
+            assert case.code not in {"INVALID_ARGUMENT", "UNAVAILABLE"} or case.reason == "MALFORMED_REQUEST"
+            assert not is_violation
+        case [error_details_pb2.BadRequest() as bad]:
+            assert documented.names_fields
+            assert list(ask.fields) == field_violations(refusal)
+            assert {one.reason for one in bad.field_violations} == {case.reason}
+            assert all(one.description for one in bad.field_violations)
+        case [error_details_pb2.PreconditionFailure() as failure, meld_pb2.IllegalTurn() as illegal]:
+            assert is_violation
+            assert [one.type for one in failure.violations] == [case.reason]
+            assert re.fullmatch(r"play\.table(\[\d+\])?", failure.violations[0].subject)
+            assert failure.violations[0].description
+            assert info.metadata["violations"] == "1"
+            [one] = illegal.violations
+            assert error_reason_pb2.ErrorReason.Name(one.reason) == f"ERROR_REASON_{case.reason}"
+            assert (one.subject, one.description) == (failure.violations[0].subject, "")
+            assert set(one.metadata) == documented.metadata
+        case [error_details_pb2.RetryInfo() as retry]:
+            assert case.code == "UNAVAILABLE" or case.reason in {"ANALYSIS_BUSY", "TOO_MANY_GAMES", "STORE_FULL"}
+            assert retry.retry_delay.ToMilliseconds() > 0
+        case others:
+            pytest.fail(f"details that do not go together: {others}")
+
+
+def test_every_documented_error_of_an_rpc_has_a_case() -> None:
+    documented = {(rpc, *error) for rpc, errors in documented_errors().items() for error in errors}
+    tested = {(case.rpc, case.code, case.reason) for case in CASES if case.reason != "INTERNAL"}
+    assert len(documented) > 150
+    assert documented - tested == set()
+    assert tested - documented == set()
+
+
+def test_every_reason_occurs() -> None:
+    names = [value.name for value in error_reason_pb2.DESCRIPTOR.enum_types_by_name["ErrorReason"].values]
+    contract = {name.removeprefix("ERROR_REASON_") for name in names} - {"UNSPECIFIED"}
+    assert set(documented_reasons()) == contract
+    assert contract == {case.reason for case in CASES} | NO_MORE
+
+
+def test_every_rpc_has_documented_errors() -> None:
+    assert set(documented_errors()) == set(RPCS)
+    assert [rpc for rpc, errors in documented_errors().items() if not errors] == []
+
+
+@pytest.mark.parametrize("reason", VIOLATIONS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_violation_is_an_answer_of_the_validation_service(reason: str, stages: Stages) -> None:
+    stage = await stages.at(usual)
+    answer = await stage.client.validation.ValidateTurn(turn_to_validate(turn_breaking(reason)))
+    assert [error_reason_pb2.ErrorReason.Name(one.reason) for one in answer.violations] == [f"ERROR_REASON_{reason}"]
+    assert set(answer.violations[0].metadata) == documented_reasons()[reason].metadata
+    assert re.fullmatch(r"table_after(\[\d+\])?", answer.violations[0].subject)
+    assert answer.violations[0].description
+    assert not answer.goes_out
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_refusal_lists_the_first_violations_and_counts_all(stages: Stages) -> None:
+    stage = await stages.at(usual)
+    game = await put(stage, a_game(Playing(a_round())))
+    unlike = [tile_pb2.TILE_RED_1, tile_pb2.TILE_BLUE_5, tile_pb2.TILE_ORANGE_13, tile_pb2.TILE_JOKER] * 8
+    play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=unlike)] * 128)
+    request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+    refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
+    assert error_info(refusal).reason == "TILE_DUPLICATED"
+    [failure, illegal] = details(refusal)
+    assert isinstance(failure, error_details_pb2.PreconditionFailure)
+    assert isinstance(illegal, meld_pb2.IllegalTurn)
+    assert len(failure.violations) == len(illegal.violations) == 16
+    assert int(error_info(refusal).metadata["violations"]) >= 128
+    assert refusal.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert size_of(refusal) < METADATA_LIMIT
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_message_that_is_cut_ends_with_no_space(stages: Stages) -> None:
+    """HTTP/2 allows none at a value's end: clients in Node had an error without a message."""
+    stage = await stages.at(usual)
+    game = await put(stage, a_game(Playing(a_round())))
+    for tile in (tile_pb2.TILE_RED_1, tile_pb2.TILE_RED_10, tile_pb2.TILE_JOKER):
+        play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=[tile] * 32)] * 128)
+        request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
+        refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
+        message = refusal.details() or ""
+        assert len(message) > 190
+        assert message == message.strip()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_refusal_names_the_first_fields_at_fault(stages: Stages) -> None:
+    stage = await stages.at(usual)
+    options = ruleset_pb2.Ruleset.DESCRIPTOR.fields
+    numbers = [option.name for option in options if option.type == option.TYPE_UINT32]
+    rules = ruleset_pb2.Ruleset()
+    for name in numbers:
+        setattr(rules, name, 2**32 - 1)
+    request = vs.ValidateMeldsRequest(ruleset=rules)
+    refusal = await refusal_of(stage.client, RPCS["ValidateMelds"], Ask(request))
+    assert set(field_violations(refusal)) >= {f"ruleset.{name}" for name in numbers}
+    assert len(field_violations(refusal)) <= 16
+    assert size_of(refusal) < METADATA_LIMIT
+
+
+def size_of(refusal: grpc.aio.AioRpcError) -> int:
+    """The bytes of a status on the wire, about: binary metadata goes as base64."""
+    trailing = sum(len(key) + len(value) * 4 // 3 for key, value in refusal.trailing_metadata() or ())
+    return trailing + len(refusal.details() or "")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_turn_of_a_batch_that_is_malformed_is_named_with_its_ruleset(stages: Stages) -> None:
+    stage = await stages.at(usual)
+    turns = [vs.ValidateTurnRequest(), vs.ValidateTurnRequest(ruleset=ruleset_pb2.Ruleset(players_min=1))]
+    request = vs.BatchValidateTurnsRequest(turns=turns)
+    refusal = await refusal_of(stage.client, RPCS["BatchValidateTurns"], Ask(request))
+    assert field_violations(refusal) == ["turns[1].ruleset.players_min"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_store_that_hangs_is_unavailable_too() -> None:
+    clock, hanging = FakeClock(), RedisServer()
+    hanging.start()
+    store = redis_store(hanging.url, clock)
+    async with running_server(store, settings()) as (_, client):
+        stage = await staged(client, store, clock)
+        hanging.pause()
+        asks = {rpc: Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game)) for rpc in ON_GAMES}
+        refusals = await asyncio.gather(*(refusal_of(client, RPCS[rpc], ask) for rpc, ask in asks.items()))
+        reasons = dict(zip(asks, (error_info(refusal).reason for refusal in refusals), strict=True))
+        hanging.resume()
+        assert reasons == dict.fromkeys(ON_GAMES, "STORE_UNAVAILABLE")
+        assert (await stage.game.see()).revision == 4
+    await store.close()
+    hanging.close()

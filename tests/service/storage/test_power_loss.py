@@ -1,0 +1,222 @@
+"""Power that is lost: what was not synced to disk is gone, and no acknowledged turn is part of it."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+import redis
+
+from rummikub.v1 import game_pb2
+from service.storage.embedded import EmbeddedStore
+from support.grpc_play import history
+from support.harness import ROOT, Client, GameAtHand, RedisServer, redis_store, running_redis, running_server
+
+DURABLE = {
+    "appendonly": "yes",
+    "appendfsync": "always",
+    "no-appendfsync-on-rewrite": "no",
+    "maxmemory-policy": "noeviction",
+}
+"""Settings of a store that loses nothing that it has acknowledged."""
+GAMES = 8
+"""Games that are played at the same time."""
+DRAWS = 30
+"""Turns of a game before the next one begins."""
+TURNS = 400
+"""Acknowledged turns before the power is lost, if all are synced."""
+UNSYNCED = 40
+"""Acknowledged turns since the last sync at which the power is lost, if they are not."""
+
+
+def compose_options() -> tuple[str, ...]:
+    """The options of redis-server in compose.yaml."""
+    [command] = re.findall(r"^    command: (\[.*\])$", (ROOT / "compose.yaml").read_text(), re.MULTILINE)
+    program, *options = json.loads(command)
+    assert program == "redis-server"
+    return tuple(options)
+
+
+def settings_of(url: str) -> dict[str, str]:
+    """The settings of a running store, of those that matter here."""
+    with closing(redis.Redis.from_url(url, decode_responses=True)) as client:
+        return {str(name): str(value) for name, value in client.config_get(*DURABLE).items()}
+
+
+async def test_the_embedded_store_runs_with_settings_that_lose_nothing(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    try:
+        await store.start()
+        assert settings_of(store.url) == DURABLE
+    finally:
+        await store.stop()
+
+
+def test_the_redis_of_compose_runs_with_settings_that_lose_nothing() -> None:
+    with running_redis(*compose_options()) as server:
+        assert settings_of(server.url) == DURABLE
+
+
+class Embedded:
+    """The embedded store, as the service starts it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._store = EmbeddedStore(folder)
+
+    @property
+    def url(self) -> str:
+        return self._store.url
+
+    async def start(self) -> None:
+        await self._store.start()
+
+    async def kill(self) -> None:
+        assert self._store._process  # noqa: SLF001 - nothing else knows the process
+        self._store._process.kill()  # noqa: SLF001 - as above
+        await self._store.stop()
+        self._store = EmbeddedStore(self.folder)
+
+    async def close(self) -> None:
+        await self._store.stop()
+
+
+class OfCompose:
+    """A Redis with the options of compose.yaml."""
+
+    def __init__(self, _folder: Path) -> None:
+        self._server = RedisServer(*compose_options())
+        self.folder, self.url = self._server.folder, self._server.url
+
+    async def start(self) -> None:
+        self._server.start()
+
+    async def kill(self) -> None:
+        self._server.kill()
+
+    async def close(self) -> None:
+        self._server.close()
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that logs what is durable, to preload."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        assert not os.environ.get("CI"), "these tests compile a library: put a C compiler on PATH as cc"
+        pytest.skip("needs a C compiler, which a machine with Python alone lacks; CI has one")
+    made = tmp_path_factory.mktemp("library") / "power_loss.so"
+    source = ROOT / "tests" / "support" / "power_loss.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(made), str(source), "-ldl"], check=True, timeout=60)
+    return made
+
+
+@pytest.fixture
+def log(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The log of what processes that start from now on have made durable."""
+    log = tmp_path / "durable"
+    log.touch()
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    monkeypatch.setenv("POWER_LOSS_LOG", str(log))
+    yield log
+    monkeypatch.undo()
+
+
+def cut(folder: Path, log: Path) -> None:
+    """Cuts every file in a folder back to what was durable of it."""
+    durable = {}
+    for line in log.read_text().splitlines():
+        device, inode, size = map(int, line.split())
+        durable[device, inode] = size
+    for path in folder.rglob("*"):
+        if path.is_file():
+            file = path.stat()
+            os.truncate(path, min(file.st_size, durable.get((file.st_dev, file.st_ino), 0)))
+
+
+class Players:
+    """Players who draw until the store is gone, and what they were told.
+
+    Args:
+        log: What the store has made durable.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._logged = 0
+        self._turns = 0
+        self._unsynced = 0
+        self.etags: defaultdict[str, dict[int, str]] = defaultdict(dict)
+        self.have_played = asyncio.Event()
+
+    async def play(self, client: Client) -> None:
+        """Plays games one after the other."""
+        try:
+            while True:
+                game = await client.new_game()
+                for _ in range(DRAWS):
+                    self._told((await game.draw()).game)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                raise
+
+    def _told(self, game: game_pb2.Game) -> None:
+        """Keeps what an answer tells, and notices when it is time for the power to go."""
+        self.etags[game.game_id][game.revision] = game.etag
+        logged = self._log.stat().st_size
+        self._unsynced = self._unsynced + 1 if logged == self._logged else 0
+        self._logged = logged
+        self._turns += 1
+        if self._turns >= TURNS or self._unsynced >= UNSYNCED:
+            self.have_played.set()
+
+    async def lost(self, client: Client) -> int:
+        """Returns how many acknowledged turns a server does not know."""
+        return sum([await self._lost_of(client, game_id) for game_id in self.etags])
+
+    async def _lost_of(self, client: Client, game_id: str) -> int:
+        try:
+            kept = {change.revision: change.etag for change in await history(client, GameAtHand(client, game_id))}
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.NOT_FOUND:
+                raise
+            kept = {}
+        return sum(kept.get(revision) != etag for revision, etag in self.etags[game_id].items())
+
+
+@pytest.mark.parametrize("appendfsync", ["as configured", "everysec"])
+@pytest.mark.parametrize("kind", [Embedded, OfCompose])
+async def test_a_loss_of_power_takes_acknowledged_turns_only_from_a_store_that_syncs_every_second(
+    kind: type[Embedded | OfCompose], appendfsync: str, log: Path, tmp_path: Path
+) -> None:
+    store, players = kind(tmp_path / "data"), Players(log)
+    try:
+        await store.start()
+        if appendfsync == "everysec":
+            with closing(redis.Redis.from_url(store.url)) as admin:
+                admin.config_set("appendfsync", appendfsync)
+        backed = redis_store(store.url)
+        async with running_server(backed) as (_, client):
+            playing = [asyncio.create_task(players.play(client)) for _ in range(GAMES)]
+            await asyncio.wait_for(players.have_played.wait(), 60)
+            await store.kill()
+            await asyncio.gather(*playing)
+        await backed.close()
+        cut(store.folder, log)
+        await store.start()
+        backed = redis_store(store.url)
+        async with running_server(backed) as (_, client):
+            lost = await players.lost(client)
+        await backed.close()
+    finally:
+        await store.close()
+    assert bool(lost) == (appendfsync == "everysec"), f"{lost} acknowledged turns are lost"

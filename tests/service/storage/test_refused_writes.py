@@ -1,0 +1,139 @@
+"""A store that answers but takes no writes: because it is full, a replica by now, or without its replicas."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+import grpc.aio
+import pytest
+
+from rummikub.v1 import game_pb2, ruleset_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from support.harness import (
+    FakeClock,
+    GameAtHand,
+    RedisServer,
+    error_info,
+    new_id,
+    redis_store,
+    running_redis,
+    running_server,
+    server_settings,
+)
+
+LIMIT = 30
+REFUSED: dict[str, Callable[[RedisServer], object]] = {
+    "full": lambda server: server.tell("CONFIG", "SET", "maxmemory", 1),
+    "a replica": lambda server: server.tell("REPLICAOF", "127.0.0.1", 1),
+    "without replicas": lambda server: server.tell("CONFIG", "SET", "min-replicas-to-write", 1),
+}
+"""Ways to make a Redis refuse writes."""
+TAKEN: dict[str, Callable[[RedisServer], object]] = {
+    "full": lambda server: server.tell("CONFIG", "SET", "maxmemory", 0),
+    "a replica": lambda server: server.tell("REPLICAOF", "NO", "ONE"),
+    "without replicas": lambda server: server.tell("CONFIG", "SET", "min-replicas-to-write", 0),
+}
+"""Ways to make it take them again."""
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """A game whose turn is overdue, in a Redis that takes no writes.
+
+    Attributes:
+        game: The game.
+        seen: As a spectator saw it before.
+        take_writes: Makes the Redis take writes again.
+    """
+
+    game: GameAtHand
+    seen: game_pb2.Game
+    take_writes: Callable[[], object]
+
+
+@pytest.fixture(params=REFUSED)
+async def overdue(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[Overdue]:
+    with running_redis() as server:
+        store = redis_store(server.url, clock)
+        async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
+            game = await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT))
+            await game.draw()
+            seen = await game.see()
+            clock.advance(LIMIT + 1)
+            REFUSED[request.param](server)
+            yield Overdue(game, seen, lambda: TAKEN[request.param](server))
+        await store.close()
+
+
+async def changes(game: GameAtHand) -> list[int]:
+    """The revisions of a game's history, as ListTurns answers them."""
+    answer = await game.client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id, page_size=100))
+    return [change.revision for change in answer.changes]
+
+
+def watch(game: GameAtHand, from_revision: int = 0) -> "AsyncIterator[gs.WatchGameResponse]":
+    return aiter(game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, from_revision=from_revision)))
+
+
+async def test_an_overdue_game_is_read_as_it_is_stored(overdue: Overdue) -> None:
+    game, seen = overdue.game, overdue.seen
+    for seat in game.tokens:
+        own = await game.see(seat)
+        assert (own.revision, own.turn.seat) == (seen.revision, seen.turn.seat)
+        assert own.turn.deadline.ToDatetime() < own.server_time.ToDatetime()
+    assert await changes(game) == list(range(1, seen.revision + 1))
+    listed = await game.client.games.ListGames(gs.ListGamesRequest(state=game_pb2.GAME_STATE_PLAYING))
+    assert [summary.game_id for summary in listed.games] == [game.game_id]
+
+
+async def test_an_overdue_game_is_watched_and_its_time_out_is_told_when_it_is_stored(overdue: Overdue) -> None:
+    game, seen = overdue.game, overdue.seen
+    fresh, resumed = watch(game), watch(game, from_revision=1)
+    async with asyncio.timeout(20):
+        assert (await anext(fresh)).snapshot.revision == seen.revision
+        for revision in range(2, seen.revision + 1):
+            assert (await anext(resumed)).change.revision == revision
+        overdue.take_writes()
+        while (await game.see()).revision == seen.revision:  # noqa: ASYNC110 - a new primary takes a moment
+            await asyncio.sleep(0.05)
+        for updates in (fresh, resumed):
+            async for update in updates:
+                if update.change.revision == seen.revision + 1:
+                    break
+
+
+async def test_what_changes_an_overdue_game_is_refused_until_it_is_stored(overdue: Overdue) -> None:
+    game, seen = overdue.game, overdue.seen
+    turn = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag, request_id=new_id(), draw=ts.DrawTile()
+    )
+    draft = ts.SaveDraftRequest(game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag)
+    metadata = game.as_seat(seen.turn.seat)
+    for change in (
+        game.client.turns.PlayTurn(turn, metadata=metadata),
+        game.client.turns.SaveDraft(draft, metadata=metadata),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await change
+        assert error_info(refusal.value).reason == "STORE_UNAVAILABLE"
+    overdue.take_writes()
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await game.client.turns.PlayTurn(turn, metadata=metadata)
+    assert error_info(refusal.value).reason == "TURN_TIMED_OUT"
+
+
+@pytest.mark.parametrize("how", REFUSED)
+async def test_lists_are_read_though_they_cannot_be_mended(how: str) -> None:
+    lobby, playing = "rummikub:games:lobby", "rummikub:games:playing"
+    with running_redis() as server:
+        store = redis_store(server.url)
+        async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
+            game = await client.new_game()
+            [member] = server.tell("ZRANGE", playing, 0, -1)
+            server.tell("ZADD", lobby, 0, member.decode(), 0, "of no server")
+            REFUSED[how](server)
+            for state, expected in ((game_pb2.GAME_STATE_LOBBY, []), (game_pb2.GAME_STATE_PLAYING, [game.game_id])):
+                listed = await client.games.ListGames(gs.ListGamesRequest(state=state))
+                assert [summary.game_id for summary in listed.games] == expected
+        await store.close()

@@ -1,0 +1,938 @@
+"""The stored form of games: it loses nothing, says when it cannot be read, and stays readable; and no secret is shown.
+
+`golden/format_<number>.jsonl` is a game as it is stored. A change of the code must go on reading it, so it is written
+only when there is none of the format yet: `python tests/service/storage/test_snapshot.py --write`, and with `--force`
+anew. The game is made up, as no played game has every event.
+"""
+
+import argparse
+import json
+import random
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+if __name__ == "__main__":
+    ROOT = Path(__file__).resolve().parents[3]
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
+    Event,
+    GameCreated,
+    GameEnded,
+    IllegalPlayShown,
+    LastChanceStarted,
+    PlayerJoined,
+    PlayerLeft,
+    PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundEnded,
+    RoundStarted,
+    StartDraw,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnEnded,
+    TurnPassed,
+    TurnPenalised,
+    TurnStarted,
+    TurnTimedOut,
+    advance,
+    replay,
+)
+from engine.game import (
+    BotLevel,
+    Choosing,
+    Finished,
+    Game,
+    Lobby,
+    Phase,
+    Playing,
+    Rack,
+    Round,
+    RoundEnd,
+    RoundOver,
+    RoundResult,
+    SeatResult,
+    Step,
+    Turn,
+)
+from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.ruleset import (
+    Contract,
+    JokersMaxPerSet,
+    MatchEnd,
+    PoolEmptyMode,
+    Ruleset,
+    ScoreNeverMelded,
+    TurnDirection,
+    TurnDraw,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+)
+from engine.tiles import JOKER, Tile, in_order, tile_set
+from engine.turns import (
+    Action,
+    Applied,
+    DrawTile,
+    Join,
+    Leave,
+    Pass,
+    PlayTiles,
+    Resign,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+    apply,
+    create,
+)
+from engine.violations import Reason
+from rummikub.v1 import game_service_pb2 as gs
+from service.app.identity import new_shuffle
+from service.app.views import see_change, see_game
+from service.errors import StoredFormatUnknown
+from service.storage import snapshot as snapshot_module
+from service.storage.base import NO_ETAG, Entry, GameStore, Memo, Record, SeatToken, lineage
+from service.storage.snapshot import (
+    CHANGE_BYTES_MAX,
+    FINGERPRINT_BYTES,
+    FORMAT,
+    compressed,
+    decode_entry,
+    decode_memo,
+    decode_record,
+    decompressed,
+    encode_change,
+    encode_memo,
+    encode_record,
+)
+from support.harness import HISTORY, START_MS, Client, SeededChance
+from support.random_play import Change, random_changes, random_ruleset, time_of
+
+GOLDEN_FILE = Path(__file__).parent / "golden" / f"format_{FORMAT}.jsonl"
+GAME_ID = "0123456789abcdef0123456789abcdef"
+EVENT_TYPES: frozenset[type] = frozenset(get_args(Event))
+PHASES: frozenset[type] = frozenset(get_args(Phase))
+STEPS: frozenset[type] = frozenset(get_args(Step))
+PLAYERS = 4
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A change as a store is given it: the game after it, the change's bytes, and what they are made of."""
+
+    record: Record
+    change: bytes
+    nonce: bytes
+    events: tuple[Event, ...]
+
+
+def stored_changes(changes: Iterator[Change], rng: random.Random, players: int = PLAYERS) -> Iterator[Stored]:
+    """A game's changes as they are stored, with seat tokens."""
+    etag, created_ms = NO_ETAG, 0
+    digests = {seat: rng.randbytes(32) for seat in range(1, players + 1)}
+    for change in changes:
+        game, events = change.applied.game, change.applied.events
+        assert len(game.players) <= len(digests)
+        created_ms = created_ms or change.now_ms
+        nonce = rng.randbytes(16)
+        data = encode_change(game.revision, change.now_ms, nonce, events)
+        etag = lineage(etag, data)
+        tokens = tuple(SeatToken(player.seat, digests[player.seat]) for player in game.players)
+        yield Stored(Record(GAME_ID, game, etag, tokens, created_ms, change.now_ms), data, nonce, events)
+
+
+def random_game(seed: int) -> tuple[Stored, ...]:
+    """A whole random game as it is stored."""
+    rng = random.Random(seed)
+    rules = random_ruleset(rng, with_analysis=True)
+    players = min(max(rules.players_min, 2 + seed % 3), rules.players_max)
+    return tuple(stored_changes(random_changes(seed, players, rules), rng, 6))
+
+
+# A game that the engine plays
+
+
+GOLDEN_RULES = Ruleset(
+    geometry_jokers=4,
+    turn_direction=TurnDirection.COUNTERCLOCKWISE,
+    jokers_max_per_set=JokersMaxPerSet.TWO,
+    initial_meld_threshold=0,
+    turn_time_limit_seconds=45,
+    match_end=MatchEnd.FIXED_ROUNDS,
+    match_rounds=2,
+)
+
+
+def a_group(rack: Rack) -> ProposedMeld | None:
+    """The first group of three that a rack has, with a joker if there is one."""
+    for tiles in combinations(sorted(set(rack.tiles), reverse=True), 3):
+        naturals = [tile for tile in tiles if tile != JOKER]
+        if len({(tile - 1) % 13 for tile in naturals}) == 1:
+            return ProposedMeld(tiles, MeldKind.GROUP)
+    return None
+
+
+def golden_changes() -> Iterator[Change]:
+    """A game with every type of event in every phase, made by the engine alone: players who play groups and wait."""
+    chance = SeededChance(7)
+    applied, now_ms = create(GOLDEN_RULES), START_MS
+    yield Change(None, now_ms, applied)
+    lobby = iter((Join("Ada"), Join("Ben"), Join("Zoë ✓"), Leave(2), Join("Cleo"), Join("Dan")))
+    while not isinstance(applied.game.phase, Finished):
+        action = next(lobby, None) or golden_action(applied.game, chance)
+        now_ms = time_of(applied.game, action, now_ms)
+        outcome = apply(applied.game, action, now_ms)
+        assert isinstance(outcome, Applied), outcome
+        applied = outcome
+        yield Change(action, now_ms, applied)
+
+
+def golden_action(game: Game, chance: SeededChance) -> Action:
+    """Two rounds: the first until all pass with an empty pool, the second one turn until all but one resign."""
+    match game.phase:
+        case Lobby():
+            return StartGame(1, new_shuffle(chance, GOLDEN_RULES, PLAYERS))
+        case RoundOver():
+            return StartNextRound(2, new_shuffle(chance, GOLDEN_RULES, PLAYERS))
+        case Playing(round_) if round_.number == 1 or round_.turn.seat == round_.starter:
+            return golden_turn(round_, game.revision)
+        case _:
+            return Resign(game.active_seats[0])
+
+
+def golden_turn(round_: Round, revision: int) -> Action:
+    """A group if there is one; else a draw now and then; else the time runs out, and with an empty pool all pass."""
+    rack = round_.rack(round_.turn.seat)
+    meld = a_group(rack) if revision < 20 else None
+    if meld:
+        return PlayTiles(rack.seat, (*(ProposedMeld(laid.tiles, laid.kind) for laid in round_.table), meld))
+    if revision % 5 == 0:
+        return DrawTile(rack.seat) if round_.pool else TimeOut()
+    return TimeOut() if round_.pool else Pass(rack.seat)
+
+
+@cache
+def golden_game() -> tuple[Stored, ...]:
+    """That game as it is stored."""
+    return tuple(stored_changes(golden_changes(), random.Random(7)))
+
+
+# A game that no one could play, with every event
+
+
+MADE_RULES = Ruleset(
+    geometry_colors=6,
+    geometry_jokers=4,
+    turn_direction=TurnDirection.COUNTERCLOCKWISE,
+    deal_hand_size=7,
+    jokers_may_lead=False,
+    initial_meld_threshold=0,
+    turn_draw=TurnDraw.TWO_RIVER,
+    turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES,
+    turn_time_limit_seconds=45,
+    turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM,
+    pool_empty_mode=PoolEmptyMode.ONE_LAST_CHANCE,
+    contract=Contract.VALUES_BELOW_10,
+    contract_points=25,
+    match_end=MatchEnd.FIXED_ROUNDS,
+    match_rounds=2,
+)
+PROPOSED = (
+    ProposedMeld((Tile(7), Tile(20), JOKER), MeldKind.GROUP, (Tile(59),)),
+    ProposedMeld((Tile(79),)),
+    ProposedMeld(()),
+)
+MELD = Meld((Tile(7), Tile(20), JOKER, JOKER), MeldKind.GROUP, 28, ((Tile(60),), (Tile(33), Tile(46))))
+
+
+class MadeGame:
+    """A game that is told what happens in it. Nothing is judged: what is stored does not judge either."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self._chance = SeededChance(11)
+
+    @property
+    def game(self) -> Game:
+        return self.changes[-1].applied.game
+
+    @property
+    def round(self) -> Round:
+        round_ = self.game.round
+        assert round_
+        return round_
+
+    @property
+    def pool(self) -> tuple[Tile, ...]:
+        """The tiles to draw."""
+        return self.round.pool
+
+    @property
+    def offered(self) -> tuple[Tile, Tile]:
+        """The tiles to choose from."""
+        assert isinstance(self.round.step, Choosing)
+        return self.round.step.tiles
+
+    def happens(self, *events: Event) -> None:
+        """One change."""
+        game = advance(self.game if self.changes else None, events)
+        number = len(self.changes)
+        self.changes.append(Change(None, START_MS + number * 1000, Applied(game, events)))
+
+    def deal(self, number: int, order: tuple[int, ...]) -> tuple[Event, ...]:
+        """A deal, and the first turn."""
+        tiles = self._chance.shuffle(tile_set(6, 2, 4))
+        racks = tuple(Rack(seat, in_order(tiles[seat * 7 : seat * 7 + 7])) for seat in sorted(order))
+        draws = tuple(StartDraw(seat, tiles[seat]) for seat in order)
+        return RoundStarted(number, draws, order, racks, tiles[28:]), self.turn(order[0])
+
+    def turn(self, seat: int) -> TurnStarted:
+        """A turn with a deadline."""
+        return TurnStarted(Turn(seat, START_MS + len(self.changes) * 1000 + 45_000))
+
+
+def result(number: int, end: RoundEnd) -> RoundResult:
+    seats = (SeatResult(1, 40, 5, -15), SeatResult(2, 25, 3, 30), SeatResult(3, 40, 4, -15))
+    return RoundResult(number, end, (2,), seats)
+
+
+def made_changes() -> Iterator[Change]:
+    """A game with every type of event, in every phase and every step of a turn."""
+    made = MadeGame()
+    made.happens(GameCreated(MADE_RULES))
+    for seat, name in enumerate(("Ada", "Ben", "Zoë ✓"), 1):
+        made.happens(PlayerJoined(seat, name))
+    made.happens(PlayerLeft(2))
+    made.happens(PlayerJoined(2, "Cleo"))
+    made.happens(*made.deal(1, (2, 1, 3)))
+    made.happens(RedealDemanded(3), *made.deal(1, (2, 1, 3)))
+    happen_in_turns(made)
+    happen_at_the_end(made)
+    happen_in_the_second_round(made)
+    yield from made.changes
+
+
+def happen_in_turns(made: MadeGame) -> None:
+    """Everything that happens while the pool has tiles."""
+    made.happens(DraftSaved(2, PROPOSED))
+    made.happens(DraftSaved(2, ()))
+    made.happens(TilesOffered(2, (made.pool[0], made.pool[1])))
+    made.happens(RiverTileLaid(2, made.offered[0]), made.turn(1))
+    made.happens(TilesOffered(1, (made.pool[0], made.pool[1])))
+    made.happens(RiverTileLaid(1, made.offered[1]), made.turn(3))
+    made.happens(TileDrawn(3, made.pool[0]))
+    made.happens(TurnEnded(3), made.turn(2))
+    made.happens(IllegalPlayShown(2, PROPOSED, (Reason.SET_EMPTY, Reason.JOKER_DECLARATION_MISMATCH)))
+    made.happens(ErrorClaimed(3, agrees=True))
+    made.happens(ErrorClaimed(1, agrees=False))
+    made.happens(IllegalPlayShown(2, PROPOSED, (Reason.SET_EMPTY,)))
+    made.happens(ErrorClaimed(3, agrees=True))
+    made.happens(ErrorClaimed(1, agrees=True), TurnPenalised(2, made.pool[:3]), made.turn(1))
+    made.happens(TilesDrawn(1, made.pool[:4]), made.turn(3))
+    river = made.round.river
+    played = in_order((*made.round.rack(3).tiles[:2], river[0]))
+    made.happens(TilesPlayed(3, played, (MELD,), 28, river), made.turn(2))
+    made.happens(TurnTimedOut(2, made.pool[:3]), made.turn(1))
+
+
+def happen_at_the_end(made: MadeGame) -> None:
+    """The last turns."""
+    made.happens(TurnTimedOut(1, made.pool), LastChanceStarted((1, 3, 2)), made.turn(1))
+    made.happens(TurnPassed(1), made.turn(3))
+    made.happens(TurnTimedOut(3, ()), made.turn(2))
+    made.happens(TurnPassed(2), RoundEnded(result(1, RoundEnd.BLOCKED)))
+
+
+def happen_in_the_second_round(made: MadeGame) -> None:
+    """Who chooses resigns, and so does the next."""
+    made.happens(*made.deal(2, (1, 3, 2)))
+    made.happens(TilesOffered(1, (made.pool[0], made.pool[1])))
+    made.happens(PlayerResigned(1), made.turn(3))
+    made.happens(PlayerResigned(3), RoundEnded(result(2, RoundEnd.RESIGNED)), GameEnded((2,)))
+
+
+@cache
+def made_game() -> tuple[Stored, ...]:
+    """That game as it is stored."""
+    return tuple(stored_changes(made_changes(), random.Random(11)))
+
+
+def golden_lines() -> Iterator[str]:
+    """The golden game as text: a line a change, each with its compressed form and the snapshot after it."""
+    for stored in made_game():
+        line = {
+            "etag": stored.record.etag,
+            "change": stored.change.decode(),
+            "compressed": compressed(stored.change).hex(),
+            "snapshot": encode_record(stored.record).decode(),
+        }
+        yield json.dumps(line, ensure_ascii=False)
+
+
+# What is stored comes back
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_state_and_every_change_of_a_random_game_comes_back_equal(seed: int) -> None:
+    game = random_game(seed)
+    assert len(game) > 10
+    for stored in game:
+        assert decode_record(encode_record(stored.record)) == stored.record
+        entry = Entry(stored.record.game.revision, "e7a9", stored.record.updated_ms, stored.nonce, stored.events)
+        assert decode_entry(stored.change, "e7a9") == entry
+    entries = [decode_entry(stored.change, stored.record.etag) for stored in game]
+    assert replay(entry.events for entry in entries) == game[-1].record.game
+
+
+SNAPSHOT = str(snapshot_module.__file__)
+
+
+def test_stored_bytes_and_what_is_remembered_of_their_parts_take_the_memory_that_they_need() -> None:
+    """A server remembers games, tables and melds by the thousand. What other rooms take meanwhile is not counted."""
+    changes = list(random_changes(1, PLAYERS, Ruleset()))
+    tracemalloc.start()
+    try:
+        kept = [stored.change for stored in stored_changes(iter(changes), random.Random(1))]
+        kept += [encode_record(Record(GAME_ID, change.applied.game, "e7a9", (), 1, 2)) for change in changes]
+        ours = tracemalloc.take_snapshot().filter_traces(
+            [tracemalloc.Filter(inclusive=True, filename_pattern=SNAPSHOT)]
+        )
+    finally:
+        tracemalloc.stop()
+    taken = sum(trace.size for trace in ours.traces)
+    assert taken < 3 * sum(map(len, kept))
+
+
+def declining_changes() -> Iterator[Change]:
+    """A game in which the initial meld is declined in every way that there is."""
+    made = MadeGame()
+    made.happens(GameCreated(Ruleset(score_never_melded=ScoreNeverMelded.FLAT_100_OR_200)))
+    for seat, name in enumerate(("Ada", "Ben", "Cleo"), 1):
+        made.happens(PlayerJoined(seat, name))
+    made.happens(*made.deal(1, (3, 2, 1)))
+    made.happens(TilesOffered(3, (made.pool[0], made.pool[1]), declined=True))
+    made.happens(RiverTileLaid(3, made.offered[0]), made.turn(2))
+    made.happens(TurnEnded(2, declined=True), made.turn(1))
+    made.happens(TilesDrawn(1, made.pool[:4], declined=True), made.turn(3))
+    made.happens(*made.deal(2, (3, 2, 1)))
+    made.happens(TileDrawn(3, made.pool[0], declined=True), made.turn(2))
+    made.happens(TurnTimedOut(2, made.pool), made.turn(1))
+    made.happens(TurnPassed(1, declined=True), made.turn(3))
+    made.happens(TurnPassed(3), made.turn(2))
+    yield from made.changes
+
+
+def test_who_declined_the_initial_meld_comes_back_and_is_written_of_them_alone() -> None:
+    game = tuple(stored_changes(declining_changes(), random.Random(11), 3))
+    rounds = [stored.record.game.round for stored in game]
+    first, second = [(), (3,), (3,), (2, 3), (1, 2, 3)], [(), (3,), (3,), (1, 3), (1, 3)]
+    assert [round_.declined for round_ in rounds if round_] == [*first, *second]
+    for stored in game:
+        assert decode_record(encode_record(stored.record)) == stored.record
+        assert decode_entry(stored.change, stored.record.etag).events == stored.events
+        round_ = stored.record.game.round
+        assert (b"declined" in encode_record(stored.record)) == bool(round_ and round_.declined)
+        assert (b"declined" in stored.change) == any(getattr(event, "declined", False) for event in stored.events)
+
+
+@pytest.mark.parametrize("level", BotLevel)
+def test_a_bot_comes_back_with_its_level_and_a_player_without_one(level: BotLevel) -> None:
+    joined = (GameCreated(Ruleset()), PlayerJoined(1, "Ada"), PlayerJoined(2, "Bot 1", level))
+    record = Record(GAME_ID, advance(None, joined), "e7a9", (), 1, 2)
+    assert [player.bot for player in decode_record(encode_record(record)).game.players] == [None, level]
+    assert decode_entry(encode_change(1, 2, b"", joined), "e7a9").events == joined
+
+
+def test_a_game_with_a_level_of_a_newer_server_is_refused_as_of_a_newer_one() -> None:
+    bot = PlayerJoined(1, "Bot 1", BotLevel.HARD)
+    record = Record(GAME_ID, advance(None, (GameCreated(Ruleset()), bot)), "e7a9", (), 1, 2)
+    for data, decode in (
+        (encode_record(record), decode_record),
+        (encode_change(1, 2, b"", (bot,)), lambda change: decode_entry(change, "e7a9")),
+    ):
+        with pytest.raises(StoredFormatUnknown):
+            decode(data.replace(b"HARD", b"PERFECT"))
+
+
+def test_every_type_of_event_every_phase_and_every_step_comes_back_equal() -> None:
+    game = made_game()
+    rounds = [stored.record.game.round for stored in game]
+    assert {type(event) for stored in game for event in stored.events} == EVENT_TYPES
+    assert {type(stored.record.game.phase) for stored in game} == PHASES
+    assert {type(round_.step) for round_ in rounds if round_} == STEPS
+    for state in ("draft", "shown_play", "last_chance", "river"):
+        assert len({getattr(round_, state) for round_ in rounds if round_}) > 1, state
+    for stored in game:
+        assert decode_record(encode_record(stored.record)) == stored.record
+        assert decode_entry(stored.change, stored.record.etag).events == stored.events
+
+
+def test_every_value_of_every_option_comes_back_equal() -> None:
+    seen = 0
+    for option in fields(Ruleset):
+        default = getattr(Ruleset(), option.name)
+        for value in values_of(default):
+            chosen: dict[str, Any] = {option.name: value}
+            rules = Ruleset(**chosen)
+            record = Record(GAME_ID, Game(rules, 1), "", (), 1, 2)
+            change = encode_change(1, 2, b"", (GameCreated(rules),))
+            assert decode_record(encode_record(record)).game.ruleset == rules
+            assert decode_entry(change, "").events == (GameCreated(rules),)
+            seen += 1
+    assert seen > 100
+
+
+def values_of(default: object) -> list[object]:
+    """Values of an option of the type of its default."""
+    match default:
+        case Enum():
+            return list(type(default))
+        case bool():
+            return [True, False]
+        case int():
+            return [default + 1, 0]
+        case _:
+            raise AssertionError(f"an option of type {type(default)}")
+
+
+def test_decoding_gives_the_types_that_the_engine_uses() -> None:
+    """An equal number is not enough: what is loaded is asked on by type and by name."""
+    for stored in (*golden_game(), *made_game()):
+        record = decode_record(encode_record(stored.record))
+        assert repr(record) == repr(stored.record)
+        assert repr(decode_entry(stored.change, "").events) == repr(stored.events)
+
+
+def test_a_memo_comes_back_equal_whatever_its_bytes() -> None:
+    fingerprint = bytes(range(FINGERPRINT_BYTES))
+    for salt in (b"", b"\0", b"\xff" * 32, bytes(255)):
+        for answer in (b"", b"\0\xff", salt + fingerprint):
+            memo = Memo(fingerprint, answer, salt)
+            assert decode_memo(encode_memo(memo)) == memo
+
+
+# A ruleset is what was chosen
+
+
+def stored_ruleset(rules: Ruleset) -> dict[str, Any]:
+    """The options that a stored game names, of the snapshot and of the change alike."""
+    record = Record(GAME_ID, Game(rules, 1), "", (), 1, 2)
+    in_snapshot = json.loads(json.loads(encode_record(record))["game"]["ruleset"])
+    (created,) = json.loads(encode_change(1, 2, b"", (GameCreated(rules),)))["events"]
+    assert json.loads(created["ruleset"]) == in_snapshot
+    assert isinstance(in_snapshot, dict)
+    return in_snapshot
+
+
+def test_a_stored_ruleset_names_only_what_differs_from_the_defaults() -> None:
+    assert stored_ruleset(Ruleset()) == {}
+    chosen = Ruleset(geometry_jokers=4, match_end=MatchEnd.TARGET_SCORE, match_target_score=200)
+    assert stored_ruleset(chosen) == {"geometry_jokers": 4, "match_end": "TARGET_SCORE"}
+
+
+# What cannot be read
+
+
+def a_snapshot() -> dict[str, Any]:
+    """The stored form of a game in the middle of a round, in which an illegal play is shown."""
+    stored = next(
+        stored for stored in made_game() if stored.record.game.round and stored.record.game.round.shown_play is not None
+    )
+    snapshot: dict[str, Any] = json.loads(encode_record(stored.record))
+    assert decode_record(json.dumps(snapshot).encode()) == stored.record
+    return snapshot
+
+
+def refused(snapshot: bytes, change: bytes) -> None:
+    """Neither can be read of its bytes."""
+    with pytest.raises(StoredFormatUnknown):
+        decode_record(snapshot)
+    with pytest.raises(StoredFormatUnknown):
+        decode_entry(change, "")
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 4, 99, "3", None])
+def test_another_format_number_is_refused(number: object) -> None:
+    snapshot = json.dumps({**a_snapshot(), "format": number}).encode()
+    refused(snapshot, snapshot)
+    for stored in golden_game()[:3]:
+        change = {**json.loads(stored.change), "format": number}
+        with pytest.raises(StoredFormatUnknown):
+            decode_entry(json.dumps(change).encode(), "")
+
+
+def test_a_missing_format_number_is_refused() -> None:
+    snapshot = a_snapshot()
+    del snapshot["format"]
+    data = json.dumps(snapshot).encode()
+    refused(data, data)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"no_such_option": 1},
+        {"match_end": "BEST_OF_SEVEN"},
+        {"match_end": 1},
+        {"turn_direction": "clockwise"},
+        {"geometry_jokers": 2, "run_wrap": "MOEBIUS"},
+    ],
+)
+def test_an_option_or_a_value_that_is_unknown_is_refused(chosen: dict[str, object]) -> None:
+    snapshot = a_snapshot()
+    snapshot["game"]["ruleset"] = json.dumps(chosen)
+    with pytest.raises(StoredFormatUnknown):
+        decode_record(json.dumps(snapshot).encode())
+    created = json.loads(made_game()[0].change)
+    created["events"][0]["ruleset"] = json.dumps(chosen)
+    with pytest.raises(StoredFormatUnknown):
+        decode_entry(json.dumps(created).encode(), "")
+
+
+@pytest.mark.parametrize("name", ["TileStolen", "", "gamecreated", None])
+def test_an_unknown_type_of_event_is_refused(name: str | None) -> None:
+    change = json.loads(encode_change(3, 4, b"nonce", (PlayerJoined(1, "Ada"), TileDrawn(1, JOKER))))
+    change["events"][1]["type"] = name
+    with pytest.raises(StoredFormatUnknown):
+        decode_entry(json.dumps(change).encode(), "")
+
+
+@pytest.mark.parametrize("name", ["Paused", "", None])
+def test_an_unknown_phase_is_refused(name: str | None) -> None:
+    snapshot = a_snapshot()
+    snapshot["game"]["phase"]["type"] = name
+    with pytest.raises(StoredFormatUnknown):
+        decode_record(json.dumps(snapshot).encode())
+
+
+@pytest.mark.parametrize("step", [[], ["Open", "01"], ["Choosing"], ["Choosing", "01"], ["Drawn", "x"], ["Waiting"]])
+def test_an_unknown_step_of_a_turn_is_refused(step: list[object]) -> None:
+    snapshot = a_snapshot()
+    snapshot["game"]["phase"]["round"]["step"] = step
+    with pytest.raises(StoredFormatUnknown):
+        decode_record(json.dumps(snapshot).encode())
+
+
+def test_truncated_bytes_are_refused_wherever_they_end() -> None:
+    stored = made_game()[20]
+    snapshot = encode_record(stored.record)
+    for length in range(len(snapshot)):
+        with pytest.raises(StoredFormatUnknown):
+            decode_record(snapshot[:length])
+    for length in range(len(stored.change)):
+        with pytest.raises(StoredFormatUnknown):
+            decode_entry(stored.change[:length], "")
+    for length in range(FINGERPRINT_BYTES + 1):
+        with pytest.raises(StoredFormatUnknown):
+            decode_memo(encode_memo(Memo(bytes(FINGERPRINT_BYTES), b"answer"))[:length])
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff\xfe", b"null", b"[]", b"1", b'"text"', b"{}", b'{"format":2}', b'{"format":3}']
+)
+def test_bytes_that_are_no_game_are_refused(data: bytes) -> None:
+    refused(data, data)
+
+
+def paths(value: object, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Where the fields of a stored form are."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield (*at, key)
+            yield from paths(part, (*at, key))
+
+
+def test_a_missing_field_is_refused_whichever_it_is() -> None:
+    found = [path for path in paths(a_snapshot()) if path[:-1] != ("tokens",)]
+    assert ("game", "phase", "round", "pool") in found
+    assert ("game", "phase", "round", "shown_play", "against") in found
+    for path in found:
+        snapshot = a_snapshot()
+        within: Any = snapshot
+        for key in path[:-1]:
+            within = within[key]
+        del within[path[-1]]
+        with pytest.raises(StoredFormatUnknown):
+            decode_record(json.dumps(snapshot).encode())
+
+
+def parts(value: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where the parts of a stored form are, at any depth."""
+    if at:
+        yield at
+    named = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in named:
+        yield from parts(part, (*at, key))
+
+
+def replaced(stored: object, at: tuple[str | int, ...], value: object) -> bytes:
+    """A stored form with another value in one place."""
+    copy = json.loads(json.dumps(stored))
+    within = copy
+    for key in at[:-1]:
+        within = within[key]
+    within[at[-1]] = value
+    return json.dumps(copy).encode()
+
+
+ODD_VALUES: dict[type, tuple[object, ...]] = {
+    int: ("7", True, 7.0, None, -(2**40), 2**63, [7]),
+    str: (7, None, ["x"], {"x": 1}),
+    bool: (0, 1, "true", None),
+    list: ({}, "", 7, [{}], [[[]]]),
+    dict: ([], "", 7, {"x": 1}),
+    type(None): (1.5, True, {"x": 1}),
+}
+"""What a foreign program may have put in place of a value of a type."""
+MAY_BE_NONE = {"turn", "against", "last_chance", "draft", "table"}
+"""Where parts may be none: deadlines and kinds of melds too."""
+
+
+def test_a_part_of_another_type_is_refused_whichever_it_is() -> None:
+    good = a_snapshot()
+    tried = 0
+    for place in parts(good):
+        value = good
+        for key in place:
+            value = value[key]  # type: ignore[index]
+        for odd in ODD_VALUES[type(value)]:
+            if odd is None and MAY_BE_NONE & {*place}:
+                continue
+            with pytest.raises(StoredFormatUnknown):
+                pytest.fail(f"{place} = {odd}: {decode_record(replaced(good, place, odd))}")
+            tried += 1
+    assert tried > 300
+
+
+@pytest.mark.parametrize("seats", ["turn", "order", "passed", "racks", "players", "last_chance"])
+def test_a_seat_that_nobody_has_is_refused(seats: str) -> None:
+    good = a_snapshot()
+    within = good["game"] if seats == "players" else good["game"]["phase"]["round"]
+    within[seats] = {
+        "turn": [6, None],
+        "order": [*within["order"][:-1], 6] if seats == "order" else None,
+        "passed": [6],
+        "racks": within.get("racks", [])[:-1],
+        "players": within.get("players", [])[:-1],
+        "last_chance": [],
+    }[seats]
+    with pytest.raises(StoredFormatUnknown):
+        decode_record(json.dumps(good).encode())
+
+
+def test_an_event_with_a_part_of_another_type_is_refused_whichever_it_is() -> None:
+    for stored in made_game():
+        good = json.loads(stored.change)
+        for place in parts(good):
+            with pytest.raises(StoredFormatUnknown):
+                pytest.fail(f"{place}: {decode_entry(replaced(good, place, 1.5), '')}")
+
+
+# What was stored goes on being readable
+
+
+def stored_lines() -> list[dict[str, str]]:
+    """The lines of the golden file."""
+    return [json.loads(line) for line in GOLDEN_FILE.read_text(encoding="utf-8").splitlines()]
+
+
+def golden_stored() -> tuple[list[Entry], list[Record]]:
+    """The entries and the snapshots of the golden file."""
+    lines = stored_lines()
+    records = [decode_record(line["snapshot"].encode()) for line in lines]
+    return [decode_entry(line["change"].encode(), line["etag"]) for line in lines], records
+
+
+def test_a_golden_stored_game_is_read_as_the_game_that_its_changes_lead_to() -> None:
+    entries, records = golden_stored()
+    assert {type(event) for entry in entries for event in entry.events} == EVENT_TYPES
+    assert {type(record.game.phase) for record in records} == PHASES
+    for record in records:
+        before = entries[: record.game.revision]
+        assert record.game == replay(entry.events for entry in before)
+        assert (record.etag, record.updated_ms) == (before[-1].etag, before[-1].time_ms)
+        assert record.created_ms == entries[0].time_ms
+
+
+def test_a_golden_stored_game_is_equal_to_the_same_game_made_again() -> None:
+    entries, records = golden_stored()
+    game = {stored.record.game.revision: stored for stored in made_game()}
+    assert [entry.revision for entry in entries] == list(game)
+    for entry in entries:
+        assert entry.events == game[entry.revision].events
+        assert entry.nonce == game[entry.revision].nonce
+    for record in records:
+        again = game[record.game.revision].record
+        assert replace(record, etag="") == replace(again, etag="")
+
+
+def test_the_etags_of_a_golden_stored_game_are_the_lineage_of_its_bytes() -> None:
+    etag = NO_ETAG
+    lines = stored_lines()
+    assert len(lines) > 30
+    for line in lines:
+        etag = lineage(etag, line["change"].encode())
+        assert line["etag"] == etag
+
+
+def test_a_golden_stored_game_is_what_is_written_today() -> None:
+    assert GOLDEN_FILE.read_text(encoding="utf-8").splitlines() == list(golden_lines())
+
+
+# Compression
+
+
+def test_the_compressed_form_of_a_change_stays_readable() -> None:
+    for line in stored_lines():
+        assert decompressed(bytes.fromhex(line["compressed"])) == line["change"].encode()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_history_takes_a_third_of_its_bytes_and_comes_back_equal(seed: int) -> None:
+    changes = [stored.change for stored in random_game(seed)]
+    small = [compressed(change) for change in changes]
+    assert [decompressed(stored) for stored in small] == changes
+    assert sum(map(len, small)) < 0.45 * sum(map(len, changes))
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "more", "empty", "plain", "huge"])
+def test_a_damaged_change_is_refused(damage: str) -> None:
+    change = golden_game()[3].change
+    stored = compressed(change)
+    data = {
+        "cut": stored[:-3],
+        "changed": bytes([stored[0] ^ 0xFF, *stored[1:]]),
+        "more": stored + b"x",
+        "empty": b"",
+        "plain": change,
+        "huge": compressed(bytes(CHANGE_BYTES_MAX + 1)),
+    }[damage]
+    with pytest.raises(StoredFormatUnknown):
+        decode_entry(decompressed(data), "")
+
+
+# Etags
+
+
+async def test_the_etags_of_a_played_game_verify_over_its_whole_stream(client: Client, store: GameStore) -> None:
+    game = await client.new_game(players=3)
+    for _ in range(20):
+        await game.draw()
+    seen = await game.see()
+    entries = await store.events(game.game_id, 1, HISTORY)
+    assert [entry.revision for entry in entries] == list(range(1, seen.revision + 1))
+    etag = NO_ETAG
+    for entry in entries:
+        etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events))
+        assert entry.etag == etag
+    assert seen.etag == etag
+    listed = await client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id, page_size=200))
+    assert [change.etag for change in listed.changes] == [entry.etag for entry in entries]
+    assert len({entry.nonce for entry in entries}) == len(entries)
+
+
+def test_another_event_in_the_middle_of_a_history_changes_every_etag_after_it() -> None:
+    game = golden_game()
+    forged = [stored.change for stored in game]
+    forged[5] = forged[5].replace(b'"Cleo"', b'"Cloe"')
+    assert forged[5] != game[5].change
+    etag, etags = NO_ETAG, []
+    for change in forged:
+        etag = lineage(etag, change)
+        etags.append(etag)
+    assert etags[:5] == [stored.record.etag for stored in game[:5]]
+    assert not set(etags[5:]) & {stored.record.etag for stored in game}
+
+
+async def test_two_games_with_equal_events_have_different_etags(client: Client, store: GameStore) -> None:
+    """Without the nonce, the etag after a draw would tell the tile to whoever tries all 53."""
+    games = [await client.new_game(players=2, start=False) for _ in range(2)]
+    one, other = [await store.events(game.game_id, 1, 10) for game in games]
+    assert len(one) == 3
+    for entry, twin in zip(one, other, strict=True):
+        assert (entry.revision, entry.time_ms, entry.events) == (twin.revision, twin.time_ms, twin.events)
+        assert entry.etag != twin.etag
+        assert entry.nonce != twin.nonce
+    shown = [await game.see() for game in games]
+    assert shown[0].etag != shown[1].etag
+
+
+# Secrets
+
+
+LEAVES = (int, str, bool, type(None), Enum, type)
+
+
+def leaves(value: object) -> Iterator[object]:
+    """Everything that can be reached from a value of dataclasses and tuples; anything else is a mistake."""
+    if is_dataclass(value) and not isinstance(value, type):
+        assert not isinstance(value, (SeatToken, Record, Entry)), "what is stored is not what is seen"
+        for part in fields(value):
+            yield from leaves(getattr(value, part.name))
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        assert isinstance(value, LEAVES), f"a {type(value).__name__} may hold anything"
+        yield value
+
+
+def test_no_nonce_and_no_digest_of_a_token_can_be_reached_from_what_anyone_sees() -> None:
+    game = golden_game()
+    secrets = {stored.nonce.hex() for stored in game}
+    secrets |= {token.digest.hex() for stored in game for token in stored.record.tokens}
+    assert len(secrets) == len(game) + 4
+    assert {text for text in secrets if text in encode_record(game[-1].record).decode() + game[-1].change.decode()}
+    reached = 0
+    for stored in game:
+        entry = decode_entry(stored.change, stored.record.etag)
+        assert entry.nonce.hex() in secrets
+        for seat in (None, 1, 2, 3, 4):
+            for sight in (see_game(stored.record, seat, START_MS), see_change(entry, seat)):
+                found = set(leaves(sight))
+                assert stored.record.etag in found
+                assert not secrets & found
+                assert not any(secret in repr(sight) for secret in secrets)
+                reached += len(found)
+    assert reached > 1000
+
+
+def test_the_walk_finds_a_secret_wherever_it_is() -> None:
+    """The test above is worth what its walk is."""
+    stored = golden_game()[-1]
+    sight = see_game(stored.record, 1, START_MS)
+    mistakes: list[tuple[Any, str]] = [(stored.record.tokens[0], "what is stored"), (stored.nonce, "bytes")]
+    for mistake, told in mistakes:
+        view = replace(sight.view, players=(*sight.view.players, mistake))
+        with pytest.raises(AssertionError, match=told):
+            list(leaves(replace(sight, view=view)))
+    assert Tile(1) in set(leaves((Tile(1),)))
+
+
+def write(*, force: bool) -> None:
+    """Writes the golden file of the format."""
+    path = GOLDEN_FILE
+    if path.exists() and not force:
+        sys.exit(f"{path.name} is there: games are stored so by now. A change of the format needs a new number.")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(golden_lines()) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="A golden stored game: write it anew.")
+    parser.add_argument("--write", action="store_true", required=True, help="write the file of the current format")
+    parser.add_argument("--force", action="store_true", help="overwrite it: only as long as no game is stored anywhere")
+    write(force=parser.parse_args().force)

@@ -1,0 +1,1333 @@
+"""What every store promises (service/storage/base.py), asked of each; and what only the store on Redis has to keep."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from dataclasses import replace
+
+import pytest
+import redis
+import redis.asyncio as aredis
+from redis.crc import key_slot
+from structlog.testing import capture_logs
+
+from engine.events import Event, PlayerJoined
+from engine.game import Game
+from engine.ruleset import Ruleset
+from engine.turns import Applied, DrawTile, Join, Resign, StartGame, apply, create
+from service.app.identity import new_shuffle
+from service.errors import StoreUnavailable
+from service.storage.base import (
+    CLAIM_MS,
+    NO_ETAG,
+    Commit,
+    Committed,
+    Conflict,
+    Due,
+    GameStore,
+    Loaded,
+    Memo,
+    Record,
+    SeatToken,
+    State,
+    Subscription,
+    lineage,
+)
+from service.storage.game_cache import Recollection
+from service.storage.measured import MeasuredStore
+from service.storage.redis import RedisStore, connect
+from service.storage.snapshot import FINGERPRINT_BYTES, encode_change
+from support.harness import (
+    HISTORY,
+    LIFETIMES,
+    START_MS,
+    FakeClock,
+    RedisServer,
+    SeededChance,
+    due,
+    memory_store,
+    redis_store,
+)
+
+GAME = "0123456789abcdef0123456789abcdef"
+OTHER_GAME = "fedcba9876543210fedcba9876543210"
+NONCE = bytes(16)
+MEMO = Memo(fingerprint=bytes(range(FINGERPRINT_BYTES)), answer=b"\x00\xff the first answer", salt=b"salt\x00\xff")
+
+
+def commit_of(
+    game_id: str, before: Record | None, after: tuple[Game, tuple[Event, ...]], now_ms: int, nonce: bytes = NONCE
+) -> Commit:
+    """A change to store."""
+    game, events = after
+    change = encode_change(game.revision, now_ms, nonce, events)
+    previous = before.etag if before else NO_ETAG
+    created_ms = before.created_ms if before else now_ms
+    tokens = tuple(SeatToken(player.seat, bytes([player.seat]) * 32) for player in game.players)
+    record = Record(game_id, game, lineage(previous, change), tokens, created_ms, now_ms)
+    return Commit(previous, record, change)
+
+
+def creation(game_id: str = GAME, now_ms: int = START_MS, ruleset: Ruleset | None = None) -> Commit:
+    """The creation of a game."""
+    created = create(ruleset or Ruleset())
+    return commit_of(game_id, None, (created.game, created.events), now_ms)
+
+
+def joining(record: Record, name: str, now_ms: int = START_MS, nonce: bytes = NONCE) -> Commit:
+    """The next player's joining."""
+    applied = apply(record.game, Join(name), now_ms)
+    assert isinstance(applied, Applied)
+    return commit_of(record.game_id, record, (applied.game, applied.events), now_ms, nonce)
+
+
+def starting(record: Record, now_ms: int = START_MS) -> Commit:
+    """The game's start."""
+    action = StartGame(1, new_shuffle(SeededChance(1), record.game.ruleset, len(record.game.players)))
+    applied = apply(record.game, action, now_ms)
+    assert isinstance(applied, Applied)
+    return commit_of(record.game_id, record, (applied.game, applied.events), now_ms)
+
+
+def resigning(record: Record) -> Commit:
+    """The first seat gives up."""
+    applied = apply(record.game, Resign(1), START_MS)
+    assert isinstance(applied, Applied)
+    return commit_of(record.game_id, record, (applied.game, applied.events), START_MS)
+
+
+def drawing(record: Record, now_ms: int = START_MS) -> Commit:
+    """A draw of whoever has the turn."""
+    round_ = record.game.round
+    assert round_
+    applied = apply(record.game, DrawTile(round_.turn.seat), now_ms)
+    assert isinstance(applied, Applied)
+    return commit_of(record.game_id, record, (applied.game, applied.events), now_ms)
+
+
+async def stored(store: GameStore, commit: Commit) -> Record:
+    """Stores a change, which must be taken."""
+    assert await store.commit(commit) == Committed()
+    return commit.record
+
+
+async def started_game(store: GameStore, game_id: str = GAME) -> list[Record]:
+    """A started game of two; every record on the way."""
+    records = [await stored(store, creation(game_id))]
+    for name in ("Ada", "Ben"):
+        records.append(await stored(store, joining(records[-1], name)))
+    return [*records, await stored(store, starting(records[-1]))]
+
+
+async def everything(store: GameStore, game_id: str = GAME, request_key: str = "") -> tuple[object, ...]:
+    """All that a store tells of a game."""
+    loaded = await store.load(game_id, request_key)
+    return loaded, await store.events(game_id, 1, HISTORY), await store.bounds(game_id)
+
+
+# Commits
+
+
+async def test_a_stored_game_comes_back_equal_with_the_time_of_the_store(store: GameStore, clock: FakeClock) -> None:
+    records = await started_game(store)
+    clock.advance(1.5)
+    loaded = await store.load(GAME)
+    assert loaded.record == records[-1]
+    assert loaded.now_ms == START_MS + 1500
+    assert loaded.memo is None
+
+
+async def test_a_game_that_was_never_stored_is_not_there(store: GameStore) -> None:
+    loaded = await store.load(GAME, "some-request")
+    assert loaded.record is None
+    assert loaded.memo is None
+    assert await store.events(GAME, 1, 10) == ()
+    assert await store.bounds(GAME) == (0, 0)
+
+
+async def test_a_commit_on_another_history_is_refused_and_stores_nothing(store: GameStore) -> None:
+    records = await started_game(store)
+    before = await everything(store, GAME, "late")
+    for stale in records[:-1]:
+        late = joining(records[0], "Zoe") if stale is records[0] else drawing(records[-1])
+        outcome = await store.commit(replace(late, previous_etag=stale.etag, request_key="late", memo=MEMO))
+        assert outcome == Conflict()
+    assert await store.commit(replace(drawing(records[-1]), previous_etag=NO_ETAG)) == Conflict()
+    assert await everything(store, GAME, "late") == before
+    assert await store.commit(drawing(records[-1])) == Committed()
+
+
+async def test_a_game_is_created_once(store: GameStore) -> None:
+    first = creation(now_ms=START_MS)
+    assert await store.commit(first) == Committed()
+    assert await store.commit(creation(now_ms=START_MS + 1)) == Conflict()
+    assert (await store.load(GAME)).record == first.record
+    assert await store.bounds(GAME) == (1, 1)
+
+
+async def test_a_change_of_a_game_that_is_not_stored_is_refused(store: GameStore) -> None:
+    orphan = joining(creation().record, "Ada")
+    assert await store.commit(orphan) == Conflict()
+    assert (await store.load(GAME)).record is None
+    assert await store.bounds(GAME) == (0, 0)
+
+
+async def test_of_commits_at_the_same_time_on_one_record_exactly_one_is_stored(store: GameStore) -> None:
+    record = await stored(store, creation())
+    rivals = [joining(record, f"player {number}", nonce=bytes([number]) * 16) for number in range(8)]
+    outcomes = await asyncio.gather(*(store.commit(rival) for rival in rivals))
+    assert outcomes.count(Committed()) == 1
+    assert outcomes.count(Conflict()) == 7
+    winner = rivals[outcomes.index(Committed())]
+    assert (await store.load(GAME)).record == winner.record
+    entries = await store.events(GAME, 1, 10)
+    assert [entry.etag for entry in entries] == [record.etag, winner.record.etag]
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "until_ms", "is_stored"),
+    [(0, 0, True), (0, 500, True), (500, 500, True), (501, 500, False), (-1, 500, False), (10_000, None, True)],
+)
+async def test_a_change_that_was_not_decided_by_the_stores_clock_is_stored_only_in_its_time(
+    store: GameStore, clock: FakeClock, later_ms: int, until_ms: int | None, *, is_stored: bool
+) -> None:
+    record = await stored(store, creation())
+    clock.advance(60)
+    decided = joining(record, "Ada", clock.now_ms)
+    late = replace(decided, until_ms=None if until_ms is None else clock.now_ms + until_ms)
+    clock.advance(later_ms / 1000)
+    assert await store.commit(late) == (Committed() if is_stored else Conflict())
+    assert (await store.load(GAME)).record == (decided.record if is_stored else record)
+    assert await store.bounds(GAME) == ((1, 2) if is_stored else (1, 1))
+
+
+# What is remembered
+
+
+async def test_what_is_recalled_is_what_a_load_answers_without_the_memo(store: GameStore, clock: FakeClock) -> None:
+    assert store.recall(GAME) is None
+    record = await stored(store, replace(creation(), request_key="request-1", memo=MEMO))
+    for name in ("Ada", "Ben"):
+        clock.advance(1)
+        recalled = store.recall(GAME)
+        assert recalled in {None, await store.load(GAME)}
+        record = await stored(store, joining(record, name))
+    assert store.recall(OTHER_GAME) is None
+
+
+async def test_a_game_that_another_server_has_changed_is_forgotten_when_that_is_noticed(
+    redis_backed: RedisStore, empty_redis_url: str, clock: FakeClock
+) -> None:
+    other = redis_store(empty_redis_url, clock)
+    record = await stored(redis_backed, creation())
+    changed = await stored(other, joining(record, "Ada"))
+    assert redis_backed.recall(GAME) == Loaded(START_MS, record, None)  # it does not know yet
+    assert await redis_backed.commit(joining(record, "Ben")) == Conflict()
+    assert redis_backed.recall(GAME) is None
+    assert (await redis_backed.load(GAME)).record == changed
+    assert redis_backed.recall(GAME) == Loaded(START_MS, changed, None)
+    await other.close()
+
+
+async def test_a_game_that_is_gone_is_forgotten_and_not_brought_back(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    record = await stored(redis_backed, creation())
+    await raw.flushdb()
+    assert await redis_backed.commit(joining(record, "Ada")) == Conflict()
+    assert (await redis_backed.load(GAME)).record is None
+    assert redis_backed.recall(GAME) is None
+    assert not await raw.keys()
+
+
+async def test_a_repeated_request_makes_a_server_look_at_the_game_anew(redis_backed: RedisStore) -> None:
+    record = await stored(redis_backed, creation())
+    request = replace(joining(record, "Ada"), request_key="request-1", memo=MEMO)
+    await stored(redis_backed, request)
+    assert await redis_backed.commit(request) == MEMO
+    assert redis_backed.recall(GAME) is None
+
+
+async def test_no_more_games_are_remembered_than_there_is_room_for() -> None:
+    recollection = Recollection(lambda: START_MS, games=3)
+    records = [creation(f"{number:032x}").record for number in range(5)]
+    for record in records[:3]:
+        recollection.keep(b"", record)
+    assert recollection.read(records[0].game_id, b"") == records[0]  # used again
+    for record in records[3:]:
+        recollection.keep(b"", record)
+    known = [record for record in records if recollection.recall(record.game_id)]
+    assert known == [records[0], *records[3:]]
+
+
+async def test_the_time_that_is_recalled_is_that_of_the_redis_server(empty_redis_url: str, raw: "aredis.Redis") -> None:
+    store = redis_store(empty_redis_url)
+    record = await stored(store, creation(now_ms=0))
+    seconds, micros = await raw.time()
+    recalled = store.recall(GAME)
+    assert recalled
+    assert -10_000 < recalled.now_ms - (seconds * 1000 + micros // 1000) < 10_000
+    change = replace(joining(record, "Ada", recalled.now_ms), until_ms=recalled.now_ms + 60_000)
+    assert await store.commit(change) == Committed()
+    await store.close()
+
+
+async def test_a_game_of_the_future_is_recalled_no_earlier_than_it_was_changed(empty_redis_url: str) -> None:
+    """A Redis server whose clock was set back: the time is not right, so a turn of that game needs a load first."""
+    store = redis_store(empty_redis_url)
+    future_ms = 4_000_000_000_000
+    record = await stored(store, creation(now_ms=future_ms))
+    recalled = store.recall(GAME)
+    assert recalled
+    assert recalled.now_ms == future_ms
+    change = replace(joining(record, "Ada", recalled.now_ms), until_ms=recalled.now_ms + 1000)
+    assert await store.commit(change) == Conflict()
+    await store.close()
+
+
+# Memos
+
+
+async def test_a_repeated_request_gets_its_memo_byte_for_byte_whatever_has_happened_since(store: GameStore) -> None:
+    record = await stored(store, creation())
+    request = replace(joining(record, "Ada"), request_key="request-1", memo=MEMO)
+    after = await stored(store, request)
+    assert (await store.load(GAME, "request-1")).memo == MEMO
+    after = await stored(store, joining(after, "Ben"))
+    before = await everything(store)
+    other_memo = Memo(bytes(FINGERPRINT_BYTES), b"another answer")
+    again = replace(joining(after, "Cleo"), request_key="request-1", memo=other_memo)
+    assert await store.commit(request) == MEMO  # its fence is long gone
+    assert await store.commit(again) == MEMO  # its fence would hold
+    assert await everything(store) == before
+    assert (await store.load(GAME, "request-1")).memo == MEMO
+
+
+async def test_a_refused_commit_leaves_no_memo(store: GameStore) -> None:
+    record = await stored(store, creation())
+    await stored(store, joining(record, "Ada"))
+    assert await store.commit(replace(joining(record, "Ben"), request_key="request-1", memo=MEMO)) == Conflict()
+    assert (await store.load(GAME, "request-1")).memo is None
+
+
+async def test_a_memo_belongs_to_its_game_and_its_request(store: GameStore) -> None:
+    await stored(store, replace(creation(), request_key="request-1", memo=MEMO))
+    await stored(store, creation(OTHER_GAME))
+    assert (await store.load(GAME, "request-1")).memo == MEMO
+    assert (await store.load(GAME, "request-2")).memo is None
+    assert (await store.load(GAME)).memo is None
+    assert (await store.load(OTHER_GAME, "request-1")).memo is None
+
+
+async def test_a_memo_may_be_without_salt_and_of_any_bytes(store: GameStore) -> None:
+    memo = Memo(bytes(FINGERPRINT_BYTES), bytes(range(256)) * 300)
+    await stored(store, replace(creation(), request_key="request-1", memo=memo))
+    assert (await store.load(GAME, "request-1")).memo == memo
+
+
+# Event streams
+
+
+async def test_the_event_stream_has_every_change_in_order_without_gap_or_repeat(store: GameStore) -> None:
+    records = await started_game(store)
+    for _ in range(5):
+        records.append(await stored(store, drawing(records[-1])))
+    entries = await store.events(GAME, 1, 100)
+    assert [entry.revision for entry in entries] == list(range(1, len(records) + 1))
+    assert [entry.etag for entry in entries] == [record.etag for record in records]
+    assert all(entry.events for entry in entries)
+    assert await store.bounds(GAME) == (1, len(records))
+    assert await store.events(GAME, 3, 2) == entries[2:4]
+    assert await store.events(GAME, len(records) + 1, 10) == ()
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
+    """Each store in turn, which keeps three changes of a game."""
+    if request.param == "memory":
+        yield memory_store(clock, history=3)
+    else:
+        kept = redis_store(request.getfixturevalue("empty_redis_url"), clock, history=3)
+        yield kept
+        await kept.close()
+
+
+async def test_a_stream_keeps_its_newest_changes_and_tells_its_bounds(forgetful_store: GameStore) -> None:
+    records = await started_game(forgetful_store)
+    assert await forgetful_store.bounds(GAME) == (2, 4)
+    await stored(forgetful_store, drawing(records[-1]))
+    assert await forgetful_store.bounds(GAME) == (3, 5)
+    entries = await forgetful_store.events(GAME, 1, 10)
+    assert [entry.revision for entry in entries] == [3, 4, 5]
+
+
+# The secret
+
+
+async def test_all_servers_on_a_store_share_one_secret(store: GameStore) -> None:
+    secrets = await asyncio.gather(*(store.secret() for _ in range(8)))
+    assert len(set(secrets)) == 1
+    assert len(secrets[0]) == 32
+
+
+async def test_servers_that_start_at_the_same_time_agree_on_one_secret(empty_redis_url: str) -> None:
+    stores = [redis_store(empty_redis_url) for _ in range(8)]
+    secrets = await asyncio.gather(*(store.secret() for store in stores))
+    assert len(set(secrets)) == 1
+    for store in stores:
+        await store.close()
+
+
+async def test_servers_agree_on_one_secret_after_the_store_has_lost_it(
+    empty_redis_url: str, raw: "aredis.Redis"
+) -> None:
+    early, late = redis_store(empty_redis_url), redis_store(empty_redis_url)
+    first = await early.secret()
+    await raw.flushdb()
+    assert await late.secret() == await early.secret() != first
+    await raw.flushdb()
+    assert await early.secret() == await late.secret()
+    for store in (early, late):
+        await store.close()
+
+
+def test_two_stores_have_two_secrets() -> None:
+    assert asyncio.run(memory_store().secret()) != asyncio.run(memory_store().secret())
+
+
+# Lists
+
+
+async def listed(store: GameStore, state: State, limit: int = 100) -> list[str]:
+    """The ids of all games in a list, page by page."""
+    found: list[str] = []
+    cursor = ""
+    for _ in range(100):
+        records, cursor = await store.page(state, cursor, limit)
+        assert len(records) <= limit
+        found += [record.game_id for record in records]
+        if not cursor:
+            return found
+    raise AssertionError("the pages do not end")
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 8])
+async def test_games_are_paged_newest_first_each_once(store: GameStore, limit: int) -> None:
+    ids = [f"{number:032x}" for number in (5, 3, 9, 1, 7, 8, 2)]
+    for age, game_id in enumerate(ids):
+        record = await stored(store, creation(game_id, START_MS + age // 2))  # pairs of the same age
+        await store.index(record)
+    by_age = sorted(ids, key=lambda game_id: (ids.index(game_id) // 2, game_id), reverse=True)
+    assert await listed(store, State.LOBBY, limit) == by_age
+    assert await listed(store, State.PLAYING, limit) == []
+
+
+async def test_a_game_created_while_pages_are_read_moves_none_of_them(store: GameStore) -> None:
+    for number in range(1, 5):
+        await store.index(await stored(store, creation(f"{number:032x}", START_MS + number)))
+    first, cursor = await store.page(State.LOBBY, "", 2)
+    await store.index(await stored(store, creation(f"{9:032x}", START_MS + 9)))
+    second, _ = await store.page(State.LOBBY, cursor, 2)
+    assert [int(record.game_id, 16) for record in (*first, *second)] == [4, 3, 2, 1]
+
+
+async def test_a_game_is_listed_and_counted_under_its_state_alone(store: GameStore) -> None:
+    records = await started_game(store)
+    await store.index(records[0])
+    assert await store.count() == {
+        State.LOBBY: 1,
+        State.PLAYING: 0,
+        State.ROUND_OVER: 0,
+        State.FINISHED: 0,
+    }
+    await store.index(records[-1])
+    await store.index(records[-1])
+    assert await store.count() == {
+        State.LOBBY: 0,
+        State.PLAYING: 1,
+        State.ROUND_OVER: 0,
+        State.FINISHED: 0,
+    }
+    assert await listed(store, State.LOBBY) == []
+    assert await listed(store, State.PLAYING) == [GAME]
+
+
+async def test_a_list_that_missed_a_change_of_state_is_mended_when_it_is_read(store: GameStore) -> None:
+    records = await started_game(store)
+    await store.index(records[0])  # and never again, as if the server had died after the start
+    assert await listed(store, State.LOBBY) == []
+    assert await listed(store, State.PLAYING) == [GAME]
+    assert (await store.count())[State.LOBBY] == 0
+
+
+async def test_a_list_forgets_games_that_have_expired(
+    redis_backed: RedisStore, raw: "aredis.Redis", clock: FakeClock
+) -> None:
+    await redis_backed.index(await stored(redis_backed, creation(GAME)))
+    await redis_backed.index(await stored(redis_backed, creation(OTHER_GAME, START_MS + 1)))
+    await raw.delete(f"rummikub:{{{GAME}}}:game")
+    clock.advance(7200)
+    assert await listed(redis_backed, State.LOBBY) == [OTHER_GAME]
+    assert (await redis_backed.count())[State.LOBBY] == 1
+
+
+async def test_a_list_leaves_out_games_of_a_newer_server_and_keeps_them(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    for game_id in (GAME, OTHER_GAME):
+        await redis_backed.index(await stored(redis_backed, creation(game_id)))
+    await raw.hset(f"rummikub:{{{GAME}}}:game", "snapshot", b'{"format":999}')
+    assert await listed(redis_backed, State.LOBBY) == [OTHER_GAME]
+    assert (await redis_backed.count())[State.LOBBY] == 2
+
+
+async def test_a_list_names_a_game_that_is_about_to_be_stored_for_an_hour(
+    redis_backed: RedisStore, clock: FakeClock
+) -> None:
+    """A creation lists its game first, so that no list lacks one; what came to nothing is forgotten by and by."""
+    await redis_backed.index(creation().record)
+    assert await listed(redis_backed, State.LOBBY) == []
+    assert (await redis_backed.count())[State.LOBBY] == 1
+    clock.advance(3601)
+    assert await listed(redis_backed, State.LOBBY) == []
+    assert (await redis_backed.count())[State.LOBBY] == 0
+
+
+# Deadlines
+
+
+async def test_a_game_is_due_after_its_time_and_not_at_it(store: GameStore, clock: FakeClock) -> None:
+    await store.arm(GAME, START_MS + 1000)
+    assert await due(store) == []
+    clock.advance(1)
+    assert await due(store) == []
+    clock.advance(0.001)
+    assert await due(store) == [(GAME, START_MS + 1000)]
+    assert await due(store) == [(GAME, START_MS + 1000)], "until it is looked at"
+
+
+async def test_a_game_that_is_claimed_is_found_by_no_other_until_the_claim_ends(
+    store: GameStore, clock: FakeClock
+) -> None:
+    await store.arm(GAME, START_MS)
+    await store.arm(OTHER_GAME, START_MS + 1)
+    clock.advance(1)
+    [claim] = await store.claim(1)
+    assert claim == Due(GAME, START_MS, clock.now_ms + CLAIM_MS)
+    assert await due(store) == [(OTHER_GAME, START_MS + 1)]
+    assert await store.claim(10, skip=[OTHER_GAME]) in ((), [])
+    clock.advance(CLAIM_MS / 1000)
+    assert await due(store) == [(OTHER_GAME, START_MS + 1)]
+    clock.advance(0.001)
+    assert await due(store) == [(OTHER_GAME, START_MS + 1), (GAME, claim.claimed_ms)]
+
+
+async def test_the_most_overdue_games_are_named_first(store: GameStore, clock: FakeClock) -> None:
+    armed = [(f"{number:032x}", START_MS + number) for number in range(5)]
+    for number in (3, 1, 4, 0, 2):
+        await store.arm(*armed[number])
+    clock.advance(60)
+    assert await due(store, 3) == armed[:3]
+    assert await due(store) == armed
+
+
+async def test_arming_sets_the_time_anew(store: GameStore, clock: FakeClock) -> None:
+    await store.arm(GAME, START_MS + 1000)
+    await store.arm(GAME, START_MS + 9000)
+    clock.advance(5)
+    assert await due(store) == []
+    await store.arm(GAME, START_MS + 4000)
+    assert await due(store) == [(GAME, START_MS + 4000)]
+
+
+async def test_rearming_puts_a_time_off_and_drops_a_game(store: GameStore, clock: FakeClock) -> None:
+    await store.arm(GAME, START_MS)
+    await store.arm(OTHER_GAME, START_MS)
+    clock.advance(1)
+    claims = {claim.game_id: claim for claim in await store.claim(10)}
+    await store.rearm(claims[GAME], START_MS + 5000)
+    await store.rearm(claims[OTHER_GAME], None)
+    assert await due(store) == []
+    clock.advance(60)
+    assert await due(store) == [(GAME, START_MS + 5000)]
+
+
+async def test_rearming_undoes_nothing_that_was_armed_since(store: GameStore, clock: FakeClock) -> None:
+    await store.arm(GAME, START_MS - 1)
+    [seen] = await store.claim(10)
+    await store.arm(GAME, START_MS + 2)
+    await store.rearm(seen, None)
+    await store.rearm(seen, START_MS + 99_000)
+    await store.rearm(Due(OTHER_GAME, START_MS, START_MS), START_MS)  # nobody armed it
+    clock.advance(60)
+    assert await due(store) == [(GAME, START_MS + 2)]
+
+
+# Subscriptions
+
+
+BELL = "b" * 32
+"""A game that is changed to learn that everything before has been told."""
+
+
+async def told(subscription: Subscription) -> None:
+    """Waits until a watcher is told to look."""
+    await asyncio.wait_for(subscription.wait(), 10)
+
+
+async def caught_up(store: GameStore, *subscriptions: Subscription) -> None:
+    """Waits until watchers have been told everything so far, as that their channel is subscribed, and forgets it."""
+    record = (await store.load(BELL)).record or await stored(store, creation(BELL))
+    async with store.changes(BELL) as bell:
+        for _ in range(2):  # the first may tell of the subscription, the second tells of a change
+            record = await stored(store, commit_of(BELL, record, renamed(record), START_MS))
+            await told(bell)
+    for subscription in subscriptions:
+        await is_told(subscription)
+
+
+def renamed(record: Record) -> tuple[Game, tuple[Event, ...]]:
+    """Some change of a lobby that is never full."""
+    game = replace(record.game, players=(), revision=record.game.revision + 1)
+    return game, (PlayerJoined(1, f"player {record.game.revision}"),)
+
+
+async def is_told(subscription: Subscription) -> bool:
+    """Whether a watcher has been told to look since it last looked."""
+    looking = asyncio.create_task(subscription.wait())
+    await asyncio.sleep(0)
+    is_done = looking.done()
+    looking.cancel()
+    await asyncio.gather(looking, return_exceptions=True)
+    return is_done
+
+
+async def test_watchers_are_told_of_changes_of_their_game(store: GameStore) -> None:
+    record = await stored(store, creation())
+    async with store.changes(GAME) as one, store.changes(GAME) as another, store.changes(OTHER_GAME) as elsewhere:
+        await caught_up(store, one, another, elsewhere)
+        assert not await is_told(one)
+        await stored(store, joining(record, "Ada"))
+        await asyncio.gather(told(one), told(another))
+        await caught_up(store)
+        assert not await is_told(elsewhere)
+
+
+async def test_what_a_watcher_is_told_of_is_stored(store: GameStore) -> None:
+    record = await stored(store, creation())
+    async with store.changes(GAME) as subscription:
+        await caught_up(store, subscription)
+        storing = asyncio.create_task(store.commit(joining(record, "Ada")))
+        await told(subscription)
+        assert (await store.bounds(GAME)) == (1, 2)
+        await storing
+
+
+async def test_watchers_are_not_told_of_refused_commits(store: GameStore) -> None:
+    record = await stored(store, creation())
+    await stored(store, joining(record, "Ada"))
+    async with store.changes(GAME) as subscription:
+        await caught_up(store, subscription)
+        assert await store.commit(joining(record, "Ben")) == Conflict()
+        await caught_up(store)
+        assert not await is_told(subscription)
+
+
+async def test_a_watcher_who_comes_back_is_told_of_changes_again(store: GameStore) -> None:
+    record = await stored(store, creation())
+    for name in ("Ada", "Ben", "Cleo"):
+        async with store.changes(GAME) as subscription:
+            await caught_up(store, subscription)
+            record = await stored(store, joining(record, name))
+            await told(subscription)
+
+
+async def test_a_watcher_who_stays_is_told_when_others_come_and_go(store: GameStore) -> None:
+    record = await stored(store, creation())
+    async with store.changes(GAME) as staying:
+        async with store.changes(GAME), store.changes(OTHER_GAME):
+            await caught_up(store)
+        await caught_up(store, staying)
+        await stored(store, joining(record, "Ada"))
+        await told(staying)
+
+
+# The store on Redis
+
+
+@pytest.fixture
+async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[RedisStore]:
+    """The store on Redis."""
+    store = redis_store(empty_redis_url, clock)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def raw(empty_redis_url: str) -> AsyncIterator["aredis.Redis"]:
+    """A client of the same Redis, to look behind the store."""
+    client = aredis.Redis.from_url(empty_redis_url)
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+def own_redis() -> Iterator[RedisServer]:
+    """A Redis server that a test may stop."""
+    server = RedisServer()
+    server.start()
+    yield server
+    server.close()
+
+
+async def test_the_ids_of_the_stream_are_the_revisions(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+    await started_game(redis_backed)
+    entries = await raw.xrange(f"rummikub:{{{GAME}}}:events")
+    assert entries
+    assert [entry[0] for entry in entries] == [b"1-0", b"2-0", b"3-0", b"4-0"]
+
+
+@pytest.mark.parametrize("revision", [1, 3, 4, 6, 40])
+async def test_redis_itself_refuses_a_gap_and_a_repeat_of_revisions(
+    redis_backed: RedisStore, raw: "aredis.Redis", revision: int
+) -> None:
+    records = await started_game(redis_backed)
+    good = drawing(records[-1])
+    assert good.record.game.revision == 5
+    wrong = replace(good, record=replace(good.record, game=replace(good.record.game, revision=revision)))
+    before = await everything(redis_backed)
+    memos = await raw.hgetall(f"rummikub:{{{GAME}}}:requests")
+    with pytest.raises(StoreUnavailable):
+        await redis_backed.commit(replace(wrong, request_key="request-1", memo=MEMO))
+    assert await everything(redis_backed) == before
+    assert await raw.hgetall(f"rummikub:{{{GAME}}}:requests") == memos
+    assert await redis_backed.commit(good) == Committed()
+
+
+async def test_a_lost_stream_refuses_the_next_change(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+    records = await started_game(redis_backed)
+    await raw.delete(f"rummikub:{{{GAME}}}:events")
+    with pytest.raises(StoreUnavailable):
+        await redis_backed.commit(drawing(records[-1]))
+    assert (await redis_backed.load(GAME)).record == records[-1]
+
+
+async def test_every_change_gives_all_keys_of_a_game_their_full_time(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    record = await stored(redis_backed, replace(creation(), request_key="request-1", memo=MEMO))
+    keys = [f"rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events")]
+    for key in keys:
+        await raw.pexpire(key, 1000)
+    await stored(redis_backed, joining(record, "Ada"))
+    for key in keys:
+        assert LIFETIMES.lobby * 1000 - 60_000 < await raw.pttl(key) <= LIFETIMES.lobby * 1000
+
+
+async def test_a_game_is_kept_for_as_long_as_its_state_asks_and_memos_of_a_finished_one_for_an_hour(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    records = await started_game(redis_backed)
+    keys = [f"rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events")]
+    seconds = [round((await raw.pttl(key)) / 1000) for key in keys if await raw.exists(key)]
+    assert all(LIFETIMES.started - 60 < one <= LIFETIMES.started for one in seconds)
+    await stored(redis_backed, replace(resigning(records[-1]), request_key="request-9", memo=MEMO))
+    seconds = [round((await raw.pttl(key)) / 1000) for key in keys]
+    assert all(
+        kept - 60 < one <= kept
+        for one, kept in zip(seconds, (LIFETIMES.finished, 3_600, LIFETIMES.finished), strict=True)
+    )
+
+
+async def test_the_last_memos_of_each_sender_are_kept(store: GameStore) -> None:
+    *_, record = await started_game(store)
+    record = await stored(store, replace(drawing(record), request_key="a" * 32, memo=MEMO))
+    key = "{:032x}".format
+    for number in range(20):
+        sender = ("", "5eat")[number % 2]
+        record = await stored(store, replace(drawing(record), request_key=key(number), memo=MEMO, sender=sender))
+    kept = [number for number in range(20) if (await store.load(GAME, key(number))).memo]
+    assert kept == [*range(4, 20)]
+    assert (await store.load(GAME, "a" * 32)).memo is None
+
+
+async def test_all_keys_of_a_game_are_in_one_slot_of_a_cluster(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+    record = await stored(redis_backed, replace(creation(), request_key="request-1", memo=MEMO))
+    await stored(redis_backed, joining(record, "Ada"))
+    keys = [key async for key in raw.scan_iter(match=f"*{GAME}*")]
+    assert len(keys) == 3
+    assert {key_slot(key) for key in keys} == {key_slot(GAME.encode())}
+
+
+async def test_scripts_touch_only_the_keys_that_they_declare(own_redis: RedisServer, clock: FakeClock) -> None:
+    """A user who may touch nothing else can load, commit and ask what is due."""
+    admin = aredis.Redis.from_url(own_redis.url)
+    keys = [f"~rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events")]
+    rules = ["on", ">secret", *keys, "~rummikub:deadlines", f"&rummikub:{{{GAME}}}:changed", "+@all"]
+    await admin.execute_command("ACL", "SETUSER", "narrow", *rules)  # type: ignore[no-untyped-call]
+    store = redis_store(own_redis.url.replace("unix://", "unix://narrow:secret@"), clock)
+    records = await started_game(store)
+    await stored(store, replace(drawing(records[-1]), request_key="request-1", memo=MEMO))
+    assert (await store.load(GAME, "request-1")).memo == MEMO
+    await store.arm(GAME, START_MS - 1)
+    assert await due(store) == [(GAME, START_MS - 1)]
+    [claim] = await store.claim(10)
+    await store.rearm(claim, None)
+    assert await due(store) == []
+    with pytest.raises(StoreUnavailable):  # the user is as narrow as it seems
+        await store.load(OTHER_GAME)
+    await store.close()
+    await admin.aclose()
+
+
+async def test_without_a_clock_of_a_test_the_time_is_the_redis_servers(
+    empty_redis_url: str, raw: "aredis.Redis"
+) -> None:
+    store = redis_store(empty_redis_url)
+    seconds, micros = await raw.time()
+    loaded = await store.load(GAME)
+    assert 0 <= loaded.now_ms - (seconds * 1000 + micros // 1000) < 10_000
+    await store.arm(GAME, loaded.now_ms - 1)
+    await store.arm(OTHER_GAME, loaded.now_ms + 60_000)
+    assert [game_id for game_id, _ in await due(store)] == [GAME]
+    await store.close()
+
+
+# A Redis that does not answer
+
+
+async def test_a_paused_redis_is_unavailable_within_a_second_or_two_and_recovers(
+    own_redis: RedisServer, clock: FakeClock
+) -> None:
+    store = redis_store(own_redis.url, clock)
+    records = await started_game(store)
+    await started_game(store, OTHER_GAME)
+    own_redis.pause()
+    started = time.monotonic()
+    answers = await asyncio.gather(
+        store.load(GAME),
+        store.commit(drawing(records[-1])),
+        store.events(GAME, 1, 10),
+        store.page(State.LOBBY, "", 10),
+        store.claim(10),
+        store.ping(),
+        return_exceptions=True,
+    )
+    took = time.monotonic() - started
+    own_redis.resume()
+    assert [type(answer) for answer in answers] == [StoreUnavailable] * 6
+    assert 0.5 < took < 3.5
+    for _ in range(10):  # no connection answers what was asked before
+        for game_id in (GAME, OTHER_GAME):
+            record = (await store.load(game_id)).record
+            assert record
+            assert record.game_id == game_id
+    await store.close()
+
+
+async def test_a_stopped_redis_is_unavailable_at_once_and_has_everything_when_it_is_back(
+    own_redis: RedisServer, clock: FakeClock
+) -> None:
+    store = redis_store(own_redis.url, clock)
+    records = await started_game(store)
+    own_redis.stop()
+    started = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await store.load(GAME)
+    assert time.monotonic() - started < 2
+    own_redis.start()
+    assert (await store.load(GAME)).record == records[-1]
+    assert await store.commit(drawing(records[-1])) == Committed()
+    await store.close()
+
+
+@pytest.fixture
+def primary() -> Iterator[RedisServer]:
+    """A Redis that is to take the place of another one."""
+    with closing(RedisServer()) as server:
+        server.start()
+        yield server
+
+
+@pytest.fixture
+async def own_store(own_redis: RedisServer, clock: FakeClock) -> AsyncIterator[RedisStore]:
+    """A store on a Redis of the test's own."""
+    store = redis_store(own_redis.url, clock)
+    yield store
+    await store.close()
+
+
+async def becomes_a_replica(server: RedisServer) -> None:
+    """Has a Redis become a replica whose primary is away."""
+    async with aredis.Redis.from_url(server.url) as admin:
+        await admin.replicaof("127.0.0.1", "1")
+
+
+@pytest.mark.parametrize("notices", ["commit", "ping"])
+async def test_a_redis_that_has_become_a_replica_is_left_for_the_one_that_is_at_its_address_now(
+    own_redis: RedisServer, own_store: RedisStore, primary: RedisServer, notices: str
+) -> None:
+    """It keeps the connections open that it has, and a fail-over by name or address need not end them either."""
+    record = await stored(own_store, creation())
+    await asyncio.gather(*(own_store.ping() for _ in range(5)))
+    await becomes_a_replica(own_redis)
+    primary.socket.replace(own_redis.socket)
+    with pytest.raises(StoreUnavailable):
+        await (own_store.ping() if notices == "ping" else own_store.commit(joining(record, "Ada")))
+    await asyncio.gather(*(own_store.ping() for _ in range(5)))
+    assert (await own_store.load(GAME)).record is None
+    await stored(own_store, creation())
+
+
+async def test_watchers_are_told_by_the_redis_that_has_taken_the_place_of_one_that_became_a_replica(
+    own_redis: RedisServer, own_store: RedisStore, primary: RedisServer
+) -> None:
+    """A replica that has lost its primary tells of nothing, and keeps the connection open."""
+    async with own_store.changes(GAME) as subscription:
+        await asyncio.gather(own_store.ping(), caught_up(own_store, subscription))
+        await becomes_a_replica(own_redis)
+        primary.socket.replace(own_redis.socket)
+        with pytest.raises(StoreUnavailable):
+            await own_store.ping()
+        await own_store.ping()
+        await told(subscription)
+        await caught_up(own_store, subscription)
+        await stored(own_store, creation())
+        await told(subscription)
+
+
+async def test_a_late_answer_of_a_redis_that_was_left_takes_no_connection_from_the_new_one(
+    own_redis: RedisServer, own_store: RedisStore, primary: RedisServer
+) -> None:
+    await asyncio.gather(own_store.ping(), own_store.load(GAME))
+    await becomes_a_replica(own_redis)
+    own_redis.pause()
+    late = asyncio.create_task(own_store.ping())
+    await asyncio.sleep(0)
+    wire = own_store._wire  # noqa: SLF001 - left as an answer of the same Redis that came in time has it done
+    wire.leave(wire.held)
+    primary.socket.replace(own_redis.socket)
+    await stored(own_store, creation())
+    primary.pause()
+    under_way = asyncio.create_task(own_store.load(GAME))
+    own_redis.resume()
+    with pytest.raises(StoreUnavailable):
+        await late
+    primary.resume()
+    assert (await under_way).record
+
+
+@pytest.mark.parametrize("fails", ["full", "connection lost"])
+async def test_a_game_that_cannot_be_put_on_its_new_list_stays_on_the_old_one(
+    own_redis: RedisServer, clock: FakeClock, fails: str
+) -> None:
+    """No list would name it any more, and nobody mends what no list names."""
+    store = redis_store(own_redis.url, clock)
+    *_, lobby, started = await started_game(store)
+    await store.index(lobby)
+    with closing(redis.Redis.from_url(own_redis.url)) as admin:
+        if fails == "full":
+            admin.config_set("maxmemory", 1)
+        else:
+            admin.client_kill_filter(_type="normal", skipme=True)
+        with suppress(StoreUnavailable):  # a lost connection may be noticed before
+            await store.index(started)
+        admin.config_set("maxmemory", 0)
+    found = [record for state in State for record in (await store.page(state, "", 10))[0]]
+    found += (await store.page(started.state, "", 10))[0]
+    assert started in found
+    await store.close()
+
+
+async def test_a_redis_that_forgot_its_scripts_is_given_them_again(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    record = await stored(redis_backed, creation())
+    await raw.script_flush()
+    await stored(redis_backed, joining(record, "Ada"))
+
+
+class FakeRedis:
+    """Counts connections and commands, answers what a connection begins with, and a script, or hangs up on that."""
+
+    def __init__(self, *, greets: bool, answer: bytes = b"") -> None:
+        self.connections = 0
+        self.scripts = 0
+        self._greets = greets
+        self._answer = answer
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        while self._greets:
+            data = await reader.read(65536)
+            if not data or b"EVALSHA" in data:
+                self.scripts += data.count(b"EVALSHA")
+                writer.write(self._answer)
+                break
+            writer.write(b"+OK\r\n" * max(1, data.count(b"\r\n*") + data.startswith(b"*")))
+        writer.close()
+
+
+@asynccontextmanager
+async def fake_redis(*, greets: bool, answer: bytes = b"") -> AsyncIterator[tuple[FakeRedis, str]]:
+    """A fake on a free port, with its URL."""
+    fake = FakeRedis(greets=greets, answer=answer)
+    server = await asyncio.start_server(fake.serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        yield fake, f"redis://127.0.0.1:{port}?protocol=2"
+
+
+async def test_a_lost_script_is_not_sent_again(clock: FakeClock) -> None:
+    async with fake_redis(greets=True) as (fake, url):
+        store = redis_store(url, clock)
+        with pytest.raises(StoreUnavailable):
+            await store.commit(creation())
+        await store.close()
+    assert (fake.connections, fake.scripts) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "lines"),
+    [(b"-LOADING Redis is loading the dataset in memory\r\n", 0), (b"-OOM command not allowed\r\n", 1)],
+    ids=["starting", "full"],
+)
+async def test_a_redis_that_starts_does_not_fill_the_log(clock: FakeClock, answer: bytes, lines: int) -> None:
+    async with fake_redis(greets=True, answer=answer) as (_, url):
+        store = redis_store(url, clock)
+        with capture_logs() as logs, pytest.raises(StoreUnavailable):
+            await store.load(GAME)
+        await store.close()
+    assert len([entry for entry in logs if entry["log_level"] == "warning"]) == lines
+
+
+async def test_a_refused_connection_is_tried_once(clock: FakeClock) -> None:
+    async with fake_redis(greets=False) as (fake, url):
+        store = redis_store(url, clock)
+        with pytest.raises(StoreUnavailable):
+            await store.ping()
+        await store.close()
+    assert fake.connections == 1
+
+
+async def test_a_connection_that_was_lost_is_made_anew_by_the_next_call(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    record = await stored(redis_backed, creation())
+    for name in ("Ada", "Ben", "Cleo"):
+        await raw.client_kill_filter(_type="normal", skipme=True)
+        with suppress(StoreUnavailable):  # nobody knows of the end of a connection before it is told
+            await redis_backed.load(GAME)
+        assert (await redis_backed.load(GAME)).record == record
+        record = await stored(redis_backed, joining(record, name))
+
+
+async def test_all_calls_share_one_connection(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+    record = await stored(redis_backed, creation())
+    before = len(await raw.client_list())
+    loads = (redis_backed.load(GAME) for _ in range(100))
+    *_, outcome = await asyncio.gather(*loads, redis_backed.commit(joining(record, "Ada")))
+    assert outcome == Committed()
+    assert len(await raw.client_list()) == before
+
+
+async def test_calls_that_come_while_it_is_being_connected_share_the_attempt(clock: FakeClock) -> None:
+    async with fake_redis(greets=False) as (fake, url):
+        store = redis_store(url, clock)
+        calls = [asyncio.create_task(store.load(GAME)) for _ in range(10)]
+        await asyncio.sleep(0)
+        calls[0].cancel()  # the first one, whose attempt it is
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        await store.close()
+    assert fake.connections == 1
+    assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError, *[StoreUnavailable] * 9]
+
+
+async def test_a_store_is_closed_while_calls_wait(own_redis: RedisServer, clock: FakeClock) -> None:
+    store = redis_store(own_redis.url, clock)
+    await stored(store, creation())
+    own_redis.pause()
+    calls = [asyncio.create_task(store.load(GAME)) for _ in range(3)]
+    await asyncio.sleep(0)
+    await store.close()
+    own_redis.resume()
+    assert [type(outcome) for outcome in await asyncio.gather(*calls, return_exceptions=True)] == [StoreUnavailable] * 3
+
+
+async def test_a_store_is_closed_while_it_is_being_connected(clock: FakeClock) -> None:
+    async with silent_redis() as url:
+        store = redis_store(url, clock)
+        calls = [asyncio.create_task(store.load(GAME)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await store.close()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
+
+
+@asynccontextmanager
+async def silent_redis() -> AsyncIterator[str]:
+    """The URL of what takes connections and says nothing."""
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    async with server:
+        yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def subscribed(raw: "aredis.Redis") -> set[str]:
+    """The channels that someone is subscribed to."""
+    return {str(channel) for channel in await raw.pubsub_channels()}
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Waits for something that another process comes to know by and by."""
+    async with asyncio.timeout(10):
+        while not await condition():  # noqa: ASYNC110 - another process knows it, and does not tell
+            await asyncio.sleep(0.01)
+
+
+async def test_all_watchers_of_a_process_share_one_connection_and_leave_nothing(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    record = await stored(redis_backed, creation())
+    async with AsyncExitStack() as watchers:
+        ids = [GAME] * 50 + [f"{number:032x}" for number in range(50)]
+        subscriptions = [await watchers.enter_async_context(redis_backed.changes(game_id)) for game_id in ids]
+        await caught_up(redis_backed, *subscriptions)
+        assert len(await subscribed(raw)) == 51
+        assert len([client for client in await raw.client_list() if int(client["sub"])]) == 1
+        await stored(redis_backed, joining(record, "Ada"))
+        await asyncio.gather(*map(told, subscriptions[:50]))
+    await caught_up(redis_backed)
+
+    async def none_is_left() -> bool:
+        return not await subscribed(raw)
+
+    await eventually(none_is_left)
+
+
+async def test_a_lost_connection_of_the_watchers_is_made_anew(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+    record = await stored(redis_backed, creation())
+    async with redis_backed.changes(GAME) as subscription:
+        for name in ("Ada", "Ben", "Cleo"):
+            await caught_up(redis_backed, subscription)
+            assert await raw.client_kill_filter(_type="pubsub") == 1
+            record = await stored(redis_backed, joining(record, name))
+            await told(subscription)  # that the channel is subscribed anew
+    in_use = [client for client in await raw.client_list() if int(client["sub"])]
+    assert len(in_use) <= 1
+
+
+async def test_watchers_who_come_while_the_connection_is_lost_are_told_too(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    record = await stored(redis_backed, creation())
+    async with redis_backed.changes(OTHER_GAME):
+        await caught_up(redis_backed)
+        await raw.client_kill_filter(_type="pubsub")
+        async with redis_backed.changes(GAME) as subscription:
+            await told(subscription)
+            await caught_up(redis_backed, subscription)
+            await stored(redis_backed, joining(record, "Ada"))
+            await told(subscription)
+            assert len([client for client in await raw.client_list() if int(client["sub"])]) == 1
+
+
+async def test_a_lost_connection_of_the_watchers_leaves_none_behind(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    """However the loss and a new watcher come together."""
+    async with redis_backed.changes(OTHER_GAME):
+        for steps in range(12):
+            await caught_up(redis_backed)
+            before = len(await raw.client_list())
+            await raw.client_kill_filter(_type="pubsub")
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            async with redis_backed.changes(GAME) as subscription:
+                await told(subscription)
+                await caught_up(redis_backed, subscription)
+                assert len(await raw.client_list()) == before
+
+
+async def test_watchers_survive_a_redis_that_restarts(own_redis: RedisServer, clock: FakeClock) -> None:
+    store = redis_store(own_redis.url, clock)
+    record = await stored(store, creation())
+    async with store.changes(GAME) as subscription:
+        await caught_up(store, subscription)
+        own_redis.stop()
+        own_redis.start()
+        await told(subscription)
+        await caught_up(store, subscription)
+        await stored(store, joining(record, "Ada"))
+        await told(subscription)
+    await store.close()
+
+
+async def test_watchers_notice_a_redis_that_fell_silent(own_redis: RedisServer, clock: FakeClock) -> None:
+    """A connection that is dead without being closed is given up, and made anew when Redis answers again."""
+    store = redis_store(own_redis.url, clock)
+    await stored(store, creation())
+    admin = aredis.Redis.from_url(own_redis.url)
+
+    async def listener() -> set[str]:
+        return {client["id"] for client in await admin.client_list() if int(client["sub"])}
+
+    async def feed_is_lost() -> bool:
+        return any(entry["event"] == "feed" for entry in logs)
+
+    with capture_logs() as logs:
+        async with store.changes(GAME) as subscription:
+            await caught_up(store, subscription)
+            before = await listener()
+            own_redis.pause()
+            await eventually(feed_is_lost)
+            own_redis.resume()
+            await told(subscription)
+            assert await listener() != before
+    await admin.aclose()
+    await store.close()
+
+
+async def test_watchers_who_give_up_in_the_middle_disturb_no_other(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    record = await stored(redis_backed, creation())
+
+    async def watch_for_a_moment(game_id: str) -> None:
+        async with redis_backed.changes(game_id) as subscription:
+            await subscription.wait()
+            await subscription.wait()
+
+    async with redis_backed.changes(GAME) as staying:
+        await caught_up(redis_backed, staying)
+        before = [client["id"] for client in await raw.client_list() if int(client["sub"])]
+        rng = random.Random(3)
+        for _ in range(30):
+            moments = [asyncio.create_task(watch_for_a_moment(f"{number:032x}")) for number in range(4)]
+            for _ in range(rng.randrange(8)):
+                await asyncio.sleep(0)
+            for moment in moments:
+                moment.cancel()
+            await asyncio.gather(*moments, return_exceptions=True)
+        await caught_up(redis_backed, staying)
+        assert [client["id"] for client in await raw.client_list() if int(client["sub"])] == before
+        await stored(redis_backed, joining(record, "Ada"))
+        await told(staying)
+
+
+async def test_calls_given_up_in_the_middle_leave_no_answer_to_the_next(redis_backed: RedisStore) -> None:
+    """A client that goes away cancels its call, wherever that is; the connections are not mixed up by it."""
+    ids = [f"{number:032x}" for number in range(8)]
+    for game_id in ids:
+        await stored(redis_backed, creation(game_id))
+    rng = random.Random(1)
+    for _ in range(30):
+        calls = [asyncio.create_task(redis_backed.load(game_id)) for game_id in ids]
+        for _ in range(rng.randrange(12)):
+            await asyncio.sleep(0)
+        for call in rng.sample(calls, 4):
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        for call, game_id in zip(calls, ids, strict=True):
+            if not call.cancelled():
+                record = call.result().record
+                assert record
+                assert record.game_id == game_id
+    for game_id in ids:
+        record = (await redis_backed.load(game_id)).record
+        assert record
+        assert record.game_id == game_id
+
+
+async def test_a_commit_given_up_in_the_middle_is_stored_whole_or_not_at_all(redis_backed: RedisStore) -> None:
+    seen = set()
+    for number in range(40):
+        game_id = f"{number:032x}"
+        commit = replace(creation(game_id), request_key="request-1", memo=MEMO)
+        call = asyncio.create_task(redis_backed.commit(commit))
+        for _ in range(number):
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        loaded = await redis_backed.load(game_id, "request-1")
+        is_stored = loaded.record is not None
+        seen.add(is_stored)
+        assert (loaded.memo == MEMO) is is_stored
+        assert await redis_backed.bounds(game_id) == ((1, 1) if is_stored else (0, 0))
+    assert seen == {True, False}
+
+
+async def test_the_pool_hands_out_no_more_connections_than_it_may(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    await stored(redis_backed, creation())
+    loads = await asyncio.gather(*(redis_backed.load(GAME) for _ in range(500)))
+    assert all(loaded.record for loaded in loads)
+    clients = await raw.client_list()
+    assert len(clients) <= 64 + 1
+
+
+def test_connections_are_made_for_every_kind_of_url() -> None:
+    for url in ("redis://127.0.0.1:1/0", "rediss://127.0.0.1:1/0", "unix:///nowhere/redis.sock"):
+        options = connect(url).connection_pool.connection_kwargs
+        assert options["socket_timeout"] == options["socket_connect_timeout"] == 1.0
+
+
+# The store that is measured
+
+
+async def test_every_operation_is_told_with_its_name_and_how_it_went(store: GameStore) -> None:
+    observed: list[tuple[str, str]] = []
+
+    def observe(operation: str, result: str, seconds: float) -> None:
+        assert 0 <= seconds < 60
+        observed.append((operation, result))
+
+    measured = MeasuredStore(store, observe)
+    record = await stored(measured, creation())
+    await measured.load(GAME)
+    await measured.events(GAME, 1, 10)
+    await measured.bounds(GAME)
+    await measured.secret()
+    await measured.check_room()
+    await measured.index(record)
+    await measured.page(State.LOBBY, "", 10)
+    await measured.count()
+    await measured.arm(GAME, START_MS)
+    await measured.rearm(Due(GAME, START_MS, START_MS), None)
+    await measured.claim(10)
+    await measured.ping()
+    operations = [
+        "commit",
+        "load",
+        "events",
+        "bounds",
+        "secret",
+        "check_room",
+        "index",
+        "page",
+        "count",
+        "arm",
+        "rearm",
+        "claim",
+        "ping",
+    ]
+    assert observed == [(operation, "ok") for operation in operations]
+
+
+async def test_a_failed_operation_is_told_with_the_name_of_its_fault(own_redis: RedisServer, clock: FakeClock) -> None:
+    observed: list[tuple[str, str]] = []
+    measured = MeasuredStore(redis_store(own_redis.url, clock), lambda name, result, _: observed.append((name, result)))
+    own_redis.stop()
+    with pytest.raises(StoreUnavailable):
+        await measured.load(GAME)
+    await measured.close()
+    assert observed == [("load", "StoreUnavailable")]

@@ -1,0 +1,494 @@
+"""Several workers under one command: one address, one page of metrics, one end."""
+
+import asyncio
+import fcntl
+import json
+import os
+import random
+import signal
+import socket
+import sys
+import threading
+import urllib.request
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+from prometheus_client.parser import text_string_to_metric_families
+
+from engine.notation import parse_tiles
+from rummikub.v1 import analysis_service_pb2, game_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import validation_service_pb2 as vs
+from service import supervisor as workers_module
+from service.metrics.metrics import Metrics, Together, registry
+from service.metrics.shared_counters import ROWS, Tally, new_file
+from service.runtime.addresses import AddressInUseError, reserved
+from service.supervisor import Workers, WorkersError, share
+from support.grpc_play import Fleet, history, lost_or_doubled, play_game
+from support.harness import ROOT, Client, as_tiles
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers need Linux")
+
+T = TypeVar("T")
+
+VALIDATE = "/rummikub.v1.ValidationService/ValidateTurn"
+CONNECTIONS = 8
+"""So many are made at once; the system gives each to one of the workers, by chance."""
+
+
+class Command:
+    """`rummikub-server --workers 2` in processes of its own, and what it prints."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+        self._environment = {
+            **clean,
+            "RUMMIKUB_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_DATA_DIR": str(folder / "data"),
+            "RUMMIKUB_LOG_LEVEL": "debug",  # good calls of validation are told there alone, with who answers
+            **variables,
+        }
+        self._log = folder / "log"
+        self.greeting = ""
+
+    async def start(self) -> None:
+        """Starts it and reads its greeting, if it gets as far."""
+        with self._log.open("wb") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "service", "--workers", "2"),
+                cwd=ROOT,
+                env=self._environment,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # so that it can be sent what Ctrl-C sends: a signal to the whole group
+            )
+        assert self.process.stdout
+        async with asyncio.timeout(60):
+            async for line in self.process.stdout:
+                self.greeting += line.decode()
+                if line.startswith(b"Stop with"):
+                    return
+
+    def told(self, name: str) -> str:
+        """What the greeting says of something."""
+        return next(rest for line in self.greeting.splitlines() if (rest := line.strip()).startswith(name)).split()[-1]
+
+    def log(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
+
+    def files(self) -> list[str]:
+        """What is in its folder."""
+        return [file.name for file in self._log.parent.iterdir()]
+
+    def errors(self) -> str:
+        return "\n".join(line for line in self._log.read_text().splitlines() if line.startswith("rummikub-server"))
+
+    def descendants(self) -> set[int]:
+        """All processes that come of the command, itself among them."""
+        found = {self.process.pid}
+        while more := {pid for pid, parent in parents().items() if parent in found} - found:
+            found |= more
+        return found
+
+    def workers(self) -> set[int]:
+        """The processes that serve."""
+        return {pid for pid in self.descendants() if b"\0--as-worker\0" in command_line(pid)}
+
+    async def metric(self, name: str, **labels: str) -> float:
+        """A sample, nothing being 0."""
+        text = await asyncio.to_thread(self._metrics)
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        return sum(
+            sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()
+        )
+
+    def _metrics(self) -> str:
+        with urllib.request.urlopen(self.told("metrics"), timeout=10) as answer:  # noqa: S310 - http, our own
+            text: str = answer.read().decode()
+            return text
+
+    async def client(self, stack: AsyncExitStack) -> Client:
+        """A client on a connection of its own."""
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        return Client(await stack.enter_async_context(grpc.aio.insecure_channel(self.told("gRPC"), options)))
+
+    async def clients(self, stack: AsyncExitStack) -> list[Client]:
+        """Clients on connections of their own, of which each worker has one at least."""
+        clients: list[Client] = []
+        before = self.calls_by_worker(VALIDATE)
+        while set(self.calls_by_worker(VALIDATE) - before) != {1, 2}:
+            new = [await self.client(stack) for _ in range(CONNECTIONS)]
+            await asyncio.gather(*(client.validation.ValidateTurn(vs.ValidateTurnRequest()) for client in new))
+            clients += new
+        return clients
+
+    def calls_by_worker(self, method: str) -> Counter[object]:
+        """How many calls each worker has logged."""
+        return Counter(entry["worker"] for entry in self.log() if entry.get("method") == method)
+
+    async def validations(self) -> float:
+        """How many calls to validate have been counted."""
+        return await self.metric("rummikub_calls_total", method=VALIDATE, code="OK")
+
+    async def ended(self) -> int:
+        """Waits for the end, and returns the exit code."""
+        return await asyncio.wait_for(self.process.wait(), 60)
+
+
+@asynccontextmanager
+async def command(folder: Path, **variables: str) -> AsyncIterator[Command]:
+    """A command that is ended with the context."""
+    started = Command(folder, **variables)
+    await started.start()
+    try:
+        yield started
+    finally:
+        if started.process.returncode is None:
+            started.process.terminate()
+        await started.ended()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Command]:
+    """A command for all tests that leave it running."""
+    async with command(tmp_path_factory.mktemp("served")) as started:
+        yield started
+
+
+def parents() -> dict[int, int]:
+    """The parent of each process."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            found[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+def alive(processes: set[int]) -> set[int]:
+    """Those that run: what has ended may be listed until its parent has heard of it."""
+    return {pid for pid in processes if command_line(pid)}
+
+
+async def until(condition: Callable[[], T]) -> T:
+    """The first true value of a condition."""
+    async with asyncio.timeout(40):
+        while not (value := condition()):  # noqa: ASYNC110 - other processes: there is nothing to be told by
+            await asyncio.sleep(0.02)
+        return value
+
+
+# Serving
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_all_workers_serve_one_address_and_are_counted_together(served: Command) -> None:
+    assert served.told("workers") == "2"
+    assert len(served.workers()) == 2
+    before = await served.validations()
+    async with AsyncExitStack() as stack:
+        calls = len(await served.clients(stack))
+    assert await served.validations() - before == calls
+    assert await served.metric("rummikub_call_seconds_count", method=VALIDATE) == before + calls
+    assert await served.metric("rummikub_store_up") == 1
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(served: Command) -> None:
+    async with AsyncExitStack() as stack:
+        await served.clients(stack)
+    before = await served.validations()
+    killed = min(served.workers())
+    os.kill(killed, signal.SIGKILL)
+    await until(lambda: killed not in served.workers() and len(served.workers()) == 2)
+    [entry] = [entry for entry in served.log() if entry["event"] == "worker has ended by itself"]
+    assert entry["ending"] == "exit code -9"
+    assert await served.validations() == before
+    async with AsyncExitStack() as stack:
+        calls = len(await served.clients(stack))
+    async with asyncio.timeout(40):
+        while await served.validations() != before + calls:  # noqa: ASYNC110 - a worker may answer before it is known
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_game_is_played_through_all_workers(served: Command) -> None:
+    async with AsyncExitStack() as stack:
+        clients = await served.clients(stack)
+        game = await clients[0].new_game()
+        fleet = Fleet(clients, random.Random(1))
+        played = await play_game(fleet, game, random.Random(1))
+        assert played.final.state == game_pb2.GAME_STATE_FINISHED
+        assert not lost_or_doubled(played, await history(clients[0], game))
+        assert fleet.resent == 0
+    assert set(served.calls_by_worker("/rummikub.v1.TurnService/PlayTurn")) == {1, 2}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_another_command_is_kept_out_before_it_has_begun_anything(served: Command, tmp_path: Path) -> None:
+    other = Command(tmp_path, RUMMIKUB_LISTEN=served.told("gRPC"))
+    await other.start()
+    assert await other.ended() == 1
+    problem = f"RUMMIKUB_LISTEN={served.told('gRPC')}: cannot listen there (Address already in use): "
+    assert other.errors().startswith(f"rummikub-server: {problem}set it to a free address")
+    assert other.greeting == ""
+    assert other.files() == ["log"]
+
+
+# Addresses
+
+
+@pytest.mark.parametrize("shares", [False, True], ids=["alone", "with those who share"])
+def test_an_address_where_somebody_else_listens_cannot_be_reserved(*, shares: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=shares) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(AddressInUseError, match=f"^THE_VARIABLE={address}: cannot listen there"):
+            reserve(address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:0", "0.0.0.0:0"])
+def test_a_reserved_address_is_for_those_who_share_it(address: str) -> None:
+    with reserved("THE_VARIABLE", address) as found:
+        host, _, port = found.rpartition(":")
+        assert host == address.rpartition(":")[0]
+        with pytest.raises(AddressInUseError):
+            reserve(found)
+        with pytest.raises(OSError, match="in use"):
+            socket.create_server((host, int(port)))
+        for _ in range(2):
+            with socket.create_server((host, int(port)), reuse_port=True), pytest.raises(AddressInUseError):
+                reserve(found)
+    reserve(found)
+
+
+def reserve(address: str) -> None:
+    """Reserves an address for a moment."""
+    with reserved("THE_VARIABLE", address):
+        pass
+
+
+def test_a_host_that_is_not_ours_cannot_be_reserved() -> None:
+    for address in ("192.0.2.1:0", "192.0.2.1:50051", "no.such.host.invalid:50051", "..:50051"):
+        with pytest.raises(AddressInUseError):
+            reserve(address)
+
+
+# The end
+
+HARD = (
+    "R1 R2 R3 R4 R4 R5 R5 R6 R6 R7 R7 R8 R9 R11 R12 R12 R13 R13 B1 B2 B3 B3 B4 B5 B5 B6 B6 B7 B7 B8 B8 B10 B10 B11 B13 "
+    "B13 K1 K2 K2 K3 K4 K5 K6 K6 K7 K7 K8 K9 K9 O1 O2 O3 O4 O5 O6 O7 O9 O10 O10 O12 O13 O13 J J"
+)
+"""A rack whose best initial meld takes longer to find than there is time."""
+
+
+def is_free(data: Path) -> bool:
+    """Whether no store holds a folder any more."""
+    with (data / "lock").open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+async def last_update(watch: AsyncIterator[gs.WatchGameResponse]) -> str:
+    """What a stream that is watched to its end says at last."""
+    updates = [update async for update in watch]
+    return str(updates[-1].WhichOneof("update"))
+
+
+async def test_workers_that_are_asked_to_stop_end_their_streams_and_finish_their_calls_and_nothing_stays(
+    tmp_path: Path,
+) -> None:
+    async with command(tmp_path) as served, AsyncExitStack() as stack:
+        clients = await served.clients(stack)
+        game = await clients[0].new_game()
+        watches = [aiter(client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))) for client in clients]
+        for watch in watches:
+            assert (await anext(watch)).HasField("snapshot")
+        position = analysis_service_pb2.Position(rack=as_tiles(parse_tiles(HARD)))
+        request = analysis_service_pb2.SuggestTurnRequest(position=position, time_limit_ms=1500)
+        searching = asyncio.ensure_future(clients[0].analysis.SuggestTurn(request))
+        async with asyncio.timeout(10):
+            while not await served.metric("rummikub_analysis_calls"):
+                assert not searching.done()
+        processes = served.descendants()
+        assert len(processes) >= 4
+
+        os.killpg(served.process.pid, signal.SIGINT)  # what Ctrl-C does
+        served.process.terminate()
+        assert {await last_update(watch) for watch in watches} == {"closing"}
+        assert (await searching).HasField("suggestion")
+        assert await served.ended() == 0
+        assert not alive(processes)
+        assert is_free(tmp_path / "data")
+        assert {entry["event"] for entry in served.log()} == {"call", "stopping"}
+
+
+async def test_workers_and_store_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    async with command(tmp_path) as served:
+        processes = served.descendants()
+        assert len(processes) == 4
+        served.process.kill()
+        await until(lambda: not alive(processes))
+        assert is_free(tmp_path / "data")
+
+
+async def test_workers_end_with_an_error_when_their_store_has_ended(tmp_path: Path) -> None:
+    async with command(tmp_path) as served:
+        processes = served.descendants()
+        [store] = processes - served.workers() - {served.process.pid}
+        os.kill(store, signal.SIGKILL)
+        assert await served.ended() == 1
+        assert "the embedded store has ended by itself" in served.errors()
+        assert not alive(processes)
+
+
+# Keeping workers
+
+
+def scripted(script: str) -> tuple[str, ...]:
+    """A command of workers that do something else; `channel` is their socket to us."""
+    prelude = "import signal, socket, sys, time; channel = socket.socket(fileno=int(sys.argv[3])); "
+    return (sys.executable, "-c", prelude + script)
+
+
+async def test_workers_that_cannot_be_kept_running_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers_module, "FIRST_PAUSE_SECONDS", 0.001)
+    workers = Workers([{}], 10, scripted("sys.exit(3)"))
+    workers.start()
+    assert isinstance(await asyncio.wait_for(workers.failed(), 20), WorkersError)
+    await workers.stop()
+
+
+async def test_a_command_that_does_not_exist_is_given_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers_module, "FIRST_PAUSE_SECONDS", 0.001)
+    workers = Workers([{}], 10, ("/no/such/command",))
+    workers.start()
+    assert isinstance(await asyncio.wait_for(workers.failed(), 20), WorkersError)
+    await workers.stop()
+
+
+async def test_a_worker_that_does_not_stop_is_killed() -> None:
+    script = "signal.signal(signal.SIGTERM, signal.SIG_IGN); channel.send(b'1'); time.sleep(60)"
+    workers = Workers([{}, {}], 0.05, scripted(script))
+    workers.start()
+    await asyncio.wait_for(workers.serving(), 20)
+    await asyncio.wait_for(workers.stop(), 20)
+
+
+async def test_workers_that_are_stopped_before_they_serve_are_not_waited_for() -> None:
+    workers = Workers([{}, {}], 20, scripted("time.sleep(60)"))
+    workers.start()
+    await asyncio.wait_for(workers.stop(), 10)
+
+
+async def test_a_worker_gets_its_own_settings_in_place_of_the_command_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("rummikub_listen", "there")
+    monkeypatch.setenv("RUMMIKUB_HISTORY", "200")
+    found = "sorted(pair for pair in os.environ.items() if pair[0].upper().startswith('RUMMIKUB'))"
+    expected = [("RUMMIKUB_HISTORY", "200"), ("RUMMIKUB_LISTEN", "here")]
+    workers = Workers([{"listen": "here"}], 20, scripted(f"import os; {found} == {expected} and channel.send(b'1')"))
+    workers.start()
+    await asyncio.wait_for(workers.serving(), 20)
+    await workers.stop()
+
+
+@pytest.mark.parametrize(
+    ("total", "workers", "shares"), [(2, 2, [1, 1]), (3, 2, [2, 1]), (2, 4, [1, 1, 1, 1]), (7, 3, [3, 2, 2])]
+)
+def test_what_all_may_have_is_shared_out_and_each_gets_one(total: int, workers: int, shares: list[int]) -> None:
+    assert [share(total, workers, number) for number in range(1, workers + 1)] == shares
+
+
+# Counting
+
+
+def test_threads_that_count_at_the_same_time_lose_nothing() -> None:
+    metrics = Metrics()
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=count, args=(metrics, f"code {number % 2}")) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switching)
+    for code in ("code 0", "code 1"):
+        counted = metrics.registry.get_sample_value("rummikub_calls_total", {"method": "method", "code": code})
+        assert counted == 10_000
+    assert metrics.registry.get_sample_value("rummikub_call_seconds_sum", {"method": "method"}) == 20_000
+
+
+def count(metrics: Metrics, code: str) -> None:
+    for _ in range(5_000):
+        metrics.call("method", code, 1.0)
+
+
+def sample(together: Together, name: str, **labels: str) -> float | None:
+    return registry(together.read).get_sample_value(name, labels)
+
+
+def test_what_several_processes_tell_is_told_as_by_one() -> None:
+    together = Together()
+    with new_file() as file:
+        tallies = [Tally(file.fileno()), Tally()]
+        one, other = Metrics(tallies[0]), Metrics(tallies[1])
+        together.join(Tally(file.fileno()))
+    together.join(tallies[1])
+    for metrics, seconds in ((one, 0.001), (other, 0.7), (other, 60.0)):
+        metrics.call("method", "OK", seconds)
+        metrics.store("load", "ok", seconds)
+        metrics.analysis_worker_lost()
+    other.games({"playing": 7})
+    one.games({"playing": 5})
+    one.store_up(is_up=True)
+    one.analysis_calls(2)
+    other.analysis_calls(3)
+    assert sample(together, "rummikub_calls_total", method="method", code="OK") == 3
+    assert sample(together, "rummikub_call_seconds_sum", method="method") == pytest.approx(60.701)
+    buckets = [
+        sample(together, "rummikub_call_seconds_bucket", method="method", le=bound)
+        for bound in ("0.0005", "0.001", "0.5", "1.0", "2.5", "+Inf")
+    ]
+    assert buckets == [0, 1, 1, 2, 2, 3]
+    assert sample(together, "rummikub_store_seconds_count", operation="load", result="ok") == 3
+    assert sample(together, "rummikub_analysis_workers_lost_total") == 3
+    assert sample(together, "rummikub_games", state="playing") == 5, "the newest count"
+    assert sample(together, "rummikub_analysis_calls") == 5
+    assert sample(together, "rummikub_store_up") == 0, "not of all"
+    other.store_up(is_up=True)
+    assert sample(together, "rummikub_store_up") == 1
+
+    together.leave(tallies[1])
+    assert sample(together, "rummikub_calls_total", method="method", code="OK") == 3
+    assert sample(together, "rummikub_analysis_workers_lost_total") == 3
+    assert sample(together, "rummikub_analysis_calls") == 2, "those of one that has ended have ended"
+
+
+def test_a_full_tally_fails_no_call() -> None:
+    tally = Tally()
+    for number in range(ROWS + 1):
+        tally.observe(("call", str(number), "OK"), 1.0)
+    tally.add(("call", "x" * 1000, "OK"), 1.0)
+    assert len(tally.read()) == ROWS

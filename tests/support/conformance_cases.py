@@ -1,0 +1,602 @@
+"""The conformance cases and contrasts as typed values. Their format is specified in conformance/README.md.
+
+Nothing here knows the engine or the wire: faces, option values and reasons stay the texts of the file, and a runner
+turns them into its own terms. Unknown keys are refused, so that no expectation is overlooked.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+FORMAT: Final = "rummikub-conformance/1"
+DIRECTORY: Final = Path(__file__).parents[1] / "conformance"
+
+Faces = tuple[str, ...]
+Options = Mapping[str, str | int]
+
+COLOR_NAMES: Final = {"R": "RED", "B": "BLUE", "K": "BLACK", "O": "ORANGE", "G": "GREEN", "P": "PURPLE"}
+FACES: Final = (*(f"{color}{value}" for color in COLOR_NAMES for value in range(1, 14)), "J")
+
+
+@dataclass(frozen=True)
+class MeldText:
+    """A meld as a player lays it, with the kind ("group", "run") and the jokers' faces where they are stated."""
+
+    tiles: Faces
+    kind: str | None = None
+    declared: Faces = ()
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A violation. In an expectation only the reason is certain to be stated; None is not compared."""
+
+    reason: str
+    subject: str | None = None
+    tiles: Faces | None = None
+    metadata: Mapping[str, int] | None = None
+    suggested_order: Faces | None = None
+
+
+def agree(expected: tuple[Breach, ...], seen: tuple[Breach, ...]) -> tuple[tuple[Breach, ...], tuple[Breach, ...]]:
+    """Both lists for `assert ==` to compare: what an expectation does not state is dropped from what was seen."""
+    stated = tuple(_as_stated(one, other) for one, other in zip(expected, seen, strict=False))
+    return expected, stated + seen[len(expected) :]
+
+
+def _as_stated(expected: Breach, seen: Breach) -> Breach:
+    return Breach(
+        reason=seen.reason,
+        subject=None if expected.subject is None else seen.subject,
+        tiles=None if expected.tiles is None else seen.tiles,
+        metadata=None if expected.metadata is None else seen.metadata,
+        suggested_order=None if expected.suggested_order is None else seen.suggested_order,
+    )
+
+
+@dataclass(frozen=True)
+class MeldReadingExpected:
+    """What a meld is, or why it is none: violations are empty or everything else is."""
+
+    violations: tuple[Breach, ...]
+    kind: str | None = None
+    points: int = 0
+    joker_faces: tuple[Faces, ...] = ()
+
+
+@dataclass(frozen=True)
+class TurnExpected:
+    """What the rules say of a turn. What it brings is stated for legal turns alone."""
+
+    violations: tuple[Breach, ...]
+    tiles_played: Faces = ()
+    points: int = 0
+    rack_left: Faces = ()
+    goes_out: bool = False
+
+
+@dataclass(frozen=True)
+class SeatRack:
+    """A rack at a round's end, or during one."""
+
+    seat: int
+    rack: Faces
+    has_melded: bool = False
+
+
+@dataclass(frozen=True)
+class SeatScore:
+    """What a round brings a seat."""
+
+    seat: int
+    rack_value: int
+    tile_count: int
+    points: int
+
+
+@dataclass(frozen=True)
+class RoundScoreExpected:
+    """A round's result; the seats in the order of the racks."""
+
+    end: str
+    winner_seats: tuple[int, ...]
+    seats: tuple[SeatScore, ...]
+
+
+@dataclass(frozen=True)
+class TimeOutExpected:
+    """What a time-out leads to: the turn passes to next_seat, or the round ends."""
+
+    tiles_drawn: Faces
+    rack: Faces
+    table: tuple[MeldText, ...]
+    pool_left: Faces
+    next_seat: int | None
+    end: str | None
+
+
+@dataclass(frozen=True)
+class StartDraw:
+    """A tile drawn by a seat for the start."""
+
+    seat: int
+    tile: str
+
+
+@dataclass(frozen=True)
+class StartDrawExpected:
+    """The draws in order, and who starts."""
+
+    draws: tuple[StartDraw, ...]
+    starter_seat: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnQuestion:
+    """A turn to judge."""
+
+    has_melded: bool
+    table_before: tuple[MeldText, ...]
+    rack: Faces
+    table_after: tuple[MeldText, ...]
+    river: Faces = ()
+    river_index: int | None = None
+    tile_drawn: str | None = None
+    calls_rummikub: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What all cases have. `ruleset` holds the options that differ from the default."""
+
+    id: str
+    source_id: str | None
+    note: str
+    ruleset: Options = field(default_factory=dict)
+    completed: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeldCase(Case):
+    """Read a meld."""
+
+    meld: MeldText
+    expect: MeldReadingExpected
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnCase(Case, TurnQuestion):
+    """Judge a turn."""
+
+    expect: TurnExpected
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundScoreCase(Case):
+    """Score a finished round; the racks in turn order from the starter."""
+
+    racks: tuple[SeatRack, ...]
+    expect: RoundScoreExpected
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeOutCase(Case):
+    """Let the time of a turn run out; the pool in the order of drawing."""
+
+    table: tuple[MeldText, ...]
+    racks: tuple[SeatRack, ...]
+    pool: Faces
+    passed_seats: tuple[int, ...]
+    turn_seat: int
+    expect: TimeOutExpected
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartDrawCase(Case):
+    """Draw for the start; the tiles in the order in which they are drawn."""
+
+    seats: tuple[int, ...]
+    tiles: Faces
+    expect: StartDrawExpected
+
+
+Outcome = Mapping[str, Any]
+"""What is seen of a game, by the keys of the README; only what is stated is compared."""
+
+
+def seen_as_stated(expected: Outcome, see: Callable[[str], object]) -> dict[str, object]:
+    """What is seen by each key that an outcome states, and by `refused`; of racks, those of the seats stated."""
+    seen = {key: see(key) for key in {"refused": [], **expected}}
+    racks = seen.get("racks")
+    if isinstance(racks, dict):
+        seen["racks"] = {seat: rack for seat, rack in racks.items() if seat in expected["racks"]}
+    return seen
+
+
+@dataclass(frozen=True)
+class PositionText:
+    """A round at one moment: table, racks by seat, pool in the order of drawing, whose turn; seat 1 started."""
+
+    table: tuple[MeldText, ...]
+    racks: tuple[SeatRack, ...]
+    pool: Faces
+    turn_seat: int
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something done in a game. `attempt`: it may be refused, and the game goes on."""
+
+    do: str
+    seat: int = 0
+    attempt: bool = False
+    name: str = ""
+    table: tuple[MeldText, ...] = ()
+    river_index: int | None = None
+    calls_rummikub: bool = False
+    tile: str = ""
+    agrees: bool = True
+    seconds: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LittleGame:
+    """A little game: from a position, or from the lobby with so many players; what is done in it, one after the other.
+
+    `shuffles` begin with the tiles given, the others of the tile set following in ascending order; each deal takes two,
+    for the start draw and for the deal.
+    """
+
+    actions: tuple[Act, ...]
+    players: int = 2
+    position: PositionText | None = None
+    river: Faces = ()
+    shuffles: tuple[Faces, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateCase(Case):
+    """Create a game with a ruleset. The problems as texts: `OPTIONS_CONFLICT match_rounds match_end`."""
+
+    expect: Faces
+
+
+@dataclass(frozen=True, kw_only=True)
+class GameCase(Case):
+    """Play a little game."""
+
+    game: LittleGame
+    expect: Outcome
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An example that no case expresses yet: it waits for an option's value, or for a feature in words."""
+
+    source_id: str
+    note: str
+    option: str | None = None
+    value: str | None = None
+    feature: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundQuestion:
+    """A finished round to score: the racks of seats 1 and so on, in turn order from the starter."""
+
+    racks: tuple[Faces, ...]
+    never_melded: tuple[int, ...] = ()
+    declined_to_meld: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Creation:
+    """A game to create."""
+
+
+Question = MeldText | TurnQuestion | RoundQuestion | Creation | LittleGame
+Answer = Faces | Outcome
+"""Reasons (none: legal) of a meld, a turn or a creation; what comes out of a round or a game."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrast:
+    """One question under several values of an option. `ruleset` holds what all of them have besides."""
+
+    id: str
+    option: str
+    note: str
+    question: Question
+    answers: Mapping[str, Answer]
+    ruleset: Options = field(default_factory=dict)
+
+    def options(self, value: str) -> Options:
+        """The ruleset with a value of the option."""
+        return {**self.ruleset, self.option: option_value(value)}
+
+    def is_legal(self, value: str) -> bool:
+        """Whether what is asked for is legal under a value of the option."""
+        answer = self.answers[value]
+        refused = answer.get("refused") or answer.get("violations") if isinstance(answer, Mapping) else answer
+        return not refused
+
+
+@dataclass(frozen=True)
+class Suite:
+    """All cases, by kind, and the ids of the examples that cases and waiting ones cover; and the contrasts."""
+
+    source_ids: tuple[str, ...]
+    melds: tuple[MeldCase, ...]
+    turns: tuple[TurnCase, ...]
+    round_scores: tuple[RoundScoreCase, ...]
+    time_outs: tuple[TimeOutCase, ...]
+    start_draws: tuple[StartDrawCase, ...]
+    creations: tuple[CreateCase, ...]
+    games: tuple[GameCase, ...]
+    waiting: tuple[Waiting, ...]
+    contrasts: tuple[Contrast, ...]
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        judged: tuple[Case, ...] = (*self.melds, *self.turns, *self.round_scores, *self.creations)
+        return (*judged, *self.time_outs, *self.start_draws, *self.games)
+
+
+CASE_KINDS: Final = {"meld", "turn", "round_score", "time_out", "start_draw", "create", "game"}
+
+
+@cache
+def load() -> Suite:
+    """The suite of the files. Raises KeyError, TypeError or ValueError where they are not of the format."""
+    document = _read("cases.json")
+    rows: list[dict[str, Any]] = document["cases"]
+    kinds = {row["kind"] for row in rows}
+    if kinds - CASE_KINDS:
+        raise ValueError(f"unknown kinds: {kinds - CASE_KINDS}")
+    return Suite(
+        source_ids=tuple(document["source_ids"]),
+        melds=tuple(_meld_case(row) for row in rows if row["kind"] == "meld"),
+        turns=tuple(_turn_case(row) for row in rows if row["kind"] == "turn"),
+        round_scores=tuple(_round_score_case(row) for row in rows if row["kind"] == "round_score"),
+        time_outs=tuple(_time_out_case(row) for row in rows if row["kind"] == "time_out"),
+        start_draws=tuple(_start_draw_case(row) for row in rows if row["kind"] == "start_draw"),
+        creations=tuple(_create_case(row) for row in rows if row["kind"] == "create"),
+        games=tuple(_game_case(row) for row in rows if row["kind"] == "game"),
+        waiting=tuple(Waiting(**row) for row in _read("waiting.json")["waiting"]),
+        contrasts=tuple(map(_contrast, _read("contrasts.json")["contrasts"])),
+    )
+
+
+def tile_name(face: str) -> str:
+    """The contract's name of a face: `R7` is `TILE_RED_7`, `J` is `TILE_JOKER`."""
+    return "TILE_JOKER" if face == "J" else f"TILE_{COLOR_NAMES[face[0]]}_{face[1:]}"
+
+
+def option_value_name(option: str, value: str) -> str:
+    """The contract's name of an option's value: `run_wrap` and `NONE` are `RUN_WRAP_NONE`."""
+    return f"{option.upper()}_{value}"
+
+
+def option_value(text: str) -> str | int:
+    """An option's value from a key of a contrast's answers: a number, a truth value or a name."""
+    truths = {"false": False, "true": True}
+    return truths[text] if text in truths else int(text) if text.isdecimal() else text
+
+
+def meld_text(meld: MeldText) -> str:
+    """`[R3 R4 R5]`, `run[J J R5]`, `[R7 B7 J=K7]`."""
+    declared = iter(meld.declared)
+    tiles = (f"J={next(declared)}" if face == "J" and meld.declared else face for face in meld.tiles)
+    return f"{meld.kind or ''}[{' '.join(tiles)}]"
+
+
+def table_text(table: tuple[MeldText, ...]) -> str:
+    """`[R3 R4 R5] | [B6 K6 O6]`, or `.` for an empty table."""
+    return " | ".join(map(meld_text, table)) or "."
+
+
+def parse_faces(text: str) -> Faces:
+    """`R7 B7 J`. Raises ValueError."""
+    faces = tuple(text.split())
+    if not set(faces) <= set(FACES):
+        raise ValueError(f"{text!r} are not faces")
+    return faces
+
+
+def parse_meld(text: str) -> MeldText:
+    """A meld of its text. Raises ValueError."""
+    match = re.fullmatch(r"(run|group)?\[([^\[\]]*)\]", text.strip())
+    if not match:
+        raise ValueError(f"{text!r} is not a meld")
+    tiles = [tile.partition("=") for tile in match[2].split()]
+    faces, declared = (parse_faces(" ".join(tile[part] for tile in tiles)) for part in (0, 2))
+    return MeldText(faces, match[1], declared)
+
+
+def parse_table(text: str) -> tuple[MeldText, ...]:
+    """A table of its text. Raises ValueError."""
+    return () if text == "." else tuple(map(parse_meld, text.split("|")))
+
+
+def parse_position(text: str) -> PositionText:
+    """A position of its text: `table / 1*{rack} 2{rack} / {pool} / seat`. Raises ValueError."""
+    table, racks, pool, seat = (part.strip() for part in text.split("/"))
+    held = re.findall(r"([1-9])(\*?)\{([^{}]*)\}", racks)
+    seats = tuple(SeatRack(int(number), parse_faces(rack), bool(melded)) for number, melded, rack in held)
+    return PositionText(parse_table(table), seats, parse_faces(pool[1:-1]), int(seat))
+
+
+def _read(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((DIRECTORY / name).read_text(encoding="utf-8"))
+    if document["format"] != FORMAT:
+        raise ValueError(f"{name} has the format {document['format']!r}, expected {FORMAT!r}")
+    return document
+
+
+def _common(row: Mapping[str, Any], *own: str) -> dict[str, Any]:
+    """A row without its kind and the keys that its kind parses."""
+    return {key: value for key, value in row.items() if key not in {"kind", *own}}
+
+
+def _meld_case(row: Mapping[str, Any]) -> MeldCase:
+    expect = dict(row["expect"])
+    faces = tuple(map(tuple, expect.pop("joker_faces", ())))
+    expected = MeldReadingExpected(violations=_breaches(expect.pop("violations")), joker_faces=faces, **expect)
+    return MeldCase(**_common(row, "meld", "expect"), meld=_meld(row["meld"]), expect=expected)
+
+
+def _turn_case(row: Mapping[str, Any]) -> TurnCase:
+    expect = dict(row["expect"])
+    expected = TurnExpected(
+        violations=_breaches(expect.pop("violations")),
+        tiles_played=tuple(expect.pop("tiles_played", ())),
+        rack_left=tuple(expect.pop("rack_left", ())),
+        **expect,
+    )
+    return TurnCase(
+        **_common(row, "table_before", "rack", "table_after", "river", "expect"),
+        table_before=_table(row["table_before"]),
+        rack=tuple(row["rack"]),
+        table_after=_table(row["table_after"]),
+        river=tuple(row.get("river", ())),
+        expect=expected,
+    )
+
+
+def _create_case(row: Mapping[str, Any]) -> CreateCase:
+    return CreateCase(**_common(row, "expect"), expect=tuple(row["expect"]))
+
+
+def _game_case(row: Mapping[str, Any]) -> GameCase:
+    own = {key for key in row if key in GAME_KEYS}
+    return GameCase(
+        **_common(row, "expect", *own), game=_little_game({key: row[key] for key in own}), expect=row["expect"]
+    )
+
+
+GAME_KEYS: Final = {"players", "position", "river", "shuffles", "actions"}
+
+
+def _little_game(row: Mapping[str, Any]) -> LittleGame:
+    texts: dict[str, Any] = dict(row)
+    if "river" in texts:
+        texts["river"] = parse_faces(texts["river"])
+    if "position" in texts:
+        texts["position"] = parse_position(texts["position"])
+    texts["shuffles"] = tuple(map(parse_faces, texts.get("shuffles", ())))
+    texts["actions"] = tuple(map(_act, texts["actions"]))
+    return LittleGame(**texts)
+
+
+def _act(row: Mapping[str, Any]) -> Act:
+    texts: dict[str, Any] = {key: parse_table(value) if key == "table" else value for key, value in row.items()}
+    return Act(**texts)
+
+
+def _contrast(row: Mapping[str, Any]) -> Contrast:
+    common = ("id", "option", "note", "ruleset", "kind", "expect")
+    own = {key: value for key, value in row.items() if key not in common}
+    answers = {value: answer if isinstance(answer, dict) else tuple(answer) for value, answer in row["expect"].items()}
+    return Contrast(
+        id=row["id"],
+        option=row["option"],
+        note=row["note"],
+        ruleset=row.get("ruleset", {}),
+        question=_question(row["kind"], own),
+        answers=answers,
+    )
+
+
+def _turn_question(row: Mapping[str, Any]) -> TurnQuestion:
+    texts: dict[str, Any] = dict(row)
+    for key in ("table_before", "table_after"):
+        texts[key] = parse_table(row[key])
+    for key in {"rack", "river"} & row.keys():
+        texts[key] = parse_faces(row[key])
+    return TurnQuestion(**texts)
+
+
+def _question(kind: str, row: Mapping[str, Any]) -> Question:
+    match kind:
+        case "meld":
+            [text] = row.values()
+            return parse_meld(text)
+        case "turn":
+            return _turn_question(row)
+        case "round_score":
+            racks = tuple(map(parse_faces, row["racks"]))
+            return RoundQuestion(racks=racks, **{key: tuple(value) for key, value in row.items() if key != "racks"})
+        case "create":
+            return Creation(**row)
+        case "game":
+            return _little_game(row)
+        case _:
+            raise ValueError(f"unknown kind: {kind}")
+
+
+def _round_score_case(row: Mapping[str, Any]) -> RoundScoreCase:
+    expect = dict(row["expect"])
+    expected = RoundScoreExpected(
+        winner_seats=tuple(expect.pop("winner_seats")),
+        seats=tuple(SeatScore(**seat) for seat in expect.pop("seats")),
+        **expect,
+    )
+    return RoundScoreCase(**_common(row, "racks", "expect"), racks=_racks(row["racks"]), expect=expected)
+
+
+def _time_out_case(row: Mapping[str, Any]) -> TimeOutCase:
+    expect = dict(row["expect"])
+    expected = TimeOutExpected(
+        tiles_drawn=tuple(expect.pop("tiles_drawn")),
+        rack=tuple(expect.pop("rack")),
+        table=_table(expect.pop("table")),
+        pool_left=tuple(expect.pop("pool_left")),
+        **expect,
+    )
+    return TimeOutCase(
+        **_common(row, "table", "racks", "pool", "passed_seats", "expect"),
+        table=_table(row["table"]),
+        racks=_racks(row["racks"]),
+        pool=tuple(row["pool"]),
+        passed_seats=tuple(row["passed_seats"]),
+        expect=expected,
+    )
+
+
+def _start_draw_case(row: Mapping[str, Any]) -> StartDrawCase:
+    expect = dict(row["expect"])
+    draws = tuple(StartDraw(**draw) for draw in expect.pop("draws"))
+    return StartDrawCase(
+        **_common(row, "seats", "tiles", "expect"),
+        seats=tuple(row["seats"]),
+        tiles=tuple(row["tiles"]),
+        expect=StartDrawExpected(draws=draws, **expect),
+    )
+
+
+def _meld(meld: Mapping[str, Any]) -> MeldText:
+    lists = {"tiles", "declared"}
+    stated: dict[str, Any] = {key: tuple(value) if key in lists else value for key, value in meld.items()}
+    return MeldText(**stated)
+
+
+def _table(melds: list[Mapping[str, Any]]) -> tuple[MeldText, ...]:
+    return tuple(map(_meld, melds))
+
+
+def _racks(racks: list[Mapping[str, Any]]) -> tuple[SeatRack, ...]:
+    return tuple(SeatRack(**{**rack, "rack": tuple(rack["rack"])}) for rack in racks)
+
+
+def _breaches(violations: list[Mapping[str, Any]]) -> tuple[Breach, ...]:
+    return tuple(map(_breach, violations))
+
+
+def _breach(violation: Mapping[str, Any]) -> Breach:
+    lists = {"tiles", "suggested_order"}
+    stated: dict[str, Any] = {key: tuple(value) if key in lists else value for key, value in violation.items()}
+    return Breach(**stated)

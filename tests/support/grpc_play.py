@@ -1,0 +1,207 @@
+"""Random players over gRPC: whole games through servers that may fail, with every unanswered call sent again."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+
+from engine.analysis import Situation
+from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
+from engine.ruleset import Ruleset, TurnInvalidSubmission, asking_options
+from engine.tiles import Tile, without
+from rummikub.v1 import game_pb2, meld_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from service.codec import ruleset
+from support.harness import Client, GameAtHand, as_tiles, new_id
+from support.random_play import random_table, solved
+
+T = TypeVar("T")
+
+KINDS: dict[int, MeldKind] = {meld_pb2.MELD_KIND_GROUP: MeldKind.GROUP, meld_pb2.MELD_KIND_RUN: MeldKind.RUN}
+NUMBERS = {MeldKind.GROUP: meld_pb2.MELD_KIND_GROUP, MeldKind.RUN: meld_pb2.MELD_KIND_RUN}
+ATTEMPTS = 400
+OFTEN = 0.1
+PAUSE_SECONDS = 0.05
+
+
+def table_of(game: game_pb2.Game, rules: Ruleset) -> tuple[Meld, ...]:
+    """The table that a client was sent, as the engine reads it."""
+    melds = []
+    for message in game.table:
+        faces = [joker.faces[0] for joker in message.jokers if len(joker.faces) == 1]
+        declared = tuple(map(Tile, faces)) if len(faces) == len(message.jokers) else ()
+        reading = read_meld(ProposedMeld(tuple(map(Tile, message.tiles)), KINDS[message.kind], declared), rules)
+        assert isinstance(reading, Meld), f"{message} on the table is no meld"
+        melds.append(reading)
+    return tuple(melds)
+
+
+def meld_message(meld: ProposedMeld) -> meld_pb2.Meld:
+    """A meld as a client sends it."""
+    kind = NUMBERS[meld.kind] if meld.kind else meld_pb2.MELD_KIND_UNSPECIFIED
+    return meld_pb2.Meld(tiles=as_tiles(meld.tiles), kind=kind, declared_faces=as_tiles(meld.declared))
+
+
+def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
+    """A legal turn of the seat whose view this is; where it is no error, an illegal play now and then."""
+    rules = ruleset(game.ruleset)
+    request = ts.PlayTurnRequest(
+        game_id=game.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
+    )
+    if game.turn.step == game_pb2.TURN_STEP_CHOOSING:
+        request.lay_on_river.tile = rng.choice(game.turn.tiles_drawn)
+        return request
+    if rules.turn_invalid_submission is not TurnInvalidSubmission.REJECT and rng.random() < OFTEN:
+        request.play.SetInParent()
+        return request
+    table = _random_play(game, rules, rng)
+    if table is not None:
+        request.play.table.extend(map(meld_message, table))
+        request.play.calls_rummikub = True
+    elif game.pool_count and game.turn.step == game_pb2.TURN_STEP_OPEN:
+        request.draw.SetInParent()
+    else:
+        getattr(request, "pass").SetInParent()
+    return request
+
+
+def _random_play(game: game_pb2.Game, rules: Ruleset, rng: random.Random) -> tuple[ProposedMeld, ...] | None:
+    """A legal play of the seat whose view this is, without what it has drawn in this turn, if one is found.
+
+    Where the rules may know of one, the solver is asked.
+    """
+    melded = next(player.has_melded for player in game.players if player.seat == game.seat)
+    rack = without(map(Tile, game.rack), map(Tile, game.turn.tiles_drawn))
+    table = table_of(game, rules)
+    played = random_table(table, rack, melded, rules, rng)
+    if played is None and asking_options(rules):
+        found = solved(Situation(table, rack, melded, rules))
+        played = found.table if found else None
+    return None if played is None else tuple(played)
+
+
+@dataclass
+class Fleet:
+    """Servers on one store; a call goes to any of them, and again to any until it is answered."""
+
+    clients: Sequence[Client]
+    rng: random.Random
+    resent: int = 0
+    turns: int = 0
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def turn_taken(self) -> None:
+        """Counts an acknowledged turn."""
+        self.turns += 1
+        self.told.set()
+
+    async def has_taken(self, turns: int) -> None:
+        """Returns when so many turns have been acknowledged in all games together."""
+        while self.turns < turns:
+            self.told.clear()
+            await self.told.wait()
+
+    async def call(self, rpc: Callable[[Client], Awaitable[T]]) -> T:
+        """The answer to a call. Sends it again while no server answers; the request id makes that safe."""
+        for _ in range(ATTEMPTS):
+            try:
+                return await rpc(self.rng.choice(self.clients))
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise
+                self.resent += 1
+                await asyncio.sleep(PAUSE_SECONDS)  # as a client would, while a server starts anew
+        raise AssertionError("no server answered")
+
+
+@dataclass
+class Played:
+    """A game played to its end, and the etag of every revision that a player was told."""
+
+    game: GameAtHand
+    final: game_pb2.Game
+    etags: dict[int, str] = field(default_factory=dict)
+
+
+async def play_game(fleet: Fleet, game: GameAtHand, rng: random.Random) -> Played:
+    """Plays a started game to its end."""
+    state = await _see(fleet, game, 0)
+    etags = {state.revision: state.etag}
+    while state.state == game_pb2.GAME_STATE_PLAYING:
+        state = await _meanwhile(fleet, game, state, rng)
+        etags[state.revision] = state.etag
+        if state.state != game_pb2.GAME_STATE_PLAYING:
+            break
+        seat = state.turn.seat
+        own = await _see(fleet, game, seat)
+        assert own.revision == state.revision, "a turn was lost or doubled"
+        request = random_turn(own, rng)
+        answer = await fleet.call(_take(request, game, seat))
+        assert answer.game.revision == request.expected_revision + 1
+        state = answer.game
+        etags[state.revision] = state.etag
+        fleet.turn_taken()
+    return Played(game, state, etags)
+
+
+async def _meanwhile(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, rng: random.Random) -> game_pb2.Game:
+    """The game after a draft now and then, and a vote of someone else where an illegal play is shown."""
+    if state.turn.HasField("shown_play") and not state.turn.shown_play.against_seat:
+        return await _vote(fleet, game, state, agrees=rng.random() > OFTEN)
+    if state.turn.step == game_pb2.TURN_STEP_CHOOSING or rng.random() > OFTEN:
+        return state
+    drafted = game_pb2.Draft(table=[meld_pb2.Meld(tiles=meld.tiles[:2]) for meld in state.table])
+    draft = ts.SaveDraftRequest(
+        game_id=game.game_id,
+        expected_revision=state.revision,
+        etag=state.etag,
+        draft=drafted,
+        request_id=new_id(),
+    )
+    metadata = game.as_seat(state.turn.seat)
+    return (await fleet.call(lambda client: client.turns.SaveDraft(draft, metadata=metadata))).game
+
+
+async def _vote(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, *, agrees: bool) -> game_pb2.Game:
+    """The game after the next vote on the illegal play that is shown."""
+    shown = state.turn.shown_play
+    voter = min({player.seat for player in state.players} - {state.turn.seat, *shown.claim_seats})
+    vote = ts.ClaimErrorRequest(game_id=game.game_id, play_revision=shown.revision, agrees=agrees, request_id=new_id())
+    return (await fleet.call(lambda client: client.turns.ClaimError(vote, metadata=game.as_seat(voter)))).game
+
+
+async def _see(fleet: Fleet, game: GameAtHand, seat: int) -> game_pb2.Game:
+    request = gs.GetGameRequest(game_id=game.game_id)
+    return (await fleet.call(lambda client: client.games.GetGame(request, metadata=game.as_seat(seat)))).game
+
+
+def _take(
+    request: ts.PlayTurnRequest, game: GameAtHand, seat: int
+) -> Callable[[Client], Awaitable[ts.PlayTurnResponse]]:
+    return lambda client: client.turns.PlayTurn(request, metadata=game.as_seat(seat))
+
+
+async def history(client: Client, game: GameAtHand) -> list[game_pb2.GameChange]:
+    """All changes of a game, as a spectator sees them."""
+    changes: list[game_pb2.GameChange] = []
+    token = ""
+    while True:
+        request = gs.ListTurnsRequest(game_id=game.game_id, page_size=200, page_token=token)
+        answer = await client.games.ListTurns(request)
+        changes.extend(answer.changes)
+        token = answer.next_page_token
+        if not token:
+            return changes
+
+
+def lost_or_doubled(played: Played, changes: Sequence[game_pb2.GameChange]) -> list[int]:
+    """Revisions that were acknowledged but are not in the history with the same etag, and gaps and repeats in it."""
+    stored = {change.revision: change.etag for change in changes}
+    revisions = [change.revision for change in changes]
+    gaps = [revision for place, revision in enumerate(revisions, 1) if place != revision]
+    return gaps + [revision for revision, etag in played.etags.items() if stored.get(revision) != etag]

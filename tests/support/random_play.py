@@ -1,0 +1,367 @@
+"""A seeded random player for whole games, of every ruleset.
+
+It finds plays by a search of its own (search_for_tests.py), which shares no rule with the engine, so that an engine
+which refuses one of its tables is as much at fault as one which lets a broken table pass. Only where the rules say that
+a play exists, and that search finds none, is the solver asked for it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import Any, TypeAlias
+
+from engine.analysis import Existence, Situation
+from engine.deal import Shuffle
+from engine.events import Event
+from engine.game import Choosing, Drawn, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.melds import Meld, ProposedMeld
+from engine.ruleset import (
+    RANGES,
+    SABRA,
+    DealThreePairsReshuffle,
+    MatchEnd,
+    PoolEmptyPass,
+    PoolEmptyStuckTest,
+    Ruleset,
+    ScoreWinner,
+    Teams,
+    TurnInvalidSubmission,
+    TurnPlayAfterDraw,
+    TurnVoluntaryDraw,
+    WinCall,
+    asking_options,
+    choose,
+    problems,
+)
+from engine.solver import Budget, best_turn
+from engine.tiles import JOKER, in_order, without
+from engine.turns import (
+    Action,
+    Applied,
+    ClaimError,
+    DrawTile,
+    Exact,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+    apply,
+    create,
+)
+from engine.violations import Refused
+from oracles.brute_force import as_sent
+from oracles.plain_search import ALL_FACES, Found, Table, Tiles, search_by_chance
+
+Check: TypeAlias = Callable[[Game, tuple[Event, ...]], None]
+
+ANALYSIS = Exact(Budget(nodes=2_000))
+"""Whom the rules ask in random games: with less to spend than in others, so that nobody can tell now and then."""
+
+BUDGET = Budget(nodes=20_000, change_nodes=0)
+"""What is spent on a play that the rules know of."""
+
+MAX_CHANGES = 20_000
+"""More changes than a random game has: one that reaches it does not end."""
+
+NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eli", "Fay")
+
+
+def random_table(
+    table: Sequence[Meld], rack: Tiles, has_melded: bool, ruleset: Ruleset, rng: random.Random
+) -> Table | None:
+    """A legal play of at least one rack tile, as the table that it leaves, or None if none was found."""
+    found = search_by_chance(Situation(tuple(table), rack, has_melded, ruleset), rng)
+    return found.table if found else None
+
+
+def random_shuffle(ruleset: Ruleset, rng: random.Random, players: int = 2) -> Shuffle:
+    """The chance in a round of so many players."""
+    faces = ALL_FACES[: 13 * ruleset.geometry_colors]
+    tiles = [*faces * ruleset.geometry_copies, *[JOKER] * ruleset.jokers(players)]
+    return Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
+
+
+# What someone does
+
+
+class RandomPlayers:
+    """Everyone in a game."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def action(self, game: Game) -> Action:
+        """What someone may do in a running game: mostly the player to move plays or draws.
+
+        A TimeOut is due only after the deadline: `time_of` says when.
+        """
+        rng = self.rng
+        match game.phase:
+            case Playing(round_):
+                if rng.random() < 0.0015:
+                    return Resign(rng.choice(game.active_seats))
+                return self._of_others(game, round_) or self._turn(game, round_)
+            case RoundOver():
+                seat = rng.choice(game.active_seats)
+                if rng.random() < 0.03:
+                    return Resign(seat)
+                return StartNextRound(seat, random_shuffle(game.ruleset, rng, len(game.active_seats)))
+            case Lobby() | Finished():
+                raise ValueError("nobody can act before the start or after the end of a game")
+
+    def _of_others(self, game: Game, round_: Round) -> Action | None:
+        """What may be done out of turn."""
+        may_redeal = tuple(seat for seat in game.active_seats if has_right_to_redeal(round_, seat, game.ruleset))
+        if may_redeal and self.rng.random() < 0.3:
+            shuffle = random_shuffle(game.ruleset, self.rng, len(game.active_seats))
+            return RequestRedeal(self.rng.choice(may_redeal), shuffle)
+        shown = round_.shown_play
+        if shown is None or shown.against is not None:
+            return None
+        voters = [seat for seat in game.active_seats if seat not in (round_.turn.seat, *shown.claimed)]
+        if voters and self.rng.random() < 0.7:
+            return ClaimError(self.rng.choice(voters), shown.revision, self.rng.random() < 0.75)
+        return None
+
+    def _turn(self, game: Game, round_: Round) -> Action:
+        """What the player to move may do."""
+        seat, rng, is_timed = round_.turn.seat, self.rng, round_.turn.deadline_ms is not None
+        if is_timed and rng.random() < (0.02 if round_.draft is None else 0.5):
+            return TimeOut()
+        if isinstance(round_.step, Choosing):
+            return LayOnRiver(seat, rng.choice(round_.step.tiles))
+        if is_timed and rng.random() < 0.03:
+            return SaveDraft(seat, self._draft(game, round_))
+        penalised = game.ruleset.turn_invalid_submission is not TurnInvalidSubmission.REJECT
+        if penalised and rng.random() < 0.03:
+            return PlayTiles(seat, self._illegal_table(round_))
+        found = self._found(game, round_) if rng.random() < 0.95 else None
+        if found is None and self._must_play(game, round_):
+            found = solved(situation_of(game, round_))
+        if found is not None:
+            return self._play(game, round_, found)
+        if isinstance(round_.step, Drawn) or not round_.pool:
+            return Pass(seat)
+        return DrawTile(seat)
+
+    def _found(self, game: Game, round_: Round) -> Found | None:
+        others_alone = game.ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
+        drawn = round_.step.tile if isinstance(round_.step, Drawn) and others_alone else None
+        return search_by_chance(situation_of(game, round_), self.rng, drawn)
+
+    def _must_play(self, game: Game, round_: Round) -> bool:
+        """Whether the player may do nothing else, or the round ends only when nobody can play."""
+        ruleset, rack = game.ruleset, round_.rack(round_.turn.seat)
+        if isinstance(round_.step, Drawn):
+            return False
+        if not round_.pool:
+            ends_with_passes = ruleset.pool_empty_stuck_test is not PoolEmptyStuckTest.EXACT
+            return ruleset.pool_empty_pass is PoolEmptyPass.ONLY_IF_NO_PLAY or not ends_with_passes
+        delays = ruleset.initial_meld_voluntary_delay or rack.has_melded
+        return ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY or not delays
+
+    def _play(self, game: Game, round_: Round, found: Found) -> PlayTiles:
+        must_call = game.ruleset.win_call is WinCall.REQUIRED and not found.left
+        calls = must_call or self.rng.random() < 0.05
+        return PlayTiles(round_.turn.seat, found.table, found.river_index, calls)
+
+    def _draft(self, game: Game, round_: Round) -> Table:
+        """The table as it lies, in another order; or with some of it taken up; or a legal play."""
+        table = [ProposedMeld(meld.tiles) for meld in round_.table]
+        self.rng.shuffle(table)
+        rack = round_.rack(round_.turn.seat).tiles
+        match self.rng.randrange(3):
+            case 0:
+                return tuple(table)
+            case 1:
+                return (*table[1:], ProposedMeld(rack[:1]))
+            case _:
+                found = search_by_chance(replace(situation_of(game, round_), river=()), self.rng)
+                return found.table if found else tuple(table)
+
+    def _illegal_table(self, round_: Round) -> Table:
+        """A table with a meld that is too short, by which a play is known that is meant to be illegal."""
+        table = [ProposedMeld(meld.tiles, meld.kind) for meld in round_.table]
+        rack = round_.rack(round_.turn.seat).tiles
+        short = ProposedMeld(tuple(self.rng.sample(rack, min(len(rack), self.rng.randint(1, 2)))))
+        return (*table[self.rng.randrange(2) :], short)
+
+
+def solved(situation: Situation) -> Found | None:
+    """A play, by the solver; None unless it is certain that there is one."""
+    if ANALYSIS.can_play(situation) is not Existence.YES:
+        return None
+    turn = best_turn(situation, budget=BUDGET).turn
+    assert turn, f"there is a play, and none is found in {situation}"
+    pulled = () if turn.river_index is None else situation.river[turn.river_index + 1 :]
+    table = tuple(as_sent(meld) for meld in turn.table)
+    return Found(table, in_order(without(situation.rack, turn.tiles) + pulled), turn.river_index)
+
+
+def situation_of(game: Game, round_: Round) -> Situation:
+    """What the player to move could play from."""
+    rack = round_.rack(round_.turn.seat)
+    return Situation(round_.table, rack.tiles, rack.has_melded, game.ruleset, round_.river)
+
+
+def has_right_to_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
+    """Whether a player has three pairs among their first tiles, has done nothing, and nobody has played."""
+    tiles = round_.rack(seat).tiles
+    acted = seat in round_.passed or (seat == round_.turn.seat and isinstance(round_.step, Choosing))
+    pairs = sum(count // 2 for count in Counter(tiles).values())
+    first = not acted and not round_.table and len(tiles) == ruleset.deal_hand_size
+    return ruleset.deal_three_pairs_reshuffle is DealThreePairsReshuffle.ON_REQUEST and first and pairs >= 3
+
+
+def is_meant_to_be_illegal(action: Action) -> bool:
+    """Whether a random player tried an illegal play."""
+    return isinstance(action, PlayTiles) and any(len(meld.tiles) < 3 for meld in action.table)
+
+
+def time_of(game: Game, action: Action, now_ms: int) -> int:
+    """When an action happens: a time-out right after the deadline, all else a second later than before, but in time."""
+    deadline = game.phase.round.turn.deadline_ms if isinstance(game.phase, Playing) else None
+    if isinstance(action, TimeOut):
+        return (deadline or 0) + 1
+    return now_ms + 1000 if deadline is None else min(now_ms + 1000, deadline)
+
+
+# Rulesets
+
+NUMBERS: Mapping[str, Sequence[int]] = {
+    "deal_hand_size": (5, 9, 13, 14, 15, 21),
+    "initial_meld_threshold": (0, 0, 20, 30, 40, 50),
+    "turn_time_limit_seconds": (0, 1, 30, 60),
+    "penalty_tiles": (1, 2, 7, 14),
+    "score_joker_penalty": (0, 25, 50, 100),
+    "match_rounds": (2, 3),
+    "match_target_score": (1, 5, 60),
+    "contract_points": (0, 10, 1000),
+}
+"""Numbers that random rulesets have; of other options all that they may have."""
+
+CHOICES: Mapping[str, Sequence[object]] = {
+    **{field.name: tuple(type(field.default)) for field in fields(Ruleset) if isinstance(field.default, Enum)},
+    **RANGES,
+    **NUMBERS,
+}
+
+OPTIONS = tuple(field.name for field in fields(Ruleset) if field.name != "preset")
+
+
+def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Ruleset:
+    """A ruleset without problems: mostly the default one but for a few options, sometimes for many.
+
+    With analysis it may ask what could be played.
+    """
+    while True:
+        count = rng.choice((0, 1, 2, 3, 4, 6, 10, 25))
+        chosen = {option: rng.choice(CHOICES[option]) for option in rng.sample(OPTIONS, count)}
+        ruleset = _repaired(choose(SABRA, _completed(chosen, rng)), rng)
+        if not with_analysis:
+            ruleset = choose(ruleset, {option: getattr(SABRA, option) for option in asking_options(ruleset)})
+        if not problems(ruleset):
+            return ruleset
+
+
+def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, Any]:
+    """Options with the others that they mean nothing without."""
+    completed = dict(chosen)
+    for option in ("match_rounds", "match_target_score"):
+        completed.pop(option, None)
+    if "players_min" in completed:
+        completed["players_max"] = rng.randint(completed["players_min"], 6)
+    if completed.get("teams") is Teams.PAIRS:
+        completed |= {"players_min": 4, "players_max": 4}
+    if completed.get("match_end") is MatchEnd.FIXED_ROUNDS:
+        completed["match_rounds"] = rng.choice(NUMBERS["match_rounds"])
+    if completed.get("match_end") is MatchEnd.TARGET_SCORE:
+        one_win = completed.get("score_winner") is ScoreWinner.ONE_WIN
+        completed["match_target_score"] = 2 if one_win else rng.choice(NUMBERS["match_target_score"])
+    return completed
+
+
+def _repaired(ruleset: Ruleset, rng: random.Random) -> Ruleset:
+    """A ruleset with some of the options that make problems chosen again, or as in the default."""
+    for _ in range(20):
+        found = problems(ruleset)
+        if not found:
+            break
+        option = rng.choice(found[0].options)
+        value = rng.choice((getattr(SABRA, option), rng.choice(CHOICES[option])))
+        ruleset = choose(ruleset, {option: value})
+    return ruleset
+
+
+def players_of(ruleset: Ruleset, seed: int) -> int:
+    """How many players a game of a seed has."""
+    return ruleset.players_min + seed % (ruleset.players_max - ruleset.players_min + 1)
+
+
+# Games
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of a random game: what was done (None: its creation) and when, and what came of it."""
+
+    action: Action | None
+    now_ms: int
+    applied: Applied
+
+
+def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change]:
+    """A whole game by chance, change by change, of as many players or as the ruleset allows."""
+    rng = random.Random(seed)
+    players = min(max(players, ruleset.players_min), ruleset.players_max)
+    everyone = RandomPlayers(rng)
+    applied, now_ms = create(ruleset), 1_000_000
+    yield Change(None, now_ms, applied)
+    lobby = iter(_lobby(players, ruleset, rng))
+    while not isinstance(applied.game.phase, Finished):
+        action = next(lobby, None) or everyone.action(applied.game)
+        now_ms = time_of(applied.game, action, now_ms)
+        applied = _apply(applied.game, action, now_ms)
+        yield Change(action, now_ms, applied)
+
+
+def play_random_game(
+    seed: int, players: int, ruleset: Ruleset, check: Check = lambda _game, _events: None
+) -> tuple[tuple[Event, ...], ...]:
+    """A whole game by chance: every change's events, each told to `check` with the game after it."""
+    history = []
+    for change in random_changes(seed, players, ruleset):
+        check(change.applied.game, change.applied.events)
+        history.append(change.applied.events)
+        if len(history) > MAX_CHANGES:
+            raise AssertionError(f"the game has not ended after {MAX_CHANGES} changes")
+    return tuple(history)
+
+
+def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, ...]:
+    """Players join, one thinks better of it now and then, and the game starts."""
+    joins: tuple[Action, ...] = tuple(Join(name) for name in NAMES[:players])
+    if rng.random() < 0.1:
+        seat = rng.randint(1, players)
+        joins += (Leave(seat), Join("Zoe"))
+    return (*joins, StartGame(rng.randint(1, players), random_shuffle(ruleset, rng, players)))
+
+
+def _apply(game: Game, action: Action, now_ms: int) -> Applied:
+    applied = apply(game, action, now_ms, ANALYSIS)
+    violations = applied.violations
+    if isinstance(applied, Refused) or (violations and not is_meant_to_be_illegal(action)):
+        raise AssertionError(f"{action} was refused: {violations} in {game}")
+    assert bool(violations) == is_meant_to_be_illegal(action), f"{action} is illegal and was accepted"
+    return applied

@@ -1,0 +1,117 @@
+"""Plays random games in the engine and checks every invariant at every state.
+
+`soak.py 10000` plays by random rulesets, `soak.py 1000 --preset VATIKAN` by a preset's, `soak.py 1000 --every-preset` a
+thousand games by each.
+"""
+
+import argparse
+import multiprocessing
+import multiprocessing.pool
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from engine.events import RoundEnded, TilesPlayed, TurnStarted  # noqa: E402 - as above
+from engine.game import RoundEnd  # noqa: E402 - as above
+from engine.melds import Meld  # noqa: E402 - as above
+from engine.presets import PRESETS  # noqa: E402 - as above
+from engine.ruleset import Preset  # noqa: E402 - as above
+from support.invariants import play_checked_game  # noqa: E402 - a script makes its path first
+
+PROCESSES = 2
+RANDOM = "random rulesets"
+
+Job = tuple[str, int]
+"""The name of a preset, or RANDOM, and a seed."""
+
+
+def main() -> int:
+    """Plays and reports; 1 when an invariant broke."""
+    arguments = parse_arguments()
+    console = Console()
+    seeds = range(arguments.seed, arguments.seed + arguments.games)
+    with multiprocessing.Pool(PROCESSES) as pool:
+        return max(soak(name, seeds, pool, console) for name in rules(arguments))
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Play random games and check every invariant at every state.")
+    parser.add_argument("games", type=int, nargs="?", default=10_000, help="how many games (10000), of each preset")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first game; each next one is one higher (0)")
+    rulesets = parser.add_mutually_exclusive_group()
+    rulesets.add_argument("--preset", choices=[preset.name for preset in Preset], help="the preset to play by")
+    rulesets.add_argument("--every-preset", action="store_true", help="play so many games by each preset")
+    return parser.parse_args()
+
+
+def rules(arguments: argparse.Namespace) -> Sequence[str]:
+    """The names of what is played by."""
+    if arguments.every_preset:
+        return [preset.name for preset in Preset]
+    return [arguments.preset or RANDOM]
+
+
+def soak(name: str, seeds: range, pool: multiprocessing.pool.Pool, console: Console) -> int:
+    """Plays a game of each seed and reports; 1 when an invariant broke."""
+    totals: Counter[str] = Counter()
+    started = time.monotonic()
+    games = pool.imap_unordered(play, [(name, seed) for seed in seeds], chunksize=5)
+    for seed, counts, failure in track(games, f"Playing {name}", total=len(seeds), console=console):
+        if failure:
+            console.print(failure, markup=False, highlight=False)
+            preset = "" if name == RANDOM else f" --preset {name}"
+            console.print(f"Broken invariant: again with --seed {seed} 1{preset}", style="red", highlight=False)
+            return 1
+        totals.update(counts)
+    console.print(f"{name}\n{summary(totals, time.monotonic() - started)}", highlight=False)
+    return 0
+
+
+def play(job: Job) -> tuple[int, Counter[str], str]:
+    """One game: its seed, what happened in it, and what broke, if anything did."""
+    name, seed = job
+    try:
+        history = play_checked_game(seed, None if name == RANDOM else PRESETS[Preset[name]])
+    except Exception:  # noqa: BLE001 - whatever breaks a game is what the soak is for; it is reported with the seed
+        return seed, Counter(), traceback.format_exc()
+    counts: Counter[str] = Counter(games=1)
+    before: tuple[Meld, ...] = ()
+    for event in (event for events in history for event in events):
+        match event:
+            case TurnStarted():
+                counts["turns"] += 1
+            case TilesPlayed(tiles=tiles, table=table):
+                counts["plays"] += 1
+                counts["tiles played"] += len(tiles)
+                counts["melds laid"] += len(set(table) - set(before))
+                before = table
+            case RoundEnded(result):
+                counts["rounds"] += 1
+                counts[ENDS[result.end]] += 1
+            case _:
+                pass
+    return seed, counts, ""
+
+
+ENDS = {RoundEnd.WENT_OUT: "went out", RoundEnd.BLOCKED: "blocked", RoundEnd.RESIGNED: "resigned"}
+
+
+def summary(totals: Counter[str], seconds: float) -> str:
+    """The soak in a few lines."""
+    keys = ("games", "rounds", "turns", "plays", "tiles played", "melds laid", *ENDS.values())
+    lines = [f"{key:<13}{totals[key]:>12,}" for key in keys]
+    return "\n".join([*lines, f"{'seconds':<13}{seconds:>12,.1f}"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
