@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from engine.matching import unpaired
 from engine.melds import Meld, MeldKind
-from engine.pairing import unpaired
 from engine.play import Play
 from engine.ruleset import Manipulation
 from engine.tiles import Tile

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from engine.effort import Effort, TooComplexError
-from engine.facts import fact
 from engine.initial_meld import best_for_the_player, from_left_to_right, suffices, ways_to_meld
+from engine.lazy import fact
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, as_proposed, read_meld
 from engine.ruleset import InitialMeldSameTurnTablePlay, JokerRetrievalMode, Ruleset, SetOrder
 from engine.tiles import JOKER, Tile, in_order

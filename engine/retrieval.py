@@ -20,9 +20,9 @@ from itertools import combinations, permutations, product
 from typing import Final, NamedTuple
 
 from engine.effort import Effort, TooComplexError
-from engine.facts import fact
+from engine.lazy import fact
+from engine.matching import unpaired
 from engine.melds import MIN_TILES, Meld, MeldKind
-from engine.pairing import unpaired
 from engine.play import STEPS, Play, identity
 from engine.ruleset import (
     JokerRetrievalGroupOfThree,

@@ -18,8 +18,8 @@ from engine.initial_meld import (
     total_points,
 )
 from engine.manipulation import melds_only_grow, no_meld_is_dissolved
+from engine.matching import unpaired
 from engine.melds import Meld, NotAMeld, joker_points
-from engine.pairing import unpaired
 from engine.play import Play
 from engine.retrieval import limits_retrieval, retrieval_reasons
 from engine.ruleset import InitialMeldJoker, InitialMeldSets, Manipulation, Ruleset, WinCall

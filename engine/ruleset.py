@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
-from engine.kept import kept
+from engine.fast.identity_cache import kept
 from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural
 from engine.violations import Reason
 

@@ -39,6 +39,7 @@ from engine.events import (
     advance,
     evolve,
 )
+from engine.fast.fast_judge import AtTheTable, Referees
 from engine.game import (
     BotLevel,
     Choosing,
@@ -58,7 +59,6 @@ from engine.game import (
 )
 from engine.melds import Meld, ProposedMeld
 from engine.play import Play
-from engine.referee import AtTheTable, Referees
 from engine.rules import has_own_tiles_only
 from engine.ruleset import (
     PoolEmptyLastChanceStart,

@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 PAGE = ROOT / "docs" / "mutation.md"
 
-from engine.facts import fact  # noqa: E402 - a script makes its path first
+from engine.lazy import fact  # noqa: E402 - a script makes its path first
 
 RULES = ("melds", "rules", "play", "initial_meld", "manipulation", "retrieval", "variants")
 """The modules that are tried if none is named."""
@@ -55,7 +55,7 @@ TESTS_OF_RULES = (
     "tests/conformance/test_engine.py",
     "tests/engine/test_rules.py",
 )
-TESTS_OF_QUICK_JUDGES = ("tests/engine/test_tally.py", "tests/engine/test_referee.py")
+TESTS_OF_QUICK_JUDGES = ("tests/engine/test_tile_counts.py", "tests/engine/test_fast_judge.py")
 TESTS_OF_STEPS = ("tests/engine/test_steps.py",)
 TESTS_OF_SOLVER = (
     "tests/engine/test_solver_layout.py",

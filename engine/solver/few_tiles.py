@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from engine.matching import unpaired
 from engine.melds import Meld
-from engine.pairing import unpaired
 from engine.play import identity
 from engine.solver.claims import Asked, Claim, MeldClaim, joker_claims, may_be_retrieved_in, meld_claims
 from engine.solver.openings import helpful_readings, own_melds

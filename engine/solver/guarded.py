@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
+from engine.matching import unpaired
 from engine.melds import Meld, MeldKind
-from engine.pairing import unpaired
 from engine.retrieval import limits_retrieval
 from engine.ruleset import Contract, Manipulation, Ruleset
 from engine.solver.arrangement import best_lay, costs_less

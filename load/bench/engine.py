@@ -17,8 +17,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import track
 
+from engine.fast.fast_judge import AtTheTable, Referee
 from engine.melds import ProposedMeld, read_meld
-from engine.referee import AtTheTable, Referee
 from engine.rules import judge
 from load.bench.figures import are_met, cpu_model, print_report, printer, requirement
 from load.bench.measured_servers import ready, serving

@@ -6,6 +6,7 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine import events as ev
+from engine.fast.identity_cache import kept
 from engine.game import (
     BotLevel,
     Choosing,
@@ -23,7 +24,6 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.kept import kept
 from engine.melds import Meld
 from engine.ruleset import (
     Ruleset,

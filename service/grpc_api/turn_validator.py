@@ -2,7 +2,7 @@
 
 Every method is a plain function of its request, may be called by several threads at once, and raises InvalidRequest or
 MalformedRequest. There are two ways through it. Nearly all requests are regular: their melds are looked up by their
-bytes (packed, engine.referee). Whatever is not, each malformed request first of all, goes through the contract's own
+bytes (packed, fast_judge). Whatever is not, each malformed request first of all, goes through the contract's own
 messages and the codec, which find and name what is wrong with it. Both come to the same answers; tests compare them.
 """
 
@@ -12,9 +12,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError
 
+from engine.fast.fast_judge import AtTheTable, Reading, Referees, Verdict
 from engine.melds import NotAMeld, ProposedMeld, read_meld
 from engine.presets import PRESET_SOURCES, PRESETS
-from engine.referee import AtTheTable, Reading, Referees, Verdict
 from engine.rules import judge
 from engine.ruleset import Ruleset
 from engine.scoring import score_round

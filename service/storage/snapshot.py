@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from engine import events as ev
+from engine.fast.identity_cache import kept
 from engine.game import (
     BotLevel,
     Choosing,
@@ -44,7 +45,6 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.kept import kept
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.ruleset import Ruleset
 from engine.tiles import LAST_TILE, Tile

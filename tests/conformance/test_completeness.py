@@ -63,9 +63,7 @@ OUTCOMES = {
 }
 """Options that make nothing legal or illegal: each value must come out differently from another one."""
 
-OF_THE_SERVICE = {
-    "hints": "what AnalysisService answers to a seat: tests/service/analysis/test_analysis.py"
-}
+OF_THE_SERVICE = {"hints": "what AnalysisService answers to a seat: tests/service/analysis/test_analysis.py"}
 """Options that no rule of the game asks."""
 
 WIDEST = "allows what any other value does"

@@ -14,7 +14,7 @@ import pytest
 
 import engine
 from engine import retrieval
-from engine.facts import fact
+from engine.lazy import fact
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tiles, parse_meld, parse_tiles
 from engine.play import Play

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from engine.fast.fast_judge import AtTheTable, Referee, Verdict
 from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.notation import parse_play
 from engine.play import Play
-from engine.referee import AtTheTable, Referee, Verdict
 from engine.rules import Judgement, judge
 from engine.ruleset import SABRA, Ruleset
 from engine.tiles import JOKER, NATURALS, tile_set

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.tally import (
+from engine.fast.tile_counts import (
     CROWDED,
     JOKERS,
     MARK,

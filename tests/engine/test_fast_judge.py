@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from engine.facts import fact
+from engine.fast.fast_judge import FEW_BEFORE_INITIAL_MELD, REFEREES_MAX, AtTheTable, Memory, Referee, Referees
+from engine.lazy import fact
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import parse_tiles
 from engine.play import Play
 from engine.presets import PRESETS
-from engine.referee import FEW_BEFORE_INITIAL_MELD, REFEREES_MAX, AtTheTable, Memory, Referee, Referees
 from engine.rules import TURN_RULES, Judgement, groups_of, judge
 from engine.ruleset import SABRA, InitialMeldSameTurnTablePlay, JokersDeclaration, Preset, Ruleset, SetOrder
 from engine.tiles import JOKER, Tile, in_order

@@ -1,4 +1,4 @@
-from engine.kept import kept
+from engine.fast.identity_cache import kept
 
 
 def test_what_was_made_of_a_thing_is_made_once() -> None:

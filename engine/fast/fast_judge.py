@@ -12,13 +12,8 @@ from itertools import count
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from engine.facts import fact
-from engine.kept import Kept
-from engine.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
-from engine.play import Identity, Play, identity
-from engine.rules import Judgement, groups_of, judge, natural_points, points_of, violations_of
-from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset
-from engine.tally import (
+from engine.fast.identity_cache import Kept
+from engine.fast.tile_counts import (
     CROWDED,
     JOKERS,
     MARK,
@@ -32,6 +27,11 @@ from engine.tally import (
     tally,
     tiles_of,
 )
+from engine.lazy import fact
+from engine.melds import Meld, NotAMeld, ProposedMeld, as_proposed, read_meld
+from engine.play import Identity, Play, identity
+from engine.rules import Judgement, groups_of, judge, natural_points, points_of, violations_of
+from engine.ruleset import InitialMeldSameTurnTablePlay, Ruleset
 from engine.tiles import JOKER, Tile, in_order, naturals
 from engine.violations import Violation
 
