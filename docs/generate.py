@@ -19,8 +19,10 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
+from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.presets import PRESET_SOURCES, PRESETS
-from engine.ruleset import CONFLICTS, NEEDS_ANALYSIS, RANGES, SABRA, Preset, Ruleset, asking_options, choose
+from engine.ruleset import SABRA, Preset, Ruleset, with_options
+from engine.ruleset_checks import CONFLICTS, RANGES
 
 PAGE: Final = Path(__file__).parent / "options.md"
 PROTO: Final = Path(__file__).parent.parent / "proto"
@@ -270,7 +272,7 @@ def _conflict_rows() -> Iterator[tuple[str, str, str]]:
     for first, second, contradict in CONFLICTS:
         beside: dict[tuple[object, ...], list[object]] = {}
         for value in values(first):
-            chosen = [choose(SABRA, {first: value, second: other}) for other in values(second)]
+            chosen = [with_options(SABRA, {first: value, second: other}) for other in values(second)]
             allowed = tuple(getattr(ruleset, second) for ruleset in chosen if not contradict(ruleset))
             if len(allowed) < len(chosen):
                 beside.setdefault(allowed, []).append(value)
@@ -285,7 +287,7 @@ def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:
     yield said[contract_name(preset)].meaning
     yield ""
     yield f"* Source: {PRESET_SOURCES[preset]}."
-    asking = ", ".join(map(_code, asking_options(ruleset)))
+    asking = ", ".join(map(_code, options_needing_analysis(ruleset)))
     if asking:
         yield f"* Asks the [exact solver](#values-that-ask-the-exact-solver): {asking}."
     different = [option for option in options() if getattr(ruleset, option) != getattr(SABRA, option)]

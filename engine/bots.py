@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
+from engine.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.analysis import Situation
 from engine.game import BotLevel, Choosing, Drawn
 from engine.initial_meld import suffices
@@ -28,7 +29,6 @@ from engine.ruleset import (
 )
 from engine.solver import Budget, Objective, Turn, best_turn
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
-from engine.turns import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.views import GameView, TurnView
 
 BotAction = PlayTiles | DrawTile | LayOnRiver | Pass | ClaimError
@@ -48,7 +48,7 @@ _HIGHEST: Final = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, Run
 Table = tuple[ProposedMeld, ...]
 
 
-def choose(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
+def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
     """What the seat of a view does, at whose turn it is or whose vote is asked for.
 
     Args:
@@ -61,23 +61,23 @@ def choose(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotActio
     """
     turn, seat = _asked(view)
     found = None if _has_nothing_to_play(turn, seat) else _found(_Position.of(view, turn, seat), level, budget)
-    return found.action if found else wait(view)
+    return found.action if found else action_without_play(view)
 
 
-def at_once(view: GameView) -> BotAction | None:
+def action_without_search(view: GameView) -> BotAction | None:
     """What the seat of a view does that needs no search: its vote, or the tile that it lays on the River.
 
     Raises:
-        ValueError: As `choose`.
+        ValueError: As `choose_action`.
     """
-    return wait(view) if _has_nothing_to_play(*_asked(view)) else None
+    return action_without_play(view) if _has_nothing_to_play(*_asked(view)) else None
 
 
-def wait(view: GameView) -> BotAction:
+def action_without_play(view: GameView) -> BotAction:
     """What the seat of a view does that plays nothing: it votes, lays a tile on the River, draws or passes.
 
     Raises:
-        ValueError: As `choose`.
+        ValueError: As `choose_action`.
     """
     turn, seat = _asked(view)
     if turn.turn.seat != seat:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from engine.matching import unpaired
+from engine.matching import unmatched
 from engine.melds import Meld, MeldKind
 from engine.play import Play
 from engine.ruleset import Manipulation
@@ -33,7 +33,7 @@ def _without_successor(
         tuple([_Lying(meld, frozenset(meld.tiles)) for meld in melds]) for melds in (play.table_before, play.melds)
     )
     choices = [[place for place, new in enumerate(news) if succeeds(old, new)] for old in olds]
-    return tuple(Violation(reason, play.subject, play.table_before[old].tiles) for old in unpaired(choices))
+    return tuple(Violation(reason, play.subject, play.table_before[old].tiles) for old in unmatched(choices))
 
 
 class _Lying(NamedTuple):

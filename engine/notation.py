@@ -27,7 +27,6 @@ from engine.game import Rack, Round
 from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed
 from engine.ruleset import SABRA, Ruleset
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, in_order, tile
-from engine.violations import Reason, Violation
 
 EMPTY_TABLE: Final = "."
 
@@ -255,96 +254,3 @@ def _parse_seat(text: str) -> int:
     if not re.fullmatch(r"[1-9]", text.strip()):
         raise NotationError(f"{text.strip()!r} is not a seat: expected 1 to 9")
     return int(text)
-
-
-DESCRIPTIONS: Final = {
-    Reason.OPTION_VALUE_INVALID: "the option's number is out of its range",
-    Reason.OPTIONS_CONFLICT: "the options contradict each other",
-    Reason.PLAYER_ALREADY_JOINED: "a player of this name has a seat in the game",
-    Reason.GAME_FULL: "all {players_max} seats are taken",
-    Reason.TOO_FEW_PLAYERS: "{players} of at least {players_min} players have joined",
-    Reason.GAME_ALREADY_STARTED: "the game has left the lobby",
-    Reason.GAME_NOT_STARTED: "the game is in the lobby: start it with StartGame",
-    Reason.ROUND_IN_PROGRESS: "a round is being played",
-    Reason.ROUND_OVER: "the round is over: start the next one with StartNextRound",
-    Reason.GAME_OVER: "the game has ended",
-    Reason.PLAYER_RESIGNED: "the player has resigned from the game",
-    Reason.NOT_YOUR_TURN: "seat {seat} has the turn",
-    Reason.TURN_TIMED_OUT: "the turn's deadline has passed",
-    Reason.POOL_EMPTY: "the pool is empty: play or pass",
-    Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY: "the pool has tiles: play or draw",
-    Reason.TILE_UNKNOWN: "the game has no such tile",
-    Reason.JOKER_TO_RACK: "a joker of the table is missing",
-    Reason.TABLE_TILE_MISSING: "tiles of the table are missing",
-    Reason.TILE_DUPLICATED: "tiles are used more often than the player or the tile set has them",
-    Reason.TILE_NOT_IN_RACK: "tiles are neither on the table nor on the player's rack",
-    Reason.NO_RACK_TILE_PLAYED: "no tile of the rack is played",
-    Reason.SET_EMPTY: "the meld has no tiles",
-    Reason.SET_TOO_SHORT: "a meld has at least three tiles",
-    Reason.SET_ALL_JOKERS: "a meld needs a numbered tile",
-    Reason.JOKERS_TOO_MANY: "the meld has more jokers than the ruleset allows",
-    Reason.JOKERS_ADJACENT: "two jokers lie side by side in a run",
-    Reason.SET_KIND_AMBIGUOUS: "the tiles form a run and a group: state the kind",
-    Reason.SET_KIND_MISMATCH: "the tiles form a meld, but not of the stated kind",
-    Reason.GROUP_VALUE_MISMATCH: "the tiles of a group have one value",
-    Reason.GROUP_COLOR_REPEAT: "the tiles of a group have different colors",
-    Reason.GROUP_TOO_LARGE: "a group has at most one tile of each color",
-    Reason.RUN_COLOR_MIX: "the tiles of a run have one color",
-    Reason.RUN_WRAP: "a run does not go on like this after 13",
-    Reason.RUN_DUPLICATE_VALUE: "a value occurs twice in a run",
-    Reason.RUN_NOT_ASCENDING: "the values of a run rise from left to right",
-    Reason.RUN_GAP: "the values of a run rise by exactly one",
-    Reason.RUN_JOKER_OUT_OF_RANGE: "a joker would stand for a value below 1 or above 13",
-    Reason.SET_NOT_GROUP_NOR_RUN: "the tiles form neither a group nor a run",
-    Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: "a joker left its meld before the player's initial meld",
-    Reason.INITIAL_MELD_TABLE_MODIFIED: "a meld of the table was changed in the turn of the initial meld",
-    Reason.INITIAL_MELD_JOKER_FORBIDDEN: "the initial meld may not have a joker",
-    Reason.INITIAL_MELD_SINGLE_SET_REQUIRED: "the initial meld is one meld",
-    Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD: "one meld must reach {threshold} points alone; the best has {best}",
-    Reason.INITIAL_MELD_BELOW_THRESHOLD: "the initial meld has {total} points, {threshold} are the threshold",
-    Reason.INSUFFICIENT_TILES: "the tile set is too small for the hands",
-    Reason.REDEAL_NOT_ALLOWED: "there is no right to a new deal",
-    Reason.TURN_PHASE_WRONG: "the action does not fit what was done in this turn",
-    Reason.RIVER_CHOICE_PENDING: "two tiles were drawn: first lay one of them on the River",
-    Reason.RIVER_DISCARD_NOT_DRAWN: "the tile for the River is not one of the two just drawn",
-    Reason.DRAW_NOT_ALLOWED_PLAY_EXISTS: "a play exists, and drawing is only for who has none",
-    Reason.PASS_NOT_ALLOWED_PLAY_EXISTS: "a play exists, and passing is only for who has none",
-    Reason.NOTHING_TO_CLAIM: "no illegal play of that revision is shown",
-    Reason.CLAIM_NOT_UNANIMOUS: "a player has voted against the claim",
-    Reason.CLAIM_OWN_PLAY: "the error is for the other players to claim",
-    Reason.CLAIM_ALREADY_VOTED: "the player has voted on this claim",
-    Reason.RUN_TOO_LONG: "a run has at most 13 tiles",
-    Reason.JOKER_LEADS_SET: "the meld begins with a joker",
-    Reason.JOKER_DECLARATION_REQUIRED: "what the jokers stand for must be declared",
-    Reason.JOKER_DECLARATION_MISMATCH: "a joker cannot stand for what is declared",
-    Reason.INITIAL_MELD_KIND_REQUIRED: "the initial meld needs a run",
-    Reason.TURN_TOO_COMPLEX: "the turn is too complex to be judged: change less of the table at once",
-    Reason.TABLE_MELD_CHANGED: "a meld of the table may only grow",
-    Reason.TABLE_MELD_DISSOLVED: "a meld of the table may not be dissolved",
-    Reason.JOKER_FACE_EXHAUSTED: "all copies of what the joker would stand for lie on the table",
-    Reason.JOKER_RETRIEVAL_FORBIDDEN: "a joker may not leave its meld",
-    Reason.JOKER_NOT_REPLACED: "a joker left its meld and no tile replaces it",
-    Reason.JOKER_SET_LOCKED: "a meld with a joker may only grow until the joker is replaced",
-    Reason.JOKER_REPLACEMENT_NOT_FROM_RACK: "only a tile of the rack may replace the joker",
-    Reason.JOKER_GROUP_NEEDS_BOTH_COLORS: "tiles of both missing colors must replace the joker",
-    Reason.JOKER_RETURNED_TO_SAME_SET: "a retrieved joker may not return to its meld",
-    Reason.JOKER_NOT_IN_NEW_SET: "a retrieved joker must be used for a new meld",
-    Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES: "the new meld of a retrieved joker needs two tiles of the rack",
-    Reason.JOKER_REUSE_NEEDS_RACK_ONLY: "the new meld of a retrieved joker takes tiles of the rack alone",
-    Reason.PLAY_AFTER_DRAW: "the tile just drawn may not be played in this turn",
-    Reason.RIVER_EMPTY: "the River is empty",
-    Reason.RIVER_INDEX_OUT_OF_RANGE: "the River has {count} tiles, none at index {index}",
-    Reason.RIVER_KEY_NOT_PLAYED: "the oldest tile pulled from the River must be played",
-    Reason.RIVER_PLUNDER_PLAYED: "the other tiles pulled from the River may not be played in this turn",
-    Reason.CONTRACT_VIOLATED: "a meld with a tile played is not what the contract demands",
-    Reason.RUMMIKUB_NOT_CALLED: "the last tiles are played without the call",
-}
-"""One sentence for each reason, with the violation's metadata in it."""
-
-
-def describe(violation: Violation) -> str:
-    """A violation as one sentence in English, with its tiles."""
-    text = DESCRIPTIONS[violation.reason].format(**dict(violation.metadata))
-    tiles = f": {format_tiles(violation.tiles)}" if violation.tiles else ""
-    order = f"; as a meld: {format_tiles(violation.suggested_order)}" if violation.suggested_order else ""
-    return text + tiles + order

@@ -29,12 +29,12 @@ from engine.ruleset import (
     StartDrawTile,
     TurnDirection,
     TurnInvalidSubmission,
-    choose,
+    with_options,
 )
 
 
 def _preset(preset: Preset, **options: object) -> Ruleset:
-    return choose(SABRA, {"preset": preset, **options})
+    return with_options(SABRA, {"preset": preset, **options})
 
 
 PRESETS: Final = {

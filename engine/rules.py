@@ -18,7 +18,7 @@ from engine.initial_meld import (
     total_points,
 )
 from engine.manipulation import melds_only_grow, no_meld_is_dissolved
-from engine.matching import unpaired
+from engine.matching import unmatched
 from engine.melds import Meld, NotAMeld, joker_points
 from engine.play import Play
 from engine.retrieval import limits_retrieval, retrieval_reasons
@@ -252,7 +252,7 @@ def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
         laid, before = sum(play.kept_and_new, ()), play.table_before
     exhausted = [(meld, set(faces)) for meld in laid for faces in _of_exhausted_faces(meld, play)]
     stood_for = [set(faces) for meld in before for faces in meld.joker_faces]
-    for place in unpaired([[old for old, was in enumerate(stood_for) if now <= was] for _, now in exhausted]):
+    for place in unmatched([[old for old, was in enumerate(stood_for) if now <= was] for _, now in exhausted]):
         yield Violation(Reason.JOKER_FACE_EXHAUSTED, play.subject, exhausted[place][0].tiles)
 
 

@@ -13,7 +13,8 @@ from types import ModuleType
 import pytest
 
 from engine.presets import PRESET_SOURCES, PRESETS
-from engine.ruleset import CONFLICTS, SABRA, Preset, Ruleset
+from engine.ruleset import SABRA, Preset, Ruleset
+from engine.ruleset_checks import CONFLICTS
 from rummikub.v1.error_reason_pb2 import ErrorReason
 from service.metrics.metrics import Metrics
 from service.settings import PREFIX, Settings

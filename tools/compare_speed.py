@@ -54,11 +54,12 @@ WHAT = ("a legal turn", "an illegal turn", "a meld")
 
 def positions(count: int) -> Iterator[dict[str, object]]:
     """Turns of random games: legal ones, and the same with one tile of the table left out."""
+    from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame  # noqa: PLC0415 - as above
     from engine.game import Playing  # noqa: PLC0415 - found only once the path is set
     from engine.melds import ProposedMeld  # noqa: PLC0415 - as above
     from engine.notation import format_rack, format_table  # noqa: PLC0415 - as above
     from engine.ruleset import SABRA  # noqa: PLC0415 - as above
-    from engine.turns import DrawTile, Join, Pass, PlayTiles, StartGame, apply, create  # noqa: PLC0415 - as above
+    from engine.turns import apply, create  # noqa: PLC0415 - as above
     from engine.violations import Refused  # noqa: PLC0415 - as above
     from support.random_play import random_shuffle, random_table  # noqa: PLC0415 - as above
 

@@ -38,7 +38,10 @@ PAGE = ROOT / "docs" / "mutation.md"
 
 from engine.lazy import fact  # noqa: E402 - a script makes its path first
 
-RULES = ("melds", "rules", "play", "initial_meld", "manipulation", "retrieval", "variants")
+RETRIEVAL = tuple(
+    f"retrieval/{path.stem}" for path in sorted((ROOT / "engine" / "retrieval").glob("*.py")) if path.stem != "__init__"
+)
+RULES = ("melds", "rules", "play", "initial_meld", "manipulation", *RETRIEVAL, "variants")
 """The modules that are tried if none is named."""
 QUICK_JUDGES = ("tally", "referee")
 STEPS = "solver/steps"

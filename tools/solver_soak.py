@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from engine.analysis import Situation  # noqa: E402 - as above
-from engine.ruleset import SABRA, Ruleset, choose, problems  # noqa: E402 - as above
+from engine.ruleset import SABRA, Ruleset, with_options  # noqa: E402 - as above
+from engine.ruleset_checks import problems  # noqa: E402 - as above
 from engine.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 - as above
 from engine.solver.guarded import is_guarded  # noqa: E402 - as above
 from load.corpus.joker_positions import RESTRICTED, joker_positions  # noqa: E402 - as above
@@ -154,7 +155,7 @@ def guarding_ruleset(rng: random.Random) -> Ruleset:
     """Options at random that ask for more than faces; every other time with more jokers. There may be problems."""
     ruleset = random_ruleset(rng, with_analysis=True) if rng.random() < 0.3 else SABRA
     options = {option: rng.choice(CHOICES[option]) for option in rng.sample(GUARDING, rng.randint(1, 4))}
-    return choose(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
+    return with_options(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
 
 
 def asked(sort: str, situation: Situation, objective: Objective) -> Comparison | None:

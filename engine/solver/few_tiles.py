@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.matching import unpaired
+from engine.matching import unmatched
 from engine.melds import Meld
 from engine.play import identity
 from engine.solver.claims import Asked, Claim, MeldClaim, joker_claims, may_be_retrieved_in, meld_claims
@@ -134,7 +134,7 @@ def _melds_of(pieces: Partition) -> Melds:
 def _have_places(claims: Sequence[Claim], places: Sequence[Meld]) -> bool:
     """Whether each claim is answered by a place of its own."""
     choices = [[number for number, meld in enumerate(places) if claim.is_answered_by(meld)] for claim in claims]
-    return not unpaired(choices)
+    return not unmatched(choices)
 
 
 def _places_of(partition: Partition, table: Melds) -> frozenset[int]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
-from engine.matching import unpaired
+from engine.matching import unmatched
 from engine.melds import Meld, MeldKind
 from engine.retrieval import limits_retrieval
 from engine.ruleset import Contract, Manipulation, Ruleset
@@ -266,7 +266,7 @@ def _unanswered_first(branch: _Branch, melds: Melds) -> _Branch:
         return branch
     lying = (*branch.places, *melds)
     choices = [[n for n, meld in enumerate(lying) if claim.is_answered_by(meld)] for claim in branch.claims]
-    for first in unpaired(choices)[:1]:
+    for first in unmatched(choices)[:1]:
         claims = branch.claims
         return replace(branch, claims=(claims[first], *claims[:first], *claims[first + 1 :]))
     return branch

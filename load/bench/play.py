@@ -25,7 +25,7 @@ import redis.asyncio as aredis
 from rich.console import Console
 from rich.progress import Progress
 
-from engine.ruleset import SABRA, MatchEnd, choose
+from engine.ruleset import SABRA, MatchEnd, with_options
 from load.bench.figures import are_met, print_report, printer, quantiles, requirement
 from load.bench.measured_servers import cpu_seconds_of, ready, serving
 from load.bench.noop_server import AIO
@@ -59,7 +59,7 @@ QUICK_ROUNDS: Final = 2
 MOST_RATIO: Final = 2.5
 MOST_ROUND_TRIPS: Final = 2.0
 MOST_GROWTH: Final = 1.15
-RULESET: Final = choose(
+RULESET: Final = with_options(
     SABRA, {"turn_time_limit_seconds": 86_400, "match_end": MatchEnd.FIXED_ROUNDS, "match_rounds": LATE_ROUND}
 )
 """With a clock, as most games, that runs out of time in no benchmark."""

@@ -46,9 +46,9 @@ from engine.ruleset import (
     Ruleset,
     RunWrap,
     TurnDraw,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems
 from engine.solver import Budget, Objective, arrange, best_turn, has_turn
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
 
@@ -87,7 +87,7 @@ class Hostile:
     @property
     def ruleset(self) -> Ruleset:
         """The rules."""
-        return choose(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
+        return with_options(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
 
     @property
     def situation(self) -> Situation:
@@ -254,7 +254,7 @@ UNMELDED: Final = ("initial meld", "same turn")
 @lru_cache
 def ruleset_of(sort: str) -> Ruleset:
     """The rules of a sort. Raises ValueError if no game can be created with them."""
-    ruleset = choose(SABRA, {"turn_time_limit_seconds": 0, **SORTS[sort]})
+    ruleset = with_options(SABRA, {"turn_time_limit_seconds": 0, **SORTS[sort]})
     if problems(ruleset):
         raise ValueError(f"{sort}: {problems(ruleset)}")
     return ruleset

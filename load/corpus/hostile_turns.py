@@ -43,9 +43,9 @@ from engine.ruleset import (
     Ruleset,
     RunWrap,
     SetOrder,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, naturals, tile, tile_set, value_of
 from load.corpus.hostile import TooLongError, give_up_after, option_value
 
@@ -83,7 +83,7 @@ class HostileTurn:
     @property
     def to_judge(self) -> Play:
         """The play, of which nothing is known yet."""
-        ruleset = choose(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
+        ruleset = with_options(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
         text = parse_play(self.play)
         before = tuple(meld for sent in text.table_before if isinstance(meld := read_meld(sent, ruleset), Meld))
         return Play(before, text.table_after, text.rack_before, self.has_melded, ruleset)
@@ -98,7 +98,7 @@ def recorded(sort: str, play: Play) -> HostileTurn:
     """Returns a play as the file has it."""
     before = tuple(as_proposed(meld, play.ruleset) for meld in play.table_before)
     options = _beyond(SABRA, play.ruleset)
-    options |= _beyond(choose(SABRA, options), play.ruleset)  # what others imply is not so in every ruleset
+    options |= _beyond(with_options(SABRA, options), play.ruleset)  # what others imply is not so in every ruleset
     written = {name: value.name if isinstance(value, Enum) else value for name, value in options.items()}
     text = format_play(PlayText(before, play.rack, play.table_after, ()))
     return HostileTurn(sort, play.has_melded, text, written)
@@ -197,7 +197,7 @@ SORTS: Final[Mapping[str, Sort]] = {
 def _ruleset(sort: Sort, rng: random.Random) -> Ruleset:
     while True:
         drawn = {option: rng.choice(values) for option, values in sort.drawn.items()}
-        ruleset = choose(SABRA, {"turn_time_limit_seconds": 0, **sort.fixed, **drawn})
+        ruleset = with_options(SABRA, {"turn_time_limit_seconds": 0, **sort.fixed, **drawn})
         if not problems(ruleset):
             return ruleset
 

@@ -21,15 +21,16 @@ from typing import Final
 
 from rich.progress import track
 
+from engine.actions import Action, DrawTile, Join, Pass, PlayTiles, StartGame
 from engine.analysis import Situation
 from engine.deal import Shuffle
 from engine.game import Game, Playing, Round
 from engine.melds import Meld, as_proposed, read_meld
 from engine.notation import Position, format_position, parse_position, position_of
-from engine.ruleset import SABRA, Ruleset, choose
+from engine.ruleset import SABRA, Ruleset, with_options
 from engine.solver import Budget, Objective, best_turn
 from engine.tiles import JOKER, tile_set
-from engine.turns import Action, DrawTile, Join, Pass, PlayTiles, StartGame, apply, create
+from engine.turns import apply, create
 from engine.violations import Refused
 
 MIDGAME: Final = Path(__file__).parent / "data" / "midgame.jsonl"
@@ -96,7 +97,7 @@ class Recorded:
 
 def rules(jokers: int) -> Ruleset:
     """The default rules with so many jokers, without a clock."""
-    return choose(SABRA, {"geometry_jokers": jokers, "turn_time_limit_seconds": 0})
+    return with_options(SABRA, {"geometry_jokers": jokers, "turn_time_limit_seconds": 0})
 
 
 def read(path: Path = MIDGAME) -> tuple[Recorded, ...]:

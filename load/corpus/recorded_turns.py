@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame, StartNextRound, TurnAction
 from engine.events import Event
 from engine.game import Finished, Game, Playing
 from engine.ruleset import Ruleset
-from engine.turns import Applied, DrawTile, Join, Pass, PlayTiles, StartGame, StartNextRound, TurnAction, apply, create
+from engine.turns import Applied, apply, create
 from rummikub.v1 import turn_service_pb2
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))

@@ -14,10 +14,10 @@ from typing import Final, Protocol, TypeVar
 
 import structlog
 
-from engine.bots import BotAction, at_once, choose, wait
+from engine.actions import ClaimError
+from engine.bots import BotAction, action_without_play, action_without_search, choose_action
 from engine.game import BotLevel, bots_to_act
 from engine.solver import Budget
-from engine.turns import ClaimError
 from engine.views import GameView, see
 from service.analysis.questions import Question
 from service.app.commands import Claim, Request, TurnRequest
@@ -57,7 +57,7 @@ class WhatToDo:
 
     def answer(self, budget: Budget) -> BotAction:
         """See Question."""
-        return choose(self.view, self.level, budget)
+        return choose_action(self.view, self.level, budget)
 
 
 class Bots:
@@ -126,7 +126,7 @@ class Bots:
         view, level = see(record.game, seat), record.game.player(seat).bot
         if level is None:
             raise RuntimeError("a seat that is no bot's is not asked")
-        action = at_once(view) or await self._decide(loaded, WhatToDo(view, level), SEARCH_SECONDS, by)
+        action = action_without_search(view) or await self._decide(loaded, WhatToDo(view, level), SEARCH_SECONDS, by)
         try:
             await self._do(record, seat, action)
         except ActionRefused as fault:
@@ -160,7 +160,7 @@ class Bots:
                 return await self._thinker.ask(question, seconds)
         except Exception as error:  # noqa: BLE001 - a bot must not keep the others waiting, whatever befell its search
             _log.warning("bot", result="no answer from the search", error=type(error).__name__)
-            return wait(question.view)
+            return action_without_play(question.view)
 
     async def _do(self, record: Record, seat: int, action: BotAction) -> None:
         """Does it as the bot's seat, on the very revision that was decided on."""

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from engine.actions import TurnAction
 from engine.melds import ProposedMeld
-from engine.turns import TurnAction
 from service.app.identity import Caller
 
 KEY_LENGTH: Final = 32

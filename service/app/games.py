@@ -16,17 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar
 
-from engine.analysis import Existence, Situation
-from engine.deal import Shuffle
-from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
-from engine.game import BotLevel, Game, Playing, bots_to_act, is_expired
-from engine.melds import ProposedMeld
-from engine.ruleset import Ruleset, asking_options
-from engine.tiles import Tile
-from engine.turns import (
-    EXACT,
+from engine.actions import (
     Action,
-    Applied,
     ClaimError,
     Join,
     Leave,
@@ -36,10 +27,15 @@ from engine.turns import (
     StartGame,
     StartNextRound,
     TimeOut,
-    apply,
-    create,
-    has_asked_all,
 )
+from engine.analysis import Existence, Situation, options_needing_analysis
+from engine.deal import Shuffle
+from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
+from engine.game import BotLevel, Game, Playing, bots_to_act, is_expired
+from engine.melds import ProposedMeld
+from engine.ruleset import Ruleset
+from engine.tiles import Tile
+from engine.turns import EXACT, Applied, apply, create, may_have_searched_all_racks
 from engine.views import see
 from engine.violations import Refused
 from service.app.commands import Claim, DraftRequest, Request, TurnRequest
@@ -532,7 +528,7 @@ class Games:
         if recalled is None or recalled.record is None:
             return None
         record, now_ms = recalled.record, recalled.now_ms
-        if asking_options(record.game.ruleset) or is_expired(record.game, now_ms):
+        if options_needing_analysis(record.game.ruleset) or is_expired(record.game, now_ms):
             return None
         return _Situation(record, now_ms, until_ms=_holds_until(record, now_ms))
 
@@ -553,7 +549,7 @@ class Games:
         self, decide: Callable[[_Situation], T], situation: _Situation, elsewhere: "Elsewhere | None" = None
     ) -> T:
         """Returns what is decided. Rules that ask what could be played may search for seconds, off the event loop."""
-        if not asking_options(situation.record.game.ruleset):
+        if not options_needing_analysis(situation.record.game.ruleset):
             return decide(situation) if elsewhere is None else await elsewhere(lambda: decide(situation))
         return await asyncio.get_running_loop().run_in_executor(self._searches, decide, situation)
 
@@ -574,7 +570,7 @@ class Games:
         """
         began = asyncio.get_running_loop().time()
         decided = await self._decided(decide, situation, elsewhere)
-        if has_asked_all(applied(decided)):
+        if may_have_searched_all_racks(applied(decided)):
             taken = asyncio.get_running_loop().time() - began
             await asyncio.sleep(TOLD_SECONDS - taken % TOLD_SECONDS)
         return decided

@@ -17,7 +17,6 @@ from engine.analysis import Situation
 from engine.game import Rack
 from engine.melds import Meld, ProposedMeld, read_meld
 from engine.notation import (
-    DESCRIPTIONS,
     Naming,
     NotationError,
     format_meld,
@@ -29,10 +28,12 @@ from engine.notation import (
     parse_tiles,
 )
 from engine.presets import PRESETS
-from engine.ruleset import RANGES, Preset, Ruleset, TurnDraw, choose, problems
+from engine.ruleset import Preset, Ruleset, TurnDraw, with_options
+from engine.ruleset_checks import RANGES, problems
 from engine.solver import BestTurn, Budget, Objective, Turn, best_turn
 from engine.solver.steps import describe, explain
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
+from engine.violation_texts import DESCRIPTIONS
 from engine.violations import Reason
 
 NAME: Final = "rummikub-analyze"
@@ -137,7 +138,7 @@ def read_ruleset(preset: str, options: Sequence[str]) -> Ruleset:
     presets = [known.name for known in Preset]
     if preset.upper() not in presets:
         raise PositionError(f"--preset {preset}: there is no such preset{_meant(preset.upper(), presets)}")
-    ruleset = choose(PRESETS[Preset[preset.upper()]], dict(map(_option, options)))
+    ruleset = with_options(PRESETS[Preset[preset.upper()]], dict(map(_option, options)))
     for problem in problems(ruleset):
         names = " and ".join(problem.options)
         expected = "; docs/options.md says what goes together"

@@ -9,14 +9,8 @@ from typing import Final, TypeVar
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from engine.presets import PRESETS
-from engine.ruleset import (
-    RANGES,
-    OptionProblem,
-    Preset,
-    Ruleset,
-    choose,
-    problems,
-)
+from engine.ruleset import Preset, Ruleset, with_options
+from engine.ruleset_checks import RANGES, OptionProblem, problems
 from engine.violations import Reason
 from rummikub.v1 import (
     ruleset_pb2,
@@ -50,7 +44,7 @@ def _ruleset(data: bytes) -> Ruleset:
     preset = Preset.SABRA
     if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
         preset = _option_value(Preset, "preset", message.preset)
-    rules = choose(PRESETS[preset], {"preset": preset, **_chosen(message)})
+    rules = with_options(PRESETS[preset], {"preset": preset, **_chosen(message)})
     _check_problems(rules)
     return rules
 

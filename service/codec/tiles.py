@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import Final, cast
 
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld
-from engine.notation import describe
 from engine.rules import meld_violations
 from engine.tiles import COLORS, JOKER, Tile, naturals
+from engine.violation_texts import describe_violation
 from engine.violations import Violation
 from rummikub.v1 import (
     error_reason_pb2,
@@ -158,7 +158,7 @@ def encode_violation(violation: Violation) -> meld_pb2.Violation:
     return meld_pb2.Violation(
         reason=reason_number(violation.reason.name),
         subject=violation.subject,
-        description=describe(violation),
+        description=describe_violation(violation),
         tiles=tile_numbers(violation.tiles),
         metadata={key: str(value) for key, value in violation.metadata},
         suggested_order=tile_numbers(violation.suggested_order),

@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
+from engine.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.melds import ProposedMeld
-from engine.turns import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from rummikub.v1 import (
     game_pb2,
     turn_service_pb2,

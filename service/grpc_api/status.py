@@ -14,7 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
-from engine.notation import describe
+from engine.violation_texts import describe_violation
 from engine.violations import Reason, Refused
 from service.codec import encode_illegal_turn
 from service.errors import (
@@ -231,15 +231,15 @@ def _refused(refused: Refused) -> Status:
     code = REFUSED_CODES.get(first.reason, _FAILED_PRECONDITION)
     facts: dict[str, object] = dict(first.metadata)
     if not first.subject:
-        return Status(code, first.reason.name, describe(first), facts)
+        return Status(code, first.reason.name, describe_violation(first), facts)
     listed = refused.violations[:VIOLATIONS_MAX]
     violations = [
         error_details_pb2.PreconditionFailure.Violation(
-            type=violation.reason.name, subject=violation.subject, description=_short(describe(violation))
+            type=violation.reason.name, subject=violation.subject, description=_short(describe_violation(violation))
         )
         for violation in listed
     ]
     facts["violations"] = len(refused.violations)
-    message = f"{first.subject}: {_short(describe(first))}"
+    message = f"{first.subject}: {_short(describe_violation(first))}"
     detail = error_details_pb2.PreconditionFailure(violations=violations)
     return Status(code, first.reason.name, message, facts, detail, encode_illegal_turn(listed))

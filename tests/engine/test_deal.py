@@ -40,8 +40,8 @@ from engine.ruleset import (
     StartPlayer,
     StartPlayerNextRounds,
     TurnDirection,
-    problems,
 )
+from engine.ruleset_checks import problems
 from engine.tiles import JOKER, Tile, naturals, tile_set, without
 
 REDRAW_ALL = replace(SABRA, start_draw_tie=StartDrawTie.REDRAW_ALL)

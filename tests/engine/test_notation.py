@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from engine.game import Rack, Round, Turn
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import (
-    DESCRIPTIONS,
     Naming,
     NotationError,
     PlayText,
     Position,
-    describe,
     format_card,
     format_meld,
     format_play,
@@ -35,6 +33,7 @@ from engine.notation import (
 )
 from engine.ruleset import SABRA, SetOrder
 from engine.tiles import JOKER, Tile, naturals, tile_set
+from engine.violation_texts import DESCRIPTIONS, describe_violation
 from engine.violations import Reason, Violation, refused
 
 TILES = st.sampled_from((*naturals(6), JOKER))
@@ -278,9 +277,9 @@ def test_every_reason_is_described_with_its_metadata_and_nothing_else(reason: Re
 
 def test_a_description_has_numbers_tiles_and_a_better_order_in_it() -> None:
     below = Violation(Reason.INITIAL_MELD_BELOW_THRESHOLD, metadata=(("total", 27), ("threshold", 30)))
-    assert describe(below) == "the initial meld has 27 points, 30 are the threshold"
-    assert describe(refused(Reason.NOT_YOUR_TURN, seat=3).violations[0]) == "seat 3 has the turn"
+    assert describe_violation(below) == "the initial meld has 27 points, 30 are needed"
+    assert describe_violation(refused(Reason.NOT_YOUR_TURN, seat=3).violations[0]) == "it is seat 3's turn"
     foreign = Violation(Reason.TILE_NOT_IN_RACK, "table_after", parse_tiles("R7 J"))
-    assert describe(foreign) == "tiles are neither on the table nor on the player's rack: R7 J"
+    assert describe_violation(foreign) == "tiles are neither on the table nor on the player's rack: R7 J"
     gap = Violation(Reason.RUN_GAP, tiles=parse_tiles("J R4 R6"), suggested_order=parse_tiles("R4 J R6"))
-    assert describe(gap) == "the values of a run rise by exactly one: J R4 R6; as a meld: R4 J R6"
+    assert describe_violation(gap) == "the values of a run must ascend by exactly one: J R4 R6; valid order: R4 J R6"

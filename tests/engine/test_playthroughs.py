@@ -20,6 +20,22 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
 from engine.deal import Shuffle
 from engine.events import (
     DraftSaved,
@@ -62,25 +78,7 @@ from engine.notation import (
 from engine.presets import PRESETS
 from engine.ruleset import SABRA, MatchEnd, Preset, Ruleset, ScoreBlockedPoints, ScoreBlockedWinner, TurnDirection
 from engine.tiles import JOKER
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    Resign,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    apply,
-    create,
-)
+from engine.turns import Applied, apply, create
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -39,8 +39,8 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     TurnTimeoutDirty,
     WinCall,
-    problems,
 )
+from engine.ruleset_checks import problems
 from engine.tiles import JOKER
 from support.invariants import play_checked_game
 from support.random_play import CHOICES, OPTIONS, play_random_game, players_of, random_ruleset

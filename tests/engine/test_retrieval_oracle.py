@@ -38,9 +38,9 @@ from engine.ruleset import (  # noqa: E402 - as above
     JokerRetrievalSameSet,
     JokerRetrievalSource,
     Ruleset,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems  # noqa: E402 - as above
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, color_of, in_order, tile, value_of  # noqa: E402 - as above
 from engine.violations import Reason  # noqa: E402 - as above
 from oracles.retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
@@ -698,7 +698,7 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
 
 @pytest.mark.parametrize(("text", "options", "reason"), EXAMPLES)
 def test_examples(text: str, options: dict[str, object], reason: Reason | None) -> None:
-    ruleset = choose(SABRA, options)
+    ruleset = with_options(SABRA, options)
     case = case_of(text)
     assert legal_under_some_assignment(case.before, case.after, case.played, ruleset) == (reason is None)
     reasons = reasons_of(case.play(ruleset))
@@ -706,7 +706,7 @@ def test_examples(text: str, options: dict[str, object], reason: Reason | None) 
 
 
 def test_of_three_missing_colors_one_is_enough() -> None:
-    ruleset = choose(SABRA, {MODE: REPLACE, GROUP_OF_THREE: BOTH_COLORS, "geometry_colors": 6})
+    ruleset = with_options(SABRA, {MODE: REPLACE, GROUP_OF_THREE: BOTH_COLORS, "geometry_colors": 6})
     play = play_of("[R5 B5 K5 J] + *{O5 R1 R2} -> [R5 B5 K5 O5] | [R1 R2 J] ; {}", ruleset)
     assert reasons_of(play) == ()
 

@@ -40,7 +40,7 @@ from engine.ruleset import (
     RunWrap,
     TurnDraw,
     WinCall,
-    choose,
+    with_options,
 )
 from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason
@@ -49,7 +49,7 @@ from support.work import calls_in
 
 
 def rules(**options: object) -> Ruleset:
-    return choose(SABRA, options)
+    return with_options(SABRA, options)
 
 
 FOUR_JOKERS = replace(SABRA, geometry_jokers=4)
@@ -633,7 +633,11 @@ def test_the_melds_that_serve_the_player_best_are_the_initial_meld(seed: int) ->
 # Values
 
 
-MODULES = [importlib.import_module(f"engine.{module.name}") for module in pkgutil.iter_modules(engine.__path__)]
+MODULES = [
+    importlib.import_module(f"{package.__name__}.{module.name}")
+    for package in (engine, engine.retrieval, engine.turns)
+    for module in pkgutil.iter_modules(package.__path__)
+]
 VALUES = [
     value
     for module in MODULES

@@ -24,14 +24,14 @@ from engine.ruleset import (
     TurnDraw,
     TurnPlayAfterDraw,
     WinCall,
-    choose,
+    with_options,
 )
 from engine.violations import Reason
 from support.plays import judge_text, judged, play_of
 
 
 def rules(**options: object) -> Ruleset:
-    return choose(SABRA, options)
+    return with_options(SABRA, options)
 
 
 FREE = SABRA

@@ -18,9 +18,9 @@ from engine.ruleset import (
     ScoreWinner,
     Teams,
     TurnVoluntaryDraw,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems
 from engine.turns import EXACT
 from oracles.integer_program import IntegerProgram, random_rules
 from support import random_play
@@ -47,7 +47,7 @@ def rules_with(seed: int, options: dict[str, object]) -> Ruleset:
     """Rules that the program knows, with large racks, so that the pool is soon empty."""
     rng = random.Random(seed)
     while True:
-        ruleset = choose(random_rules(rng), {**PROVABLE, **options, "deal_hand_size": rng.choice((18, 20, 21))})
+        ruleset = with_options(random_rules(rng), {**PROVABLE, **options, "deal_hand_size": rng.choice((18, 20, 21))})
         if not problems(ruleset):
             return ruleset
 

@@ -19,8 +19,8 @@ from engine.ruleset import (
     ScoreNeverMelded,
     ScoreWinner,
     Teams,
-    problems,
 )
+from engine.ruleset_checks import problems
 from engine.scoring import Standing, game_winners, is_last_round, rack_value, score_round
 from engine.tiles import JOKER, NATURALS, Tile
 

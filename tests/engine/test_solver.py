@@ -36,9 +36,9 @@ from engine.ruleset import (
     RunWrap,
     SetOrder,
     TurnDraw,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems
 from engine.solver import (
     Arrangement,
     BestTurn,
@@ -72,7 +72,7 @@ def at(
     table: str, rack: str, options: Mapping[str, Any] | None = None, river: str = "", *, melded: bool = True
 ) -> Situation:
     """A situation from text, under the default rules but for some options."""
-    ruleset = choose(SABRA, options or {})
+    ruleset = with_options(SABRA, options or {})
     melds = tuple(read_meld(proposed, ruleset) for proposed in parse_table(table))
     known = tuple(meld for meld in melds if isinstance(meld, Meld))
     assert len(known) == len(melds), "the table is not valid"
@@ -480,7 +480,7 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
     ],
 )
 def test_tiles_are_arranged_as_the_options_allow(options: Mapping[str, Any], tiles: str, table: str | None) -> None:
-    ruleset = choose(SABRA, options)
+    ruleset = with_options(SABRA, options)
     found = arrange(in_order(parse_tiles(tiles)), ruleset)
     assert found.exists is (NO if table is None else YES)
     if table is not SOMEHOW:

@@ -16,7 +16,7 @@ from engine.ruleset import (
     JokerRetrievalReuse,
     JokerRetrievalSource,
     Manipulation,
-    choose,
+    with_options,
 )
 from engine.solver import Budget, Existence, best_turn, few_tiles, has_turn
 from engine.tiles import in_order
@@ -31,7 +31,7 @@ def search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def at(table: str, rack: str, options: Mapping[str, Any], *, melded: bool = True) -> Situation:
-    ruleset = choose(SABRA, options)
+    ruleset = with_options(SABRA, options)
     melds = tuple(meld for sent in parse_table(table) if isinstance(meld := read_meld(sent, ruleset), Meld))
     return Situation(melds, in_order(parse_tiles(rack)), melded, ruleset)
 

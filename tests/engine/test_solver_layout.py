@@ -15,7 +15,7 @@ from engine.ruleset import (
     JokersMaxPerSet,
     RunWrap,
     TurnDraw,
-    choose,
+    with_options,
 )
 from engine.solver import Existence, arrange, best_turn, has_turn
 from engine.solver.lines import Line, whole_runs
@@ -42,7 +42,7 @@ def test_no_joker_fits_where_all_groups_are_full() -> None:
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_a_run_that_goes_round_is_cut(rounds: int) -> None:
-    ruleset = choose(SABRA, {"run_wrap": RunWrap.CYCLIC})
+    ruleset = with_options(SABRA, {"run_wrap": RunWrap.CYCLIC})
     line = Line(5, *(parse_tiles("R5 R6 R7 R8 R9 R10 R11 R12 R13") + parse_tiles("R1 R2 R3 R4")) * rounds)
     line.before = line
     runs = list(whole_runs([], [line], ruleset))
@@ -51,7 +51,7 @@ def test_a_run_that_goes_round_is_cut(rounds: int) -> None:
 
 
 def test_no_meld_of_a_rack_has_more_jokers_than_it_may() -> None:
-    ruleset = choose(SABRA, {"jokers_max_per_set": JokersMaxPerSet.ONE})
+    ruleset = with_options(SABRA, {"jokers_max_per_set": JokersMaxPerSet.ONE})
     melds = list(own_melds(Counter(parse_tiles("R1 R2 J J")), ruleset))
     assert melds
     assert max(meld.tiles.count(parse_tiles("J")[0]) for meld in melds) == 1
@@ -67,11 +67,11 @@ def test_an_initial_meld_keeps_to_the_limit_of_jokers() -> None:
         (options, Existence.NO),
         ({**options, "jokers_max_per_set": JokersMaxPerSet.TWO}, Existence.YES),
     ):
-        assert has_turn(Situation((), rack, has_melded=False, ruleset=choose(SABRA, limited))) is exists
+        assert has_turn(Situation((), rack, has_melded=False, ruleset=with_options(SABRA, limited))) is exists
 
 
 def test_a_joker_more_in_the_initial_meld_is_played_though_it_was_not_needed() -> None:
-    ruleset = choose(
+    ruleset = with_options(
         SABRA, {"initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED, "run_wrap": RunWrap.ONE_HIGH}
     )
     found = best_turn(Situation((), parse_tiles("R4 R9 B1 B6 B13 O13 J J"), has_melded=False, ruleset=ruleset))
@@ -81,7 +81,7 @@ def test_a_joker_more_in_the_initial_meld_is_played_though_it_was_not_needed() -
 
 
 def test_a_tile_of_the_river_is_not_pulled_for_a_meld_without_it() -> None:
-    ruleset = choose(SABRA, {"turn_draw": TurnDraw.TWO_RIVER, "contract": Contract.SINGLE_COLOR})
+    ruleset = with_options(SABRA, {"turn_draw": TurnDraw.TWO_RIVER, "contract": Contract.SINGLE_COLOR})
     situation = Situation((), parse_tiles("R9 B9 K9"), has_melded=True, ruleset=ruleset, river=parse_tiles("O1"))
     assert has_turn(situation) is Existence.NO
     assert has_turn(replace(situation, river=parse_tiles("O1 O9"))) is Existence.NO

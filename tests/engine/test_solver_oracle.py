@@ -19,7 +19,7 @@ from engine.ruleset import (
     JokerRetrievalMode,
     SetOrder,
     TurnDraw,
-    choose,
+    with_options,
 )
 from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn, few_tiles, has_turn
 from engine.solver.guarded import is_guarded
@@ -132,7 +132,7 @@ def test_the_search_by_claims_agrees_with_brute_force(seed: int, monkeypatch: py
 def test_the_solver_agrees_with_brute_force_on_pulls_from_the_river(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(50):
-        ruleset = choose(random_rules(rng), {"turn_draw": TurnDraw.TWO_RIVER})
+        ruleset = with_options(random_rules(rng), {"turn_draw": TurnDraw.TWO_RIVER})
         _assert_agreement(small_situation(rng, ruleset), rng.choice(OBJECTIVES))
 
 
@@ -187,7 +187,7 @@ NO_JOKER_AT_0 = {
 def test_the_solver_agrees_with_brute_force_on_positions_that_it_once_did_not(
     options: Mapping[str, Any], table: str, rack: str, melded: bool, exists: Existence
 ) -> None:
-    ruleset = choose(SABRA, options)
+    ruleset = with_options(SABRA, options)
     melds = tuple(meld for sent in parse_table(table) if isinstance(meld := read_meld(sent, ruleset), Meld))
     situation = Situation(melds, in_order(parse_tiles(rack)), melded, ruleset)
     assert has_turn(situation) is exists

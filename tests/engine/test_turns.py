@@ -3,6 +3,20 @@ from dataclasses import replace
 
 import pytest
 
+from engine.actions import (
+    Action,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
 from engine.deal import Shuffle
 from engine.events import (
     Event,
@@ -44,22 +58,7 @@ from engine.notation import (
 )
 from engine.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
 from engine.tiles import Tile, tile_set
-from engine.turns import (
-    Action,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    Resign,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    apply,
-    create,
-)
+from engine.turns import apply, create
 from engine.violations import Reason, Violation
 from support.invariants import shuffle_hidden
 from support.positions import NAMES, NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
@@ -254,14 +253,14 @@ def test_a_turn_ends_after_its_deadline_not_at_it() -> None:
 
 @pytest.mark.parametrize("ruleset", [SABRA, UNTIMED])
 def test_a_time_out_that_is_not_due_is_the_callers_fault(ruleset: Ruleset) -> None:
-    with pytest.raises(ValueError, match="no turn has run out of time"):
+    with pytest.raises(ValueError, match="no turn has passed its deadline"):
         apply(game_at(". / 1{R7} 2{K1} / {O9} / 1", ruleset), TimeOut(), NOW + 120_000)
 
 
 def test_there_is_no_time_out_between_rounds() -> None:
     game = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {} / 1", TWO_ROUNDS), play(1, "[R4 R5 R6 R7]")).game
     assert not is_expired(game, NOW * 1000)
-    with pytest.raises(ValueError, match="no turn has run out of time"):
+    with pytest.raises(ValueError, match="no turn has passed its deadline"):
         apply(game, TimeOut(), NOW * 1000)
 
 

@@ -4,6 +4,21 @@ from typing import Any
 
 import pytest
 
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
 from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.events import (
@@ -53,24 +68,7 @@ from engine.ruleset import (
     WinCall,
 )
 from engine.tiles import tile_set
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    Resign,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    create,
-    has_asked_all,
-)
+from engine.turns import Applied, create, may_have_searched_all_racks
 from engine.violations import Reason
 from support.positions import NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
 
@@ -709,11 +707,11 @@ def test_it_is_known_whether_other_racks_may_have_been_searched(
 
     game = game_at(f". / 1*{{R7}} 2{{K1}} / {{{pool}}} / 1", replace(SABRA, pool_empty_stuck_test=test))
     applied = do(game, action, analysis=Knows(answer))
-    assert (has_asked_all(applied), parse_tiles("K1") in asked) == (is_asked, is_asked)
+    assert (may_have_searched_all_racks(applied), parse_tiles("K1") in asked) == (is_asked, is_asked)
 
 
 def test_in_the_lobby_no_rack_is_searched() -> None:
-    assert not has_asked_all(
+    assert not may_have_searched_all_racks(
         do(create(replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT)).game, Join("Ada"))
     )
 

@@ -44,7 +44,7 @@ from engine.ruleset import (
     Ruleset,
     RunWrap,
     SetOrder,
-    choose,
+    with_options,
 )
 from engine.solver import Budget, Objective, best_turn, has_turn
 from engine.tiles import JOKER, Tile, tile_set
@@ -605,7 +605,7 @@ def random_rules(rng: random.Random) -> Ruleset:
     chosen = {option: rng.choice(WRITTEN[option]) for option in options}
     if chosen.get("geometry_jokers_per_player"):
         chosen["geometry_jokers"] = 0
-    return choose(SABRA, chosen)
+    return with_options(SABRA, chosen)
 
 
 def random_situation(rng: random.Random, ruleset: Ruleset) -> Situation:

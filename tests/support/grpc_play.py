@@ -9,9 +9,9 @@ from typing import TypeVar
 import grpc
 import grpc.aio
 
-from engine.analysis import Situation
+from engine.analysis import Situation, options_needing_analysis
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.ruleset import Ruleset, TurnInvalidSubmission, asking_options
+from engine.ruleset import Ruleset, TurnInvalidSubmission
 from engine.tiles import Tile, without
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -79,7 +79,7 @@ def _random_play(game: game_pb2.Game, rules: Ruleset, rng: random.Random) -> tup
     rack = without(map(Tile, game.rack), map(Tile, game.turn.tiles_drawn))
     table = table_of(game, rules)
     played = random_table(table, rack, melded, rules, rng)
-    if played is None and asking_options(rules):
+    if played is None and options_needing_analysis(rules):
         found = solved(Situation(table, rack, melded, rules))
         played = found.table if found else None
     return None if played is None else tuple(played)

@@ -10,6 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+)
 from engine.events import (
     DraftSaved,
     ErrorClaimed,
@@ -59,22 +73,7 @@ from engine.ruleset import (
     TurnTimeoutDirty,
 )
 from engine.tiles import JOKER, Tile
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    apply,
-)
+from engine.turns import Applied, apply
 from engine.views import see, see_event
 from engine.violations import Refused
 from oracles.scores import expected_result, expected_winners, number_of

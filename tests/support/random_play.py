@@ -14,13 +14,28 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
-from engine.analysis import Existence, Situation
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
+from engine.analysis import Existence, Situation, options_needing_analysis
 from engine.deal import Shuffle
 from engine.events import Event
 from engine.game import Choosing, Drawn, Finished, Game, Lobby, Playing, Round, RoundOver
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import (
-    RANGES,
     SABRA,
     DealThreePairsReshuffle,
     MatchEnd,
@@ -33,32 +48,12 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
     WinCall,
-    asking_options,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import RANGES, problems
 from engine.solver import Budget, best_turn
 from engine.tiles import JOKER, in_order, without
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    DrawTile,
-    Exact,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    Resign,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    apply,
-    create,
-)
+from engine.turns import Applied, Exact, apply, create
 from engine.violations import Refused
 from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, Found, Table, Tiles, search_by_chance
@@ -268,9 +263,11 @@ def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Rulese
     while True:
         count = rng.choice((0, 1, 2, 3, 4, 6, 10, 25))
         chosen = {option: rng.choice(CHOICES[option]) for option in rng.sample(OPTIONS, count)}
-        ruleset = _repaired(choose(SABRA, _completed(chosen, rng)), rng)
+        ruleset = _repaired(with_options(SABRA, _completed(chosen, rng)), rng)
         if not with_analysis:
-            ruleset = choose(ruleset, {option: getattr(SABRA, option) for option in asking_options(ruleset)})
+            ruleset = with_options(
+                ruleset, {option: getattr(SABRA, option) for option in options_needing_analysis(ruleset)}
+            )
         if not problems(ruleset):
             return ruleset
 
@@ -300,7 +297,7 @@ def _repaired(ruleset: Ruleset, rng: random.Random) -> Ruleset:
             break
         option = rng.choice(found[0].options)
         value = rng.choice((getattr(SABRA, option), rng.choice(CHOICES[option])))
-        ruleset = choose(ruleset, {option: value})
+        ruleset = with_options(ruleset, {option: value})
     return ruleset
 
 

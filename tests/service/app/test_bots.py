@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from engine.actions import Action, DrawTile, Join, PlayTiles, StartGame
 from engine.events import (
     ErrorClaimed,
     Event,
@@ -23,9 +24,9 @@ from engine.events import (
 from engine.game import BotLevel, Game, Playing, bots_to_act, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
-from engine.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, choose
+from engine.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, with_options
 from engine.solver import Budget
-from engine.turns import Action, Applied, DrawTile, Join, PlayTiles, StartGame, apply, create
+from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -548,7 +549,7 @@ class Meanwhile(Games):
 
 def shown_play(now_ms: int) -> Game:
     """A game of a person, who has shown an illegal play and has the turn, and two bots."""
-    rules = choose(
+    rules = with_options(
         PRESETS[Preset.GUIDE_B],
         {"start_player": StartPlayer.FIXED_SEAT, "start_draw_determines": StartDrawDetermines.STARTER_ONLY},
     )

@@ -10,8 +10,9 @@ import grpc.aio
 import pytest
 import redis.asyncio as aredis
 
+from engine.actions import Action, DrawTile, Join, Leave, StartGame
 from engine.ruleset import Ruleset
-from engine.turns import Action, Applied, DrawTile, Join, Leave, StartGame, apply, create
+from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service import codec

@@ -250,7 +250,7 @@ EMPTY_TURN = vs.ValidateTurnResponse(
         meld_pb2.Violation(
             reason=error_reason_pb2.ERROR_REASON_NO_RACK_TILE_PLAYED,
             subject="table_after",
-            description="no tile of the rack is played",
+            description="no tile was played from the rack: play one, draw or pass",
         )
     ]
 )
