@@ -28,8 +28,9 @@ from engine.actions import (
     TurnAction,
 )
 from engine.analysis import Analysis, Existence, Situation
-from engine.events import DraftSaved, Event, GameCreated, PlayerResigned, RoundEnded, TurnStarted, advance
+from engine.events import DraftSaved, Event, GameCreated, PlayerResigned, RoundEnded, TurnStarted
 from engine.game import Choosing, Finished, Game, Lobby, Playing, Round, RoundOver, is_expired, round_of
+from engine.replay import advance
 from engine.ruleset import PoolEmptyStuckTest, Ruleset
 from engine.solver import Budget, has_turn
 from engine.turns.decisions import Context, Decision, IllegalPlay, TurnEnding

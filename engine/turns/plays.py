@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.actions import ClaimError, PlayTiles
-from engine.events import ErrorClaimed, IllegalPlayShown, TilesPlayed, evolve
+from engine.events import ErrorClaimed, IllegalPlayShown, TilesPlayed
 from engine.fast.fast_judge import AtTheTable, Referees
 from engine.game import Drawn, Game, Round, is_expired, round_of
 from engine.melds import ProposedMeld
 from engine.play import Play
+from engine.replay import evolve
 from engine.rules import has_own_tiles_only
 from engine.ruleset import Ruleset, TurnInvalidSubmission
 from engine.tiles import Tile

@@ -13,9 +13,9 @@ from engine.events import (
     RoundEnded,
     TurnPenalised,
     TurnStarted,
-    evolve,
 )
 from engine.game import Choosing, Game, Playing, Round, RoundEnd, Turn, from_seat, next_seat, round_of
+from engine.replay import evolve
 from engine.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, Ruleset
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.turns.decisions import Context, TurnEnding

@@ -23,10 +23,10 @@ from engine.events import (
     TurnPassed,
     TurnPenalised,
     TurnTimedOut,
-    advance,
 )
 from engine.game import Game, RoundResult, round_of
 from engine.presets import PRESETS
+from engine.replay import advance
 from engine.ruleset import (
     SABRA,
     MatchEnd,

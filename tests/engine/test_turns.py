@@ -33,8 +33,6 @@ from engine.events import (
     TurnPassed,
     TurnStarted,
     TurnTimedOut,
-    advance,
-    replay,
 )
 from engine.game import (
     BotLevel,
@@ -56,6 +54,7 @@ from engine.notation import (
     parse_tile,
     parse_tiles,
 )
+from engine.replay import advance, replay
 from engine.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
 from engine.tiles import Tile, tile_set
 from engine.turns import apply, create

@@ -42,10 +42,10 @@ from engine.events import (
     TurnPenalised,
     TurnStarted,
     TurnTimedOut,
-    advance,
 )
 from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, RoundOver, ShownPlay, Turn
 from engine.notation import format_tiles, parse_table, parse_tile, parse_tiles
+from engine.replay import advance
 from engine.ruleset import (
     SABRA,
     Contract,

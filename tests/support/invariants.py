@@ -44,10 +44,10 @@ from engine.events import (
     TurnPenalised,
     TurnStarted,
     TurnTimedOut,
-    replay,
 )
 from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Rack, Round, RoundEnd, RoundResult, Step
 from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.replay import replay
 from engine.ruleset import (
     Contract,
     InitialMeldComparison,

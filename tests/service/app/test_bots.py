@@ -19,11 +19,11 @@ from engine.events import (
     TurnPassed,
     TurnStarted,
     TurnTimedOut,
-    replay,
 )
 from engine.game import BotLevel, Game, Playing, bots_to_act, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
+from engine.replay import replay
 from engine.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, with_options
 from engine.solver import Budget
 from engine.turns import Applied, apply, create

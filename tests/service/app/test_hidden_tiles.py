@@ -15,9 +15,9 @@ import pytest_asyncio
 from google.protobuf.message import Message
 
 from engine.analysis import options_needing_analysis
-from engine.events import replay
 from engine.game import Game, Playing, round_of
 from engine.presets import PRESETS
+from engine.replay import replay
 from engine.ruleset import SABRA, Ruleset, TurnDraw, TurnPlayAfterDraw
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2

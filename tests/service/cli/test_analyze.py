@@ -179,7 +179,8 @@ WRONG = {
     ),
     "a meld in another order": (
         ("[R3 R4 R5] | [R7 R6 R8] + {R5}",),
-        "meld 2 of the table, [R7 R6 R8], is none: the values of a run must ascend from left to right; as a meld: R6 R7 R8",
+        "meld 2 of the table, [R7 R6 R8], is none: the values of a run must ascend from left to right; "
+        "as a meld: R6 R7 R8",
     ),
     "no tile": (
         ("[R1 R2 R3] + {R14}",),

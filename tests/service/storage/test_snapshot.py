@@ -50,8 +50,6 @@ from engine.events import (
     TurnPenalised,
     TurnStarted,
     TurnTimedOut,
-    advance,
-    replay,
 )
 from engine.game import (
     BotLevel,
@@ -71,6 +69,7 @@ from engine.game import (
     Turn,
 )
 from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.replay import advance, replay
 from engine.ruleset import (
     Contract,
     JokersMaxPerSet,
