@@ -1,6 +1,6 @@
-"""The rules of variants: playing after a draw, the River, contracts, the call of the winner.
+"""The rules of variants: plays after a draw, the River, contracts, the winner's call.
 
-Each yields nothing unless the ruleset has the variant.
+Each rule yields nothing unless the ruleset has the variant.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from engine.violations import Reason, Violation
 
 
 def the_drawn_tile_stays(play: Play) -> Iterator[Violation]:
-    """R25, turn_play_after_draw: what was drawn in this turn is not played, nor anything else unless allowed."""
+    """R25, turn_play_after_draw: a tile drawn in this turn is not played; under FORBIDDEN, no tile is."""
     if play.drawn is None or play.ruleset.turn_play_after_draw is TurnPlayAfterDraw.ALLOWED:
         return
     forbidden = play.ruleset.turn_play_after_draw is TurnPlayAfterDraw.FORBIDDEN
@@ -24,7 +24,7 @@ def the_drawn_tile_stays(play: Play) -> Iterator[Violation]:
 
 
 def the_river_has_the_tile(play: Play) -> Iterator[Violation]:
-    """turn_draw TWO_RIVER: a pull begins at a tile of the River."""
+    """turn_draw TWO_RIVER: the index of a pull is that of a River tile."""
     if play.river_index is None or play.pulled:
         return
     if not play.river:
@@ -35,23 +35,23 @@ def the_river_has_the_tile(play: Play) -> Iterator[Violation]:
 
 
 def the_key_is_played(play: Play) -> Iterator[Violation]:
-    """turn_draw TWO_RIVER: the oldest tile pulled is played."""
+    """turn_draw TWO_RIVER: the oldest pulled tile is played."""
     for key in play.pulled[:1]:
         if not play.tiles_played[key]:
             yield Violation(Reason.RIVER_KEY_NOT_PLAYED, play.subject, (key,))
 
 
 def the_plunder_stays(play: Play) -> Iterator[Violation]:
-    """turn_draw TWO_RIVER: the newer tiles pulled go to the rack and are not played in this turn."""
+    """turn_draw TWO_RIVER: the newer pulled tiles go to the rack and are not played in this turn."""
     if play.plunder_played:
         yield Violation(Reason.RIVER_PLUNDER_PLAYED, play.subject, in_order(play.plunder_played.elements()))
 
 
 def the_contract_is_kept(play: Play) -> Iterator[Violation]:
-    """contract: every meld with a tile played is what the contract demands.
+    """contract: every meld with a played tile satisfies the contract.
 
-    Tiles have no identity: a meld that can be made of the table's tiles has no tile played. But the initial meld is of
-    the rack, and melds that may not be used yet give no tiles.
+    Equal tiles are interchangeable: a meld that table tiles can supply counts as one without played tiles. But the
+    initial meld consists of rack tiles, and melds that the player may not use yet supply no tiles.
     """
     keeps = CONTRACTS.get(play.ruleset.contract)
     if keeps is None:
@@ -75,13 +75,13 @@ def the_contract_is_kept(play: Play) -> Iterator[Violation]:
 
 
 def _least_against(play: Play, keeps: Callable[[Meld], bool]) -> tuple[Meld, ...]:
-    """The melds against a contract of the initial meld that has fewest, in a turn in which the table is used too."""
+    """Returns the melds that break a contract in the initial meld with the fewest, where the table is used too."""
     ways = (tuple(meld for meld in melds if not keeps(meld)) for melds in play.ways_to_meld())
     return min(ways, key=len, default=())
 
 
 def _highest(meld: Meld) -> int:
-    """The highest value in a meld, a joker counting as what it stands for."""
+    """Returns the highest value in a meld. A joker counts as the face it stands for."""
     return max([*(value_of(t) for t in meld.tiles if t != JOKER), *joker_points(meld)])
 
 
@@ -90,11 +90,11 @@ CONTRACTS: Final[dict[Contract, Callable[[Meld], bool]]] = {
     Contract.SINGLE_COLOR: lambda meld: meld.kind is MeldKind.RUN,
     Contract.SUM_AT_MOST_41: lambda meld: meld.points <= 41,
 }
-"""What each contract demands of a meld."""
+"""The predicate that a meld must satisfy under each contract."""
 
 
 def the_winner_calls(play: Play) -> Iterator[Violation]:
-    """R58, win_call REQUIRED: who plays the last tiles calls out."""
+    """R58, win_call REQUIRED: a player who plays their last tiles calls out."""
     silent = play.ruleset.win_call is WinCall.REQUIRED and not play.calls_rummikub
     if silent and play.tiles_played and not play.rack_left:
         yield Violation(Reason.RUMMIKUB_NOT_CALLED, play.subject)
