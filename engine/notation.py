@@ -1,20 +1,20 @@
-"""The text form of tiles, melds, racks, tables, plays and whole positions, both ways; and of violations.
+"""Formats and parses the text notation of tiles, melds, racks, tables, plays and positions.
 
 ```
 tile      R7 B13 K1 O4 G2 P9 J     red, blue, blacK, orange (Y too on input), green, purple; joker
-meld      [R3 R4 R5]  run[J J R5]  the kind where it is stated or needed
-          group[R5 J=B5 J=K5]      with what the jokers stand for, where it is declared: of all or of none
+meld      [R3 R4 R5]  run[J J R5]  with the kind where it is stated or needed
+          group[R5 J=B5 J=K5]      with declared faces, of all jokers or of none
 rack      {R2 B5 J}
-table     [R3 R4 R5] | [B6 K6 O6]  or . for an empty one
+table     [R3 R4 R5] | [B6 K6 O6]  or . for an empty table
 play      table + rack -> table ; rack
-position  table / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1    table, racks by seat (* has melded), pool in order, whose turn
+position  table / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1    table, racks by seat (* has melded), pool, seat with the turn
 ```
 
-The game with playing cards is the same game with other names (`Naming.CARDS`): a card is a rank A, 2 to 10, J, Q or K
-and a suit, H (hearts) for red, D (diamonds) for orange, C (clubs) for blue, S (spades) for black; the joker is `*`, as
-J is the jack. There are no cards for green and purple. `[R10 J=R11 R12]` is `[10H *=JH QH]`.
+Playing cards have other names (`Naming.CARDS`). A card is a rank A, 2 to 10, J, Q or K with a suit: H (hearts) for red,
+D (diamonds) for orange, C (clubs) for blue, S (spades) for black. The joker is `*`, because J is the jack. Green and
+purple have no cards. `[R10 J=R11 R12]` is `[10H *=JH QH]`.
 
-A letter a to h behind a tile or card, which tells physical copies apart elsewhere (`R7a`), is read and dropped.
+Parsing ignores a letter a to h after a tile or card (`R7a`), which identifies physical copies elsewhere.
 """
 
 import re
@@ -36,7 +36,7 @@ _SEAT_RACK: Final = re.compile(r"([1-9])(\*?)(\{[^{}]*\})")
 
 
 class Naming(Enum):
-    """What the pieces are called."""
+    """The names of the tiles."""
 
     TILES = auto()
     CARDS = auto()
@@ -64,12 +64,12 @@ _EXPECTED: Final = {
 
 
 class NotationError(ValueError):
-    """Text that is not of the notation; the message quotes the part and says what was expected."""
+    """Text that does not follow the notation. The message quotes the invalid part and states what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A round at one moment: what FEN is to a chess game."""
+    """The position of a round, like FEN in chess."""
 
     table: tuple[ProposedMeld, ...]
     racks: tuple[Rack, ...]
@@ -78,21 +78,21 @@ class Position:
 
 
 def position_of(round_: Round, ruleset: Ruleset = SABRA) -> Position:
-    """The position of a round that is played by a ruleset."""
+    """Returns the position of a round."""
     table = tuple(as_proposed(meld, ruleset) for meld in round_.table)
     return Position(table, round_.racks, round_.pool, round_.turn.seat)
 
 
 def format_tile(t: Tile, naming: Naming = Naming.TILES) -> str:
-    """`R7`, `J`; as cards `7H`, `*`. Raises NotationError where there is no such card."""
+    """Returns `R7` or `J`; as cards `7H` or `*`. Raises NotationError if there is no such card."""
     name = _NAME_OF[naming].get(t)
     if name is None:
-        raise NotationError(f"{format_tile(t)!r} has no card: there are none for green and purple")
+        raise NotationError(f"{format_tile(t)!r} has no card: green and purple have none")
     return name
 
 
 def parse_tile(text: str, naming: Naming = Naming.TILES) -> Tile:
-    """The tile of `R7`, `R7a`, `Y7` or `J`; as cards of `7H` or `*`. Raises NotationError."""
+    """Parses `R7`, `R7a`, `Y7` or `J`; as cards `7H` or `*`. Raises NotationError."""
     found = _READ[naming].get(re.sub("[a-h]$", "", text))
     if found is None:
         raise NotationError(f"{text!r} is not {_EXPECTED[naming]}")
@@ -100,33 +100,33 @@ def parse_tile(text: str, naming: Naming = Naming.TILES) -> Tile:
 
 
 def format_card(t: Tile) -> str:
-    """`7H`, `*`. Raises NotationError where there is no such card."""
+    """Returns `7H` or `*`. Raises NotationError if there is no such card."""
     return format_tile(t, Naming.CARDS)
 
 
 def parse_card(text: str) -> Tile:
-    """The tile of `7H`, `AS` or `*`. Raises NotationError."""
+    """Parses `7H`, `AS` or `*`. Raises NotationError."""
     return parse_tile(text, Naming.CARDS)
 
 
 def format_tiles(tiles: Iterable[Tile], naming: Naming = Naming.TILES) -> str:
-    """`R7 B7 K7`."""
+    """Returns `R7 B7 K7`."""
     return " ".join(format_tile(t, naming) for t in tiles)
 
 
 def parse_tiles(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
-    """The tiles of `R7 B7 K7`, in order. Raises NotationError."""
+    """Parses `R7 B7 K7`, in order. Raises NotationError."""
     return tuple(parse_tile(token, naming) for token in text.split())
 
 
 def format_meld(meld: ProposedMeld | Meld, naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
-    """`[R3 R4 R5]`; with what jokers are declared to be, and with the kind in front where it is needed.
+    """Returns `[R3 R4 R5]`, with declared faces, and with the kind where it is needed.
 
-    The kind is needed where one numbered tile and jokers leave it open, or faces are declared. A Meld is written
-    so that it is read again as the same by the ruleset that it was read by.
+    The kind is needed where faces are declared, or where one numbered tile and jokers leave it open. The text of a Meld
+    is read as the same meld by the ruleset that read it.
 
     Raises:
-        NotationError: There is no such card, or the declared faces are not as many as the jokers.
+        NotationError: There is no such card, or the numbers of declared faces and jokers differ.
     """
     proposed = as_proposed(meld, ruleset) if isinstance(meld, Meld) else meld
     naturals = sum(t != JOKER for t in proposed.tiles)
@@ -136,7 +136,7 @@ def format_meld(meld: ProposedMeld | Meld, naming: Naming = Naming.TILES, rulese
 
 def _format_declared(meld: ProposedMeld, naming: Naming) -> str:
     if len(meld.declared) != meld.tiles.count(JOKER):
-        raise NotationError(f"{format_tiles(meld.declared)!r} cannot be written: not as many faces as jokers")
+        raise NotationError(f"{format_tiles(meld.declared)!r} cannot be formatted: declare one face for each joker")
     faces = iter(meld.declared)
     joker = format_tile(JOKER, naming)
     tokens = (
@@ -146,7 +146,7 @@ def _format_declared(meld: ProposedMeld, naming: Naming) -> str:
 
 
 def parse_meld(text: str, naming: Naming = Naming.TILES) -> ProposedMeld:
-    """The meld of `[R3 R4 R5]`, `run[J J R5]` or `group[R5 J=B5 J=K5]`. Raises NotationError."""
+    """Parses `[R3 R4 R5]`, `run[J J R5]` or `group[R5 J=B5 J=K5]`. Raises NotationError."""
     match = _MELD.fullmatch(text.strip())
     if not match:
         raise NotationError(f"{text.strip()!r} is not a meld: expected [tiles], run[tiles] or group[tiles]")
@@ -160,32 +160,32 @@ def parse_meld(text: str, naming: Naming = Naming.TILES) -> ProposedMeld:
 
 
 def _parse_token(token: str, naming: Naming) -> tuple[Tile, Tile | None]:
-    """A tile, and the face that it is declared to be: `R7`, `J`, `J=R5`."""
+    """Parses a tile with its declared face, if any: `R7`, `J`, `J=R5`."""
     name, declares, face = token.partition("=")
     t = parse_tile(name, naming)
     if declares and t != JOKER:
-        raise NotationError(f"{token!r} is not a joker with a face: only a joker stands for another tile")
+        raise NotationError(f"{token!r} declares a face of a tile that is not a joker: only jokers have declared faces")
     return t, parse_tile(face, naming) if declares else None
 
 
 def format_table(table: Iterable[ProposedMeld | Meld], naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
-    """`[R3 R4 R5] | [B6 K6 O6]`, or `.` when empty. Raises NotationError like format_meld."""
+    """Returns `[R3 R4 R5] | [B6 K6 O6]`, or `.` when empty. Raises NotationError like format_meld."""
     return " | ".join(format_meld(meld, naming, ruleset) for meld in table) or EMPTY_TABLE
 
 
 def parse_table(text: str, naming: Naming = Naming.TILES) -> tuple[ProposedMeld, ...]:
-    """The melds of a table. Raises NotationError."""
+    """Parses the melds of a table. Raises NotationError."""
     text = text.strip()
     return () if text in {"", EMPTY_TABLE} else tuple(parse_meld(meld, naming) for meld in text.split("|"))
 
 
 def format_rack(tiles: Iterable[Tile], naming: Naming = Naming.TILES) -> str:
-    """`{R2 B5 J}`."""
+    """Returns `{R2 B5 J}`."""
     return f"{{{format_tiles(tiles, naming)}}}"
 
 
 def parse_rack(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
-    """The tiles of a rack in ascending order. Raises NotationError."""
+    """Parses the tiles of a rack and returns them in ascending order. Raises NotationError."""
     match = _RACK.fullmatch(text.strip())
     if not match:
         raise NotationError(f"{text.strip()!r} is not a rack: expected {{tiles}}")
@@ -194,7 +194,7 @@ def parse_rack(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PlayText:
-    """A play as its text has it: table and rack before and after."""
+    """The parts of a play: table and rack before and after."""
 
     table_before: tuple[ProposedMeld, ...]
     rack_before: tuple[Tile, ...]
@@ -203,13 +203,13 @@ class PlayText:
 
 
 def format_play(play: PlayText, naming: Naming = Naming.TILES) -> str:
-    """`table + rack -> table ; rack`."""
+    """Returns `table + rack -> table ; rack`."""
     before = f"{format_table(play.table_before, naming)} + {format_rack(play.rack_before, naming)}"
     return f"{before} -> {format_table(play.table_after, naming)} ; {format_rack(play.rack_after, naming)}"
 
 
 def parse_play(text: str, naming: Naming = Naming.TILES) -> PlayText:
-    """The play of `table + rack -> table ; rack`. Raises NotationError."""
+    """Parses `table + rack -> table ; rack`. Raises NotationError."""
     match = re.fullmatch(r"([^+]*)\+([^>]*)->([^;]*);(.*)", text)
     if not match:
         raise NotationError(f"{text!r} is not a play: expected table + rack -> table ; rack")
@@ -223,14 +223,14 @@ def parse_play(text: str, naming: Naming = Naming.TILES) -> PlayText:
 
 
 def format_position(position: Position, naming: Naming = Naming.TILES) -> str:
-    """`table / racks / pool / seat`."""
+    """Returns `table / racks / pool / seat`."""
     racks = " ".join(f"{rack.seat}{'*' * rack.has_melded}{format_rack(rack.tiles, naming)}" for rack in position.racks)
     pool = format_rack(position.pool, naming)
     return f"{format_table(position.table, naming)} / {racks} / {pool} / {position.turn_seat}"
 
 
 def parse_position(text: str, naming: Naming = Naming.TILES) -> Position:
-    """The position of `table / racks / pool / seat`. Raises NotationError."""
+    """Parses `table / racks / pool / seat`. Raises NotationError."""
     parts = text.split("/")
     if len(parts) != 4:
         raise NotationError(f"{text!r} is not a position: expected table / racks / pool / seat")

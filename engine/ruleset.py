@@ -1,7 +1,7 @@
-"""Rule options as frozen values, and the named presets.
+"""The options of a ruleset: an enum for each choice, and the frozen `Ruleset`. One subject, hence one long module.
 
-An option is a field of `Ruleset`, named as in docs/options.md and in the contract. `problems` names what makes a
-ruleset meaningless, so that nothing is ignored.
+An option is a field of `Ruleset`, named as in docs/options.md and in the contract. Ranges and conflicts of options are
+in ruleset_checks.py, named rulesets in presets.py.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from typing import Final
 from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural
 
 PAIRS_PLAYERS: Final = 4
-"""Players of a game in pairs."""
+"""The number of players of a game in pairs."""
 
 
 class Preset(Enum):
-    """A named set of option values."""
+    """The name of a preset ruleset."""
 
     SABRA = auto()
     INTL_OFFICIAL = auto()
@@ -36,7 +36,7 @@ class Preset(Enum):
 
 
 class StartDrawJoker(Enum):
-    """What a joker drawn for the start means (R8)."""
+    """How a joker counts in the start draw (R8)."""
 
     REDRAW = auto()
     LOWEST = auto()
@@ -44,14 +44,14 @@ class StartDrawJoker(Enum):
 
 
 class TurnDirection(Enum):
-    """The order of turns around the table (R10)."""
+    """The direction of turns around the table (R10)."""
 
     CLOCKWISE = auto()
     COUNTERCLOCKWISE = auto()
 
 
 class RunWrap(Enum):
-    """Whether a run may go on after 13 (R15)."""
+    """Whether a run may continue after 13 (R15)."""
 
     NONE = auto()
     ONE_HIGH = auto()
@@ -59,7 +59,7 @@ class RunWrap(Enum):
 
 
 class JokersMaxPerSet(Enum):
-    """How many jokers one meld may hold."""
+    """How many jokers a meld may have."""
 
     UNLIMITED_WITH_ONE_NATURAL = auto()
     ONE = auto()
@@ -68,14 +68,14 @@ class JokersMaxPerSet(Enum):
 
 
 class JokersAdjacent(Enum):
-    """Whether two jokers may lie side by side in a run."""
+    """Whether two jokers may be adjacent in a run."""
 
     ALLOWED = auto()
     FORBIDDEN = auto()
 
 
 class JokersDeclaration(Enum):
-    """When a player must say what jokers stand for."""
+    """When a player must declare the faces of jokers."""
 
     POSITIONAL = auto()
     EXPLICIT_WHEN_AMBIGUOUS = auto()
@@ -99,7 +99,7 @@ class InitialMeldSets(Enum):
 
 
 class InitialMeldJoker(Enum):
-    """What a joker counts in the initial meld (R30)."""
+    """The points of a joker in the initial meld (R30)."""
 
     REPRESENTED_VALUE = auto()
     ZERO = auto()
@@ -107,21 +107,21 @@ class InitialMeldJoker(Enum):
 
 
 class InitialMeldSameTurnTablePlay(Enum):
-    """Whether the table may be played on in the turn of the initial meld (R34)."""
+    """Whether the player may use the table in the turn of the initial meld (R34)."""
 
     FORBIDDEN = auto()
     ALLOWED = auto()
 
 
 class TurnVoluntaryDraw(Enum):
-    """Whether a player who could play may draw instead (R23)."""
+    """Whether a player with a legal play may draw instead (R23)."""
 
     ALLOWED = auto()
     ONLY_IF_NO_PLAY = auto()
 
 
 class TurnDraw(Enum):
-    """What drawing is (R21)."""
+    """How a player draws (R21)."""
 
     ONE = auto()
     TWO_RIVER = auto()
@@ -129,7 +129,7 @@ class TurnDraw(Enum):
 
 
 class TurnTimeoutDirty(Enum):
-    """What happens to a turn whose time runs out with an unfinished table (R55)."""
+    """The consequence of a time-out with an unfinished table (R55)."""
 
     REVERT_AND_DRAW_PENALTY = auto()
     REVERT_AND_DRAW_ONE = auto()
@@ -137,7 +137,7 @@ class TurnTimeoutDirty(Enum):
 
 
 class TurnInvalidSubmission(Enum):
-    """What happens when an illegal table is submitted."""
+    """The consequence of an illegal play."""
 
     REJECT = auto()
     PENALISE = auto()
@@ -145,7 +145,7 @@ class TurnInvalidSubmission(Enum):
 
 
 class JokerRetrievalMode(Enum):
-    """How a joker leaves its meld (R46, R53)."""
+    """How a joker may leave its meld (R46, R53)."""
 
     FREE = auto()
     REPLACE = auto()
@@ -154,14 +154,14 @@ class JokerRetrievalMode(Enum):
 
 
 class JokerRetrievalSource(Enum):
-    """Where the tile that replaces a joker comes from (R46)."""
+    """Where the tile that replaces a joker may come from (R46)."""
 
     RACK_OR_TABLE = auto()
     RACK_ONLY = auto()
 
 
 class JokerRetrievalReuse(Enum):
-    """What a retrieved joker must be used for (R50)."""
+    """How a retrieved joker must be used (R50)."""
 
     ANY_SET = auto()
     NEW_SET = auto()
@@ -171,21 +171,21 @@ class JokerRetrievalReuse(Enum):
 
 
 class JokerRetrievalSameSet(Enum):
-    """Whether a retrieved joker may go back into its old meld."""
+    """Whether a retrieved joker may return to its old meld."""
 
     ALLOWED = auto()
     FORBIDDEN = auto()
 
 
 class JokerRetrievalGroupOfThree(Enum):
-    """What replaces the joker of a group of three (R47)."""
+    """The tiles that replace the joker of a group of three (R47)."""
 
     EITHER_COLOR = auto()
     BOTH_COLORS = auto()
 
 
 class PoolEmptyMode(Enum):
-    """What an empty pool means (R59)."""
+    """How a round continues with an empty pool (R59)."""
 
     CONTINUE_UNTIL_STUCK = auto()
     ONE_LAST_CHANCE = auto()
@@ -215,7 +215,7 @@ class ScoreBlockedWinner(Enum):
 
 
 class ScoreBlockedPoints(Enum):
-    """How a blocked round is scored (R63)."""
+    """The points of a blocked round (R63)."""
 
     DIFFERENCE = auto()
     NORMAL = auto()
@@ -223,7 +223,7 @@ class ScoreBlockedPoints(Enum):
 
 
 class ScoreNeverMelded(Enum):
-    """What a loser pays who never melded."""
+    """The points of a loser who never made the initial meld."""
 
     NONE = auto()
     CREDIT_EVERY_OTHER_PLAYER = auto()
@@ -242,28 +242,28 @@ class MatchEnd(Enum):
 
 
 class DealOrder(Enum):
-    """Whether the start is drawn for before or after the deal (R7)."""
+    """Whether the start draw comes before or after the deal (R7)."""
 
     START_DRAW_FIRST = auto()
     DEAL_FIRST = auto()
 
 
 class DealThreePairsReshuffle(Enum):
-    """Whether three pairs of identical tiles give a right to a new deal."""
+    """Whether a player with three pairs of identical tiles may demand a new deal."""
 
     OFF = auto()
     ON_REQUEST = auto()
 
 
 class StartDrawTile(Enum):
-    """Where the tiles drawn for the start go (R9)."""
+    """Where the tiles of the start draw go (R9)."""
 
     RETURN = auto()
     KEEP = auto()
 
 
 class StartDrawTie(Enum):
-    """What a tie for the highest tile means (R7)."""
+    """How a tie in the start draw is resolved (R7)."""
 
     REDRAW_TIED = auto()
     REDRAW_ALL = auto()
@@ -271,7 +271,7 @@ class StartDrawTie(Enum):
 
 
 class StartDrawDetermines(Enum):
-    """What the start draw decides (R7)."""
+    """What the start draw determines (R7)."""
 
     STARTER_ONLY = auto()
     FULL_ORDER = auto()
@@ -286,7 +286,7 @@ class StartPlayer(Enum):
 
 
 class StartPlayerNextRounds(Enum):
-    """Who starts the later rounds."""
+    """Who starts each later round."""
 
     HIGHEST_DRAW = auto()
     ROTATE = auto()
@@ -295,21 +295,21 @@ class StartPlayerNextRounds(Enum):
 
 
 class Teams(Enum):
-    """Who scores together."""
+    """Which players score together."""
 
     NONE = auto()
     PAIRS = auto()
 
 
 class SetOrder(Enum):
-    """Whether the order of a run's tiles is what the player claims."""
+    """Whether the order of tiles in a meld matters."""
 
     STRICT = auto()
     CANONICALISE = auto()
 
 
 class InitialMeldRequiredKind(Enum):
-    """What the initial meld must have."""
+    """The kind of meld that the initial meld must include."""
 
     ANY = auto()
     RUN = auto()
@@ -324,7 +324,7 @@ class TurnPlayAfterDraw(Enum):
 
 
 class TurnTimeoutClean(Enum):
-    """What happens to a turn whose time runs out with the table untouched, as SaveDraft told."""
+    """The consequence of a time-out with an unchanged table, according to the last saved draft."""
 
     DRAW_ONE = auto()
     DRAW_PENALTY = auto()
@@ -332,7 +332,7 @@ class TurnTimeoutClean(Enum):
 
 
 class Manipulation(Enum):
-    """How the melds of the table may be changed (R40 to R44)."""
+    """How a player may change the melds on the table (R40 to R44)."""
 
     FREE = auto()
     PRIMITIVES_ONLY = auto()
@@ -340,14 +340,14 @@ class Manipulation(Enum):
 
 
 class PoolEmptyLastChanceStart(Enum):
-    """Who has the first of the last turns."""
+    """Who takes the first of the last turns."""
 
     DRAWER_FIRST = auto()
     NEXT_PLAYER_FIRST = auto()
 
 
 class ScoreBlockedTie(Enum):
-    """Who wins a blocked round that is tied."""
+    """How a tie in a blocked round is resolved."""
 
     OTHER_METRIC_THEN_SHARE = auto()
     SHARE = auto()
@@ -355,14 +355,14 @@ class ScoreBlockedTie(Enum):
 
 
 class WinCall(Enum):
-    """Whether the winner must call out (R58)."""
+    """Whether the winner must call out the win (R58)."""
 
     AUTOMATIC = auto()
     REQUIRED = auto()
 
 
 class ScoreWinner(Enum):
-    """What the winner of a round wins (R60)."""
+    """How the points of a round are distributed (R60)."""
 
     SUM_OF_LOSERS = auto()
     SUM_OF_LOSERS_LOSERS_ZERO = auto()
@@ -378,7 +378,7 @@ class MatchWinner(Enum):
 
 
 class Contract(Enum):
-    """What every meld with a tile played must be."""
+    """The restriction on every meld with a played tile."""
 
     NONE = auto()
     VALUES_BELOW_10 = auto()
@@ -387,7 +387,7 @@ class Contract(Enum):
 
 
 class Hints(Enum):
-    """What a seat of a running game may ask AnalysisService about its own position, each value more than the last."""
+    """What AnalysisService answers a seat about its own position in a running game, from nothing to the whole turn."""
 
     NONE = auto()
     PLAY_EXISTS = auto()
@@ -397,7 +397,7 @@ class Hints(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """The rules of a game. The defaults are the preset SABRA; units and evidence are in the contract's Ruleset."""
+    """The rules of a game. The defaults are the preset SABRA. The contract's Ruleset documents each option."""
 
     preset: Preset = Preset.SABRA
     geometry_jokers: int = 2
@@ -467,15 +467,15 @@ class Ruleset:
     hints: Hints = Hints.TURN
 
     def __hash__(self) -> int:
-        """Of a few options: of all it would take longer than to make what is looked up by it."""
+        """Hashes four fields only; hashing all 60 costs more than the lookups it saves."""
         return hash((self.preset.value, self.players_max, self.initial_meld_threshold, self.turn_time_limit_seconds))
 
     def jokers(self, players: int) -> int:
-        """Jokers in the tile set of so many players (geometry_jokers, geometry_jokers_per_player)."""
+        """Returns the number of jokers for so many players (geometry_jokers, geometry_jokers_per_player)."""
         return self.geometry_jokers + self.geometry_jokers_per_player * players
 
     def copies_of(self, tile: Tile) -> int:
-        """How often the tile set has a tile, of whatever number of players; 0 of a tile that is not of the game."""
+        """Returns how many copies of a tile the largest tile set of the game has; 0 for a tile that is not in it."""
         if tile == JOKER:
             return self.jokers(self.players_max)
         return self.geometry_copies if is_natural(tile, self.geometry_colors) else 0
@@ -485,7 +485,10 @@ SABRA: Final = Ruleset()
 
 
 def with_options(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
-    """A preset with some options chosen. joker_retrieval_same_set, if it is not, goes with a mode not its own."""
+    """Returns a preset with some options replaced.
+
+    Where joker_retrieval_mode changes and joker_retrieval_same_set is not given, the latter follows the new mode.
+    """
     chosen = dict(options)
     mode = chosen.get("joker_retrieval_mode", preset.joker_retrieval_mode)
     if mode is not preset.joker_retrieval_mode and "joker_retrieval_same_set" not in chosen:
@@ -495,5 +498,5 @@ def with_options(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
 
 
 def tile_count(ruleset: Ruleset, players: int) -> int:
-    """Tiles in the tile set of so many players (R1)."""
+    """Returns the size of the tile set for so many players (R1)."""
     return ruleset.geometry_colors * MAX_VALUE * ruleset.geometry_copies + ruleset.jokers(players)

@@ -55,17 +55,17 @@ RANGES: Final[dict[str, Sequence[int]]] = {
     "match_target_score": range(1, 10_001),
     "contract_points": range(1001),
 }
-"""The numbers that an option may have."""
+"""The allowed values of each number and flag."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionProblem:
-    """Why a ruleset cannot be played.
+    """A reason why a ruleset cannot be played.
 
     Attributes:
         reason: OPTION_VALUE_INVALID, OPTIONS_CONFLICT or INSUFFICIENT_TILES.
-        options: The fields concerned: one, or the two that conflict.
-        value: The first field's value as text.
+        options: The options concerned: one, or the two that conflict.
+        value: The value of the first option, as text.
     """
 
     reason: Reason
@@ -73,12 +73,12 @@ class OptionProblem:
     value: str
 
 
-def _by_retrieval(ruleset: Ruleset) -> bool:
+def _replaces_jokers(ruleset: Ruleset) -> bool:
     return ruleset.joker_retrieval_mode in {JokerRetrievalMode.REPLACE, JokerRetrievalMode.LOCKED}
 
 
-def _reuse_means_nothing(ruleset: Ruleset) -> bool:
-    """Returns whether no joker is retrieved; for NEW_SET_IF_REPLACED, whether every retrieved joker was replaced."""
+def _reuse_has_no_effect(ruleset: Ruleset) -> bool:
+    """Returns whether no joker is retrieved; for NEW_SET_IF_REPLACED, whether every retrieved joker is replaced."""
     match ruleset.joker_retrieval_reuse:
         case JokerRetrievalReuse.ANY_SET:
             return False
@@ -101,7 +101,7 @@ def _keeps_start_tile(ruleset: Ruleset) -> bool:
 
 
 def _counts_penalties(ruleset: Ruleset) -> bool:
-    """Whether the lowest total wins: then losing must cost points."""
+    """Returns whether the lowest total wins, so that losing must cost points."""
     return ruleset.match_winner is MatchWinner.LOWEST_TOTAL
 
 
@@ -157,19 +157,21 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
     (
         "joker_retrieval_source",
         "joker_retrieval_mode",
-        lambda r: r.joker_retrieval_source is JokerRetrievalSource.RACK_ONLY and not _by_retrieval(r),
+        lambda r: r.joker_retrieval_source is JokerRetrievalSource.RACK_ONLY and not _replaces_jokers(r),
     ),
     (
         "joker_retrieval_group_of_three",
         "joker_retrieval_mode",
-        lambda r: r.joker_retrieval_group_of_three is JokerRetrievalGroupOfThree.BOTH_COLORS and not _by_retrieval(r),
+        lambda r: (
+            r.joker_retrieval_group_of_three is JokerRetrievalGroupOfThree.BOTH_COLORS and not _replaces_jokers(r)
+        ),
     ),
     (
         "joker_retrieval_end_of_run_free",
         "joker_retrieval_mode",
-        lambda r: r.joker_retrieval_end_of_run_free and not _by_retrieval(r),
+        lambda r: r.joker_retrieval_end_of_run_free and not _replaces_jokers(r),
     ),
-    ("joker_retrieval_reuse", "joker_retrieval_mode", _reuse_means_nothing),
+    ("joker_retrieval_reuse", "joker_retrieval_mode", _reuse_has_no_effect),
     (
         "turn_play_after_draw",
         "turn_draw",
@@ -191,18 +193,18 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
     ("match_winner", "teams", lambda r: _counts_penalties(r) and _in_pairs(r)),
     ("contract_points", "contract", lambda r: r.contract_points > 0 and r.contract is Contract.NONE),
 )
-"""Pairs of options, and when they contradict each other, or the first means nothing beside the second."""
+"""(first option, second option, whether a ruleset has them in conflict, or the first without effect)."""
 
 
 def problems(ruleset: Ruleset) -> tuple[OptionProblem, ...]:
-    """Everything that makes a ruleset meaningless: numbers in the order of its fields, then conflicts."""
+    """Returns all problems of a ruleset: numbers in the order of RANGES, then conflicts, then the size of the set."""
     found = [
         OptionProblem(Reason.OPTION_VALUE_INVALID, (option,), str(getattr(ruleset, option)))
         for option, numbers in RANGES.items()
         if getattr(ruleset, option) not in numbers
     ]
-    for first, second, contradict in CONFLICTS:
-        if contradict(ruleset):
+    for first, second, conflicts in CONFLICTS:
+        if conflicts(ruleset):
             found.append(OptionProblem(Reason.OPTIONS_CONFLICT, (first, second), _text(getattr(ruleset, first))))
     if ruleset.deal_hand_size * ruleset.players_max >= tile_count(ruleset, ruleset.players_max):
         options = ("deal_hand_size", "players_max")
