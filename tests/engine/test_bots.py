@@ -1,4 +1,4 @@
-"""Bots: what each level plays in a position, that each always has a legal answer, and whole games of bots."""
+"""Tests for bots: the action of each level in a position, its legality, and whole games."""
 
 import copy
 import random
@@ -50,9 +50,9 @@ from support.positions import NOW, do, game_at, is_a, lobby
 from support.random_play import random_ruleset, random_shuffle
 
 LITTLE = Budget(nodes=800, change_nodes=50)
-"""Enough for most positions of a game."""
+"""A budget that is enough for most positions of a game."""
 ENOUGH = Budget(nodes=100_000)
-"""Enough where a play must be made that little does not find."""
+"""A budget for mandatory plays that the small one does not find."""
 MOST_CHANGES = 5_000
 RANDOM_SEEDS = range(14)
 LEVELS = tuple(BotLevel)
@@ -64,27 +64,27 @@ CLAIMS = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_O
 
 
 def of_bots(game: Game, level: BotLevel) -> Game:
-    """A game in which all players are bots of a level."""
+    """Returns a game in which all players are bots of a level."""
     return replace(game, players=tuple(replace(player, bot=level) for player in game.players))
 
 
 def in_step(game: Game, step: Step) -> Game:
-    """A game in another step of its turn."""
+    """Returns a game with another step of its turn."""
     return replace(game, phase=Playing(replace(is_a(game.phase, Playing).round, step=step)))
 
 
 def what(game: Game, level: BotLevel, seat: int = 1) -> str:
-    """The tiles that a bot plays, or what else it does: nothing that the rules refuse."""
+    """Returns the tiles that a bot plays, or its other action, which the rules must accept."""
     action = choose_action(see(game, seat), level, LITTLE)
     events = do(game, action).events
     plays = [event for event in events if isinstance(event, TilesPlayed)]
     return format_rack(plays[0].tiles) if plays else type(action).__name__
 
 
-# What each level plays
+# The play of each level
 
 TAKEN_APART = "[R5 R6 R7 R8] / 1*{B8 K8 O1} 2{B1} / {%s} / 1"
-"""A position in which one tile of the table makes a group with two of the rack."""
+"""A position in which one table tile forms a group with two rack tiles."""
 
 POSITIONS: Mapping[str, tuple[str, ...]] = {
     "melds of the rack": (". / 1*{R9 B9 K9 O1} 2{B1} / {R1} / 1", *["{R9 B9 K9}"] * 3),
@@ -117,7 +117,7 @@ POSITIONS: Mapping[str, tuple[str, ...]] = {
         *["{R10 B10 K10}"] * 3,
     ),
 }
-"""A position of a bot with the turn, and what it plays at each level."""
+"""A position of a bot with the turn, and its play at each level."""
 
 
 @pytest.mark.parametrize("name", POSITIONS)
@@ -162,7 +162,7 @@ def test_the_melds_that_may_be_laid_are_laid(level: BotLevel) -> None:
     assert what(game, level) == "{R9 B9 K9}"
 
 
-# Where a play must be made
+# Mandatory plays
 
 
 MUST_PLAY = {
@@ -262,7 +262,7 @@ def test_bots_agree_that_an_illegal_play_is_one() -> None:
     penalised = do(voted.game, choose_action(see(voted.game, 3), MEDIUM, LITTLE))
     assert is_a(penalised.events[1], TurnPenalised).seat == 1
     assert bots_to_act(penalised.game) == (2,)
-    assert action_without_search(see(penalised.game, 2)) is None  # it has a turn to take
+    assert action_without_search(see(penalised.game, 2)) is None  # the bot has a turn
 
 
 def test_a_claim_that_has_failed_asks_no_bot() -> None:
@@ -291,7 +291,7 @@ def test_nobody_else_is_asked() -> None:
 def bot_game(
     ruleset: Ruleset, players: int, seed: int, persons: int = 0, levels: tuple[BotLevel, ...] = LEVELS
 ) -> Game:
-    """A game of bots of all levels, or of some, with all invariants checked; persons resign in the first round."""
+    """Plays a game of bots and checks all invariants. Persons resign in the first round."""
     rng, check = random.Random(seed), Invariants()
     applied = create(ruleset)
     check(applied.game, applied.events)
@@ -323,7 +323,7 @@ def bot_game(
 
 
 def bots_answer(game: Game) -> Action:
-    """What the bot does that is asked; with a longer search where the rules know of a play that it has not found."""
+    """Returns the action of a bot, with a longer search if the rules know a play that it has not found."""
     seat = bots_to_act(game)[0]
     view, level = see(game, seat), game.player(seat).bot
     assert level is not None

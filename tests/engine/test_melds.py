@@ -353,7 +353,7 @@ def test_an_order_is_suggested_only_if_the_rules_take_it() -> None:
 
 
 CANONICAL = [
-    # wrap, text, canonical order
+    # run_wrap, text, canonical order
     (RunWrap.NONE, "[R6 R4 R5]", "R4 R5 R6"),
     (RunWrap.NONE, "[R7 J R4 J]", "R4 J J R7"),
     (RunWrap.NONE, "[J J R4 R5]", "R4 R5 J J"),
@@ -436,7 +436,7 @@ def test_the_suggested_order_is_one_that_the_options_allow(ruleset: Ruleset, tex
 
 
 IN_ANY_ORDER = [
-    # ruleset (its set_order is CANONICALISE), text, the meld as it is read, faces of its jokers
+    # ruleset (with set_order CANONICALISE), text, the meld read, faces of its jokers
     (SORTED, "[R12 R13 J]", "run[J R12 R13]", ["R11"]),
     (SORTED, "[J R5 J]", "run[R5 J J]", ["R6", "R7"]),
     (SORTED, "group[J R5 J]", "group[R5 J J]", ["B5 K5 O5", "B5 K5 O5"]),
@@ -549,7 +549,7 @@ def test_a_joker_counts_what_it_stands_for() -> None:
 
 
 def random_tiles(rng: random.Random) -> tuple[Tile, ...]:
-    """Tiles that often are a meld, or nearly one."""
+    """Returns tiles that often form a meld, or nearly one."""
     size = rng.choice((2, 3, 3, 3, 4, 4, 5, 6))
     color, value = rng.randrange(4), rng.randint(1, 13)
     near = [t for t in NATURALS if value_of(t) == value or ((t - 1) // 13 == color and abs(value_of(t) - value) < 4)]
@@ -562,7 +562,7 @@ def random_tiles(rng: random.Random) -> tuple[Tile, ...]:
 
 
 def random_meld(rng: random.Random, ruleset: Ruleset) -> Meld | None:
-    """A meld whose player has declared what its jokers stand for, or not; None if the tiles form none."""
+    """Returns a meld with or without declared faces; None if the tiles form no meld."""
     tiles, kind = random_tiles(rng), rng.choice((None, *MeldKind))
     declared: tuple[Tile, ...] = ()
     strict = read_meld(ProposedMeld(tiles, kind), replace(FOUR_JOKERS, run_wrap=ruleset.run_wrap))

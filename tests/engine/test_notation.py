@@ -42,7 +42,7 @@ RACKS = LISTS.map(lambda tiles: tuple(sorted(tiles)))
 
 
 def as_written(tiles: tuple[Tile, ...], kind: MeldKind | None, faces: tuple[Tile, ...]) -> ProposedMeld:
-    """A meld whose kind is stated only where it is written: with one numbered tile at most, or declared faces."""
+    """Returns a meld without its kind where the notation omits it: several numbered tiles, no declared faces."""
     declared = faces[: tiles.count(JOKER)] if len(faces) >= tiles.count(JOKER) else ()
     return ProposedMeld(tiles, kind if declared or sum(t != JOKER for t in tiles) <= 1 else None, declared)
 
@@ -136,7 +136,11 @@ ERRORS = [
     (parse_card, "1H", "'1H'" + NOT_A_CARD),
     (parse_card, "11H", "'11H'" + NOT_A_CARD),
     (parse_card, "Y7", "'Y7'" + NOT_A_CARD),
-    (parse_meld, "[R7=J R8 R9]", "'R7=J' is not a joker with a face: only a joker stands for another tile"),
+    (
+        parse_meld,
+        "[R7=J R8 R9]",
+        "'R7=J' declares a face of a tile that is not a joker: only jokers have declared faces",
+    ),
     (parse_meld, "[J= R8 R9]", "''" + NOT_A_TILE),
     (parse_meld, " [J=R7 J R9] ", "'[J=R7 J R9]' declares some jokers: expected a face for each, or none"),
     (parse_meld, "R7 B7", "'R7 B7' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
@@ -171,7 +175,7 @@ def test_what_is_not_of_the_notation_is_quoted_with_what_was_expected(parse: obj
 
 
 CARDS = [
-    # as tiles, as cards, read, written
+    # as tiles, as cards, parsed, formatted
     ("R1 R2 R9 R10 R11 R12 R13", "AH 2H 9H 10H JH QH KH", parse_tiles, format_tiles),
     ("B11 K12 O13 O1 J", "JC QS KD AD *", parse_tiles, format_tiles),
     ("[R10 R11 J]", "[10H JH *]", parse_meld, format_meld),
@@ -214,7 +218,7 @@ def test_each_tile_of_four_colors_has_a_card_of_its_own_and_copies_are_dropped()
 def test_green_and_purple_have_no_cards() -> None:
     with pytest.raises(NotationError) as caught:
         format_card(parse_tile("P7"))
-    assert str(caught.value) == "'P7' has no card: there are none for green and purple"
+    assert str(caught.value) == "'P7' has no card: green and purple have none"
 
 
 def test_what_is_declared_is_written_with_its_joker_and_the_kind() -> None:
@@ -224,7 +228,7 @@ def test_what_is_declared_is_written_with_its_joker_and_the_kind() -> None:
     assert format_meld(parse_meld("[R4 J=R5 R6]")) == "[R4 J=R5 R6]"
     with pytest.raises(NotationError) as caught:
         format_meld(ProposedMeld(parse_tiles("R5 J J O5"), None, parse_tiles("B5")))
-    assert str(caught.value) == "'B5' cannot be written: not as many faces as jokers"
+    assert str(caught.value) == "'B5' cannot be formatted: declare one face for each joker"
 
 
 @pytest.mark.parametrize(
@@ -266,7 +270,7 @@ METADATA = {
     Reason.INITIAL_MELD_BELOW_THRESHOLD: {"total", "threshold"},
     Reason.RIVER_INDEX_OUT_OF_RANGE: {"count", "index"},
 }
-"""What each reason's violations carry; the tables of plays and of turns check that they do."""
+"""The metadata keys of each reason. The tables of plays and of turns check that violations have them."""
 
 
 @pytest.mark.parametrize("reason", Reason)

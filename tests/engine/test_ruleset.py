@@ -55,7 +55,7 @@ COMPANIONS: dict[object, dict[str, object]] = {
     JokerRetrievalGroupOfThree.BOTH_COLORS: BY_RETRIEVAL,
     PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST: {"pool_empty_mode": PoolEmptyMode.ONE_LAST_CHANCE},
 }
-"""What a value needs beside it."""
+"""Other options that a value requires."""
 
 
 def chosen(**options: object) -> Ruleset:
@@ -63,7 +63,7 @@ def chosen(**options: object) -> Ruleset:
 
 
 def number_companions(option: str, value: int) -> dict[str, object]:
-    """What else a number needs for nothing but itself to be wrong."""
+    """Returns the options that a number requires, so that only the number itself is invalid."""
     match option:
         case "players_min":
             return {"players_max": 6} if value <= 6 else {}
@@ -285,7 +285,7 @@ def test_all_problems_are_found_numbers_first_conflicts_then_and_tiles_last() ->
     ]
 
 
-# What asks what could be played
+# Options that need an analysis
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_presets_differ_but_for_cards() -> None:
     assert len(set(others)) == len(others)
 
 
-# Choosing
+# with_options
 
 
 @pytest.mark.parametrize("mode", JokerRetrievalMode)

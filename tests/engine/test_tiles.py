@@ -1,4 +1,4 @@
-"""Multisets of tiles."""
+"""Tests for multisets of tiles."""
 
 from engine.notation import parse_tiles
 from engine.tiles import without

@@ -157,7 +157,7 @@ def test_the_start_draw_is_made_from_its_own_shuffle() -> None:
 def test_a_shuffle_of_other_tiles_is_the_callers_fault(wrong: tuple[int, ...]) -> None:
     game = lobby("Ada", "Ben")
     for shuffle in (Shuffle(wrong, SHUFFLE.deal), Shuffle(SHUFFLE.deal, wrong)):  # type: ignore[arg-type] # any tiles
-        with pytest.raises(ValueError, match="a shuffle must hold the tiles of the tile set"):
+        with pytest.raises(ValueError, match="a shuffle must contain exactly the tiles of the tile set"):
             apply(game, StartGame(1, shuffle), NOW)
 
 
@@ -406,7 +406,7 @@ def test_a_resigned_player_pays_what_is_on_the_rack_when_someone_goes_out() -> N
 
 
 def over(ruleset: Ruleset = TWO_ROUNDS) -> Game:
-    """A game of three after its first round, which seat 1 has won by 40 points."""
+    """Returns a game of three after its first round, which seat 1 won by 40 points."""
     game = game_at("[R4 R5 R6] / 1*{R7} 2{K1 J} 3{B9} / {O9} / 1", ruleset)
     return do(game, play(1, "[R4 R5 R6 R7]")).game
 
@@ -561,9 +561,9 @@ def test_a_game_is_the_replay_of_its_history() -> None:
 
 
 def test_a_change_without_events_is_the_callers_fault() -> None:
-    with pytest.raises(ValueError, match="a change has at least one event"):
+    with pytest.raises(ValueError, match="a change must have at least one event"):
         advance(None, ())
-    with pytest.raises(ValueError, match="a history begins with the game's creation"):
+    with pytest.raises(ValueError, match="a history must start with the game's creation"):
         replay(())
 
 

@@ -198,7 +198,7 @@ def test_who_resigns_while_choosing_takes_both_tiles_out_of_play() -> None:
 
 
 def test_a_tile_cannot_be_laid_on_the_river_without_having_been_drawn() -> None:
-    with pytest.raises(ValueError, match="by a player who chooses"):
+    with pytest.raises(ValueError, match="while a choice is pending"):
         advance(game_at(". / 1*{R7} 2{K1} / {O9} / 1", RIVER), (RiverTileLaid(1, parse_tile("R7")),))
 
 
@@ -398,7 +398,7 @@ def test_the_last_who_had_not_claimed_may_resign() -> None:
 
 
 def chosen_and_claimed() -> Game:
-    """Two of three have claimed an illegal play; the player has drawn two tiles since."""
+    """Returns a game in which two of three have claimed an illegal play, after which its player drew two tiles."""
     ruleset = replace(CLAIMS, turn_draw=TurnDraw.TWO_RIVER)
     game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} 3{B9} / {O9 O8 O7 O6 O5 O4} / 1", ruleset)
     return do(do(do(game, ILLEGAL).game, DrawTile(1)).game, claim(2)).game
@@ -424,7 +424,7 @@ def test_a_penalty_after_the_last_tiles_were_drawn_is_no_pass() -> None:
 
 
 def test_no_turn_begins_before_a_choice_is_made() -> None:
-    with pytest.raises(ValueError, match="has been made"):
+    with pytest.raises(ValueError, match="after the River choice"):
         advance(chosen_and_claimed(), (TurnStarted(Turn(2, None)),))
 
 
@@ -436,7 +436,7 @@ def test_a_play_of_tiles_that_nobody_can_lay_is_not_shown() -> None:
 
 
 def test_a_claim_is_about_a_play() -> None:
-    with pytest.raises(ValueError, match="a play that is shown"):
+    with pytest.raises(ValueError, match="a claim needs a shown play"):
         advance(game_at(". / 1{R7} 2{K1} / {O9} / 1", CLAIMS), (ErrorClaimed(2, agrees=True),))
 
 
@@ -451,7 +451,7 @@ def test_variants_have_no_actions_outside_a_round(action: Action) -> None:
 
 
 def dealt(hand: str) -> tuple[Game, Shuffle]:
-    """A game of two whose first player is dealt a hand, and another shuffle."""
+    """Returns a game of two whose first player is dealt a hand, and another shuffle."""
     first = parse_tiles(hand)
     rest = list(tile_set(4, 2, 2))
     for tile in first:
@@ -507,7 +507,7 @@ def test_the_right_to_a_new_deal_ends_with_an_act_that_draws_nothing_as_the_pool
 
 
 def three_of(game: Game) -> Game:
-    """The game with one player more, so that one can resign."""
+    """Returns the game with one more player, so that one can resign."""
     third = replace(game.players[0], seat=3, name="Cleo")
     return replace(game, players=(*game.players, third))
 
@@ -555,12 +555,12 @@ def test_a_round_may_end_with_the_last_tile_drawn() -> None:
     assert kinds(do(game_at(". / 1{R7} 2{K1} / {O9 O8} / 1", AT_ONCE), DrawTile(1))) == [TileDrawn, TurnStarted]
 
 
-# What could be played
+# Analysis
 
 
 @dataclass(frozen=True)
 class Knows:
-    """An analysis that answers by a function, and remembers nothing."""
+    """An analysis that answers with a function."""
 
     answer: Callable[[Situation], Existence]
 
@@ -569,12 +569,12 @@ class Knows:
 
 
 def by_rack(answers: Mapping[str, Existence]) -> Knows:
-    """Who answers by what lies on the rack."""
+    """Returns an analysis whose answer depends on the rack."""
     return Knows(lambda situation: answers[format_tiles(situation.rack)])
 
 
 def always(answer: Existence) -> Knows:
-    """Who answers the same to everything."""
+    """Returns an analysis that always gives the same answer."""
     return Knows(lambda _: answer)
 
 
@@ -729,14 +729,14 @@ def test_the_rules_know_what_could_be_played() -> None:
     do(game_at(rearranged % "O7 R1", MUST_NOT_PASS), Pass(1))
 
 
-# Who could have melded and did not
+# Declined initial melds
 
 OLYMPIAD = replace(SABRA, score_never_melded=ScoreNeverMelded.FLAT_100_OR_200)
 COULD, COULD_NOT = "R10 R11 R12", "R1 R2 R3"
 
 
 def with_one_drawn(ruleset: Ruleset, rack: str, drawn: str) -> Applied:
-    """A turn of seat 1 that goes on after drawing a tile."""
+    """Returns a turn of seat 1 that continues after a draw."""
     return do(game_at(f"[R4 R5 R6] / 1{{{rack}}} 2*{{R7 R8}} / {{{drawn} O8}} / 1", ruleset), DrawTile(1))
 
 

@@ -74,18 +74,18 @@ TILE_FIELDS = {
     *("tile", "tiles", "rack", "pool", "racks", "joker_faces", "start_draw", "deal"),
     *("river", "pulled", "declared", "tiles_drawn"),
 }
-"""Names of fields that hold tiles, in any dataclass of the engine."""
+"""The names of fields with tiles, in any dataclass of the engine."""
 
 
 CHANGES: tuple[Change, ...] = tuple(random_changes(49, 3, TWO_ROUNDS))
-"""A game of the usual rules in which everything happens that can."""
+"""A game with default rules in which every possible event happens."""
 
 DRAFT = (ProposedMeld((Tile(1), Tile(2), JOKER), MeldKind.RUN, (Tile(3),)), ProposedMeld((Tile(4),)))
 SHOWN = ShownPlay(5, (ProposedMeld((Tile(5), Tile(6)), None, (Tile(7),)),), (Reason.SET_TOO_SHORT,), (2,), 3)
 
 
 def a_game(step: Step) -> Game:
-    """A game of three in which seat 2 has the turn, has drawn, has told a draft and has shown an illegal play."""
+    """Returns a game of three in which seat 2 has the turn, a drawn tile, a draft and a shown illegal play."""
     racks = tuple(Rack(seat, tuple(map(Tile, range(seat * 10, seat * 10 + 5)))) for seat in (1, 2, 3))
     table = (Meld((Tile(40), Tile(41), Tile(42)), MeldKind.RUN, 6),)
     turn = Turn(2, 1000)
@@ -132,11 +132,11 @@ EVENTS: tuple[Event, ...] = (
     RoundEnded(RoundResult(1, RoundEnd.BLOCKED, (1,), ())),
     GameEnded((1,)),
 )
-"""Each event once."""
+"""One event of each type."""
 
 
 def tiles_in(value: object, name: str = "") -> Iterator[Tile]:
-    """Every tile anywhere in a value: what lies in a field of tiles, or in anything within it."""
+    """Yields every tile in a value, at any depth."""
     if is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             yield from tiles_in(getattr(value, field.name), field.name)
@@ -169,7 +169,7 @@ def test_a_seat_sees_what_lies_open_and_its_own_and_no_other_tile(seat: int | No
 
 
 def open_tiles_in(game: Game, seat: int | None) -> Counter[Tile]:
-    """What a seat may see of a game's tiles."""
+    """Returns the tiles of a game that a seat may see."""
     round_ = game.round
     if round_ is None:
         return Counter()
@@ -183,7 +183,7 @@ def open_tiles_in(game: Game, seat: int | None) -> Counter[Tile]:
 
 
 def open_tiles_of(event: Event, seat: int | None) -> Counter[Tile]:
-    """What a seat may see of an event's tiles."""
+    """Returns the tiles of an event that a seat may see."""
     match event:
         case RoundStarted(draws=draws, racks=racks):
             own = [t for rack in racks if rack.seat == seat for t in rack.tiles]
@@ -285,7 +285,7 @@ def test_everyone_sees_the_open_part_of_a_game() -> None:
 
 
 def open_part(view: GameView) -> GameView:
-    """A view without what only its own seat sees."""
+    """Returns a view without the parts that only its own seat sees."""
     turn = view.turn and replace(view.turn, tiles_drawn=(), draft=None)
     return replace(view, seat=None, rack=(), turn=turn)
 
