@@ -1,6 +1,6 @@
-"""Whether a player has a legal play: the question of some rulesets that only an exact search can answer.
+"""Analysis: whether a player has a legal play, which only an exact search can answer.
 
-Under an option value of `NEEDS_ANALYSIS`, `turns.apply` asks an `Analysis`: the solver, unless the caller passes
+Under an option value of `NEEDS_ANALYSIS`, `turns.apply` calls an `Analysis`: the solver, unless the caller passes
 another one.
 """
 
@@ -33,7 +33,7 @@ class Situation:
 
 
 class Existence(Enum):
-    """Whether something exists."""
+    """The answer to whether something exists."""
 
     YES = auto()
     NO = auto()

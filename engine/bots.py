@@ -2,7 +2,7 @@
 
 A bot gets a view, so it knows only what its seat may see. The same view gives the same action. EASY lays melds from the
 rack. MEDIUM also adds single tiles to melds. HARD plays the best turn that the solver finds. The rules judge each play
-before a bot chooses it. Where a bot must play if it can, every level asks the solver.
+before a bot chooses it. Where a bot must play if it can, every level uses the solver.
 """
 
 from collections import Counter

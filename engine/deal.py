@@ -133,7 +133,7 @@ def _losers_of_most(result: RoundResult, ruleset: Ruleset) -> tuple[int, ...]:
 def draw_for_start(
     seats: tuple[int, ...], tiles: Iterable[Tile], ruleset: Ruleset, by_lot: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], tuple[StartDraw, ...]]:
-    """Draws for the start: the highest tile plays first (R7, R8, options start_draw).
+    """Returns the turn order by the start draw: the highest tile plays first (R7, R8, options start_draw).
 
     Args:
         seats: The players, in ascending order.
@@ -225,7 +225,7 @@ def _restricted(shuffled: tuple[Tile, ...], tiles: tuple[Tile, ...], lots: Itera
 
 
 def _lot(count: int, lots: Iterator[Tile]) -> int:
-    """Returns a uniformly random number below count: the index of the highest of so many tiles, redrawn on a tie.
+    """Returns a uniformly random number below `count`: the index of the highest of `count` tiles, redrawn on a tie.
 
     The tiles come from the end of the start draw's shuffle, which the start draw does not reach. Returns 0 if they run
     out.

@@ -1,6 +1,6 @@
 """Which melds form a player's initial meld, and their points (R29 to R34).
 
-Under initial_meld_same_turn_table_play, rack tiles may lie in changed melds too, and a new meld may consist of rack or
+Under initial_meld_same_turn_table_play, rack tiles may be in changed melds too, and a new meld may consist of rack or
 table tiles. Equal tiles are interchangeable, so the choice of melds that is best for the player counts.
 """
 

@@ -16,7 +16,7 @@ def unmatched(choices: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def _match(item: int, choices: Sequence[Sequence[int]], taken: dict[int, int], tried: set[int]) -> bool:
-    """Finds a partner for an item, and rematches other items where needed."""
+    """Returns whether an item gets a partner. Rematches other items where needed."""
     for partner in choices[item]:
         if partner not in tried:
             tried.add(partner)

@@ -189,7 +189,7 @@ def _declaration_reasons(proposed: ProposedMeld, meld: Meld, ruleset: Ruleset) -
 
 
 def must_declare(jokers: int, ruleset: Ruleset) -> bool:
-    """Returns whether the faces of so many jokers in a meld must be declared (jokers_declaration)."""
+    """Returns whether the faces of a meld's jokers must be declared, given their number (jokers_declaration)."""
     match ruleset.jokers_declaration:
         case JokersDeclaration.POSITIONAL | JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS:
             return False

@@ -163,7 +163,7 @@ def _round_started(game: Game, event: RoundStarted) -> Game:
 
 
 def _turn_started(round_: Round, turn: Turn) -> Round:
-    """Starts a turn. If last turns are being played, drops those before it."""
+    """Returns the round with a new turn. If last turns are in progress, those before it are dropped."""
     if isinstance(round_.step, Choosing):
         raise ValueError("a turn starts only after the River choice of the turn before it")  # noqa: TRY004 - an impossible history
     left = round_.last_chance
@@ -231,7 +231,7 @@ def _river_tile_laid(round_: Round, seat: int, tile: Tile) -> Round:
 
 
 def _tiles_drawn(round_: Round, seat: int, tiles: tuple[Tile, ...]) -> Round:
-    """Moves the first tiles of the pool to a rack."""
+    """Returns the round with the first tiles of the pool on a rack."""
     rack = _with_tiles(round_.rack(seat), tiles)
     return _moved(round_, rack, round_.table, round_.pool[len(tiles) :], round_.river)
 
@@ -249,7 +249,7 @@ def _claimed(round_: Round, seat: int, agrees: bool) -> Round:
 
 
 def _resigned(game: Game, seat: int) -> Game:
-    """Marks a player as resigned. Tiles of a pending River choice go to their rack, out of play."""
+    """Returns the game with a player resigned. Tiles of a pending River choice go to their rack, out of play."""
     game = replace(game, players=tuple(replace(p, resigned=True) if p.seat == seat else p for p in game.players))
     round_ = game.phase.round if isinstance(game.phase, Playing) else None
     if round_ is None or round_.turn.seat != seat or not isinstance(round_.step, Choosing):

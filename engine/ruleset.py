@@ -271,7 +271,7 @@ class StartDrawTie(Enum):
 
 
 class StartDrawDetermines(Enum):
-    """What the start draw determines (R7)."""
+    """Whether the start draw determines only the starter, or the full order (R7)."""
 
     STARTER_ONLY = auto()
     FULL_ORDER = auto()
@@ -387,7 +387,7 @@ class Contract(Enum):
 
 
 class Hints(Enum):
-    """What AnalysisService answers a seat about its own position in a running game, from nothing to the whole turn."""
+    """The hints that a seat may get from AnalysisService in a running game, each value more than the one before."""
 
     NONE = auto()
     PLAY_EXISTS = auto()
@@ -471,7 +471,7 @@ class Ruleset:
         return hash((self.preset.value, self.players_max, self.initial_meld_threshold, self.turn_time_limit_seconds))
 
     def jokers(self, players: int) -> int:
-        """Returns the number of jokers for so many players (geometry_jokers, geometry_jokers_per_player)."""
+        """Returns the number of jokers for a number of players (geometry_jokers, geometry_jokers_per_player)."""
         return self.geometry_jokers + self.geometry_jokers_per_player * players
 
     def copies_of(self, tile: Tile) -> int:
@@ -498,5 +498,5 @@ def with_options(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
 
 
 def tile_count(ruleset: Ruleset, players: int) -> int:
-    """Returns the size of the tile set for so many players (R1)."""
+    """Returns the size of the tile set for a number of players (R1)."""
     return ruleset.geometry_colors * MAX_VALUE * ruleset.geometry_copies + ruleset.jokers(players)

@@ -207,7 +207,7 @@ def _measure(end: RoundEnd, ruleset: Ruleset) -> Callable[[Standing], tuple[int,
 
 
 def is_last_round(rounds: int, players: tuple[Player, ...], ruleset: Ruleset) -> bool:
-    """Returns whether a game ends after so many rounds with these totals (match_end)."""
+    """Returns whether a game ends after a number of rounds with these totals (match_end)."""
     match ruleset.match_end:
         case MatchEnd.SINGLE_ROUND:
             return True

@@ -45,7 +45,7 @@ _VALUE_OF: Final = {natural: value for (_, value), natural in _FACES.items()}
 
 
 def naturals(colors: int) -> tuple[Tile, ...]:
-    """Returns the numbered tiles of a game with so many colors, one of each face, ascending."""
+    """Returns the numbered tiles of a game with a number of colors, one of each face, ascending."""
     return _NATURALS[: colors * MAX_VALUE]
 
 
@@ -53,7 +53,7 @@ _NATURALS_OF: Final = tuple(frozenset(naturals(colors)) for colors in range(len(
 
 
 def is_natural(t: Tile, colors: int) -> bool:
-    """Returns whether a tile is a numbered tile of a game with so many colors."""
+    """Returns whether a tile is a numbered tile of a game with a number of colors."""
     return t in _NATURALS_OF[colors]
 
 

@@ -59,7 +59,7 @@ def of_shared_use(tables: Tables, demands: Demands, outcome: Outcome) -> Conditi
 def _two_rack_tiles(tables: Tables, new: int, old_jokers: int) -> AtLeast:
     """Returns what NEW_SET_TWO_RACK_TILES demands of the numbered tiles.
 
-    Jokers from the rack count too, as many as can lie in the meld.
+    Jokers from the rack count too, as many as the meld can have.
     """
     from_rack = len(tables.new_jokers) - len(tables.old_jokers)
     rack_jokers = min(from_rack, tables.new_joker_count[new] - old_jokers)

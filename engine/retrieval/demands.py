@@ -13,7 +13,7 @@ from engine.ruleset import (
 
 
 class Demands(NamedTuple):
-    """What a ruleset demands of retrieval. A demand can be dropped, to find the one that a play breaks.
+    """The demands of a ruleset on retrieval. Dropping one shows whether a play breaks it.
 
     Attributes:
         mode: joker_retrieval_mode.

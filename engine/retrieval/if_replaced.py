@@ -57,7 +57,7 @@ def _with_replaced(
         tables: The tables.
         outcome: The outcome so far.
         replaced: The roles of the replaced jokers.
-        new_sets: The new sets in which they lie.
+        new_sets: The new sets that contain them.
         least: For each new meld that has all numbered tiles of the old one: the tiles there that must have replaced
             jokers, in alternatives.
     """

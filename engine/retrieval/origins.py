@@ -14,7 +14,10 @@ def are_satisfiable(tables: Tables, conditions: Conditions) -> bool:
 
 
 def _has_assignment(tables: Tables, conditions: Conditions) -> bool:
-    """Goes through the faces, and remembers only how much each `AtLeast` condition still lacks."""
+    """Returns the same without the cache.
+
+    Between faces, only the tiles that each `AtLeast` condition still lacks are remembered.
+    """
     tables.effort.take(8 + 4 * len(conditions))
     allowed: dict[tuple[Tile, int], frozenset[int]] = {}
     goals = []

@@ -1,4 +1,4 @@
-"""What became of the jokers of old melds."""
+"""Outcomes: where the jokers of old melds may have gone."""
 
 from typing import NamedTuple
 
@@ -21,15 +21,15 @@ class Departure(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of the jokers of some old melds, reduced to what matters for legality.
+    """An outcome for the jokers of some old melds, reduced to the parts that decide legality.
 
     Attributes:
         melds: The new meld of each joker, ascending, because it does not matter which joker is which.
         roles: The roles of the new jokers that certain old ones must be, ascending. All others may be any joker of
             their new meld.
-        departures: What left each old meld.
-        conditions: What the outcome demands of the numbered tiles.
-        new_sets: The new melds that must be new sets, because retrieved jokers lie in them.
+        departures: The jokers that left each old meld.
+        conditions: The conditions on numbered tiles.
+        new_sets: The new melds that must be new sets, because they contain retrieved jokers.
         may_contain: (old, new) where the new meld may contain the whole old one, judged by faces and jokers. Recorded
             only where a rule depends on it.
         replacing: (new meld, face) of tiles that must have replaced a joker.

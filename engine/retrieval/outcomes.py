@@ -1,4 +1,4 @@
-"""Step 1: what may have become of the jokers of one old meld."""
+"""Step 1: the outcomes of the jokers of one old meld."""
 
 from collections.abc import Iterator
 from itertools import combinations, product

@@ -103,10 +103,12 @@ def are_unlocked(tables: Tables, demands: Demands, outcome: Outcome) -> bool:
 def _unlocked(
     tables: Tables, demands: Demands, locked: tuple[Departure, ...], stay_locked: frozenset[int]
 ) -> set[Conditions]:
-    """Unlocks melds in every order. Tiles of a meld whose jokers are all replaced may replace the next meld's jokers.
+    """Returns the ways to unlock melds, in every order.
+
+    Tiles of a meld whose jokers are all replaced may replace the jokers of the next meld.
 
     Returns:
-        For each way, the conditions on replacements that lie in melds that keep a joker; empty if there is no way.
+        For each way, the conditions on replacements in melds that keep a joker; empty if there is no way.
     """
     needs = {meld: [_needs(tables, demands, tables.old_jokers[role]) for role in meld.retrieved] for meld in locked}
     faces = {face for need in needs.values() for alternatives in need for tiles in alternatives for face in tiles}
@@ -161,7 +163,7 @@ def _sets_free(demands: Demands, meld: Departure) -> bool:
 def _replacements(
     tables: Tables, meld: Departure, needs: list[tuple[tuple[Tile, ...], ...]], free: tuple[Tile, ...]
 ) -> Iterator[list[Tile]]:
-    """Yields the tiles that may replace the jokers of a meld. If it keeps a joker, they lie with the rest of it."""
+    """Yields the tiles that may replace the jokers of a meld. If it keeps a joker, they are with the rest of it."""
     for alternatives in product(*needs):
         tables.effort.take(4)
         faces = [face for tiles in alternatives for face in tiles]

@@ -1,4 +1,4 @@
-"""What the search derives from the two tables of a play, each fact once."""
+"""Facts that the search derives from the two tables of a play, each computed once."""
 
 from collections import Counter
 from collections.abc import Hashable, Set
@@ -44,7 +44,7 @@ class FromOneOf(NamedTuple):
 
 
 class AtLeast(NamedTuple):
-    """A condition: at least so many of certain tiles, (face, new meld, source), came from their source."""
+    """A condition: at least a minimum of certain tiles, (face, new meld, source), came from their source."""
 
     minimum: int
     origins: frozenset[tuple[Tile, int, int]]

@@ -67,7 +67,7 @@ def pass_turn(game: Game, round_: Round, seat: int, context: Context) -> Decisio
 
 
 def _after_draw(game: Game, drawn: TileDrawn | TilesDrawn, context: Context) -> Decision:
-    """Ends the turn unless the player may play after drawing (turn_play_after_draw)."""
+    """Returns a draw that ends the turn unless the player may play after it (turn_play_after_draw)."""
     continues = game.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN
     return (drawn,) if continues else end_turn(game, (drawn,), context)
 

@@ -386,7 +386,7 @@ def _near(one: Tile, other: Tile) -> bool:
 
 
 def cases(seed: int, count: int) -> Iterator[Case]:
-    """Yields so many plays."""
+    """Yields a number of random plays."""
     rng = random.Random(seed)
     while count:
         case = Dealer(rng.getrandbits(32)).deal()
@@ -426,7 +426,7 @@ def disagreement(case: Case, ruleset: Ruleset) -> str:
 
 
 def compare(seed: int, count: int) -> Iterator[str]:
-    """Yields the disagreements on so many plays, each under a few rulesets."""
+    """Yields the disagreements on a number of plays, each under a few rulesets."""
     rng = random.Random(seed)
     for case in cases(seed, count):
         yield from filter(None, (disagreement(case, ruleset) for ruleset in draw_rulesets(rng)))

@@ -81,7 +81,7 @@ def random_table(
 
 
 def random_shuffle(ruleset: Ruleset, rng: random.Random, players: int = 2) -> Shuffle:
-    """Returns a random shuffle for so many players."""
+    """Returns a random shuffle for a number of players."""
     faces = ALL_FACES[: 13 * ruleset.geometry_colors]
     tiles = [*faces * ruleset.geometry_copies, *[JOKER] * ruleset.jokers(players)]
     return Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
