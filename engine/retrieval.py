@@ -20,10 +20,10 @@ from itertools import combinations, permutations, product
 from typing import Final, NamedTuple
 
 from engine.effort import Effort, TooComplexError
-from engine.lazy import fact
+from engine.lazy import lazy_property
 from engine.matching import unpaired
 from engine.melds import MIN_TILES, Meld, MeldKind
-from engine.play import STEPS, Play, identity
+from engine.play import STEPS, BasePlay
 from engine.ruleset import (
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
@@ -32,6 +32,7 @@ from engine.ruleset import (
     JokerRetrievalSource,
     Ruleset,
 )
+from engine.table import identity
 from engine.tiles import JOKER, Tile
 from engine.violations import Reason
 
@@ -45,7 +46,7 @@ LONG_RUN: Final = 4
 """Fewest tiles of a run from whose end a joker may be taken (joker_retrieval_end_of_run_free)."""
 
 
-def retrieval_reasons(play: Play) -> tuple[Reason, ...]:
+def retrieval_reasons(play: BasePlay) -> tuple[Reason, ...]:
     """Why no way of telling the tiles apart makes a play legal as to the jokers of the table; empty if one does.
 
     All melds of the play are melds, no tile is missing, and what is new is the player's own. Raises TooComplexError.
@@ -277,32 +278,32 @@ class _Tables:
     played: Counter[Tile]
     effort: Effort
 
-    @fact
+    @lazy_property
     def jokers(self) -> tuple[_Joker, ...]:
         """The jokers of the old table."""
         return _jokers(self.before)
 
-    @fact
+    @lazy_property
     def places(self) -> tuple[_Joker, ...]:
         """The jokers of the new table: where the old ones and those of the rack may lie."""
         return _jokers(self.after)
 
-    @fact
+    @lazy_property
     def jokers_of(self) -> dict[int, tuple[_Joker, ...]]:
         """The jokers of each old meld that has any."""
         return {joker.meld: tuple(j for j in self.jokers if j.meld == joker.meld) for joker in self.jokers}
 
-    @fact
+    @lazy_property
     def places_in(self) -> Counter[int]:
         """How many jokers each new meld has."""
         return Counter(place.meld for place in self.places)
 
-    @fact
+    @lazy_property
     def places_of(self) -> Counter[int]:
         """How many places there are of each sort."""
         return Counter(place.sort for place in self.places)
 
-    @fact
+    @lazy_property
     def like(self) -> dict[int, int]:
         """The new melds with jokers that are like one before them, with the last of these."""
         last: dict[Hashable, int] = {}
@@ -314,24 +315,24 @@ class _Tables:
             last[lies_as] = new
         return found
 
-    @fact
+    @lazy_property
     def old_naturals(self) -> tuple[frozenset[Tile], ...]:
         """The numbered tiles of each old meld; a meld has each once."""
         return tuple(map(_naturals, self.before))
 
-    @fact
+    @lazy_property
     def new_naturals(self) -> tuple[frozenset[Tile], ...]:
         """The numbered tiles of each new meld."""
         return tuple(map(_naturals, self.after))
 
-    @fact
+    @lazy_property
     def within(self) -> tuple[frozenset[int], ...]:
         """The old melds whose numbered tiles each new meld has too."""
         return tuple(
             frozenset(old for old, faces in enumerate(self.old_naturals) if faces <= new) for new in self.new_naturals
         )
 
-    @fact
+    @lazy_property
     def sources(self) -> dict[Tile, tuple[int, ...]]:
         """Where the copies of each face came from: old melds, and the rack."""
         found: dict[Tile, list[int]] = {}
@@ -342,7 +343,7 @@ class _Tables:
             found.setdefault(face, []).extend([RACK] * copies)
         return {face: tuple(melds) for face, melds in found.items()}
 
-    @fact
+    @lazy_property
     def targets(self) -> dict[Tile, tuple[int, ...]]:
         """The new melds in which the copies of each face lie."""
         found: dict[Tile, list[int]] = {}
@@ -358,42 +359,42 @@ class _Tables:
             self.known_ways[face] = tuple(tuple(zip(self.targets[face], order, strict=True)) for order in orders)
         return self.known_ways[face]
 
-    @fact
+    @lazy_property
     def known_ways(self) -> dict[Tile, tuple[tuple[tuple[int, int], ...], ...]]:
         """What is known already of them."""
         return {}
 
-    @fact
+    @lazy_property
     def possible(self) -> dict[_Demands, bool]:
         """What is known already of which demands can be met."""
         return {}
 
-    @fact
+    @lazy_property
     def elsewhere(self) -> dict[tuple[int, int], _Goal]:
         """What is known already of how tiles of an old meld can have come to others than a certain new one."""
         return {}
 
-    @fact
+    @lazy_property
     def can_have_come(self) -> dict[Wanted, bool]:
         """What is known already of how numbered tiles can have come."""
         return {}
 
-    @fact
+    @lazy_property
     def everywhere(self) -> frozenset[int]:
         """Where a tile may have come from: the rack, and the old melds."""
         return frozenset({RACK, *range(len(self.before))})
 
-    @fact
+    @lazy_property
     def unlockable(self) -> dict[bool, Set[int]]:
         """What is known already of where replacements may come from in mode LOCKED."""
         return {}
 
-    @fact
+    @lazy_property
     def replaceable(self) -> dict[Hashable, bool]:
         """What is known already of which jokers can be replaced together."""
         return {}
 
-    @fact
+    @lazy_property
     def unlocked(self) -> dict[Hashable, set[Wanted]]:
         """What is known already of how melds can be unlocked together."""
         return {}

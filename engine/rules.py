@@ -20,7 +20,7 @@ from engine.initial_meld import (
 from engine.manipulation import melds_only_grow, no_meld_is_dissolved
 from engine.matching import unpaired
 from engine.melds import Meld, NotAMeld, joker_points
-from engine.play import Play
+from engine.play import BasePlay
 from engine.retrieval import limits_retrieval, retrieval_reasons
 from engine.ruleset import InitialMeldJoker, InitialMeldSets, Manipulation, Ruleset, WinCall
 from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
@@ -56,7 +56,7 @@ class Judgement:
     points: int
 
 
-def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
+def judge(play: BasePlay, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
     """Asks the rules about a play.
 
     Args:
@@ -73,17 +73,17 @@ def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
     )
 
 
-def violations_of(play: Play, groups: "Iterable[RuleGroup]") -> tuple[Violation, ...]:
+def violations_of(play: BasePlay, groups: "Iterable[RuleGroup]") -> tuple[Violation, ...]:
     """Every breach of some rules."""
-    play.begin()
+    play.reset_effort()
     found: list[Violation] = []
     for group in groups:
-        if group.is_kept is None or not group.is_kept(play):
+        if group.is_clearly_kept is None or not group.is_clearly_kept(play):
             found += _breaches(play, group, found)
     return tuple(found)
 
 
-def _breaches(play: Play, group: "RuleGroup", others: Sequence[Violation]) -> list[Violation]:
+def _breaches(play: BasePlay, group: "RuleGroup", others: Sequence[Violation]) -> list[Violation]:
     """The breaches of a group of rules. If their search has no answer: TURN_TOO_COMPLEX, once for all groups."""
     try:
         return [violation for rule in group.rules for violation in rule(play)]
@@ -92,7 +92,7 @@ def _breaches(play: Play, group: "RuleGroup", others: Sequence[Violation]) -> li
         return [] if is_known else [Violation(Reason.TURN_TOO_COMPLEX, play.subject)]
 
 
-def points_of(play: Play) -> int:
+def points_of(play: BasePlay) -> int:
     """The value of the tiles played."""
     played = play.played
     if JOKER not in played:
@@ -109,27 +109,27 @@ def natural_points(tiles: Iterable[Tile]) -> int:
     return sum(map(_VALUES.__getitem__, tiles))
 
 
-def no_joker_leaves_the_table(play: Play) -> Iterator[Violation]:
+def no_joker_leaves_the_table(play: BasePlay) -> Iterator[Violation]:
     """R45, R49: a joker of the table never returns to a rack."""
     jokers = play.missing.count(JOKER)
     if jokers:
         yield Violation(Reason.JOKER_TO_RACK, play.subject, (JOKER,) * jokers)
 
 
-def no_tile_leaves_the_table(play: Play) -> Iterator[Violation]:
+def no_tile_leaves_the_table(play: BasePlay) -> Iterator[Violation]:
     """R45: every tile that was on the table is on it at the end."""
     numbered = tuple([t for t in play.missing if t != JOKER])
     if numbered:
         yield Violation(Reason.TABLE_TILE_MISSING, play.subject, numbered)
 
 
-def no_tile_is_used_twice(play: Play) -> Iterator[Violation]:
+def no_tile_is_used_twice(play: BasePlay) -> Iterator[Violation]:
     """R1, R17: a tile of the rack is played once, and no face lies more often than the tile set has it."""
     if play.duplicated:
         yield Violation(Reason.TILE_DUPLICATED, play.subject, play.duplicated)
 
 
-def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
+def tiles_come_from_the_rack(play: BasePlay) -> Iterator[Violation]:
     """R32: what is new on the table was on the player's rack. Whether the pool or another rack has it plays no part."""
     duplicated = set(play.duplicated)
     foreign = tuple([t for t in play.unowned if t not in duplicated])
@@ -137,18 +137,18 @@ def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
         yield Violation(Reason.TILE_NOT_IN_RACK, play.subject, foreign)
 
 
-def has_own_tiles_only(play: Play) -> bool:
+def has_own_tiles_only(play: BasePlay) -> bool:
     """Whether the player has all that came to the table; nobody has a tile that is not of the game."""
     return not play.added - play.playable - play.plunder
 
 
-def a_rack_tile_is_played(play: Play) -> Iterator[Violation]:
+def a_rack_tile_is_played(play: BasePlay) -> Iterator[Violation]:
     """R38: at least one tile of the rack goes to the table."""
     if not play.played:
         yield Violation(Reason.NO_RACK_TILE_PLAYED, play.subject)
 
 
-def every_meld_is_one(play: Play) -> Iterator[Violation]:
+def every_meld_is_one(play: BasePlay) -> Iterator[Violation]:
     """R11 to R20: all that lies on the table is groups and runs."""
     for place, reading in play.not_melds:
         yield from meld_violations(reading, f"{play.subject}[{place}]")
@@ -160,7 +160,7 @@ def meld_violations(reading: NotAMeld, subject: str) -> Iterator[Violation]:
         yield Violation(reason, subject, reading.tiles, suggested_order=reading.suggested_order)
 
 
-def jokers_stay_until_the_initial_meld(play: Play) -> Iterator[Violation]:
+def jokers_stay_until_the_initial_meld(play: BasePlay) -> Iterator[Violation]:
     """R37: no joker is retrieved before the player's initial meld."""
     if play.changed_melds and not play.may_use_table:
         for meld in play.changed_melds:
@@ -168,7 +168,7 @@ def jokers_stay_until_the_initial_meld(play: Play) -> Iterator[Violation]:
                 yield Violation(Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD, play.subject, meld.tiles)
 
 
-def the_table_stays_until_the_initial_meld(play: Play) -> Iterator[Violation]:
+def the_table_stays_until_the_initial_meld(play: BasePlay) -> Iterator[Violation]:
     """R33, R34: the melds of the table are left alone until the initial meld, and mostly in its turn too."""
     if play.changed_melds and not play.may_use_table:
         for meld in play.changed_melds:
@@ -176,12 +176,12 @@ def the_table_stays_until_the_initial_meld(play: Play) -> Iterator[Violation]:
                 yield Violation(Reason.INITIAL_MELD_TABLE_MODIFIED, play.subject, meld.tiles)
 
 
-def _joker_left(meld: Meld, play: Play) -> bool:
+def _joker_left(meld: Meld, play: BasePlay) -> bool:
     """Whether a changed meld lost a joker: not all of its jokers remain in new melds (docs/rules.md, Retrieval)."""
     return any(_remaining(faces, meld, play) < meld.joker_faces.count(faces) for faces in meld.joker_faces)
 
 
-def _remaining(faces: tuple[Tile, ...], old: Meld, play: Play) -> int:
+def _remaining(faces: tuple[Tile, ...], old: Meld, play: BasePlay) -> int:
     """How many jokers of a role remain: in new melds of the same kind that share a second tile and keep the role."""
     return sum(
         set(new_faces) <= set(faces)
@@ -191,7 +191,7 @@ def _remaining(faces: tuple[Tile, ...], old: Meld, play: Play) -> int:
     )
 
 
-def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
+def the_initial_meld_has_no_joker(play: BasePlay) -> Iterator[Violation]:
     """R30, initial_meld_joker FORBIDDEN."""
     if not play.has_melded and play.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
         with_joker = tuple(t for meld in _asked_for_jokers(play) if JOKER in meld.tiles for t in meld.tiles)
@@ -199,27 +199,27 @@ def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
             yield Violation(Reason.INITIAL_MELD_JOKER_FORBIDDEN, play.subject, with_joker)
 
 
-def _asked_for_jokers(play: Play) -> tuple[Meld, ...]:
+def _asked_for_jokers(play: BasePlay) -> tuple[Meld, ...]:
     """The initial meld. Where there is none, and a threshold of 0 does not tell it: what their jokers keep from it."""
     if play.initial_meld or not _is_initial(play) or not reaches(0, play.ruleset):
         return play.initial_meld
     return from_left_to_right(play.new_melds, play.tiles_played)
 
 
-def the_initial_meld_is_one_meld(play: Play) -> Iterator[Violation]:
+def the_initial_meld_is_one_meld(play: BasePlay) -> Iterator[Violation]:
     """R31, initial_meld_sets SINGLE_SET."""
     single = play.ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
     if not play.has_melded and single and len(play.initial_meld) > 1:
         yield Violation(Reason.INITIAL_MELD_SINGLE_SET_REQUIRED, play.subject)
 
 
-def the_initial_meld_has_the_kind(play: Play) -> Iterator[Violation]:
+def the_initial_meld_has_the_kind(play: BasePlay) -> Iterator[Violation]:
     """initial_meld_required_kind. Not asked where it is not known what the initial meld is."""
     if _is_initial(play) and not has_required_kind(play.initial_meld, play.ruleset):
         yield Violation(Reason.INITIAL_MELD_KIND_REQUIRED, play.subject)
 
 
-def the_initial_meld_reaches_the_threshold(play: Play) -> Iterator[Violation]:
+def the_initial_meld_reaches_the_threshold(play: BasePlay) -> Iterator[Violation]:
     """R29, R30, initial_meld_threshold. Not asked where the total is unknown: not all is melds of own tiles."""
     if not _is_initial(play):
         return
@@ -235,12 +235,12 @@ def the_initial_meld_reaches_the_threshold(play: Play) -> Iterator[Violation]:
             yield Violation(Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD, play.subject, metadata=metadata)
 
 
-def _is_initial(play: Play) -> bool:
+def _is_initial(play: BasePlay) -> bool:
     """Whether a play is an initial meld of own tiles and melds alone, as far as that can be told."""
     return not play.has_melded and bool(play.played) and not play.unowned and play.is_all_melds
 
 
-def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
+def jokers_stand_for_tiles_to_be_had(play: BasePlay) -> Iterator[Violation]:
     """jokers_beyond_physical: no joker is laid for a face whose copies all lay on the table, unless it stood for it.
 
     Tiles have no identity: a meld like one of the table may be new, where that one may be changed.
@@ -256,7 +256,7 @@ def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
         yield Violation(Reason.JOKER_FACE_EXHAUSTED, play.subject, exhausted[place][0].tiles)
 
 
-def _of_exhausted_faces(meld: Meld, play: Play) -> tuple[tuple[Tile, ...], ...]:
+def _of_exhausted_faces(meld: Meld, play: BasePlay) -> tuple[tuple[Tile, ...], ...]:
     """The faces of each joker of a meld for which no copy is left; a group's jokers share their faces."""
     copies = play.ruleset.geometry_copies
     left = {face for faces in meld.joker_faces for face in faces if play.tiles_before[face] < copies}
@@ -270,7 +270,7 @@ def _of_exhausted_faces(meld: Meld, play: Play) -> tuple[tuple[Tile, ...], ...]:
     return tuple(found)
 
 
-def jokers_are_retrieved_by_the_rules(play: Play) -> Iterator[Violation]:
+def jokers_are_retrieved_by_the_rules(play: BasePlay) -> Iterator[Violation]:
     """R46 to R50, R53: joker_retrieval_mode and the other options of retrieval. Asked of settled tables alone."""
     if play.is_settled and play.may_use_table:
         tiles = tuple(t for meld in play.changed_melds if JOKER in meld.tiles for t in meld.tiles)
@@ -288,21 +288,21 @@ class RuleGroup:
 
     Attributes:
         rules: Them, in the order of reporting.
-        is_kept: Tells cheaply of most plays that keep all of them that they do; of a play that breaks one, never. None:
+        is_clearly_kept: Tells cheaply of most plays that keep all of them that they do; of a play that breaks one, never. None:
             there is no cheap way.
-        is_of: Whether a ruleset has what the rules are about. Under one that has not, no play breaks them.
+        applies_to: Whether a ruleset has what the rules are about. Under one that has not, no play breaks them.
     """
 
-    rules: tuple[Callable[[Play], Iterator[Violation]], ...]
-    is_kept: Callable[[Play], bool] | None = None
-    is_of: Callable[[Ruleset], bool] = _always
+    rules: tuple[Callable[[BasePlay], Iterator[Violation]], ...]
+    is_clearly_kept: Callable[[BasePlay], bool] | None = None
+    applies_to: Callable[[Ruleset], bool] = _always
 
 
 TURN_RULES: Final = (
-    RuleGroup((no_tile_is_used_twice, tiles_come_from_the_rack), is_kept=lambda play: not play.unowned),
-    RuleGroup((no_joker_leaves_the_table, no_tile_leaves_the_table), is_kept=lambda play: not play.missing),
-    RuleGroup((a_rack_tile_is_played,), is_kept=lambda play: bool(play.played)),
-    RuleGroup((every_meld_is_one,), is_kept=lambda play: not play.not_melds),
+    RuleGroup((no_tile_is_used_twice, tiles_come_from_the_rack), is_clearly_kept=lambda play: not play.unowned),
+    RuleGroup((no_joker_leaves_the_table, no_tile_leaves_the_table), is_clearly_kept=lambda play: not play.missing),
+    RuleGroup((a_rack_tile_is_played,), is_clearly_kept=lambda play: bool(play.played)),
+    RuleGroup((every_meld_is_one,), is_clearly_kept=lambda play: not play.not_melds),
     RuleGroup(
         (
             jokers_stay_until_the_initial_meld,
@@ -312,22 +312,23 @@ TURN_RULES: Final = (
             the_initial_meld_has_the_kind,
             the_initial_meld_reaches_the_threshold,
         ),
-        is_kept=lambda play: play.has_melded,
+        is_clearly_kept=lambda play: play.has_melded,
     ),
-    RuleGroup((jokers_stand_for_tiles_to_be_had,), is_of=lambda ruleset: not ruleset.jokers_beyond_physical),
-    RuleGroup((melds_only_grow,), is_of=lambda ruleset: ruleset.manipulation is Manipulation.NONE),
-    RuleGroup((no_meld_is_dissolved,), is_of=lambda ruleset: ruleset.manipulation is Manipulation.PRIMITIVES_ONLY),
-    RuleGroup((jokers_are_retrieved_by_the_rules,), is_of=limits_retrieval),
-    RuleGroup((the_drawn_tile_stays,), is_kept=lambda play: play.drawn is None),
+    RuleGroup((jokers_stand_for_tiles_to_be_had,), applies_to=lambda ruleset: not ruleset.jokers_beyond_physical),
+    RuleGroup((melds_only_grow,), applies_to=lambda ruleset: ruleset.manipulation is Manipulation.NONE),
+    RuleGroup((no_meld_is_dissolved,), applies_to=lambda ruleset: ruleset.manipulation is Manipulation.PRIMITIVES_ONLY),
+    RuleGroup((jokers_are_retrieved_by_the_rules,), applies_to=limits_retrieval),
+    RuleGroup((the_drawn_tile_stays,), is_clearly_kept=lambda play: play.drawn is None),
     RuleGroup(
-        (the_river_has_the_tile, the_key_is_played, the_plunder_stays), is_kept=lambda play: play.river_index is None
+        (the_river_has_the_tile, the_key_is_played, the_plunder_stays),
+        is_clearly_kept=lambda play: play.river_index is None,
     ),
-    RuleGroup((the_contract_is_kept,), is_of=lambda ruleset: ruleset.contract in CONTRACTS),
-    RuleGroup((the_winner_calls,), is_of=lambda ruleset: ruleset.win_call is WinCall.REQUIRED),
+    RuleGroup((the_contract_is_kept,), applies_to=lambda ruleset: ruleset.contract in CONTRACTS),
+    RuleGroup((the_winner_calls,), applies_to=lambda ruleset: ruleset.win_call is WinCall.REQUIRED),
 )
 """Every rule of a play, in the order in which violations are reported."""
 
 
 def groups_of(ruleset: Ruleset) -> tuple[RuleGroup, ...]:
     """Those of TURN_RULES that a play may break under a ruleset."""
-    return tuple(group for group in TURN_RULES if group.is_of(ruleset))
+    return tuple(group for group in TURN_RULES if group.applies_to(ruleset))

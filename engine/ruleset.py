@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
-from engine.fast.identity_cache import kept
+from engine.fast.identity_cache import identity_cache
 from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural
 from engine.violations import Reason
 
@@ -682,7 +682,7 @@ def problems(ruleset: Ruleset) -> tuple[OptionProblem, ...]:
     return tuple(found)
 
 
-@kept(most=256)
+@identity_cache(maxsize=256)
 def asking_options(ruleset: Ruleset) -> tuple[str, ...]:
     """The options with values whose games ask what could be played (NEEDS_ANALYSIS)."""
     return tuple(option for option, values in NEEDS_ANALYSIS.items() if getattr(ruleset, option) in values)

@@ -39,7 +39,9 @@ from engine.events import (
     advance,
     evolve,
 )
-from engine.fast.fast_judge import AtTheTable, Referees
+from engine.fast.fast_judge import FastJudges
+from engine.fast.fast_play import PlayerState
+from engine.fast.read_melds import melds_by_identity
 from engine.game import (
     BotLevel,
     Choosing,
@@ -58,7 +60,7 @@ from engine.game import (
     round_of,
 )
 from engine.melds import Meld, ProposedMeld
-from engine.play import Play
+from engine.play import BasePlay
 from engine.rules import has_own_tiles_only
 from engine.ruleset import (
     PoolEmptyLastChanceStart,
@@ -432,14 +434,14 @@ def _act(game: Game, round_: Round, action: TurnAction, moment: _Moment) -> Deci
 class _IllegalPlay:
     """A play that the rules do not allow."""
 
-    play: Play
+    play: BasePlay
     violations: tuple[Violation, ...]
 
 
 def _judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | _IllegalPlay:
     """What a player's action leads to, if the rules allow it."""
     rack = round_.rack(action.seat)
-    seat = AtTheTable(
+    player = PlayerState(
         rack.tiles,
         rack.has_melded,
         river=round_.river,
@@ -447,19 +449,20 @@ def _judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed |
         drawn=round_.step.tile if isinstance(round_.step, Drawn) else None,
         calls_rummikub=action.calls_rummikub,
     )
-    referee = _REFEREES.of(ruleset)
-    before, after = referee.lying(round_.table), referee.read_same(action.table)
-    judgement = referee.plainly_legal(before, after, seat)
-    pulled: tuple[Tile, ...] = ()
-    if judgement is None:
-        play = referee.play(before, after, seat)
-        judgement, pulled = referee.judge(play), play.pulled
-        if judgement.violations:
-            return _IllegalPlay(play, judgement.violations)
-    return TilesPlayed(action.seat, judgement.tiles_played, judgement.table, judgement.points, pulled)
+    judge = _JUDGES.of(ruleset)
+    verdict = judge.judge(round_.table, action.table, player)
+    if verdict is None:
+        verdict = judge.judge_plainly(player.plain_play(round_.table, action.table, ruleset, _SUBJECT))
+    play = verdict.play
+    if play is not None and verdict.violations:
+        return _IllegalPlay(play, verdict.violations)
+    table = judge.new_table(round_.table, action.table)
+    pulled = () if play is None else play.pulled
+    return TilesPlayed(action.seat, verdict.tiles_played, table, verdict.points, pulled)
 
 
-_REFEREES: Final = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, "play.table")
+_SUBJECT: Final = "play.table"
+_JUDGES: Final = FastJudges[Ruleset, Meld, ProposedMeld](lambda ruleset: ruleset, melds_by_identity, _SUBJECT)
 
 
 def _play(game: Game, round_: Round, action: PlayTiles, moment: _Moment) -> Decision:
@@ -470,7 +473,7 @@ def _play(game: Game, round_: Round, action: PlayTiles, moment: _Moment) -> Deci
             return _illegal(game, play, violations, moment)
 
 
-def _illegal(game: Game, play: Play, violations: tuple[Violation, ...], moment: _Moment) -> Decision:
+def _illegal(game: Game, play: BasePlay, violations: tuple[Violation, ...], moment: _Moment) -> Decision:
     """What an illegal play leads to (turn_invalid_submission). A play that is only too complex is never penalised."""
     if all(violation.reason is Reason.TURN_TOO_COMPLEX for violation in violations):
         return Refused(violations)

@@ -15,7 +15,7 @@ from typing import Final
 
 from engine.analysis import Situation
 from engine.melds import Meld, MeldKind, as_proposed
-from engine.play import Play, identity
+from engine.play import Play
 from engine.rules import judge
 from engine.ruleset import InitialMeldSameTurnTablePlay
 from engine.solver.answers import BestTurn, Budget, Objective, Turn
@@ -28,6 +28,7 @@ from engine.solver.openings import best_opening, least_openings, own_melds
 from engine.solver.problem import Problem, problem, weight
 from engine.solver.rearrangement import Guarded, Melds
 from engine.solver.search import Meter, OutOfBudget
+from engine.table import identity
 from engine.tiles import JOKER, Tile, in_order, without
 
 

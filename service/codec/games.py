@@ -6,7 +6,7 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine import events as ev
-from engine.fast.identity_cache import kept
+from engine.fast.identity_cache import identity_cache
 from engine.game import (
     BotLevel,
     Choosing,
@@ -111,23 +111,23 @@ def game_bytes(sight: GameSight) -> bytes:
     """The same as bytes: fields may follow one another in any message's bytes, so what stays is encoded once."""
     view = sight.view
     passing = _what_changes(sight).SerializeToString()
-    staying = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *_result_bytes.each(view.results))
+    staying = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *_result_bytes.map(view.results))
     return b"".join((passing, *map(_player_bytes, view.players), *staying))
 
 
-@kept(most=1_024)
+@identity_cache(maxsize=1_024)
 def _ruleset_bytes(rules: Ruleset) -> bytes:
     """The field of a game that tells its rules."""
     return game_pb2.Game(ruleset=encode_ruleset(rules)).SerializeToString()
 
 
-@kept(most=4_096)
+@identity_cache(maxsize=4_096)
 def _table_bytes(table: tuple[Meld, ...]) -> bytes:
     """The fields of a game that tell its table."""
-    return b"".join(_table_meld_bytes.each(table))
+    return b"".join(_table_meld_bytes.map(table))
 
 
-@kept(most=16_384)
+@identity_cache(maxsize=16_384)
 def _table_meld_bytes(meld: Meld) -> bytes:
     """The field of a game that tells a meld of its table."""
     return game_pb2.Game(table=(encode_meld(meld),)).SerializeToString()
@@ -139,7 +139,7 @@ def _player_bytes(player: PlayerView) -> bytes:
     return game_pb2.Game(players=(_player(player),)).SerializeToString()
 
 
-@kept(most=4_096)
+@identity_cache(maxsize=4_096)
 def _result_bytes(result: RoundResult) -> bytes:
     """The field of a game that tells how a round ended."""
     return game_pb2.Game(rounds=(encode_result(result),)).SerializeToString()

@@ -12,7 +12,7 @@ from rummikub.v1 import (
 )
 from service.app.commands import Claim, DraftRequest, TurnRequest
 from service.app.views import TurnSight
-from service.codec import raw_messages as packed
+from service.codec import raw_messages
 from service.codec.fields import etag, game_id, invalid, revision
 from service.codec.games import game_bytes
 from service.codec.tiles import MELD_BYTES_MAX, MELDS_MAX, encode_violation, meld_of, melds, tile_numbers, tile_of
@@ -50,7 +50,7 @@ def _action(message: turn_service_pb2.PlayTurnRequest) -> Callable[[int], TurnAc
 
 def _played(message: turn_service_pb2.PlayTiles) -> tuple[ProposedMeld, ...]:
     """The table of a play. Raises InvalidRequest."""
-    table = packed.melds_played(message)
+    table = raw_messages.melds_of_play(message)
     if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
         with contextlib.suppress(InvalidRequest):
             return tuple(map(meld_of, table))
@@ -71,7 +71,7 @@ def encode_turn(sight: TurnSight) -> bytes:
         tiles_drawn=tile_numbers(sight.tiles_drawn) or None,
         violations=map(encode_violation, sight.violations) if sight.violations else None,
     )
-    return packed.played_answer(game_bytes(sight.game), without_game)
+    return raw_messages.encode_play_response(game_bytes(sight.game), without_game)
 
 
 def _draft(message: game_pb2.Draft) -> tuple[ProposedMeld, ...]:
