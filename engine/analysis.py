@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
-from engine.melds import Meld
 from engine.ruleset import Ruleset
+from engine.table import Table
 from engine.tiles import Tile
 
 
@@ -16,7 +16,7 @@ from engine.tiles import Tile
 class Situation:
     """What a player could play from: the table, their rack, whether they have melded, the River, the rules."""
 
-    table: tuple[Meld, ...]
+    table: Table
     rack: tuple[Tile, ...]
     has_melded: bool
     ruleset: Ruleset

@@ -24,8 +24,8 @@ from engine.game import (
     Turn,
     round_of,
 )
-from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnPlayAfterDraw
+from engine.table import ProposedTable, Table
 from engine.tiles import Tile, in_order, without
 from engine.violations import Reason
 
@@ -88,7 +88,7 @@ class TilesPlayed:
 
     seat: int
     tiles: tuple[Tile, ...]
-    table: tuple[Meld, ...]
+    table: Table
     points: int
     pulled: tuple[Tile, ...] = ()
 
@@ -145,7 +145,7 @@ class DraftSaved:
     """A player told how the table lies under their hands."""
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class IllegalPlayShown:
     """A player submitted an illegal play, which the others may claim."""
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
     reasons: tuple[Reason, ...]
 
 
@@ -387,9 +387,7 @@ def _with_rack(round_: Round, rack: Rack) -> tuple[Rack, ...]:
     return tuple([rack if old.seat == rack.seat else old for old in round_.racks])
 
 
-def _moved(
-    round_: Round, rack: Rack, table: tuple[Meld, ...], pool: tuple[Tile, ...], river: tuple[Tile, ...]
-) -> Round:
+def _moved(round_: Round, rack: Rack, table: Table, pool: tuple[Tile, ...], river: tuple[Tile, ...]) -> Round:
     """The round after a player has moved tiles: nobody has passed in a row."""
     return Round(
         round_.number,

@@ -78,6 +78,7 @@ from engine.ruleset import (
 )
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.solver import Budget, has_turn
+from engine.table import ProposedTable
 from engine.tiles import Tile, in_order, without
 from engine.violations import Reason, Refused, Violation, refused
 
@@ -122,7 +123,7 @@ class PlayTiles:
     """
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
     river_index: int | None = None
     calls_rummikub: bool = False
 
@@ -154,7 +155,7 @@ class SaveDraft:
     """A player tells how the table lies under their hands; nothing of it is checked."""
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
 
 
 @dataclass(frozen=True, slots=True)

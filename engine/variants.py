@@ -10,6 +10,7 @@ from typing import Final
 from engine.melds import Meld, MeldKind, joker_points
 from engine.play import BasePlay
 from engine.ruleset import Contract, TurnPlayAfterDraw, WinCall
+from engine.table import count_tiles
 from engine.tiles import JOKER, in_order, value_of
 from engine.violations import Reason, Violation
 
@@ -64,7 +65,7 @@ def the_contract_is_kept(play: BasePlay) -> Iterator[Violation]:
     against.sort(key=lambda found: found[1] not in play.table_before)
     table = +play.tiles_before
     if not play.may_use_table:
-        table -= Counter(t for meld in play.kept_and_new[0] if keeps(meld) for t in meld.tiles)
+        table -= count_tiles(meld for meld in play.kept_and_new[0] if keeps(meld))
     of_rack = Counter(_least_against(play, keeps))
     for number, (place, meld) in enumerate(against):
         alike = [other for _, other in against[number + 1 :]].count(meld)

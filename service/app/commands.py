@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from engine.melds import ProposedMeld
+from engine.table import ProposedTable
 from engine.turns import TurnAction
 from service.app.identity import Caller
 
@@ -60,7 +60,7 @@ class DraftRequest:
     game_id: str
     expected_revision: int
     etag: str
-    table: tuple[ProposedMeld, ...] | None
+    table: ProposedTable | None
 
 
 @dataclass(frozen=True, slots=True)

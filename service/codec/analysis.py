@@ -10,6 +10,7 @@ from engine.ruleset import (
 )
 from engine.solver import Arrangement, Existence, Objective
 from engine.solver import steps as st
+from engine.table import tiles_on
 from engine.tiles import JOKER, Tile
 from rummikub.v1 import (
     analysis_service_pb2,
@@ -78,7 +79,7 @@ def situation(message: analysis_service_pb2.Position, default: Ruleset, field: s
     table = table_of(message.table, rules, f"{field}table")
     tiles = rack(message.rack, f"{field}rack")
     river = river_of(message.river, rules, f"{field}river")
-    check_possible((*tiles, *(t for meld in table for t in meld.tiles), *river), rules, f"{field}rack")
+    check_possible((*tiles, *tiles_on(table), *river), rules, f"{field}rack")
     return Situation(table, tiles, message.has_melded, rules, river)
 
 

@@ -28,6 +28,7 @@ from engine.melds import Meld
 from engine.ruleset import (
     Ruleset,
 )
+from engine.table import Table
 from engine.views import (
     DraftSavedView,
     EventView,
@@ -122,7 +123,7 @@ def _ruleset_bytes(rules: Ruleset) -> bytes:
 
 
 @identity_cache(maxsize=4_096)
-def _table_bytes(table: tuple[Meld, ...]) -> bytes:
+def _table_bytes(table: Table) -> bytes:
     """The fields of a game that tell its table."""
     return b"".join(_table_meld_bytes.map(table))
 

@@ -7,6 +7,7 @@ from typing import Final, cast
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld
 from engine.notation import describe
 from engine.rules import meld_violations
+from engine.table import ProposedTable
 from engine.tiles import COLORS, JOKER, Tile, naturals
 from engine.violations import Violation
 from rummikub.v1 import (
@@ -62,7 +63,7 @@ MELD_BYTES_MAX: Final = 2 * (2 + MELD_TILES_MAX) + 2
 """A longer meld has too many tiles, or fields of no contract, of any length: it is not remembered."""
 
 
-def melds(messages: Sequence[meld_pb2.Meld], field: str) -> tuple[ProposedMeld, ...]:
+def melds(messages: Sequence[meld_pb2.Meld], field: str) -> ProposedTable:
     """Melds as a client sent them. Raises InvalidRequest."""
     if len(messages) > MELDS_MAX:
         raise invalid(field, f"expected at most {MELDS_MAX} melds", "MALFORMED_TABLE")

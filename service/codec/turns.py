@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
-from engine.melds import ProposedMeld
+from engine.table import ProposedTable
 from engine.turns import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from rummikub.v1 import (
     game_pb2,
@@ -48,7 +48,7 @@ def _action(message: turn_service_pb2.PlayTurnRequest) -> Callable[[int], TurnAc
             raise invalid("action", "expected one of play, draw, pass, lay_on_river")
 
 
-def _played(message: turn_service_pb2.PlayTiles) -> tuple[ProposedMeld, ...]:
+def _played(message: turn_service_pb2.PlayTiles) -> ProposedTable:
     """The table of a play. Raises InvalidRequest."""
     table = raw_messages.melds_of_play(message)
     if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
@@ -74,7 +74,7 @@ def encode_turn(sight: TurnSight) -> bytes:
     return raw_messages.encode_play_response(game_bytes(sight.game), without_game)
 
 
-def _draft(message: game_pb2.Draft) -> tuple[ProposedMeld, ...]:
+def _draft(message: game_pb2.Draft) -> ProposedTable:
     """The table of a draft: nothing of it is checked but that it is no larger than any table. Raises InvalidRequest."""
     table = melds(message.table, "draft.table")
     if sum(len(meld.tiles) for meld in table) > DRAFT_TILES_MAX:

@@ -9,7 +9,7 @@ from engine.game import (
     RoundEnd,
     RoundResult,
 )
-from engine.melds import Meld, NotAMeld, read_meld
+from engine.melds import NotAMeld, read_meld
 from engine.play import Play
 from engine.rules import Judgement
 from engine.ruleset import (
@@ -19,6 +19,7 @@ from engine.ruleset import (
     TurnDraw,
 )
 from engine.scoring import Standing
+from engine.table import Table, tiles_on
 from engine.tiles import Tile
 from rummikub.v1 import (
     meld_pb2,
@@ -59,7 +60,7 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
     table = table_of(message.table_before, rules, f"{field}table_before")
     tiles = rack(message.rack, f"{field}rack")
     river = river_of(message.river, rules, f"{field}river")
-    check_possible((*tiles, *(t for meld in table for t in meld.tiles), *river), rules, f"{field}rack")
+    check_possible((*tiles, *tiles_on(table), *river), rules, f"{field}rack")
     return Play(
         table_before=table,
         table_after=melds(message.table_after, f"{field}table_after"),
@@ -73,7 +74,7 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
     )
 
 
-def table_of(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> tuple[Meld, ...]:
+def table_of(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> Table:
     """The table when a turn began: melds all. Raises InvalidRequest."""
     table = []
     for place, meld in enumerate(melds(messages, field)):

@@ -47,6 +47,7 @@ from engine.game import (
 )
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.ruleset import Ruleset
+from engine.table import ProposedTable, Table
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason
 from service.errors import StoredFormatUnknown
@@ -293,21 +294,21 @@ def _read_meld(tiles: str, kind: str, points: int, *faces: str) -> Meld:
 
 
 @identity_cache(maxsize=4_096)
-def _table(table: tuple[Meld, ...]) -> orjson.Fragment:
+def _table(table: Table) -> orjson.Fragment:
     """A table as it is stored, in the game and in the event of the play that has made it."""
     return orjson.Fragment(b"[%b]" % b",".join(_meld.map(table)))
 
 
-def _read_table(stored: object) -> tuple[Meld, ...]:
+def _read_table(stored: object) -> Table:
     return _each(lambda meld: _read_meld(*meld), stored)
 
 
-def _proposed(table: tuple[ProposedMeld, ...]) -> list[list[Any]]:
+def _proposed(table: ProposedTable) -> list[list[Any]]:
     """Melds as a player sent them."""
     return [[_tiles(meld.tiles), meld.kind and meld.kind.name, _tiles(meld.declared)] for meld in table]
 
 
-def _read_proposed(stored: object) -> tuple[ProposedMeld, ...]:
+def _read_proposed(stored: object) -> ProposedTable:
     return _each(_read_proposed_meld, stored)
 
 
