@@ -1,4 +1,4 @@
-"""What TurnService is asked, and what it answers."""
+"""Requests and responses of TurnService."""
 
 import contextlib
 from collections.abc import Callable
@@ -6,10 +6,7 @@ from typing import Final
 
 from engine.table import ProposedTable
 from engine.turns import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
-from rummikub.v1 import (
-    game_pb2,
-    turn_service_pb2,
-)
+from rummikub.v1 import game_pb2, turn_service_pb2
 from service.app.commands import Claim, DraftRequest, TurnRequest
 from service.app.views import TurnSight
 from service.codec import raw_messages
@@ -19,11 +16,11 @@ from service.codec.tiles import MELD_BYTES_MAX, MELDS_MAX, encode_violation, mel
 from service.errors import InvalidRequest
 
 DRAFT_TILES_MAX: Final = 256
-"""Most tiles of a draft, which is stored: more than any tile set has."""
+"""Most tiles of a draft: more than any tile set has. Drafts are stored, so their size is limited."""
 
 
 def turn_request(message: turn_service_pb2.PlayTurnRequest) -> TurnRequest:
-    """A turn to take. Raises InvalidRequest."""
+    """Returns a turn to play."""
     return TurnRequest(
         game_id=game_id(message.game_id),
         expected_revision=revision("expected_revision", message.expected_revision, least=1),
@@ -49,7 +46,7 @@ def _action(message: turn_service_pb2.PlayTurnRequest) -> Callable[[int], TurnAc
 
 
 def _played(message: turn_service_pb2.PlayTiles) -> ProposedTable:
-    """The table of a play. Raises InvalidRequest."""
+    """Returns the table of a play."""
     table = raw_messages.melds_of_play(message)
     if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
         with contextlib.suppress(InvalidRequest):
@@ -64,7 +61,7 @@ def _play_tiles(message: turn_service_pb2.PlayTiles) -> Callable[[int], PlayTile
 
 
 def encode_turn(sight: TurnSight) -> bytes:
-    """The answer to a turn."""
+    """Returns an encoded PlayTurnResponse."""
     without_game = turn_service_pb2.PlayTurnResponse(
         tiles_played=tile_numbers(sight.tiles_played) or None,
         points=sight.points,
@@ -75,7 +72,7 @@ def encode_turn(sight: TurnSight) -> bytes:
 
 
 def _draft(message: game_pb2.Draft) -> ProposedTable:
-    """The table of a draft: nothing of it is checked but that it is no larger than any table. Raises InvalidRequest."""
+    """Returns the table of a draft, of which only the size is checked."""
     table = melds(message.table, "draft.table")
     if sum(len(meld.tiles) for meld in table) > DRAFT_TILES_MAX:
         raise invalid("draft.table", f"expected at most {DRAFT_TILES_MAX} tiles", "MALFORMED_TABLE")
@@ -83,7 +80,7 @@ def _draft(message: game_pb2.Draft) -> ProposedTable:
 
 
 def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
-    """A draft to save. Raises InvalidRequest."""
+    """Returns a draft to save."""
     return DraftRequest(
         game_id=game_id(message.game_id),
         expected_revision=revision("expected_revision", message.expected_revision, least=1),
@@ -93,7 +90,7 @@ def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
 
 
 def claim(message: turn_service_pb2.ClaimErrorRequest) -> Claim:
-    """A vote on a claim. Raises InvalidRequest."""
+    """Returns a vote on an error claim."""
     return Claim(
         game_id=game_id(message.game_id),
         play_revision=revision("play_revision", message.play_revision, least=1),
