@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from engine.analysis import Situation  # noqa: E402 - as above
 from engine.ruleset import SABRA, Ruleset, choose, problems  # noqa: E402 - as above
 from engine.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 - as above
-from engine.solver.guarded import is_guarded  # noqa: E402 - as above
+from engine.solver.restricted_search import is_restricted  # noqa: E402 - as above
 from load.corpus.joker_positions import RESTRICTED, joker_positions  # noqa: E402 - as above
 from load.corpus.positions import positions  # noqa: E402 - as above
 from oracles import brute_force, integer_program  # noqa: E402 - as above
@@ -146,7 +146,7 @@ def guarded_situation(rng: random.Random) -> Situation:
         ruleset = rng.choice(list(RESTRICTED.values())) if rng.random() < 0.3 else guarding_ruleset(rng)
         if not problems(ruleset):
             situation = small_situation(rng, ruleset)
-            if is_guarded(situation.table, ruleset):
+            if is_restricted(situation.table, ruleset):
                 return situation
 
 

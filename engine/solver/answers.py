@@ -8,7 +8,7 @@ from engine.analysis import Existence
 from engine.melds import Meld
 from engine.tiles import Tile
 
-__all__ = ["Arrangement", "BestTurn", "Budget", "Count", "Existence", "Objective", "Turn"]
+__all__ = ["Arrangement", "BestTurn", "Budget", "Count", "Existence", "LegalTurn", "Objective"]
 
 
 class Objective(Enum):
@@ -40,7 +40,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LegalTurn:
     """A legal turn.
 
     Attributes:
@@ -67,7 +67,7 @@ class BestTurn:
         is_least_change: Whether it is known too that no equally good turn leaves more melds of the table untouched.
     """
 
-    turn: Turn | None
+    turn: LegalTurn | None
     is_proven: bool
     is_least_change: bool
 

@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from engine.ruleset import RunWrap
-from engine.solver.color_steps import Open, Place, Tiles, pack
+from engine.solver.color_transitions import LevelTraits, OpenRuns, Supply, pack
 from engine.solver.problem import FACES, OF_COLOR, Problem
 from engine.tiles import JOKER, MAX_VALUE, value_of
 
@@ -24,8 +24,8 @@ class Level(NamedTuple):
     """A place in the order of values: its number (14 is the 1 after the 13), tiles a color, weight."""
 
     value: int
-    tiles: tuple[Tiles, ...]
-    place: Place
+    tiles: tuple[Supply, ...]
+    traits: LevelTraits
     weight: int
 
 
@@ -55,20 +55,20 @@ def _levels(problem: Problem, *, downwards: bool) -> Iterator[Level]:
     rows = [_row(places, of_color, wrap, jokers) for of_color in counts]
     last = len(values) - 1
     for index, (value, tiles) in enumerate(zip(values, zip(*rows, strict=True), strict=True)):
-        place = _place(
+        traits = _traits(
             3 if wrap is RunWrap.CYCLIC else min(3, last - index),
             value <= MAX_VALUE and has_groups(tiles, jokers),
             wrap is RunWrap.ONE_HIGH and value == 1,
             value > MAX_VALUE,
             problem.groups_of_must,
         )
-        yield Level(value, tiles, place, problem.cost(FACES[places[index]][:1]))
+        yield Level(value, tiles, traits, problem.cost(FACES[places[index]][:1]))
 
 
-_place = lru_cache(maxsize=1 << 6)(Place)
+_traits = lru_cache(maxsize=1 << 6)(LevelTraits)
 
 
-def _row(places: Sequence[int], counts: Counts, wrap: RunWrap, jokers: int) -> list[Tiles]:
+def _row(places: Sequence[int], counts: Counts, wrap: RunWrap, jokers: int) -> list[Supply]:
     """The tiles of a color at each place, which has a value less one."""
     beyond = SETTLED if wrap is RunWrap.CYCLIC else 0
     held = _holdable(counts, jokers) if wrap is RunWrap.ONE_HIGH else 0
@@ -84,7 +84,7 @@ def _holdable(counts: Counts, jokers: int) -> int:
     return there if before + there > 1 else 0
 
 
-def has_groups(tiles: tuple[Tiles, ...], jokers: int) -> bool:
+def has_groups(tiles: tuple[Supply, ...], jokers: int) -> bool:
     """Whether tiles of a value can be in groups."""
     colors = sum([bool(of_color[0] or of_color[1]) for of_color in tiles])
     return colors > 0 and colors + jokers >= 3
@@ -113,4 +113,4 @@ def _ways_to_cross(counts: list[Counts], value: int) -> int:
 def open_runs(count: int) -> tuple[int, ...]:
     """All that so many open runs can be."""
     kinds = ((young, half, count - young - half) for young in range(count + 1) for half in range(count - young + 1))
-    return tuple(pack(Open(*kind)) for kind in kinds)
+    return tuple(pack(OpenRuns(*kind)) for kind in kinds)

@@ -16,7 +16,7 @@ from engine.solver.problem import Problem
 from engine.solver.search import Meter
 from engine.tiles import JOKER, Tile, value_of
 
-PIECES_A_NODE = 16
+PIECES_PER_NODE = 16
 """How many melds are tried against a state for the work of one node."""
 
 
@@ -109,7 +109,7 @@ class Partitions:
     def _reach_anew(self, tiles: int, must: int) -> int:
         lowest = self._fields.lowest(tiles)
         pieces = self._pieces[lowest]
-        self._meter.count(1 + len(pieces) // PIECES_A_NODE)
+        self._meter.count(1 + len(pieces) // PIECES_PER_NODE)
         reached = 0
         for piece in pieces:
             if self._fields.has(tiles, piece.tiles):

@@ -44,7 +44,7 @@ class Problem:
         return sum(weight(t, self.objective, self.ruleset) for t in tiles)
 
 
-def problem(must: Iterable[Tile], may: Iterable[Tile], ruleset: Ruleset, objective: Objective) -> Problem:
+def problem_from(must: Iterable[Tile], may: Iterable[Tile], ruleset: Ruleset, objective: Objective) -> Problem:
     """The problem of laying tiles."""
     return Problem(Counter(must), Counter(may), ruleset, objective)
 
@@ -66,25 +66,25 @@ OF_COLOR = tuple(tuple(tile(color, value) for value in range(1, MAX_VALUE + 1)) 
 """The faces of each color, a value each."""
 
 
-def layable(wanted: Problem) -> Problem:
+def reduce(full: Problem) -> Problem:
     """The problem without tiles of the rack that can be in no meld at all, whatever lies beside them."""
-    needed = 3 - wanted.jokers
+    needed = 3 - full.jokers
     if needed <= 1:
-        return wanted
-    there = wanted.must.keys() | wanted.may.keys()
-    neighbors = _neighbors(wanted.ruleset.geometry_colors, wanted.ruleset.run_wrap)
+        return full
+    there = full.must.keys() | full.may.keys()
+    neighbors = _meld_partners(full.ruleset.geometry_colors, full.ruleset.run_wrap)
     kept = {
         t: count
-        for t, count in wanted.may.items()
+        for t, count in full.may.items()
         if t == JOKER or any(len(meld & there) >= needed for meld in neighbors[t])
     }
-    if len(kept) == len(wanted.may):
-        return wanted
-    return Problem(wanted.must, kept, wanted.ruleset, wanted.objective, wanted.groups_of_must)
+    if len(kept) == len(full.may):
+        return full
+    return Problem(full.must, kept, full.ruleset, full.objective, full.groups_of_must)
 
 
 @lru_cache
-def _neighbors(colors: int, wrap: RunWrap) -> dict[Tile, tuple[frozenset[Tile], ...]]:
+def _meld_partners(colors: int, wrap: RunWrap) -> dict[Tile, tuple[frozenset[Tile], ...]]:
     """The faces that each face can be in a meld with: in a group of all colors, in each of the shortest runs."""
     last = {RunWrap.NONE: 11, RunWrap.ONE_HIGH: 12, RunWrap.CYCLIC: 13}[wrap]
     groups = [frozenset(faces[:colors]) for faces in FACES]

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from engine.analysis import Situation
 from engine.solver import BestTurn, Budget, Existence, Objective, best_turn, has_turn
-from engine.solver.problem import problem
+from engine.solver.problem import problem_from
 from load.bench.figures import (
     QUANTILES,
     Tables,
@@ -116,7 +116,7 @@ def _is_below(answer: BestTurn, situation: Situation, objective: Objective) -> b
     """Whether a search with much more time finds a turn that is worth more."""
     ample = best_turn(situation, objective, Budget(nodes=ENDLESS, is_over=Watch(AMPLE_SECONDS)))
     worth, most = [
-        problem((), (), situation.ruleset, objective).cost(found.turn.tiles if found.turn else ())
+        problem_from((), (), situation.ruleset, objective).cost(found.turn.tiles if found.turn else ())
         for found in (answer, ample)
     ]
     return worth < most

@@ -26,7 +26,7 @@ NAMES: Final = ("Ada", "Ben", "Cleo", "Dan")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RecordedTurn:
     """A turn: whose, and what."""
 
     seat: int
@@ -62,7 +62,7 @@ class RecordedRound:
 
     before: tuple[tuple[Game, tuple[Event, ...]], ...]
     games: tuple[Game, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[RecordedTurn, ...]
 
 
 def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterator[RecordedRound]:
@@ -93,7 +93,7 @@ def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterat
         change(StartNextRound(1, random_shuffle(ruleset, rng, players)))
 
 
-def _turn(game: Game, rng: random.Random) -> Turn:
+def _turn(game: Game, rng: random.Random) -> RecordedTurn:
     """A legal turn: a play if one is found."""
     round_ = game.round
     if round_ is None:
@@ -102,5 +102,5 @@ def _turn(game: Game, rng: random.Random) -> Turn:
     rack = round_.rack(seat)
     table = random_table(round_.table, rack.tiles, rack.has_melded, game.ruleset, rng)
     if table is not None:
-        return Turn(seat, PlayTiles(seat, tuple(table)))
-    return Turn(seat, DrawTile(seat) if round_.pool else Pass(seat))
+        return RecordedTurn(seat, PlayTiles(seat, tuple(table)))
+    return RecordedTurn(seat, DrawTile(seat) if round_.pool else Pass(seat))

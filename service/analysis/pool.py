@@ -19,7 +19,7 @@ from typing import Final, TypeVar, cast
 
 import structlog
 
-from service.analysis.questions import Failed, Job, Question
+from service.analysis.queries import Failed, Job, Query
 from service.analysis.worker import LENGTH, STOP, frame
 from service.errors import AnalysisBusy, AnalysisUnavailable, Overloaded
 from service.metrics.metrics import Metrics
@@ -56,9 +56,9 @@ class AnalysisPool:
         self._workers = tuple(_Worker(command, metrics) for _ in range(workers))
         self._metrics = metrics
         self._idle = list(self._workers)  # the last is used first, since it runs already
-        self._ahead: deque[asyncio.Future[_Worker]] = deque()
+        self._priority_queue: deque[asyncio.Future[_Worker]] = deque()
         self._queue: deque[asyncio.Future[_Worker]] = deque()
-        self._room = Admission(workers + queue, peer_share)
+        self._admission = Admission(workers + queue, peer_share)
         self._exchanges: set[asyncio.Task[object]] = set()
 
     @property
@@ -67,27 +67,27 @@ class AnalysisPool:
         return tuple(pid for worker in self._workers if (pid := worker.pid))
 
     @contextlib.contextmanager
-    def place(self, peer: str) -> Iterator[None]:
+    def admit(self, peer: str) -> Iterator[None]:
         """Holds a place for a call of a peer, in which it may ask one question after another. Raises AnalysisBusy."""
         try:
-            self._room.enter(peer)
+            self._admission.enter(peer)
         except Overloaded:
             raise AnalysisBusy from None
-        self._metrics.analysis_calls(self._room.total)
+        self._metrics.analysis_calls(self._admission.total)
         try:
             yield
         finally:
-            self._room.leave(peer)
-            self._metrics.analysis_calls(self._room.total)
+            self._admission.leave(peer)
+            self._metrics.analysis_calls(self._admission.total)
 
     async def ask(
-        self, question: Question[_A], seconds: float, until: float | None = None, *, is_ahead: bool = False
+        self, query: Query[_A], seconds: float, until: float | None = None, *, has_priority: bool = False
     ) -> _A:
         """The answer to a question, as soon as a worker is free. Raises AnalysisUnavailable. See ask_timed."""
-        return (await self.ask_timed(question, seconds, until, is_ahead=is_ahead))[0]
+        return (await self.ask_timed(query, seconds, until, has_priority=has_priority))[0]
 
     async def ask_timed(
-        self, question: Question[_A], seconds: float, until: float | None = None, *, is_ahead: bool = False
+        self, query: Query[_A], seconds: float, until: float | None = None, *, has_priority: bool = False
     ) -> tuple[_A, float]:
         """The answer, and the seconds that it took once a worker was free. Raises AnalysisUnavailable.
 
@@ -97,17 +97,17 @@ class AnalysisPool:
             until: When the search is to have ended, by the event loop's clock, if it ends before.
             is_ahead: Whether it goes before the questions that wait and do not.
         """
-        worker = await self._free_worker(self._ahead if is_ahead else self._queue)
+        worker = await self._free_worker(self._priority_queue if has_priority else self._queue)
         started = asyncio.get_running_loop().time()
         left = seconds if until is None else min(seconds, until - started)
-        exchange = asyncio.create_task(worker.exchange(Job(question, max(left, 0.0))))
+        exchange = asyncio.create_task(worker.exchange(Job(query, max(left, 0.0))))
         self._exchanges.add(exchange)
         exchange.add_done_callback(lambda _: self._release(worker, exchange))
         try:
             answer = await asyncio.shield(exchange)
         except asyncio.CancelledError:
             if not exchange.done():  # else the worker may search for somebody else by now
-                worker.hurry()
+                worker.cancel_search()
             raise
         if isinstance(answer, Failed):
             raise SearchFailedError(answer.trace)
@@ -124,21 +124,21 @@ class AnalysisPool:
             if turn.cancelled():
                 queue.remove(turn)
             else:  # the worker came at the same time
-                self._hand_on(turn.result())
+                self._pass_on(turn.result())
             raise
 
-    def _hand_on(self, worker: "_Worker") -> None:
+    def _pass_on(self, worker: "_Worker") -> None:
         """Gives a worker to whom it is the turn of, if anyone waits who has not gone in this very moment."""
-        waiting = next((turn for turn in (*self._ahead, *self._queue) if not turn.done()), None)
+        waiting = next((turn for turn in (*self._priority_queue, *self._queue) if not turn.done()), None)
         if waiting is None:
             self._idle.append(worker)
             return
-        (self._ahead if waiting in self._ahead else self._queue).remove(waiting)
+        (self._priority_queue if waiting in self._priority_queue else self._queue).remove(waiting)
         waiting.set_result(worker)
 
     def _release(self, worker: "_Worker", exchange: "asyncio.Task[object]") -> None:
         self._exchanges.discard(exchange)
-        self._hand_on(worker)
+        self._pass_on(worker)
         if not exchange.cancelled():
             exchange.exception()  # nobody may be left to be told
 
@@ -152,14 +152,14 @@ class AnalysisPool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class PriorityAnalysis:
     """A pool, asked before the calls that wait: for those of whom only so many ask at once."""
 
     pool: AnalysisPool
 
-    async def ask(self, question: Question[_A], seconds: float) -> _A:
+    async def ask(self, query: Query[_A], seconds: float) -> _A:
         """See AnalysisPool.ask."""
-        return await self.pool.ask(question, seconds, is_ahead=True)
+        return await self.pool.ask(query, seconds, has_priority=True)
 
 
 class _Worker:
@@ -170,7 +170,7 @@ class _Worker:
         self._metrics = metrics
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self._is_hurried = False
+        self._is_canceled = False
 
     @property
     def pid(self) -> int | None:
@@ -182,7 +182,7 @@ class _Worker:
         try:
             async with asyncio.timeout(job.seconds + GRACE_SECONDS):
                 reader, writer = await self._running()
-                if self._is_hurried:  # what was sent before the question would not end its search
+                if self._is_canceled:  # what was sent before the question would not end its search
                     return None
                 writer.write(frame(pickle.dumps(job)))
                 await writer.drain()
@@ -197,7 +197,7 @@ class _Worker:
             await self.end()
             raise
         finally:
-            self._is_hurried = False
+            self._is_canceled = False
 
     async def _received(self, reader: asyncio.StreamReader) -> bytes:
         return await reader.readexactly(*LENGTH.unpack(await reader.readexactly(LENGTH.size)))
@@ -220,9 +220,9 @@ class _Worker:
             stack.pop_all()
         return self._channel
 
-    def hurry(self) -> None:
+    def cancel_search(self) -> None:
         """Says that nobody waits for the answer any more, while an exchange is under way."""
-        self._is_hurried = True
+        self._is_canceled = True
         if self._channel:
             self._channel[1].write(STOP)
 

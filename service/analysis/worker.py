@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.solver import Budget
-from service.analysis.questions import Failed, Job
+from service.analysis.queries import Failed, Job
 from service.runtime.gc_tuning import tune_collector
 
 NICENESS: Final = 10
@@ -56,7 +56,7 @@ def _read(channel: socket.socket, count: int) -> bytes:
 def _answer(job: Job, channel: socket.socket) -> object:
     try:
         nodes = round(job.seconds * NODES_A_SECOND)
-        return job.question.answer(Budget(nodes=nodes, is_over=_is_over(job.seconds, channel)))
+        return job.query.answer(Budget(nodes=nodes, is_over=_is_over(job.seconds, channel)))
     except Exception:  # noqa: BLE001 - told to the parent, which logs it
         return Failed(traceback.format_exc())
 

@@ -30,8 +30,9 @@ from engine.notation import (
 )
 from engine.presets import PRESETS
 from engine.ruleset import RANGES, Preset, Ruleset, TurnDraw, choose, problems
-from engine.solver import BestTurn, Budget, Objective, Turn, best_turn
-from engine.solver.steps import describe, explain
+from engine.solver import BestTurn, Budget, LegalTurn, Objective, best_turn
+from engine.solver.explanation import explain
+from engine.solver.steps import describe_step
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
 from engine.violations import Reason
 
@@ -257,7 +258,9 @@ def _not_found(found: BestTurn) -> Iterator[str]:
         yield "No turn was found in time, and there may be one: give --budget-ms more."
 
 
-def _told(situation: Situation, objective: Objective, found: BestTurn, turn: Turn, naming: Naming) -> Iterator[str]:
+def _told(
+    situation: Situation, objective: Objective, found: BestTurn, turn: LegalTurn, naming: Naming
+) -> Iterator[str]:
     pulled = () if turn.river_index is None else situation.river[turn.river_index :]
     left = without((*situation.rack, *pulled[1:]), turn.tiles)
     yield f"Best turn: play {format_tiles(in_order((*turn.tiles, *pulled[:1])), naming)}"
@@ -266,7 +269,7 @@ def _told(situation: Situation, objective: Objective, found: BestTurn, turn: Tur
     yield ""
     yield "Steps"
     steps = explain(situation.table, turn.table, situation.ruleset, pulled, turn.untouched)
-    yield from (f"{number:3}. {describe(step, naming)}" for number, step in enumerate(steps, 1))
+    yield from (f"{number:3}. {describe_step(step, naming)}" for number, step in enumerate(steps, 1))
     yield ""
     yield "Table then"
     yield from (f"     {format_meld(meld, naming, situation.ruleset)}" for meld in turn.table)

@@ -45,14 +45,14 @@ from engine.solver import (
     Budget,
     Count,
     Existence,
+    LegalTurn,
     Objective,
-    Turn,
     arrange,
     best_turn,
     count_best_turns,
     has_turn,
 )
-from engine.solver.arrangement import stated
+from engine.solver.solution import read_stated
 from engine.tiles import COLORS, JOKER, Tile, color_of, in_order, tile, value_of
 from load.corpus.hostile import ENDLESS, QUESTIONS, SORTS, Hostile, forget, recorded
 from load.corpus.hostile import read as read_hostile
@@ -594,7 +594,7 @@ def test_few_melds_change_where_the_fewest_would_take_too_long() -> None:
     situation = read()[270].situation
     fewest, few, any_number = [best_turn(situation, budget=Budget(change_nodes=nodes)) for nodes in (6_000, 1_280, 0)]
     assert [answer.is_least_change for answer in (fewest, few, any_number)] == [True, False, False]
-    best, good, any_turn = [is_a(answer.turn, Turn) for answer in (fewest, few, any_number)]
+    best, good, any_turn = [is_a(answer.turn, LegalTurn) for answer in (fewest, few, any_number)]
     assert len(best.untouched) >= len(good.untouched) > len(any_turn.untouched)
 
 
@@ -797,7 +797,7 @@ def test_jokers_stay_at_the_low_end_of_a_run_where_order_says_nothing() -> None:
 
 def test_what_is_no_meld_is_never_laid_as_one() -> None:
     with pytest.raises(ValueError, match="RUN_GAP"):
-        stated(Proposed(parse_tiles("R3 R5 R6"), MeldKind.RUN), SABRA)
+        read_stated(Proposed(parse_tiles("R3 R5 R6"), MeldKind.RUN), SABRA)
 
 
 def _check_bounded(situation: Situation, full: BestTurn, exists: Existence, budget: Budget) -> None:

@@ -15,9 +15,9 @@ from engine.play import identity
 from engine.presets import PRESETS
 from engine.ruleset import SABRA, JokersDeclaration, Preset, Ruleset
 from engine.solver import Budget, Existence, Objective, best_turn, few_tiles, has_turn
-from engine.solver.openings import own_melds
+from engine.solver.meld_enumeration import possible_melds
 from engine.solver.partitions import Partitions, Total
-from engine.solver.problem import Problem, problem
+from engine.solver.problem import Problem, problem_from
 from engine.solver.search import Meter
 from engine.tiles import in_order
 from load.corpus.joker_positions import RESTRICTED, joker_positions
@@ -55,7 +55,7 @@ def test_partitions_are_those_of_a_plain_enumeration(seed: int) -> None:
         on_table = tuple(t for meld in situation.table for t in meld.tiles)
         if len(on_table) + len(situation.rack) > 11:
             continue
-        wanted = problem(on_table, situation.rack, ruleset, rng.choice(OBJECTIVES))
+        wanted = problem_from(on_table, situation.rack, ruleset, rng.choice(OBJECTIVES))
         melds = melds_of(situation)
         partitions = Partitions(wanted, melds, situation.table, Meter(Budget()))
         found = [
@@ -73,14 +73,14 @@ def test_partitions_are_those_of_a_plain_enumeration(seed: int) -> None:
 
 def melds_of(situation: Situation) -> list[Meld]:
     tiles = Counter(situation.rack) + Counter(t for meld in situation.table for t in meld.tiles)
-    found = {identity(meld): meld for meld in (*own_melds(tiles, situation.ruleset), *situation.table)}
+    found = {identity(meld): meld for meld in (*possible_melds(tiles, situation.ruleset), *situation.table)}
     return list(found.values())
 
 
 def test_a_meld_like_one_of_the_table_is_kept_only_once() -> None:
     (meld,) = [read_meld(sent, SABRA) for sent in parse_table("[R3 R4 R5]")]
     assert isinstance(meld, Meld)
-    wanted = problem(meld.tiles, meld.tiles, SABRA, Objective.MOST_TILES)
+    wanted = problem_from(meld.tiles, meld.tiles, SABRA, Objective.MOST_TILES)
     partitions = Partitions(wanted, [meld], (meld,), Meter(Budget()))
     found = {
         total: [tuple(piece.is_kept for piece in partition) for partition in partitions.of_total(total)]
@@ -141,7 +141,7 @@ def worth(situation: Situation, objective: Objective, budget: Budget) -> int:
     """What the best turn plays, which must be proven."""
     answer = best_turn(situation, objective, budget)
     assert answer.is_proven, text_of(situation, objective)
-    return problem((), (), situation.ruleset, objective).cost(answer.turn.tiles if answer.turn else ())
+    return problem_from((), (), situation.ruleset, objective).cost(answer.turn.tiles if answer.turn else ())
 
 
 @pytest.mark.parametrize("preset", RESTRICTED)

@@ -21,8 +21,8 @@ from engine.ruleset import (
     TurnDraw,
     choose,
 )
-from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn, few_tiles, has_turn
-from engine.solver.guarded import is_guarded
+from engine.solver import BestTurn, Budget, Existence, LegalTurn, Objective, best_turn, few_tiles, has_turn
+from engine.solver.restricted_search import is_restricted
 from engine.tiles import JOKER, in_order
 from load.corpus.positions import positions, read
 from oracles import brute_force, integer_program
@@ -123,7 +123,7 @@ def test_the_search_by_claims_agrees_with_brute_force(seed: int, monkeypatch: py
     rng, compared = random.Random(seed), 0
     while compared < 20:
         situation = small_situation(rng, random_ruleset(rng, with_analysis=True))
-        if is_guarded(situation.table, situation.ruleset):
+        if is_restricted(situation.table, situation.ruleset):
             _assert_agreement(situation, rng.choice(OBJECTIVES))
             compared += 1
 
@@ -227,7 +227,9 @@ def _lays_one_meld_less(situation: Situation, objective: Objective, budget: Budg
     if answer.turn is None:
         return answer
     *table, _ = answer.turn.table
-    return BestTurn(Turn(tuple(table), answer.turn.tiles, answer.turn.untouched), is_proven=True, is_least_change=True)
+    return BestTurn(
+        LegalTurn(tuple(table), answer.turn.tiles, answer.turn.untouched), is_proven=True, is_least_change=True
+    )
 
 
 def _finds_nothing(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:  # noqa: ARG001 - as asked

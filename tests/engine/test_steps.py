@@ -14,6 +14,7 @@ from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.notation import Naming, NotationError, parse_tiles
 from engine.ruleset import SABRA, Ruleset, RunWrap
 from engine.solver import best_turn
+from engine.solver.explanation import explain
 from engine.solver.steps import (
     Arrange,
     Extend,
@@ -22,16 +23,15 @@ from engine.solver.steps import (
     Join,
     Label,
     LayJokers,
-    Made,
-    OfTable,
+    NewMeld,
     Place,
     Pull,
     Split,
     Step,
     Substitute,
+    TableMeld,
     Take,
-    describe,
-    explain,
+    describe_step,
 )
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
 from support.conformance_cases import load
@@ -56,7 +56,7 @@ class Workbench:
 
     def __post_init__(self) -> None:
         for place, meld in enumerate(self.table, 1):
-            self.melds[OfTable(place)] = as_proposed(meld, self.ruleset)
+            self.melds[TableMeld(place)] = as_proposed(meld, self.ruleset)
 
     def do(self, step: Step) -> None:
         match step:
@@ -121,7 +121,7 @@ class Workbench:
 
     def _is_run(self, meld: Label) -> bool:
         """Whether a meld was a run and will be one."""
-        kinds = {self.table[meld.place - 1].kind} if isinstance(meld, OfTable) else {meld.becomes.kind}
+        kinds = {self.table[meld.place - 1].kind} if isinstance(meld, TableMeld) else {meld.becomes.kind}
         return kinds == {MeldKind.RUN} and (self.melds[meld].kind is not MeldKind.GROUP)
 
     def _faces_of_jokers(self) -> set[Tile]:
@@ -151,12 +151,12 @@ def replayed(
     bench = Workbench(before, rack, ruleset)
     for step in steps:
         bench.do(step)
-        assert describe(step)
-        assert "\n" not in describe(step)
+        assert describe_step(step)
+        assert "\n" not in describe_step(step)
     assert not bench.rack
     assert bench.free == 0
     changed = {label for step in steps for label in named(step)}
-    stayed = [meld for place, meld in enumerate(before, 1) if OfTable(place) not in changed]
+    stayed = [meld for place, meld in enumerate(before, 1) if TableMeld(place) not in changed]
     left = Counter(map(repr, map(identity, after))) - Counter(map(repr, map(identity, stayed)))
     assert sum(left.values()) == len(after) - len(stayed)
     made = [laid for label, laid in bench.melds.items() if label in changed]
@@ -164,7 +164,7 @@ def replayed(
     assert Counter(map(lying, made)) <= Counter(map(lying, wanted))
     assert len(made) + len(stayed) == len(after)
     for label, laid in bench.melds.items():
-        if isinstance(label, Made):
+        if isinstance(label, NewMeld):
             assert label.becomes == laid == wanted[label.place - 1]
     return steps
 
@@ -186,7 +186,7 @@ def told(play: str, ruleset: Ruleset = SABRA) -> list[str]:
     """The steps of a play as text."""
     parsed = play_of(play, ruleset)
     assert parsed.is_settled
-    return [describe(step) for step in replayed(parsed.table_before, parsed.melds, ruleset)]
+    return [describe_step(step) for step in replayed(parsed.table_before, parsed.melds, ruleset)]
 
 
 # Turns, step by step.
@@ -340,7 +340,7 @@ def test_the_joker_of_a_run_over_13_is_replaced() -> None:
 def test_what_is_pulled_from_the_river_comes_first() -> None:
     play = play_of("[R3 R4 R5] + {B1} -> [R3 R4 R5 R6] ; {B1}")
     steps = explain(play.table_before, play.melds, pulled=parse_tiles("R6 K2"))
-    assert [describe(step) for step in steps] == [
+    assert [describe_step(step) for step in steps] == [
         "Pull R6 K2 from the River; R6 is to be played",
         "Put R6 from the rack to meld 1: [R3 R4 R5 R6]",
     ]
@@ -348,13 +348,13 @@ def test_what_is_pulled_from_the_river_comes_first() -> None:
 
 def test_steps_have_names_of_cards() -> None:
     play = play_of("[R4 J R6] + {R5 O11 O12} -> [R4 R5 R6] | [O11 O12 J] ; {}")
-    assert [describe(step, Naming.CARDS) for step in explain(play.table_before, play.melds)] == [
+    assert [describe_step(step, Naming.CARDS) for step in explain(play.table_before, play.melds)] == [
         "Put 5H from the rack in the joker's place in meld 1: [4H 5H 6H]; the joker is free",
         "Lay JD QD from the rack for the new meld [JD QD *]: [JD QD]",
         "Put the free joker to the new meld [JD QD *]",
     ]
     with pytest.raises(NotationError, match="'G5' has no card"):
-        describe(Pull(parse_tiles("G5")), Naming.CARDS)
+        describe_step(Pull(parse_tiles("G5")), Naming.CARDS)
 
 
 def test_a_tile_that_has_left_the_table_cannot_be_explained() -> None:
@@ -367,7 +367,7 @@ def test_a_tile_that_has_left_the_table_cannot_be_explained() -> None:
 def test_of_like_melds_those_are_not_touched_that_the_turn_leaves(place: int) -> None:
     play = play_of("[R3 R4 R5] | [R3 R4 R5] + {R6} -> [R3 R4 R5] | [R3 R4 R5 R6] ; {}")
     steps = replayed(play.table_before, play.melds, untouched=(place,))
-    assert [describe(step) for step in steps] == [f"Put R6 from the rack to meld {2 - place}: [R3 R4 R5 R6]"]
+    assert [describe_step(step) for step in steps] == [f"Put R6 from the rack to meld {2 - place}: [R3 R4 R5 R6]"]
 
 
 def test_nothing_done_is_no_step() -> None:
@@ -464,7 +464,7 @@ def test_the_best_turns_of_random_positions_are_told() -> None:
         turn = best_turn(Situation(table, rack, has_melded=True, ruleset=SABRA)).turn
         if turn:
             steps = replayed(table, turn.table, untouched=turn.untouched)
-            changed = {label.place - 1 for step in steps for label in named(step) if isinstance(label, OfTable)}
+            changed = {label.place - 1 for step in steps for label in named(step) if isinstance(label, TableMeld)}
             assert changed.isdisjoint(turn.untouched)
             found += 1
     assert found > 8

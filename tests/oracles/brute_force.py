@@ -24,8 +24,8 @@ from engine.solver import (
     BestTurn,
     Budget,
     Existence,
+    LegalTurn,
     Objective,
-    Turn,
     arrange,
     best_turn,
     count_best_turns,
@@ -237,7 +237,7 @@ def _groups(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[ProposedMeld]:
 # What the solver says, compared with what the rules say.
 
 
-def faults(situation: Situation, turn: Turn) -> Iterator[str]:
+def faults(situation: Situation, turn: LegalTurn) -> Iterator[str]:
     """What is wrong with a turn that was suggested, as to the rules and as to what it says of itself."""
     search = _Search(situation)
     table = tuple(as_sent(meld) for meld in turn.table)

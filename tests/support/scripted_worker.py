@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from engine.analysis import Situation
 from engine.solver import BestTurn, Budget, Existence, Objective
-from service.analysis import questions as analysis
+from service.analysis import queries
 from service.analysis.worker import main
 
 MUCH = 100_000
@@ -70,5 +70,5 @@ def best(situation: Situation, _objective: Objective, budget: Budget) -> BestTur
 
 if __name__ == "__main__":
     for name, stand_in in {"has_turn": act, "best_turn": best}.items():
-        setattr(analysis, name, stand_in)
+        setattr(queries, name, stand_in)
     main()

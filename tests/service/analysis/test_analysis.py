@@ -30,8 +30,8 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import codec
 from service.analysis import pool as analysis_pool
-from service.analysis.pool import Ahead, AnalysisPool
-from service.analysis.questions import Suggestion, WhetherTurn, WhichTurn
+from service.analysis.pool import AnalysisPool, PriorityAnalysis
+from service.analysis.queries import BestTurnQuery, Suggestion, TurnExistsQuery
 from service.metrics.metrics import Metrics
 from service.server import Server
 from service.settings import Settings
@@ -657,8 +657,8 @@ async def one_worker() -> AsyncIterator[AnalysisPool]:
     await pool.close()
 
 
-def asked(script: Script) -> WhetherTurn:
-    return WhetherTurn(Situation((), (Tile(script),), has_melded=True, ruleset=SABRA))
+def asked(script: Script) -> TurnExistsQuery:
+    return TurnExistsQuery(Situation((), (Tile(script),), has_melded=True, ruleset=SABRA))
 
 
 async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> None:
@@ -666,9 +666,9 @@ async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> N
         searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
         waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
         await asyncio.sleep(0)
-        assert (await Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+        assert (await PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
         assert searching.done()
-        bots_next = asyncio.create_task(Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000))
+        bots_next = asyncio.create_task(PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000))
         done, _ = await asyncio.wait([waiting, bots_next], timeout=0.2)
         assert not done
         waiting.cancel()
@@ -820,8 +820,8 @@ async def ended(process: int) -> None:
 
 def test_a_turn_that_the_rules_cannot_judge_is_not_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     table = (Meld(parse_tiles("R4 R5 R6"), MeldKind.RUN, 15),)
-    question = WhichTurn(Situation(table, parse_tiles("R7"), has_melded=True, ruleset=SABRA), Objective.MOST_TILES)
-    assert question.answer(Budget(1_000)).exists is Existence.YES
+    query = BestTurnQuery(Situation(table, parse_tiles("R7"), has_melded=True, ruleset=SABRA), Objective.MOST_TILES)
+    assert query.answer(Budget(1_000)).exists is Existence.YES
     too_complex = Judgement((Violation(Reason.TURN_TOO_COMPLEX, "table_after"),), (), (), (), 0)
-    monkeypatch.setattr("service.analysis.questions.judge", lambda _: too_complex)
-    assert question.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)
+    monkeypatch.setattr("service.analysis.queries.judge", lambda _: too_complex)
+    assert query.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)

@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from engine.solver.color_steps import FIELD, MAX_COLORS, WIDTH, Choice, Step
+from engine.solver.color_transitions import FIELD, MAX_COLORS, WIDTH, Transition, TransitionSet
 
 MOST_COMBINATIONS = 1 << 13
 """Steps are not combined where that would take a twentieth of a second: it cannot be interrupted."""
@@ -25,7 +25,7 @@ class TooManyCombinations(Exception):  # noqa: N818 - it is no error: the caller
     """There are far more combinations than in any game with four colors."""
 
 
-class Layout(NamedTuple):
+class StateBits(NamedTuple):
     """Where in the number of a state is what.
 
     Attributes:
@@ -37,24 +37,26 @@ class Layout(NamedTuple):
     """
 
     middle: int
-    idle: int
+    needs_rack_tile: int
     jokers: int
-    in_all: int
-    joker: int
+    jokers_bound: int
+    one_joker: int
 
 
 @lru_cache(maxsize=MAX_COLORS)
-def layout_of(colors: int) -> Layout:
+def state_bits(colors: int) -> StateBits:
     """Where what is in states of so many colors."""
-    jokers, in_all = colors * WIDTH + FIELD, colors * WIDTH + 2 * FIELD
-    return Layout((colors + 1) // 2 * WIDTH, 1 << colors * WIDTH, jokers, in_all, (1 << jokers) + (1 << in_all))
+    jokers, jokers_bound = colors * WIDTH + FIELD, colors * WIDTH + 2 * FIELD
+    return StateBits(
+        (colors + 1) // 2 * WIDTH, 1 << colors * WIDTH, jokers, jokers_bound, (1 << jokers) + (1 << jokers_bound)
+    )
 
 
 Share = tuple[int, int]
 """Tiles that some colors give to groups: how many in all, and of the color that gives most."""
 
 
-class Ways(NamedTuple):
+class HalfTransitions(NamedTuple):
     """The ways to use the tiles of half of the colors so that so many are left, by what they give to groups.
 
     Attributes:
@@ -64,11 +66,11 @@ class Ways(NamedTuple):
     """
 
     shares: frozenset[Share]
-    steps: tuple[dict[int, tuple[Step, ...]], ...]
+    transitions: tuple[dict[int, tuple[Transition, ...]], ...]
 
 
 @lru_cache(maxsize=1 << 13)
-def ways(choices: tuple[Choice, ...], first: int, colors: int) -> tuple[Ways, ...]:
+def half_transitions(choices: tuple[TransitionSet, ...], first: int, colors: int) -> tuple[HalfTransitions, ...]:
     """The ways of some colors, by the number of tiles left. More jokers may be spent together than there are.
 
     Args:
@@ -79,38 +81,40 @@ def ways(choices: tuple[Choice, ...], first: int, colors: int) -> tuple[Ways, ..
     Raises:
         TooManyCombinations: It cannot be told in good time.
     """
-    if prod(len(choice.steps) for choice in choices) > MOST_COMBINATIONS:
+    if prod(len(transition_set.transitions) for transition_set in choices) > MOST_COMBINATIONS:
         raise TooManyCombinations
-    layout = layout_of(colors)
-    found: defaultdict[int, defaultdict[Share, dict[int, tuple[Step, ...]]]] = defaultdict(lambda: defaultdict(dict))
-    for chosen in product(*(choice.steps for choice in choices)):
-        lefts, grouped, jokers, runs, wanting = zip(*chosen, strict=True)
-        number = (_joined(runs) << first) + (sum(wanting) << layout.in_all) + sum(jokers) * layout.joker
+    bits = state_bits(colors)
+    found: defaultdict[int, defaultdict[Share, dict[int, tuple[Transition, ...]]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
+    for chosen in product(*(transition_set.transitions for transition_set in choices)):
+        lefts, grouped, jokers, runs, missing = zip(*chosen, strict=True)
+        number = (_packed(runs) << first) + (sum(missing) << bits.jokers_bound) + sum(jokers) * bits.one_joker
         found[sum(lefts)][sum(grouped), max(grouped)][number] = chosen
     return tuple(_in_order(found[left]) for left in range(max(found, default=-1) + 1))
 
 
-def _joined(runs: tuple[int, ...]) -> int:
+def _packed(runs: tuple[int, ...]) -> int:
     number = 0
     for of_color in reversed(runs):
         number = number << WIDTH | of_color
     return number
 
 
-def _in_order(found: dict[Share, dict[int, tuple[Step, ...]]]) -> Ways:
-    return Ways(frozenset(found), tuple(found[share] for share in sorted(found)))
+def _in_order(found: dict[Share, dict[int, tuple[Transition, ...]]]) -> HalfTransitions:
+    return HalfTransitions(frozenset(found), tuple(found[share] for share in sorted(found)))
 
 
 @lru_cache(maxsize=1 << 12)
-def joins(low: frozenset[Share], high: frozenset[Share]) -> tuple[tuple[int, int, int], ...]:
+def join_shares(low: frozenset[Share], high: frozenset[Share]) -> tuple[tuple[int, int, int], ...]:
     """The places of shares of the one half and of the other, and the jokers that it takes to make groups of both."""
     return tuple(
-        (place, other, jokers_to_group(total + more, max(most, others)))
+        (place, other, jokers_for_groups(total + more, max(most, others)))
         for place, (total, most) in enumerate(sorted(low))
         for other, (more, others) in enumerate(sorted(high))
     )
 
 
-def jokers_to_group(total: int, most: int) -> int:
+def jokers_for_groups(total: int, most: int) -> int:
     """Jokers that it takes to make groups of so many tiles: as many groups as the color has that gives most."""
     return max(0, 3 * most - total)

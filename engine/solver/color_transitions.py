@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-class Open(NamedTuple):
+class OpenRuns(NamedTuple):
     """The open runs of a color.
 
     Attributes:
@@ -44,11 +44,11 @@ FIELDS = 6
 WIDTH = FIELD * FIELDS
 HIGHEST = (1 << FIELD - 1) - 1
 MAX_COLORS = 6
-GUARDS = sum(1 << FIELD * place + FIELD - 1 for place in range(FIELDS * MAX_COLORS + 3))
+GUARD_BITS = sum(1 << FIELD * place + FIELD - 1 for place in range(FIELDS * MAX_COLORS + 3))
 """The clear bits above the fields of all colors, and of three fields more."""
 
 
-def pack(runs: Open) -> int:
+def pack(runs: OpenRuns) -> int:
     """What open runs need, packed: less is better in every field."""
     owed = runs.young + runs.half
     fields = (runs.young, owed, HIGHEST - owed - runs.closable, runs.blank, runs.held, HIGHEST - runs.held)
@@ -59,18 +59,18 @@ def pack(runs: Open) -> int:
 
 
 @lru_cache(maxsize=1 << 12)
-def unpack(number: int) -> Open:
+def unpack(number: int) -> OpenRuns:
     """The open runs that a number stands for."""
     young, owed, fewer, blank, held, _ = ((number >> FIELD * place) & HIGHEST for place in reversed(range(FIELDS)))
-    return Open(young, owed - young, HIGHEST - fewer - owed, blank, held)
+    return OpenRuns(young, owed - young, HIGHEST - fewer - owed, blank, held)
 
 
-def need_no_more(one: int, other: int) -> bool:
+def dominates(first: int, second: int) -> bool:
     """Whether something needs no more than something else, in no field."""
-    return ((other | GUARDS) - one) & GUARDS == GUARDS
+    return ((second | GUARD_BITS) - first) & GUARD_BITS == GUARD_BITS
 
 
-class Step(NamedTuple):
+class Transition(NamedTuple):
     """What is done with the tiles of a color and a value.
 
     Attributes:
@@ -85,15 +85,15 @@ class Step(NamedTuple):
     grouped: int
     jokers: int
     runs: int
-    wanting: int
+    missing: int
 
 
-Tiles = tuple[int, int, int, int, int]
+Supply = tuple[int, int, int, int, int]
 """The tiles of a color at a value that must be laid, and those of the rack; all of the next value, of the one after;
 how many may be set aside for after the 13."""
 
 
-class Place(NamedTuple):
+class LevelTraits(NamedTuple):
     """Where in the order of values a step is.
 
     Attributes:
@@ -111,33 +111,33 @@ class Place(NamedTuple):
     groups_of_must: bool = False
 
 
-class Spot:
+class ColorLevel:
     """The tiles of a color at a place. There is one of each in memory, so that it is quickly looked up."""
 
-    __slots__ = ("place", "tiles")
+    __slots__ = ("tiles", "traits")
 
-    def __init__(self, tiles: Tiles, place: Place) -> None:
+    def __init__(self, tiles: Supply, traits: LevelTraits) -> None:
         self.tiles = tiles
-        self.place = place
+        self.traits = traits
 
 
-spot = lru_cache(maxsize=1 << 13)(Spot)
+color_level = lru_cache(maxsize=1 << 13)(ColorLevel)
 
 
-class Choice:
+class TransitionSet:
     """All steps worth trying at a spot. There is one of each in memory too: spots are many, what they offer is not."""
 
-    __slots__ = ("steps",)
+    __slots__ = ("transitions",)
 
-    def __init__(self, steps: tuple[Step, ...]) -> None:
-        self.steps = steps
+    def __init__(self, transitions: tuple[Transition, ...]) -> None:
+        self.transitions = transitions
 
 
-_choice_of = lru_cache(maxsize=1 << 12)(Choice)
+_interned_set = lru_cache(maxsize=1 << 12)(TransitionSet)
 
 
 @lru_cache(maxsize=1 << 15)
-def choice(number: int, where: Spot, jokers: int) -> Choice:
+def transition_set(number: int, where: ColorLevel, jokers: int) -> TransitionSet:
     """All steps worth trying, those that leave fewest tiles on the rack first.
 
     Args:
@@ -145,27 +145,27 @@ def choice(number: int, where: Spot, jokers: int) -> Choice:
         where: The tiles.
         jokers: How many jokers may be spent at most.
     """
-    return _choice_of(_undominated(list(_steps(unpack(number), where.tiles, where.place, jokers))))
+    return _interned_set(_undominated(list(_transitions(unpack(number), where.tiles, where.traits, jokers))))
 
 
-def _steps(runs: Open, tiles: Tiles, place: Place, jokers: int) -> Iterator[Step]:
+def _transitions(runs: OpenRuns, tiles: Supply, traits: LevelTraits, jokers: int) -> Iterator[Transition]:
     """The steps at a place, but those after which a run could not go on."""
-    must, may = (runs.held, 0) if place.is_held else tiles[:2]
-    runs = runs._replace(held=0) if place.is_held else runs
-    most = (must if place.groups_of_must else must + may) if place.groups else 0
+    must, may = (runs.held, 0) if traits.is_held else tiles[:2]
+    runs = runs._replace(held=0) if traits.is_held else runs
+    most = (must if traits.groups_of_must else must + may) if traits.groups else 0
     for left in range(may + 1):
         used = must + may - left
         for held in range(min(used, tiles[4]) + 1):
             for grouped in range(min(used - held, most) + 1):
-                before = runs._replace(held=held) if place.holds else runs
-                for spent, after in _extended(before, used - held - grouped, jokers, place.after):
-                    wanting = _wanting(after, tiles)
-                    if spent + wanting <= jokers and _can_go_on(after, tiles, place.after):
-                        capped = _capped(after, tiles, place.after, jokers - spent)
-                        yield Step(left, grouped, spent, pack(capped), wanting)
+                before = runs._replace(held=held) if traits.holds else runs
+                for spent, after in _extended(before, used - held - grouped, jokers, traits.after):
+                    missing = _missing(after, tiles)
+                    if spent + missing <= jokers and _can_go_on(after, tiles, traits.after):
+                        capped = _capped(after, tiles, traits.after, jokers - spent)
+                        yield Transition(left, grouped, spent, pack(capped), missing)
 
 
-def _extended(runs: Open, naturals: int, jokers: int, after: int) -> list[tuple[int, Open]]:
+def _extended(runs: OpenRuns, naturals: int, jokers: int, after: int) -> list[tuple[int, OpenRuns]]:
     """The open runs when so many numbered tiles are laid to them, and the jokers that it takes.
 
     A joker goes to an owed run only where a numbered tile is wanting: if the tile began a run instead, that run could
@@ -180,43 +180,49 @@ def _extended(runs: Open, naturals: int, jokers: int, after: int) -> list[tuple[
     found = []
     for bridges in range(min(closable - longer, jokers - needed) + 1):
         for starts in range(jokers - needed - bridges + 1 if after == 2 else 1):
-            open_runs = Open(free - longer + starts, young + bridges, half + longer, without_naturals + starts, held)
+            open_runs = OpenRuns(
+                free - longer + starts, young + bridges, half + longer, without_naturals + starts, held
+            )
             found.append((needed + bridges + starts, open_runs))
     return found
 
 
-def _wanting(runs: Open, tiles: Tiles) -> int:
+def _missing(runs: OpenRuns, tiles: Supply) -> int:
     """How many tiles are wanting for what open runs need: jokers must lie there."""
     following, later = tiles[2:4]
     return max(0, runs.young + runs.half - following) + max(0, runs.young - later)
 
 
-def _can_go_on(runs: Open, tiles: Tiles, after: int) -> bool:
+def _can_go_on(runs: OpenRuns, tiles: Supply, after: int) -> bool:
     """Whether there are places for what the open runs need, and numbered tiles where they need one."""
     if after == 0:
         return not (runs.young or runs.half or runs.blank)
     return not (after == 1 and runs.young) and runs.blank <= tiles[2] + tiles[3]
 
 
-def _capped(runs: Open, tiles: Tiles, after: int, jokers: int) -> Open:
+def _capped(runs: OpenRuns, tiles: Supply, after: int, jokers: int) -> OpenRuns:
     """The same, without complete runs for which there is nothing to go on with."""
     useful = tiles[2] + jokers if after else 0
     return runs._replace(closable=min(runs.closable, useful)) if runs.closable > useful else runs
 
 
-def _undominated(found: list[Step]) -> tuple[Step, ...]:
+def _undominated(found: list[Transition]) -> tuple[Transition, ...]:
     """Steps of which no other one leaves as few tiles, spends as few jokers and keeps runs as flexible."""
-    kept: list[Step] = []
-    for step in sorted(set(found)):
-        if not any(_is_as_good(other, step) for other in kept):
-            kept.append(step)
-    return tuple(step for step in kept if not any(other is not step and _is_as_good(other, step) for other in kept))
+    kept: list[Transition] = []
+    for transition in sorted(set(found)):
+        if not any(_is_as_good(second, transition) for second in kept):
+            kept.append(transition)
+    return tuple(
+        transition
+        for transition in kept
+        if not any(second is not transition and _is_as_good(second, transition) for second in kept)
+    )
 
 
-def _is_as_good(one: Step, other: Step) -> bool:
+def _is_as_good(first: Transition, second: Transition) -> bool:
     return (
-        one.grouped == other.grouped
-        and one.left <= other.left
-        and one.jokers <= other.jokers
-        and need_no_more(one.runs, other.runs)
+        first.grouped == second.grouped
+        and first.left <= second.left
+        and first.jokers <= second.jokers
+        and dominates(first.runs, second.runs)
     )

@@ -22,17 +22,17 @@ from itertools import islice
 from typing import NamedTuple
 
 from engine.melds import Meld
-from engine.solver import color_steps
-from engine.solver.color_steps import GUARDS, Open, Spot, pack, spot
+from engine.solver import color_transitions
+from engine.solver.color_transitions import GUARD_BITS, ColorLevel, OpenRuns, color_level, pack
 from engine.solver.levels import has_groups, is_better_downwards, levels_of
 from engine.solver.problem import Problem
-from engine.solver.search import STEPS_A_NODE, Meter, Start, Steps, is_outdone, least_left
+from engine.solver.search import COMBINATIONS_PER_NODE, Meter, Start, Transitions, is_dominated, lower_bounds
 from engine.tiles import COLORS, JOKER, color_of, value_of
 
-FIRST_LOOK = 150
+FIRST_SLICE = 150
 """How many states are looked at before anything else is asked: mostly that is enough."""
 
-LOOK = 200
+SLICE = 200
 """How many more are looked at from an end before it is asked from which one to go on."""
 
 COMPARED = 50
@@ -62,21 +62,21 @@ def fewest_changed(problem: Problem, table: Sequence[Meld], limit: int, meter: M
     """
     downwards = is_better_downwards(problem)
     one = _Search(problem, table, limit, meter, downwards=downwards)
-    if one.is_done_within(FIRST_LOOK):
+    if one.finishes_within(FIRST_SLICE):
         return one.changed
     other = _Search(problem, table, limit, meter, downwards=not downwards)
-    one.know_what_is_left_behind(other)
-    other.know_what_is_left_behind(one)
+    one.use_bounds_from(other)
+    other.use_bounds_from(one)
     for search in (one, other):
-        if search.is_done_within(LOOK):
+        if search.finishes_within(SLICE):
             return search.changed
     while True:
         further = max(one, other, key=lambda search: (search.melds, -search.nodes))
-        if further.is_done_within(LOOK):
+        if further.finishes_within(SLICE):
             return further.changed
 
 
-class _Claim(NamedTuple):
+class _Reservation(NamedTuple):
     """What a meld of the table claims if it stays: tiles of a place and those after it, jokers; what it weighs if not.
 
     How many tiles of a face are claimed is a field of a number, those of the nearest place in the lowest bits.
@@ -103,21 +103,21 @@ class _Search:
     def __init__(self, problem: Problem, table: Sequence[Meld], limit: int, meter: Meter, *, downwards: bool) -> None:
         colors = problem.ruleset.geometry_colors
         self.levels = levels_of(problem, downwards=downwards)
-        self.steps = Steps(self.levels, colors, problem.jokers)
+        self.transitions = Transitions(self.levels, colors, problem.jokers)
         self.meter = meter
         self.limit = limit
-        self.behind = [0] * len(self.levels)
+        self.bounds = [0] * len(self.levels)
         self.places = len(table)
-        self.a_place = FIELD * colors
-        self.in_sight = (1 << 3 * self.a_place) - 1
-        self.spots: dict[tuple[int, int], list[Spot]] = {}
-        self.choices = [self._choices(claims) for claims in self._claims(table)]
-        self.left_at = self.steps.layout.in_all + color_steps.FIELD
-        below_it = (1 << self.left_at) - 1
-        self.guards = (GUARDS & below_it) | 1 << self.left_at + limit.bit_length()
+        self.bits_per_level = FIELD * colors
+        self.visible = (1 << 3 * self.bits_per_level) - 1
+        self.color_levels: dict[tuple[int, int], list[ColorLevel]] = {}
+        self.choices = [self._choices(reservations) for reservations in self._reservations(table)]
+        self.left_bit = self.transitions.bits.jokers_bound + color_transitions.FIELD
+        below_it = (1 << self.left_bit) - 1
+        self.guards = (GUARD_BITS & below_it) | 1 << self.left_bit + limit.bit_length()
         self.seen: list[dict[int, dict[int, None]]] = [{} for _ in self.levels]
         self.weight = self.nodes = 0
-        start = self.steps.state_of(Start((pack(Open()),) * colors))
+        start = self.transitions.start_state(Start((pack(OpenRuns()),) * colors))
         self.queue: dict[int, list[Node]] = {0: [(0, start, 0, 0, 0)]}
         self.weights = [0]
 
@@ -134,40 +134,43 @@ class _Search:
     def _bit(self, place: int) -> int:
         return 1 << self.places - 1 - place
 
-    def know_what_is_left_behind(self, other: "_Search") -> None:
+    def use_bounds_from(self, other: "_Search") -> None:
         """Has the other end tell what the tiles cost at least that are left behind each place."""
         if self.limit:
-            self.behind = least_left(other.steps, self.meter, FIRST_LOOK)[::-1]
+            self.bounds = lower_bounds(other.transitions, self.meter, FIRST_SLICE)[::-1]
 
     # Melds that stay
 
-    def _claims(self, table: Sequence[Meld]) -> list[list[_Claim]]:
+    def _reservations(self, table: Sequence[Meld]) -> list[list[_Reservation]]:
         """What the melds claim, by the place where they begin."""
         at = {level.value: place for place, level in enumerate(self.levels)}
-        found: list[list[_Claim]] = [[] for _ in self.levels]
+        found: list[list[_Reservation]] = [[] for _ in self.levels]
         for place, meld in enumerate(table):
             tiles = [(at[value_of(t)], COLOR_AT[color_of(t)]) for t in meld.tiles if t != JOKER]
             begins = min(tiles)[0]
-            claimed = sum(1 << self.a_place * (reached - begins) + FIELD * color for reached, color in tiles)
+            reserved = sum(1 << self.bits_per_level * (reached - begins) + FIELD * color for reached, color in tiles)
             weight = (1 << self.places) - self._bit(place)
-            found[begins].append(_Claim(claimed, meld.tiles.count(JOKER), weight))
+            found[begins].append(_Reservation(reserved, meld.tiles.count(JOKER), weight))
         return found
 
-    def _choices(self, claims: Sequence[_Claim]) -> list[_Claim]:
+    def _choices(self, reservations: Sequence[_Reservation]) -> list[_Reservation]:
         """What can be claimed by melds that begin at a place, with the least that the others weigh, lightest first."""
         found = {(0, 0): 0}
-        for claim in claims:
-            self.meter.count(2 * len(found) // STEPS_A_NODE)
-            changed = {claimed: weight + claim.weight for claimed, weight in found.items()}
+        for reservation in reservations:
+            self.meter.count(2 * len(found) // COMBINATIONS_PER_NODE)
+            changed = {reserved: weight + reservation.weight for reserved, weight in found.items()}
             for (tiles, jokers), weight in found.items():
-                both = (tiles + claim.tiles, jokers + claim.jokers)
+                both = (tiles + reservation.tiles, jokers + reservation.jokers)
                 changed[both] = min(weight, changed.get(both, weight))
             found = changed
-        return sorted((_Claim(*claimed, weight) for claimed, weight in found.items()), key=lambda claim: claim.weight)
+        return sorted(
+            (_Reservation(*reserved, weight) for reserved, weight in found.items()),
+            key=lambda reservation: reservation.weight,
+        )
 
     # The search
 
-    def is_done_within(self, nodes: int) -> bool:
+    def finishes_within(self, nodes: int) -> bool:
         """Whether the end is reached before so many more states were looked at."""
         end = self.nodes + nodes
         while self.nodes < end:
@@ -180,60 +183,64 @@ class _Search:
             if node[0] == len(self.levels):
                 return True
             if node[-1] or self._is_new(node):
-                stack += self._following(node)
+                stack += self._successors(node)
                 self.nodes += 1
         return False
 
     def _is_new(self, node: Node) -> bool:
         """Whether a state is not outdone by one that was reached with no more changed."""
-        index, state, left, claimed, _ = node
-        needs = state | left << self.left_at
-        known = self.seen[index].setdefault(claimed, {})
-        if needs in known or is_outdone(needs, islice(reversed(known), COMPARED), self.guards):
+        index, state, left, reserved, _ = node
+        needs = state | left << self.left_bit
+        known = self.seen[index].setdefault(reserved, {})
+        if needs in known or is_dominated(needs, islice(reversed(known), COMPARED), self.guards):
             return False
         known[needs] = None
         return True
 
-    def _following(self, node: Node) -> list[Node]:
+    def _successors(self, node: Node) -> list[Node]:
         """What follows a state if one choice of melds stays; the next choice is put off until it weighs no more."""
-        index, state, left, claimed, number = node
+        index, state, left, reserved, number = node
         choices = self.choices[index]
         choice = choices[number]
         if number + 1 < len(choices):
-            self._put_off((*node[:-1], number + 1), choices[number + 1].weight - choice.weight)
-        steps, cost = self.steps, self.levels[index].weight
-        claimed += choice.tiles
-        state += choice.jokers * steps.layout.joker
-        low, high = steps.ways(self._spots(index, claimed), state) if state < steps.limit else ((), ())
-        most = min(len(low) + len(high) - 2, (self.limit - self.behind[index] - left) // cost)
-        spent = steps.spent(state) * steps.layout.joker
+            self._postpone((*node[:-1], number + 1), choices[number + 1].weight - choice.weight)
+        transitions, cost = self.transitions, self.levels[index].weight
+        reserved += choice.tiles
+        state += choice.jokers * transitions.bits.one_joker
+        low, high = (
+            transitions.half_transitions(self._color_levels(index, reserved), state)
+            if state < transitions.limit
+            else ((), ())
+        )
+        most = min(len(low) + len(high) - 2, (self.limit - self.bounds[index] - left) // cost)
+        spent = transitions.spent(state) * transitions.bits.one_joker
         found = [
-            (index + 1, after, left + more * cost, claimed >> self.a_place, 0)
+            (index + 1, after, left + more * cost, reserved >> self.bits_per_level, 0)
             for more in range(most, -1, -1)
-            for after in steps.joined(low, high, more, spent)
+            for after in transitions.combined_states(low, high, more, spent)
         ]
-        self.meter.count(1 + len(found) // STEPS_A_NODE)
+        self.meter.count(1 + len(found) // COMBINATIONS_PER_NODE)
         return found
 
-    def _spots(self, index: int, claimed: int) -> list[Spot]:
+    def _color_levels(self, index: int, reserved: int) -> list[ColorLevel]:
         """The tiles of each color that are not claimed. Those that may yet be claimed later count as free."""
-        key = (index, claimed & self.in_sight)
-        known = self.spots.get(key)
+        key = (index, reserved & self.visible)
+        known = self.color_levels.get(key)
         if known is None:
-            known = self.spots[key] = self._unclaimed(index, claimed)
+            known = self.color_levels[key] = self._unreserved(index, reserved)
         return known
 
-    def _unclaimed(self, index: int, claimed: int) -> list[Spot]:
+    def _unreserved(self, index: int, reserved: int) -> list[ColorLevel]:
         level = self.levels[index]
         rows = []
         for color, (must, may, soon, later, aside) in enumerate(level.tiles):
-            of_color = claimed >> FIELD * color
-            here, next_place, one_after = (of_color >> self.a_place * ahead & MOST for ahead in range(3))
+            of_color = reserved >> FIELD * color
+            here, next_place, one_after = (of_color >> self.bits_per_level * ahead & MOST for ahead in range(3))
             rows.append((must - here, may, soon - next_place, later - one_after, aside))
-        place = level.place._replace(groups=has_groups(tuple(rows), self.steps.jokers))
-        return [spot(row, place) for row in rows]
+        place = level.traits._replace(groups=has_groups(tuple(rows), self.transitions.jokers))
+        return [color_level(row, place) for row in rows]
 
-    def _put_off(self, node: Node, more: int) -> None:
+    def _postpone(self, node: Node, more: int) -> None:
         """Leaves a node until all are done that weigh less than it does."""
         weight = self.weight + more
         if weight not in self.queue:

@@ -9,12 +9,12 @@ from functools import partial
 from itertools import combinations
 from math import comb
 
-from engine.solver.search import STEPS_A_NODE, Meter
+from engine.solver.search import COMBINATIONS_PER_NODE, Meter
 
-Melds = frozenset[int]
+Places = frozenset[int]
 
 
-def fewest(count: int, is_enough: Callable[[Melds], bool], meter: Meter) -> Melds:
+def smallest_sufficient(count: int, is_sufficient: Callable[[Places], bool], meter: Meter) -> Places:
     """The smallest set of places below `count` that is enough; of equals the one that is first in order.
 
     Args:
@@ -23,59 +23,59 @@ def fewest(count: int, is_enough: Callable[[Melds], bool], meter: Meter) -> Meld
         meter: The budget.
     """
     everything = frozenset(range(count))
-    cores: list[Melds] = []
+    cores: list[Places] = []
     while True:
-        changing = _hitting(cores, meter)
-        if is_enough(changing):
+        changing = _smallest_hitting_set(cores, meter)
+        if is_sufficient(changing):
             return changing
-        cores.append(_core(everything - changing, everything, is_enough))
+        cores.append(_minimal_core(everything - changing, everything, is_sufficient))
 
 
-def _hitting(cores: Sequence[Melds], meter: Meter) -> Melds:
+def _smallest_hitting_set(cores: Sequence[Places], meter: Meter) -> Places:
     """The first smallest set that has a member of each core."""
-    return next(filter(partial(_hits, cores), _sets(cores, meter)))
+    return next(filter(partial(_hits_all, cores), _subsets(cores, meter)))
 
 
-def _hits(cores: Sequence[Melds], chosen: Melds) -> bool:
+def _hits_all(cores: Sequence[Places], chosen: Places) -> bool:
     return all(map(chosen.intersection, cores))
 
 
-def _sets(cores: Sequence[Melds], meter: Meter) -> Iterator[Melds]:
+def _subsets(cores: Sequence[Places], meter: Meter) -> Iterator[Places]:
     """Sets of members of cores, the smallest first."""
     members, size = sorted(frozenset().union(*cores)), 0
     while True:  # all members together hit every core
-        meter.count(comb(len(members), size) // STEPS_A_NODE)
+        meter.count(comb(len(members), size) // COMBINATIONS_PER_NODE)
         yield from map(frozenset, combinations(members, size))
         size += 1
 
 
-def _core(kept: Melds, everything: Melds, is_enough: Callable[[Melds], bool]) -> Melds:
+def _minimal_core(kept: Places, everything: Places, is_sufficient: Callable[[Places], bool]) -> Places:
     """Some of the kept of which none can be left out without it being enough that all others change."""
-    needed: Melds = frozenset()
+    core: Places = frozenset()
     candidates = sorted(kept)
     while candidates:
         low, high = 0, len(candidates)  # keeping needed and candidates[:high] is too much
-        if needed and not is_enough(everything - needed):
-            return needed
+        if core and not is_sufficient(everything - core):
+            return core
         while high - low > 1:
             middle = (low + high) // 2
-            if is_enough(everything - needed - frozenset(candidates[:middle])):
+            if is_sufficient(everything - core - frozenset(candidates[:middle])):
                 low = middle
             else:
                 high = middle
-        needed |= {candidates[high - 1]}
+        core |= {candidates[high - 1]}
         candidates = candidates[: high - 1]
-    return needed
+    return core
 
 
-def few(count: int, is_enough: Callable[[Melds], bool]) -> Melds:
+def small_sufficient(count: int, is_sufficient: Callable[[Places], bool]) -> Places:
     """A set of places that is enough, of which none can be left out as far as `is_enough` tells."""
     changing = frozenset(range(count))
     size = count
     while size:
         for first in range(0, count, size):
             smaller = changing - frozenset(range(first, first + size))
-            if smaller != changing and is_enough(smaller):
+            if smaller != changing and is_sufficient(smaller):
                 changing = smaller
         size //= 2
     return changing

@@ -23,21 +23,29 @@ from engine.matching import unpaired
 from engine.melds import Meld, MeldKind
 from engine.retrieval import limits_retrieval
 from engine.ruleset import Contract, Manipulation, Ruleset
-from engine.solver.arrangement import best_lay, costs_less
-from engine.solver.claims import Answer, Asked, Claim, LifeClaim, claims_of, may_be_retrieved_in
-from engine.solver.few_tiles import are_few, best_of_few
-from engine.solver.openings import helpful_readings, own_melds, without
+from engine.solver.constraints import (
+    Alternative,
+    Constraint,
+    ConstraintContext,
+    SurvivalConstraint,
+    branching_constraints,
+    can_be_retrieved_in,
+)
+from engine.solver.few_tiles import best_small_turn, is_small
+from engine.solver.initial_melds import without_meld
+from engine.solver.meld_enumeration import possible_melds, useful_declarations
 from engine.solver.problem import Problem
-from engine.solver.rearrangement import NODES_A_JUDGEMENT, Guarded, Melds, Rearranged, tiles_of
+from engine.solver.restricted_problem import NODES_PER_JUDGEMENT, Melds, RestrictedProblem, RestrictedTurn, tiles_of
 from engine.solver.search import OutOfBudget
+from engine.solver.solution import is_solvable_below, solve
 from engine.tiles import JOKER, Tile, value_of
 from engine.variants import CONTRACTS
 
-FEW = 2
+FEW_CHANGES = 2
 """Melds that are changed in the turns tried first."""
 
 
-def is_guarded(table: Melds, ruleset: Ruleset) -> bool:
+def is_restricted(table: Melds, ruleset: Ruleset) -> bool:
     """Whether the rules can forbid a turn although its melds are melds of the right tiles."""
     return (
         (limits_retrieval(ruleset) and any(JOKER in meld.tiles for meld in table))
@@ -47,33 +55,37 @@ def is_guarded(table: Melds, ruleset: Ruleset) -> bool:
     )
 
 
-def rearrangements(guarded: Guarded, below: int) -> Iterator[Rearranged]:
+def restricted_turns(restricted: RestrictedProblem, below: int) -> Iterator[RestrictedTurn]:
     """Allowed turns, each cheaper than the one before; the last one is the best."""
-    problem, left = _within_contract(guarded.problem)
-    guarded = replace(guarded, problem=problem)
-    search = _of_few if are_few(guarded) else _of_claims
-    for turn in search(guarded, below - left):
+    problem, left = _within_contract(restricted.problem)
+    restricted = replace(restricted, problem=problem)
+    search = _by_partitions if is_small(restricted) else _by_branching
+    for turn in search(restricted, below - left):
         yield replace(turn, cost=turn.cost + left)
 
 
-def _of_few(guarded: Guarded, below: int) -> Iterator[Rearranged]:
+def _by_partitions(restricted: RestrictedProblem, below: int) -> Iterator[RestrictedTurn]:
     """The best turn of few tiles; where that takes too many nodes, the turns of the search by claims."""
     with suppress(OutOfBudget):
-        best = best_of_few(guarded, below)
+        best = best_small_turn(restricted, below)
         if best:
             yield best
         return
-    guarded.meter.count(0)
-    yield from _of_claims(guarded, below)
+    restricted.meter.count(0)
+    yield from _by_branching(restricted, below)
 
 
-def _of_claims(guarded: Guarded, below: int) -> Iterator[Rearranged]:
+def _by_branching(restricted: RestrictedProblem, below: int) -> Iterator[RestrictedTurn]:
     """Turns that change few melds first, each cheaper than the one before."""
-    few = [frozenset(chosen) for size in range(FEW + 1) for chosen in combinations(sorted(guarded.places), size)]
-    for changed in dict.fromkeys([*few, guarded.places]):
-        for melds, cost in _Rearranging(guarded, changed, below).turns():
+    few = [
+        frozenset(chosen)
+        for size in range(FEW_CHANGES + 1)
+        for chosen in combinations(sorted(restricted.changeable_places), size)
+    ]
+    for changed in dict.fromkeys([*few, restricted.changeable_places]):
+        for melds, cost in _BranchAndBound(restricted, changed, below).turns():
             below = cost
-            yield Rearranged(cost, changed, melds)
+            yield RestrictedTurn(cost, changed, melds)
 
 
 def _within_contract(problem: Problem) -> tuple[Problem, int]:
@@ -101,14 +113,14 @@ class _Branch:
         claims: The claims that are still to be answered.
     """
 
-    rest: Problem
+    remaining: Problem
     laid: Melds
     places: Melds
-    claims: tuple[Claim, ...]
+    constraints: tuple[Constraint, ...]
 
 
 @dataclass
-class _Rearranging:
+class _BranchAndBound:
     """Looks for the best turn that changes none but some melds.
 
     Attributes:
@@ -117,158 +129,172 @@ class _Rearranging:
         below: What a turn must cost less than: as much as the last one found.
     """
 
-    guarded: Guarded
+    restricted: RestrictedProblem
     changed: frozenset[int]
     below: int
 
     def turns(self) -> Iterator[tuple[Melds, int]]:
         """Allowed turns with what they cost, each cheaper than the one before."""
-        yield from self._of(_Branch(self._problem, self.guarded.opening, (), ()), is_root=True)
+        yield from self._turns_of(_Branch(self._problem, self.restricted.initial_meld, (), ()), is_root=True)
 
     @cached_property
     def _problem(self) -> Problem:
-        problem = self.guarded.problem_of(self.changed)
-        return replace(problem, groups_of_must=self._are_groups_of_the_table)
+        problem = self.restricted.problem_with(self.changed)
+        return replace(problem, groups_of_must=self._limits_groups)
 
     @property
-    def _are_groups_of_the_table(self) -> bool:
+    def _limits_groups(self) -> bool:
         """Whether groups can have no more of a face than lie on the table, all of which may be used (SINGLE_COLOR)."""
-        return self.guarded.problem.ruleset.contract is Contract.SINGLE_COLOR and not self._kept
+        return self.restricted.problem.ruleset.contract is Contract.SINGLE_COLOR and not self._kept
 
     @cached_property
     def _kept(self) -> frozenset[int]:
-        return self.guarded.everything - self.changed
+        return self.restricted.all_places - self.changed
 
-    def _of(self, branch: _Branch, *, is_root: bool = False) -> Iterator[tuple[Melds, int]]:
+    def _turns_of(self, branch: _Branch, *, is_root: bool = False) -> Iterator[tuple[Melds, int]]:
         """The turns of a branch."""
-        found = best_lay(branch.rest, self.guarded.meter, self.below)
+        found = solve(branch.remaining, self.restricted.meter, self.below)
         if found is None:
             return
         melds = (*branch.laid, *found.melds)
-        if self._allows(melds):
+        if self._is_legal(melds):
             self.below = found.cost
             yield melds, found.cost
-        elif self._can_be_retrieved(branch):
-            yield from self._of_refused(self._with_claims(branch) if is_root else branch, found.melds)
+        elif self._may_be_retrievable(branch):
+            yield from self._turns_of_illegal(self._with_constraints(branch) if is_root else branch, found.melds)
 
-    def _allows(self, melds: Melds) -> bool:
-        self.guarded.meter.count(NODES_A_JUDGEMENT)
-        return self.guarded.allows(melds, self._kept)
+    def _is_legal(self, melds: Melds) -> bool:
+        self.restricted.meter.count(NODES_PER_JUDGEMENT)
+        return self.restricted.is_legal(melds, self._kept)
 
-    def _of_refused(self, branch: _Branch, melds: Melds) -> Iterator[tuple[Melds, int]]:
+    def _turns_of_illegal(self, branch: _Branch, melds: Melds) -> Iterator[tuple[Melds, int]]:
         """The turns of a branch whose cheapest way is not allowed."""
-        settled = self._settled(_unanswered_first(branch, melds))
-        if settled.rest is not branch.rest:
-            yield from self._of(settled)
-        elif settled.claims:
-            for way in self._ways(settled):
-                yield from self._of_refused(way, melds) if way.rest is settled.rest else self._of(way)
+        propagated = self._propagated(_unsatisfied_first(branch, melds))
+        if propagated.remaining is not branch.remaining:
+            yield from self._turns_of(propagated)
+        elif propagated.constraints:
+            for way in self._children(propagated):
+                yield from (
+                    self._turns_of_illegal(way, melds) if way.remaining is propagated.remaining else self._turns_of(way)
+                )
         else:
-            yield from self._built(settled)
+            yield from self._built_turns(propagated)
 
     # Claims
 
-    def _with_claims(self, branch: _Branch) -> _Branch:
-        guarded, ruleset = self.guarded, self.guarded.problem.ruleset
-        changed = guarded.melds_at(self.changed)
-        claims = claims_of(Asked(guarded.table, changed, guarded.opening, guarded.own, ruleset, guarded.meter))
-        lying = guarded.opening + guarded.melds_at(self._kept)
-        places = tuple(meld for meld in lying for _ in range(claims[0].room_in(meld))) if claims else ()
-        return replace(branch, places=places, claims=claims)
+    def _with_constraints(self, branch: _Branch) -> _Branch:
+        restricted, ruleset = self.restricted, self.restricted.problem.ruleset
+        changed = restricted.melds_at(self.changed)
+        constraints = branching_constraints(
+            ConstraintContext(
+                restricted.table, changed, restricted.initial_meld, restricted.available, ruleset, restricted.meter
+            )
+        )
+        present = restricted.initial_meld + restricted.melds_at(self._kept)
+        places = tuple(meld for meld in present for _ in range(constraints[0].capacity(meld))) if constraints else ()
+        return replace(branch, places=places, constraints=constraints)
 
-    def _settled(self, branch: _Branch) -> _Branch:
+    def _propagated(self, branch: _Branch) -> _Branch:
         """A branch with those claims answered that have one answer alone."""
-        while branch.claims:
-            self.guarded.meter.count()
-            ways = list(self._ways(branch))
+        while branch.constraints:
+            self.restricted.meter.count()
+            ways = list(self._children(branch))
             if len(ways) != 1:
                 break
             (branch,) = ways
         return branch
 
-    def _ways(self, branch: _Branch) -> Iterator[_Branch]:
+    def _children(self, branch: _Branch) -> Iterator[_Branch]:
         """The ways to answer the next claim: by a meld that lies already, or by another."""
-        claim, *others = branch.claims
-        rest = replace(branch, claims=tuple(others))
-        there = Counter(branch.rest.must) + Counter(branch.rest.may)
+        constraint, *others = branch.constraints
+        remaining = replace(branch, constraints=tuple(others))
+        there = Counter(branch.remaining.must) + Counter(branch.remaining.may)
         for place in dict.fromkeys(branch.places):
-            if claim.is_answered_by(place):
+            if constraint.is_satisfied_by(place):
                 places = list(branch.places)
                 places.remove(place)
-                yield replace(rest, places=tuple(places))
-        for answer in claim.answers:
-            if answer.meld is None:
-                yield self._with_played(rest, answer)
-            elif Counter(answer.meld.tiles) <= there:
-                room = (answer.meld,) * (claim.room_in(answer.meld) - 1)
-                yield self._with_played(_with_meld(rest, answer.meld, room), answer)
+                yield replace(remaining, places=tuple(places))
+        for alternative in constraint.alternatives:
+            if alternative.meld is None:
+                yield self._with_played(remaining, alternative)
+            elif Counter(alternative.meld.tiles) <= there:
+                room = (alternative.meld,) * (constraint.capacity(alternative.meld) - 1)
+                yield self._with_played(_with_meld(remaining, alternative.meld, room), alternative)
 
-    def _with_played(self, branch: _Branch, answer: Answer) -> _Branch:
+    def _with_played(self, branch: _Branch, alternative: Alternative) -> _Branch:
         """The branch with a tile of the rack that must be laid, unless one of its face is laid anyway."""
-        t, rest, own = answer.played, branch.rest, self.guarded.problem
-        opening = tiles_of(self.guarded.opening)
-        if t is None or own.must.get(t) or opening[t] or rest.may.get(t, 0) < own.may.get(t, 0):
+        t, remaining, available = alternative.played, branch.remaining, self.restricted.problem
+        initial_meld = tiles_of(self.restricted.initial_meld)
+        if t is None or available.must.get(t) or initial_meld[t] or remaining.may.get(t, 0) < available.may.get(t, 0):
             return branch
         one = Counter((t,))
-        return replace(branch, rest=replace(rest, must=Counter(rest.must) + one, may=Counter(rest.may) - one))
+        return replace(
+            branch, remaining=replace(remaining, must=Counter(remaining.must) + one, may=Counter(remaining.may) - one)
+        )
 
-    def _can_be_retrieved(self, branch: _Branch) -> bool:
+    def _may_be_retrievable(self, branch: _Branch) -> bool:
         """Whether the jokers may have come to their places, when all of them have one and all own tiles are played.
 
         Retrieval is a question of the melds with jokers and of what was played, whatever melds the other tiles form.
         The more was played, the less it forbids. So what it forbids here it forbids of the whole branch. But a joker is
         replaced in melds without jokers too, so NEW_SET_IF_REPLACED is not asked here.
         """
-        guarded, ruleset = self.guarded, self.guarded.problem.ruleset
-        melds = guarded.melds_at(self._kept) + branch.laid
+        restricted, ruleset = self.restricted, self.restricted.problem.ruleset
+        melds = restricted.melds_at(self._kept) + branch.laid
         has_jokers = any(meld.joker_faces for meld in melds)
-        if branch.rest.jokers or not (has_jokers and limits_retrieval(ruleset)):
+        if branch.remaining.jokers or not (has_jokers and limits_retrieval(ruleset)):
             return True
-        guarded.meter.count(NODES_A_JUDGEMENT)
-        return may_be_retrieved_in(melds, guarded.table, guarded.own + tiles_of(guarded.opening), ruleset)
+        restricted.meter.count(NODES_PER_JUDGEMENT)
+        return can_be_retrieved_in(
+            melds, restricted.table, restricted.available + tiles_of(restricted.initial_meld), ruleset
+        )
 
     # Meld by meld
 
-    def _built(self, branch: _Branch) -> Iterator[tuple[Melds, int]]:
+    def _built_turns(self, branch: _Branch) -> Iterator[tuple[Melds, int]]:
         """All turns of a branch, meld by meld."""
-        rest = replace(branch.rest, groups_of_must=False)
-        builder = _Builder(self.guarded, rest, self._by_lowest, self.below)
-        room = builder.room_beside(self.guarded.melds_at(self._kept) + branch.laid)
-        start = _Partial(Counter(branch.rest.must), Counter(branch.rest.may), branch.laid, room, 0)
+        remaining = replace(branch.remaining, groups_of_must=False)
+        builder = _Builder(self.restricted, remaining, self._melds_by_lowest_tile, self.below)
+        room = builder.room_beside(self.restricted.melds_at(self._kept) + branch.laid)
+        start = _Partial(Counter(branch.remaining.must), Counter(branch.remaining.may), branch.laid, room, 0)
         for melds, cost in builder.complete(start):
-            if self._allows(melds):
+            if self._is_legal(melds):
                 self.below = builder.below = cost
                 yield melds, cost
 
     @cached_property
-    def _by_lowest(self) -> Mapping[Tile, Melds]:
+    def _melds_by_lowest_tile(self) -> Mapping[Tile, Melds]:
         """The melds that can be laid, by their lowest numbered tile."""
         found: defaultdict[Tile, list[Meld]] = defaultdict(list)
         ruleset = self._problem.ruleset
-        for meld in own_melds(Counter(self._problem.must) + Counter(self._problem.may), ruleset):
-            self.guarded.meter.count()
-            found[_lowest(meld)] += [meld, *helpful_readings(meld, self.guarded.table, ruleset)]
+        for meld in possible_melds(Counter(self._problem.must) + Counter(self._problem.may), ruleset):
+            self.restricted.meter.count()
+            found[_lowest(meld)] += [meld, *useful_declarations(meld, self.restricted.table, ruleset)]
         return {t: tuple(melds) for t, melds in found.items()}
 
 
 def _with_meld(branch: _Branch, meld: Meld, places: Melds) -> _Branch:
     """A branch with one more meld, and where it may answer claims yet."""
-    rest = replace(without(branch.rest, meld), groups_of_must=False)  # tiles that groups may have may lie in it
-    return replace(branch, rest=rest, laid=(*branch.laid, meld), places=branch.places + places)
+    remaining = replace(
+        without_meld(branch.remaining, meld), groups_of_must=False
+    )  # tiles that groups may have may lie in it
+    return replace(branch, remaining=remaining, laid=(*branch.laid, meld), places=branch.places + places)
 
 
-def _unanswered_first(branch: _Branch, melds: Melds) -> _Branch:
+def _unsatisfied_first(branch: _Branch, melds: Melds) -> _Branch:
     """A branch whose next claim is a meld's that was dissolved when some melds were laid, if any was.
 
     Of jokers that is not asked: as far as faces tell, one can lie in nearly any meld with a joker.
     """
-    if not all(isinstance(claim, LifeClaim) for claim in branch.claims):
+    if not all(isinstance(constraint, SurvivalConstraint) for constraint in branch.constraints):
         return branch
-    lying = (*branch.places, *melds)
-    choices = [[n for n, meld in enumerate(lying) if claim.is_answered_by(meld)] for claim in branch.claims]
+    present = (*branch.places, *melds)
+    choices = [
+        [n for n, meld in enumerate(present) if constraint.is_satisfied_by(meld)] for constraint in branch.constraints
+    ]
     for first in unpaired(choices)[:1]:
-        claims = branch.claims
-        return replace(branch, claims=(claims[first], *claims[:first], *claims[first + 1 :]))
+        constraints = branch.constraints
+        return replace(branch, constraints=(constraints[first], *constraints[:first], *constraints[first + 1 :]))
     return branch
 
 
@@ -299,14 +325,14 @@ class _Partial:
 class _Builder:
     """Builds arrangements meld by meld."""
 
-    guarded: Guarded
+    restricted: RestrictedProblem
     problem: Problem
     melds: Mapping[Tile, Melds]
     below: int
 
     def room_beside(self, melds: Melds) -> Counter[Tile]:
         """The tiles of which melds against the contract can be beside some melds: all such are of the table's tiles."""
-        return tiles_of(self.guarded.table) - tiles_of(tuple(meld for meld in melds if not self._keeps(meld)))
+        return tiles_of(self.restricted.table) - tiles_of(tuple(meld for meld in melds if not self._keeps(meld)))
 
     def _keeps(self, meld: Meld) -> bool:
         keeps = CONTRACTS.get(self.problem.ruleset.contract)
@@ -321,9 +347,9 @@ class _Builder:
             if not must[JOKER] and cost < self.below:
                 yield partial.laid, cost
             return
-        self.guarded.meter.count()
-        rest = replace(self.problem, must=must, may=may)
-        if not costs_less(rest, self.guarded.meter, self.below - partial.cost):
+        self.restricted.meter.count()
+        remaining = replace(self.problem, must=must, may=may)
+        if not is_solvable_below(remaining, self.restricted.meter, self.below - partial.cost):
             return
         lowest = min(left)
         for meld in self.melds.get(lowest, ()):

@@ -15,8 +15,9 @@ from engine.play import Play
 from engine.rules import judge
 from engine.ruleset import Hints, Ruleset, TurnPlayAfterDraw
 from engine.scoring import rack_value
-from engine.solver import Arrangement, Budget, Existence, Objective, Turn, arrange, best_turn, has_turn
-from engine.solver.steps import Step, explain
+from engine.solver import Arrangement, Budget, Existence, LegalTurn, Objective, arrange, best_turn, has_turn
+from engine.solver.explanation import explain
+from engine.solver.steps import Step
 from engine.tiles import Tile, in_order, without
 from engine.views import GameView
 from engine.violations import Reason, refused
@@ -25,7 +26,7 @@ from service.errors import ActionRefused, HintNotAllowed
 _A_co = TypeVar("_A_co", covariant=True)
 
 
-class Tier(IntEnum):
+class HintTier(IntEnum):
     """How much of a best turn is told, each more than the one before."""
 
     PLAY_EXISTS = 1
@@ -33,11 +34,16 @@ class Tier(IntEnum):
     TURN = 3
 
 
-ALLOWED: Final = {Hints.NONE: 0, Hints.PLAY_EXISTS: Tier.PLAY_EXISTS, Hints.TILES: Tier.TILES, Hints.TURN: Tier.TURN}
+HIGHEST_TIERS: Final = {
+    Hints.NONE: 0,
+    Hints.PLAY_EXISTS: HintTier.PLAY_EXISTS,
+    Hints.TILES: HintTier.TILES,
+    Hints.TURN: HintTier.TURN,
+}
 """The highest tier that a seat may ask for, by the game's option."""
 
 
-class Question(Protocol[_A_co]):
+class Query(Protocol[_A_co]):
     """What a worker answers."""
 
     def answer(self, budget: Budget) -> _A_co:
@@ -56,7 +62,7 @@ class PlayedTurn:
         steps: How to get there.
     """
 
-    turn: Turn
+    turn: LegalTurn
     points: int
     value: int
     goes_out: bool
@@ -81,7 +87,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class WhichTurn:
+class BestTurnQuery:
     """Which turn is best?
 
     Attributes:
@@ -99,14 +105,14 @@ class WhichTurn:
         found = best_turn(self.situation, self.objective, budget)
         if found.turn is None:
             return Suggestion(Existence.NO if found.is_proven else Existence.UNKNOWN)
-        played = _played(self.situation, found.turn, self.kept)
+        played = _judged(self.situation, found.turn, self.kept)
         if played is None:
             return Suggestion(Existence.UNKNOWN)
         return Suggestion(Existence.YES, played, found.is_proven, found.is_least_change)
 
 
 @dataclass(frozen=True, slots=True)
-class WhetherTurn:
+class TurnExistsQuery:
     """Is there any turn?"""
 
     situation: Situation
@@ -117,7 +123,7 @@ class WhetherTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class HowArranged:
+class ArrangementQuery:
     """Can these tiles all lie in melds, and how?"""
 
     tiles: tuple[Tile, ...]
@@ -132,7 +138,7 @@ class HowArranged:
 class Job:
     """A question, and how many seconds its answer is worth."""
 
-    question: Question[Any]
+    query: Query[Any]
     seconds: float
 
 
@@ -143,30 +149,30 @@ class Failed:
     trace: str
 
 
-def about_turn(
-    situation: Situation, tier: Tier, objective: Objective, kept: tuple[Tile, ...] = ()
-) -> WhichTurn | WhetherTurn:
+def turn_query(
+    situation: Situation, tier: HintTier, objective: Objective, kept: tuple[Tile, ...] = ()
+) -> BestTurnQuery | TurnExistsQuery:
     """The question that a tier needs: whether a turn exists is often known long before the best one."""
-    return WhetherTurn(situation) if tier is Tier.PLAY_EXISTS else WhichTurn(situation, objective, kept)
+    return TurnExistsQuery(situation) if tier is HintTier.PLAY_EXISTS else BestTurnQuery(situation, objective, kept)
 
 
 def own_situation(view: GameView) -> Situation:
     """What the seat of a view can play from, on its turn or if it were. Raises ActionRefused."""
-    reason = _not_playing(view)
+    reason = _refusal(view)
     if reason:
         raise ActionRefused(refused(reason))
     player = next(player for player in view.players if player.seat == view.seat)
-    playable = without(view.rack, kept_tiles(view))
+    playable = without(view.rack, unplayable_tiles(view))
     return Situation(view.table, playable, player.has_melded, view.ruleset, view.river)
 
 
-def check_tier(tier: Tier, ruleset: Ruleset) -> None:
+def check_tier(tier: HintTier, ruleset: Ruleset) -> None:
     """Whether a game's seats may ask for a tier (hints). Raises HintNotAllowed."""
-    if tier > ALLOWED[ruleset.hints]:
+    if tier > HIGHEST_TIERS[ruleset.hints]:
         raise HintNotAllowed(ruleset.hints)
 
 
-def _not_playing(view: GameView) -> Reason | None:
+def _refusal(view: GameView) -> Reason | None:
     """Why the seat of a view can play nothing, whatever it holds; of a running round it may ask at any time."""
     by_phase = {Lobby: Reason.GAME_NOT_STARTED, RoundOver: Reason.ROUND_OVER, Finished: Reason.GAME_OVER}
     if view.phase in by_phase:
@@ -179,7 +185,7 @@ def _not_playing(view: GameView) -> Reason | None:
     return None
 
 
-def kept_tiles(view: GameView) -> tuple[Tile, ...]:
+def unplayable_tiles(view: GameView) -> tuple[Tile, ...]:
     """The tile of the seat's rack that was drawn in this very turn, where it may not be played (R25)."""
     turn = view.turn
     is_drawn = turn is not None and turn.turn.seat == view.seat and turn.step is Drawn
@@ -188,7 +194,7 @@ def kept_tiles(view: GameView) -> tuple[Tile, ...]:
     return turn.tiles_drawn
 
 
-def _played(situation: Situation, turn: Turn, kept: tuple[Tile, ...]) -> PlayedTurn | None:
+def _judged(situation: Situation, turn: LegalTurn, kept: tuple[Tile, ...]) -> PlayedTurn | None:
     """Returns a turn as the rules judge it; None if that is too complex for them (TURN_TOO_COMPLEX).
 
     Raises RuntimeError if the rules forbid the turn.

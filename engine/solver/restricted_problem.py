@@ -10,10 +10,10 @@ from engine.solver.search import Meter
 from engine.tiles import Tile
 
 Melds = tuple[Meld, ...]
-Allows = Callable[[Melds, frozenset[int]], bool]
+IsLegal = Callable[[Melds, frozenset[int]], bool]
 """Whether the rules allow the table of some new melds beside those of the old ones that did not change."""
 
-NODES_A_JUDGEMENT = 16
+NODES_PER_JUDGEMENT = 16
 """States that could be looked at while the rules judge a turn."""
 
 
@@ -23,7 +23,7 @@ def tiles_of(melds: Melds) -> Counter[Tile]:
 
 
 @dataclass(frozen=True)
-class Guarded:
+class RestrictedProblem:
     """What may be rearranged.
 
     Attributes:
@@ -37,48 +37,48 @@ class Guarded:
 
     table: Melds
     problem: Problem
-    allows: Allows
+    is_legal: IsLegal
     meter: Meter
-    opening: Melds = ()
+    initial_meld: Melds = ()
     uses_table: bool = True
 
-    def melds_at(self, places: frozenset[int]) -> Melds:
+    def melds_at(self, changeable_places: frozenset[int]) -> Melds:
         """The melds at some places of the table."""
-        return tuple(meld for place, meld in enumerate(self.table) if place in places)
+        return tuple(meld for place, meld in enumerate(self.table) if place in changeable_places)
 
     @property
-    def everything(self) -> frozenset[int]:
+    def all_places(self) -> frozenset[int]:
         """The places of all melds of the table."""
         return frozenset(range(len(self.table)))
 
     @property
-    def places(self) -> frozenset[int]:
+    def changeable_places(self) -> frozenset[int]:
         """The places of the melds that may change."""
-        return self.everything if self.uses_table else frozenset()
+        return self.all_places if self.uses_table else frozenset()
 
     @property
-    def rearranged(self) -> Melds:
+    def changeable_melds(self) -> Melds:
         """The melds that may change."""
-        return self.melds_at(self.places)
+        return self.melds_at(self.changeable_places)
 
     @property
-    def own(self) -> Counter[Tile]:
+    def available(self) -> Counter[Tile]:
         """The tiles that the player can lay beside the initial meld."""
         return Counter(self.problem.must) + Counter(self.problem.may)
 
     @property
     def tiles(self) -> Counter[Tile]:
         """All tiles that may be rearranged."""
-        return self.own + tiles_of(self.rearranged)
+        return self.available + tiles_of(self.changeable_melds)
 
-    def problem_of(self, changed: frozenset[int]) -> Problem:
+    def problem_with(self, changed: frozenset[int]) -> Problem:
         """The problem of laying the tiles of some melds of the table, and own ones."""
         must = Counter(self.problem.must) + tiles_of(self.melds_at(changed))
         return replace(self.problem, must=must)
 
 
 @dataclass(frozen=True, slots=True)
-class Rearranged:
+class RestrictedTurn:
     """A turn: what it costs, which melds changed, and what there is instead of them.
 
     Attributes:

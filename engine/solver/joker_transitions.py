@@ -1,0 +1,154 @@
+"""Module."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from engine.solver.color_transitions import LevelTraits, Supply
+from engine.solver.joker_rules import UNLIMITED, JokerRules
+
+
+class OpenRun(NamedTuple):
+    """A run that may go on: its length (3 for more), naturals and jokers as far as they matter, what lies last."""
+
+    length: int
+    naturals: int
+    jokers: int
+    ends_in_joker: bool
+
+
+def new_run(*, joker: bool, rules: JokerRules) -> OpenRun | None:
+    if joker and not (rules.leads and rules.most):
+        return None
+    return _normalized(OpenRun(1, int(not joker), int(joker), joker), rules)
+
+
+def extended_run(run: OpenRun, *, joker: bool, rules: JokerRules) -> OpenRun | None:
+    if joker and (run.jokers == rules.most or (rules.apart and run.ends_in_joker)):
+        return None
+    longer = OpenRun(run.length + 1, run.naturals + (not joker), run.jokers + joker, joker)
+    return _normalized(longer, rules)
+
+
+def _normalized(run: OpenRun, rules: JokerRules) -> OpenRun:
+    """The run without what makes no difference to how it can go on."""
+    if rules.balanced:
+        common = min(run.naturals, run.jokers)
+        naturals, jokers = run.naturals - common, run.jokers - common
+    else:
+        naturals, jokers = min(run.naturals, 1), run.jokers if rules.most < UNLIMITED else 0
+    return OpenRun(min(run.length, 3), naturals, jokers, rules.apart and run.ends_in_joker)
+
+
+def is_complete(run: OpenRun, rules: JokerRules) -> bool:
+    return run.length == 3 and (run.jokers == 0 if rules.balanced else run.naturals > 0)
+
+
+Runs = tuple[OpenRun, ...]
+"""The open runs of a color, ascending."""
+
+
+RunChoice = tuple[str, ...]
+"""What each open run gets: a numbered tile, a joker, or nothing."""
+
+
+NATURAL, WILD, END = "natural", "joker", "end"
+
+
+@lru_cache(maxsize=1 << 14)
+def extensions(runs: Runs, naturals: int, jokers: int, rules: JokerRules) -> dict[Runs, tuple[RunChoice, int]]:
+    """The open runs that can come of so many tiles, each with a way to it and the number of runs that begin."""
+    found: dict[Runs, tuple[RunChoice, int]] = {}
+    for choice, longer in _run_choices(runs, naturals, jokers, rules):
+        new_naturals = naturals - choice.count(NATURAL)
+        new_jokers = jokers - choice.count(WILD)
+        starts = [new_run(joker=False, rules=rules)] * new_naturals + [new_run(joker=True, rules=rules)] * new_jokers
+        if None not in starts:
+            after = tuple(sorted((*longer, *(run for run in starts if run))))
+            found.setdefault(after, (choice, new_naturals))
+    return found
+
+
+def _run_choices(runs: Runs, naturals: int, jokers: int, rules: JokerRules) -> Iterator[tuple[RunChoice, Runs]]:
+    if not runs:
+        yield (), ()
+        return
+    run, rest = runs[0], runs[1:]
+    if is_complete(run, rules):
+        for choice, longer in _run_choices(rest, naturals, jokers, rules):
+            yield (END, *choice), longer
+    for kind, more in ((NATURAL, naturals), (WILD, jokers)):
+        after = extended_run(run, joker=kind == WILD, rules=rules) if more else None
+        if after:
+            left = (naturals - 1, jokers) if kind == NATURAL else (naturals, jokers - 1)
+            for choice, longer in _run_choices(rest, *left, rules):
+                yield (kind, *choice), (after, *longer)
+
+
+class JokerTransition(NamedTuple):
+    """What is done with the tiles of a color and a value: see color_steps.Step; held is for after the 13."""
+
+    left: int
+    grouped: int
+    naturals: int
+    jokers: int
+    begun: int
+    runs: Runs
+    held: int
+
+
+@lru_cache(maxsize=1 << 15)
+def joker_transitions(
+    open_runs: tuple[Runs, int], tiles: Supply, traits: LevelTraits, jokers: int, rules: JokerRules
+) -> tuple[JokerTransition, ...]:
+    """All steps of a color, given its open runs and the ones set aside."""
+    runs, held = open_runs
+    must, may = (held, 0) if traits.is_held else tiles[:2]
+    found: dict[tuple[int, int, int, Runs, int], JokerTransition] = {}
+    for left in range(may + 1):
+        used = must + may - left
+        for aside in range(min(used, tiles[4]) + 1):
+            now_held = aside if traits.holds else 0 if traits.is_held else held
+            for grouped in range(used - aside + 1 if traits.groups else 1):
+                naturals = used - aside - grouped
+                for spent in range(jokers + 1):
+                    for after, (choice, _) in extensions(runs, naturals, spent, rules).items():
+                        kept = _continuing_runs(after, tiles, traits, jokers - spent, rules)
+                        if kept is None:
+                            continue
+                        begun = naturals + spent - len(choice) + choice.count(END)
+                        transition = JokerTransition(left, grouped, naturals, spent, begun, kept, now_held)
+                        found.setdefault((left, grouped, spent, kept, now_held), transition)
+    return tuple(found.values())
+
+
+def _continuing_runs(runs: Runs, tiles: Supply, traits: LevelTraits, jokers: int, rules: JokerRules) -> Runs | None:
+    """The open runs that may go on; None if some must and cannot."""
+    owed = [run for run in runs if not is_complete(run, rules)]
+    if traits.after == 0:
+        return None if owed else ()
+    following, later = tiles[2:4]
+    young = sum(run.length == 1 for run in owed)
+    if (traits.after == 1 and young) or len(owed) > following + jokers or young > later + jokers:
+        return None
+    return runs if following + jokers else ()
+
+
+@lru_cache(maxsize=1 << 14)
+def groups_for(grouped: tuple[int, ...], jokers: int, rules: JokerRules) -> int | None:
+    """The fewest groups that can be made of so many tiles a color and so many jokers, all of them; None if impossible.
+
+    Groups of like size need fewest jokers and have room for most, so no other sizes are tried.
+    """
+    total, colors = sum(grouped), len(grouped)
+    if not total:
+        return None if jokers else 0
+    for number in range(max(*grouped, -(-(total + jokers) // colors)), (total + jokers) // 3 + 1):
+        small, larger = divmod(total, number)
+        sizes = [small + 1] * larger + [small] * (number - larger)
+        least = [max(0, 3 - size) for size in sizes]
+        most = [min(colors - size, rules.most, size if rules.balanced else UNLIMITED) for size in sizes]
+        fits = all(low <= high for low, high in zip(least, most, strict=True))
+        if small and fits and sum(least) <= jokers <= sum(most):
+            return number
+    return None

@@ -1,0 +1,128 @@
+"""Module."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Set
+from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations
+
+from engine.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
+from engine.ruleset import (
+    JokersDeclaration,
+    Ruleset,
+    RunWrap,
+    SetOrder,
+)
+from engine.solver.joker_rules import joker_rules
+from engine.solver.problem import FACES
+from engine.solver.solution import with_declared_jokers
+from engine.tiles import JOKER, MAX_VALUE, Tile, value_of
+
+Melds = tuple[Meld, ...]
+
+
+Shape = tuple[MeldKind, tuple[Tile, ...]]
+"""The faces that a meld shows, jokers standing for some of them."""
+
+
+def possible_melds(
+    tiles: Counter[Tile], ruleset: Ruleset, is_allowed: Callable[[Shape], bool] = lambda _: True
+) -> Iterator[Meld]:
+    """Every meld that can be made of some tiles, but for the order of a group and faces of its jokers.
+
+    Args:
+        tiles: The tiles.
+        ruleset: What is a meld.
+        is_wanted: Which shapes to make.
+    """
+    most = min(tiles[JOKER], joker_rules(ruleset).most)
+    rulesets = ruleset, _without_declarations(ruleset)
+    for kind, faces in filter(is_allowed, _shapes(ruleset.geometry_colors, ruleset.run_wrap)):
+        missing = frozenset([place for place, face in enumerate(faces) if not tiles[face]])
+        for jokers in range(len(missing), min(most, len(faces) - 1) + 1):
+            yield from _with_jokers((kind, faces), missing, jokers, rulesets)
+
+
+@lru_cache
+def _shapes(colors: int, wrap: RunWrap) -> tuple[Shape, ...]:
+    last = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}[wrap]
+    runs = [
+        (MeldKind.RUN, tuple(FACES[(first + step - 1) % MAX_VALUE][color] for step in range(length)))
+        for color in range(colors)
+        for first in range(1, MAX_VALUE + 1)
+        for length in range(3, min(MAX_VALUE, last - first + 1) + 1)
+    ]
+    groups = [
+        (MeldKind.GROUP, chosen)
+        for faces in FACES
+        for size in range(3, colors + 1)
+        for chosen in combinations(faces[:colors], size)
+    ]
+    return (*runs, *groups)
+
+
+def _with_jokers(
+    shape: Shape, missing: frozenset[int], jokers: int, rulesets: tuple[Ruleset, Ruleset]
+) -> Iterator[Meld]:
+    """The melds of a shape with so many jokers, some of them at the missing places.
+
+    Args:
+        shape: The shape.
+        missing: The places of which no tile is there.
+        jokers: How many jokers lie in it.
+        rulesets: The ruleset, and the one by which nothing must be declared.
+    """
+    kind, faces = shape
+    ruleset, silent = rulesets
+    others = [place for place in range(len(faces)) if place not in missing]
+    for extra in combinations(others, jokers - len(missing)):
+        meld = read_meld(_proposed(kind, faces, missing.union(extra), ruleset), silent)
+        if isinstance(meld, Meld):
+            yield with_declared_jokers(meld, ruleset)
+
+
+def _proposed(kind: MeldKind, faces: tuple[Tile, ...], joker_places: Set[int], ruleset: Ruleset) -> ProposedMeld:
+    """Faces with jokers in some places; what these stand for in a run is declared where its order does not say it."""
+    tiles = tuple(JOKER if place in joker_places else face for place, face in enumerate(faces))
+    if kind is MeldKind.GROUP:
+        jokers_last = tuple(sorted(tiles, key=lambda t: (t == JOKER, t)))  # they may not lead (jokers_may_lead)
+        return ProposedMeld(jokers_last, kind)
+    if ruleset.set_order is SetOrder.STRICT:
+        return ProposedMeld(tiles, kind)
+    return ProposedMeld(tiles, kind, tuple(faces[place] for place in sorted(joker_places)))
+
+
+def useful_declarations(meld: Meld, table: Melds, ruleset: Ruleset) -> Iterator[Meld]:
+    """A group with other faces declared for its jokers: all, where some must be; else such as help jokers of the table.
+
+    What a joker of the table stood for may have to be said again, or said at last.
+    """
+    if meld.kind is MeldKind.RUN or not meld.joker_faces:
+        return
+    must_declare_all = must_declare(len(meld.joker_faces), ruleset)
+    useful = _useful_faces(meld, table)
+    value = value_of(next(t for t in meld.tiles if t != JOKER))
+    faces = [face for face in FACES[value - 1][: ruleset.geometry_colors] if face not in meld.tiles]
+    for declaration in combinations(faces, len(meld.joker_faces)) if must_declare_all or useful else ():
+        if must_declare_all or not useful.isdisjoint(declaration):
+            reading = read_meld(ProposedMeld(meld.tiles, meld.kind, declaration), ruleset)
+            if isinstance(reading, Meld) and reading != meld:
+                yield reading
+
+
+def _useful_faces(meld: Meld, table: Melds) -> set[Tile]:
+    """The faces of a group's jokers that serve jokers of the table if declared, and do not if nothing is.
+
+    The rules ask whether what a joker stands for is within what one of the table stood for. Where all that it may stand
+    for is, there is nothing to say.
+    """
+    undeclared = {face for faces in meld.joker_faces for face in faces}
+    roles = {faces for old in table for faces in old.joker_faces}
+    return {face for faces in roles if not undeclared <= set(faces) for face in faces}
+
+
+def _without_declarations(ruleset: Ruleset) -> Ruleset:
+    """A ruleset by which nothing must be declared."""
+    if ruleset.jokers_declaration is JokersDeclaration.POSITIONAL:
+        return ruleset
+    return replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
