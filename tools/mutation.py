@@ -3,7 +3,7 @@
 `mutation.py` tries every change below in every module of the rules. What survives must be listed in docs/mutation.md,
 which says why nobody could notice it. `mutation.py melds` tries one module, `mutation.py --only _steps` what is in one
 function, `--quick` leaves out the tests that try many examples, `--sample 60` tries so many changes of a module, always
-the same ones, `--list` tries nothing. Modules that are no rules, as `referee` and `solver/run_assembly`, are tried if they are
+the same ones, `--list` tries nothing. Modules that are no rules, as `referee` and `solver/run_assembly`, are tried if
 named, and nothing is asked of how many survive there.
 
 A mutant of a function is tried in a fork of this process in which the function gets the mutant's code: tests are

@@ -21,9 +21,15 @@ from engine.solver.constraints import (
 )
 from engine.solver.meld_enumeration import possible_melds, useful_declarations
 from engine.solver.partitions import Partition, Partitions
-from engine.solver.restricted_problem import NODES_PER_JUDGEMENT, Melds, RestrictedProblem, RestrictedTurn, tiles_of
+from engine.solver.restricted_problem import (
+    NODES_PER_JUDGEMENT,
+    Melds,
+    RestrictedProblem,
+    RestrictedTurn,
+    keeps_contract,
+    tiles_of,
+)
 from engine.tiles import JOKER
-from engine.variants import CONTRACTS
 
 MOST_TILES = 30
 """The most tiles that are few: table and rack together. With more, the search by claims is often faster."""
@@ -97,8 +103,7 @@ class _TurnFinder:
 
     def _keeps_contract(self, meld: Meld) -> bool:
         """A meld against the contract is made of the table's tiles."""
-        keeps = CONTRACTS.get(self.ruleset.contract)
-        return keeps is None or keeps(meld) or Counter(meld.tiles) <= self.table_tiles
+        return keeps_contract(meld, self.ruleset) or Counter(meld.tiles) <= self.table_tiles
 
     def _has_jokers_for(self, meld: Meld) -> bool:
         """Each joker of a meld is one of the rack, or one of the table that may lie there."""

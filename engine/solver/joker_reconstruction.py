@@ -29,6 +29,20 @@ class _JokerRunPart(RunPart):
         super().__init__(first, *tiles)
         self.state = state
 
+    def extend(self, kind: str, face: Tile, rules: JokerRules) -> bool:
+        """Adds a tile or joker to the run; returns whether the rules allow it."""
+        extended = extended_run(self.state, joker=kind == WILD, rules=rules)
+        if extended is None:
+            return False
+        self.state = extended
+        self.tiles.append(JOKER if kind == WILD else face)
+        return True
+
+
+def _new_parts(first: int, face: Tile, rules: JokerRules, *, joker: bool) -> list[_JokerRunPart]:
+    run = new_run(joker=joker, rules=rules)
+    return [_JokerRunPart(first, run, JOKER if joker else face)] if run else []
+
 
 def melds_of_path(path: JokerPath, problem: Problem) -> RawMelds:
     """Kind and tiles of each meld, in a fixed order."""
@@ -84,19 +98,11 @@ def _extended_parts(
         (runs, step) for runs, step in options.items() if _matches(runs, transition, rules)
     )
     done = [part for part, kind in zip(parts, choice, strict=True) if kind == END]
-    extended = []
-    for part, kind in zip(parts, choice, strict=True):
-        grown = extended_run(part.state, joker=kind == WILD, rules=rules) if kind != END else None
-        if grown:
-            part.state = grown
-            part.tiles.append(JOKER if kind == WILD else face)
-            extended.append(part)
-    new = (False,) * naturals + (True,) * (transition.jokers - choice.count(WILD))
-    extended += [
-        _JokerRunPart(level.value, run, JOKER if joker else face)
-        for joker in new
-        if (run := new_run(joker=joker, rules=rules))
+    extended = [
+        part for part, kind in zip(parts, choice, strict=True) if kind != END and part.extend(kind, face, rules)
     ]
+    new = (False,) * naturals + (True,) * (transition.jokers - choice.count(WILD))
+    extended += [part for joker in new for part in _new_parts(level.value, face, rules, joker=joker)]
     extended.sort(key=lambda part: part.state)
     return (extended, done) if transition.runs == after else ([], done + extended)
 

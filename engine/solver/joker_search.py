@@ -41,6 +41,10 @@ class Requirement:
     single_meld: bool = False
     needs_run: bool = False
 
+    def is_met(self, points: int, *, has_run: bool) -> bool:
+        """Returns whether melds with these points meet it; single_meld is checked while melds are laid."""
+        return points >= self.points and (has_run or not self.needs_run)
+
 
 NO_REQUIREMENT = Requirement()
 
@@ -175,11 +179,11 @@ def _search_from(search: JokerProblem, start: JokerState, meter: Meter, below: i
 def _final_node(search: JokerProblem, node: _Node, start: JokerState) -> _Node | None:
     """A state behind the last place, with what the jokers cost that are left; None if it is not what is wanted."""
     problem, left = search.problem, search.problem.jokers - node.spent
-    is_wanted = node.points >= search.requirement.points and (node.state.has_run or not search.requirement.needs_run)
-    if left > problem.may.get(JOKER, 0) or not is_wanted:
-        return None
-    if not all(
-        _matches_start(end, begun, search.rules) for end, begun in zip(node.state.runs, start.runs, strict=True)
+    ends = zip(node.state.runs, start.runs, strict=True)
+    if (
+        left > problem.may.get(JOKER, 0)
+        or not search.requirement.is_met(node.points, has_run=node.state.has_run)
+        or not all(_matches_start(end, begun, search.rules) for end, begun in ends)
     ):
         return None
     dearer = node.cost + left * weight(JOKER, problem.objective, problem.ruleset)
@@ -211,34 +215,36 @@ def _successors(search: JokerProblem, node: _Node, meter: Meter) -> Iterator[_No
     for number_of_steps, transitions in enumerate(product(*choices)):
         if number_of_steps % COMBINATIONS_PER_NODE == COMBINATIONS_PER_NODE - 1:
             meter.count()
-        in_runs = sum(transition.jokers for transition in transitions)
-        grouped = tuple(transition.grouped for transition in transitions)
-        for in_groups in range(jokers - in_runs + 1 if any(grouped) else int(in_runs <= jokers)):
-            number = groups_for(grouped, in_groups, search.rules)
-            after = (
-                None if number is None else _after(search, node, PathStep(transitions, in_groups, number, node.step))
-            )
+        for step in _steps(transitions, jokers, search.rules, node.step):
+            after = _after(search, node, step)
             if after and after[:-1] not in seen:
                 seen.add(after[:-1])
                 yield after
 
 
+def _steps(
+    transitions: tuple[JokerTransition, ...], jokers: int, rules: JokerRules, previous: PathStep | None
+) -> Iterator[PathStep]:
+    """Yields the steps that combine transitions of all colors with jokers in groups."""
+    in_runs = sum([transition.jokers for transition in transitions])
+    grouped = tuple([transition.grouped for transition in transitions])
+    for in_groups in range(jokers - in_runs + 1 if any(grouped) else int(in_runs <= jokers)):
+        number = groups_for(grouped, in_groups, rules)
+        if number is not None:
+            yield PathStep(transitions, in_groups, number, previous)
+
+
 def _after(search: JokerProblem, node: _Node, step: PathStep) -> _Node | None:
     """The state that a step leads to; None if it begins more melds than are wanted."""
     level, requirement, transitions = search.levels[node.place], search.requirement, step.transitions
-    begun = sum(transition.begun for transition in transitions)
-    melds = node.state.melds + begun + step.groups if requirement.single_meld else 0
+    left, grouped, naturals, jokers, begun, runs, held = zip(*transitions, strict=True)
+    melds = node.state.melds + sum(begun) + step.groups if requirement.single_meld else 0
     if melds > 1:
         return None
-    spent = step.group_jokers + sum(transition.jokers for transition in transitions)
-    naturals = sum(transition.naturals + transition.grouped for transition in transitions)
-    value = (level.value - 1) % MAX_VALUE + 1
-    points = node.points + value * (naturals + (spent if requirement.joker_counts else 0))
-    state = JokerState(
-        tuple(transition.runs for transition in transitions),
-        tuple(transition.held for transition in transitions),
-        has_run=requirement.needs_run and (node.state.has_run or begun > 0),
-        melds=melds,
-    )
-    cost = node.cost + sum(transition.left for transition in transitions) * level.weight
+    spent = step.group_jokers + sum(jokers)
+    counting = sum(naturals) + sum(grouped) + (spent if requirement.joker_counts else 0)
+    points = node.points + ((level.value - 1) % MAX_VALUE + 1) * counting
+    has_run = requirement.needs_run and (node.state.has_run or any(begun))
+    state = JokerState(runs, held, has_run=has_run, melds=melds)
+    cost = node.cost + sum(left) * level.weight
     return _Node(cost, node.above - 1, 0, state, node.spent + spent, min(points, requirement.points), step)

@@ -77,10 +77,9 @@ def _run_choices(runs: Runs, naturals: int, jokers: int, rules: JokerRules) -> I
     if is_complete(run, rules):
         for choice, longer in _run_choices(rest, naturals, jokers, rules):
             yield (END, *choice), longer
-    for kind, more in ((NATURAL, naturals), (WILD, jokers)):
-        after = extended_run(run, joker=kind == WILD, rules=rules) if more else None
+    for kind, left in ((NATURAL, (naturals - 1, jokers)), (WILD, (naturals, jokers - 1))):
+        after = extended_run(run, joker=kind == WILD, rules=rules) if min(left) >= 0 else None
         if after:
-            left = (naturals - 1, jokers) if kind == NATURAL else (naturals, jokers - 1)
             for choice, longer in _run_choices(rest, *left, rules):
                 yield (kind, *choice), (after, *longer)
 
@@ -101,37 +100,49 @@ class JokerTransition(NamedTuple):
 def joker_transitions(
     open_runs: tuple[Runs, int], tiles: Supply, traits: LevelTraits, jokers: int, rules: JokerRules
 ) -> tuple[JokerTransition, ...]:
-    """All steps of a color, given its open runs and the ones set aside."""
+    """Returns all transitions of a color.
+
+    Args:
+        open_runs: The open runs, and the number of ones set aside.
+        tiles: The tiles of the color.
+        traits: The level.
+        jokers: The most jokers that may be spent.
+        rules: The limits on jokers.
+    """
     runs, held = open_runs
-    must, may = (held, 0) if traits.is_held else tiles[:2]
     found: dict[tuple[int, int, int, Runs, int], JokerTransition] = {}
+    for left, grouped, naturals, now_held in _distributions(tiles, traits, held):
+        for spent in range(jokers + 1):
+            for after, (choice, _) in extensions(runs, naturals, spent, rules).items():
+                kept = _continuing_runs(after, tiles, traits, jokers - spent, rules)
+                if kept is not None:
+                    begun = naturals + spent - len(choice) + choice.count(END)
+                    transition = JokerTransition(left, grouped, naturals, spent, begun, kept, now_held)
+                    found.setdefault((left, grouped, spent, kept, now_held), transition)
+    return tuple(found.values())
+
+
+def _distributions(tiles: Supply, traits: LevelTraits, held: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yields how many tiles stay on the rack, go to groups, go to runs, and are set aside afterwards."""
+    must, may = (held, 0) if traits.is_held else tiles[:2]
+    unchanged = 0 if traits.is_held else held
     for left in range(may + 1):
         used = must + may - left
         for aside in range(min(used, tiles[4]) + 1):
-            now_held = aside if traits.holds else 0 if traits.is_held else held
+            now_held = aside if traits.holds else unchanged
             for grouped in range(used - aside + 1 if traits.groups else 1):
-                naturals = used - aside - grouped
-                for spent in range(jokers + 1):
-                    for after, (choice, _) in extensions(runs, naturals, spent, rules).items():
-                        kept = _continuing_runs(after, tiles, traits, jokers - spent, rules)
-                        if kept is None:
-                            continue
-                        begun = naturals + spent - len(choice) + choice.count(END)
-                        transition = JokerTransition(left, grouped, naturals, spent, begun, kept, now_held)
-                        found.setdefault((left, grouped, spent, kept, now_held), transition)
-    return tuple(found.values())
+                yield left, grouped, used - aside - grouped, now_held
 
 
 def _continuing_runs(runs: Runs, tiles: Supply, traits: LevelTraits, jokers: int, rules: JokerRules) -> Runs | None:
     """The open runs that may go on; None if some must and cannot."""
     owed = [run for run in runs if not is_complete(run, rules)]
-    if traits.after == 0:
-        return None if owed else ()
-    following, later = tiles[2:4]
-    young = sum(run.length == 1 for run in owed)
-    if (traits.after == 1 and young) or len(owed) > following + jokers or young > later + jokers:
+    next_tiles = tiles[2] + jokers if traits.after > 0 else 0
+    later_tiles = tiles[3] + jokers if traits.after > 1 else 0
+    young = [run for run in owed if run.length == 1]
+    if len(owed) > next_tiles or len(young) > later_tiles:
         return None
-    return runs if following + jokers else ()
+    return runs if next_tiles else ()
 
 
 @lru_cache(maxsize=1 << 14)
@@ -143,12 +154,15 @@ def groups_for(grouped: tuple[int, ...], jokers: int, rules: JokerRules) -> int 
     total, colors = sum(grouped), len(grouped)
     if not total:
         return None if jokers else 0
-    for number in range(max(*grouped, -(-(total + jokers) // colors)), (total + jokers) // 3 + 1):
-        small, larger = divmod(total, number)
-        sizes = [small + 1] * larger + [small] * (number - larger)
-        least = [max(0, 3 - size) for size in sizes]
-        most = [min(colors - size, rules.most, size if rules.balanced else UNLIMITED) for size in sizes]
-        fits = all(low <= high for low, high in zip(least, most, strict=True))
-        if small and fits and sum(least) <= jokers <= sum(most):
-            return number
-    return None
+    numbers = range(max(*grouped, -(-(total + jokers) // colors)), (total + jokers) // 3 + 1)
+    return next((number for number in numbers if _can_group(total, number, jokers, colors, rules)), None)
+
+
+def _can_group(total: int, number: int, jokers: int, colors: int, rules: JokerRules) -> bool:
+    """Returns whether a number of groups of nearly equal size can take all tiles and jokers."""
+    small, larger = divmod(total, number)
+    sizes = [small + 1] * larger + [small] * (number - larger)
+    least = [max(0, 3 - size) for size in sizes]
+    most = [min(colors - size, rules.most, size if rules.balanced else UNLIMITED) for size in sizes]
+    fits = all(low <= high for low, high in zip(least, most, strict=True))
+    return small > 0 and fits and sum(least) <= jokers <= sum(most)

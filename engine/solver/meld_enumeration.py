@@ -99,15 +99,20 @@ def useful_declarations(meld: Meld, table: Melds, ruleset: Ruleset) -> Iterator[
     """
     if meld.kind is MeldKind.RUN or not meld.joker_faces:
         return
-    must_declare_all = must_declare(len(meld.joker_faces), ruleset)
-    useful = _useful_faces(meld, table)
+    for declaration in _useful_combinations(meld, table, ruleset):
+        reading = read_meld(ProposedMeld(meld.tiles, meld.kind, declaration), ruleset)
+        if isinstance(reading, Meld) and reading != meld:
+            yield reading
+
+
+def _useful_combinations(meld: Meld, table: Melds, ruleset: Ruleset) -> Iterator[tuple[Tile, ...]]:
     value = value_of(next(t for t in meld.tiles if t != JOKER))
     faces = [face for face in FACES[value - 1][: ruleset.geometry_colors] if face not in meld.tiles]
-    for declaration in combinations(faces, len(meld.joker_faces)) if must_declare_all or useful else ():
-        if must_declare_all or not useful.isdisjoint(declaration):
-            reading = read_meld(ProposedMeld(meld.tiles, meld.kind, declaration), ruleset)
-            if isinstance(reading, Meld) and reading != meld:
-                yield reading
+    declarations = combinations(faces, len(meld.joker_faces))
+    if must_declare(len(meld.joker_faces), ruleset):
+        return declarations
+    useful = _useful_faces(meld, table)
+    return (declaration for declaration in declarations if not useful.isdisjoint(declaration))
 
 
 def _useful_faces(meld: Meld, table: Melds) -> set[Tile]:

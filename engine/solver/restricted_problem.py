@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from engine.melds import Meld
+from engine.ruleset import Ruleset
 from engine.solver.problem import Problem
 from engine.solver.search import Meter
 from engine.tiles import Tile
+from engine.variants import CONTRACTS
 
 Melds = tuple[Meld, ...]
 IsLegal = Callable[[Melds, frozenset[int]], bool]
@@ -20,6 +22,12 @@ NODES_PER_JUDGEMENT = 16
 def tiles_of(melds: Melds) -> Counter[Tile]:
     """The tiles of some melds."""
     return Counter(t for meld in melds for t in meld.tiles)
+
+
+def keeps_contract(meld: Meld, ruleset: Ruleset) -> bool:
+    """Returns whether a meld keeps the contract of a ruleset, if there is one."""
+    keeps = CONTRACTS.get(ruleset.contract)
+    return keeps is None or keeps(meld)
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,17 @@ from engine.solver.few_tiles import best_small_turn, is_small
 from engine.solver.initial_melds import without_meld
 from engine.solver.meld_enumeration import possible_melds, useful_declarations
 from engine.solver.problem import Problem
-from engine.solver.restricted_problem import NODES_PER_JUDGEMENT, Melds, RestrictedProblem, RestrictedTurn, tiles_of
+from engine.solver.restricted_problem import (
+    NODES_PER_JUDGEMENT,
+    Melds,
+    RestrictedProblem,
+    RestrictedTurn,
+    keeps_contract,
+    tiles_of,
+)
 from engine.solver.search import OutOfBudget
 from engine.solver.solution import is_solvable_below, solve
 from engine.tiles import JOKER, Tile, value_of
-from engine.variants import CONTRACTS
 
 FEW_CHANGES = 2
 """Melds that are changed in the turns tried first."""
@@ -94,12 +100,16 @@ def _within_contract(problem: Problem) -> tuple[Problem, int]:
     A contract is kept by each part of a meld that keeps it, down to a tile. A tile played lies in such a meld: those
     of the table can be no more than all that lie in others.
     """
-    keeps = CONTRACTS.get(problem.ruleset.contract)
-    if keeps is None:
+    ruleset = problem.ruleset
+    may = {t: n for t, n in problem.may.items() if t == JOKER or keeps_contract(_single_tile(t), ruleset)}
+    if len(may) == len(problem.may):
         return problem, 0
-    may = {t: n for t, n in problem.may.items() if t == JOKER or keeps(Meld((t,), MeldKind.RUN, value_of(t)))}
     left = sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in may)
     return replace(problem, may=may), left
+
+
+def _single_tile(t: Tile) -> Meld:
+    return Meld((t,), MeldKind.RUN, value_of(t))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,19 +217,18 @@ class _BranchAndBound:
     def _children(self, branch: _Branch) -> Iterator[_Branch]:
         """The ways to answer the next claim: by a meld that lies already, or by another."""
         constraint, *others = branch.constraints
-        remaining = replace(branch, constraints=tuple(others))
-        there = Counter(branch.remaining.must) + Counter(branch.remaining.may)
-        for place in dict.fromkeys(branch.places):
-            if constraint.is_satisfied_by(place):
-                places = list(branch.places)
-                places.remove(place)
-                yield replace(remaining, places=tuple(places))
+        rest = replace(branch, constraints=tuple(others))
+        for place in filter(constraint.is_satisfied_by, dict.fromkeys(branch.places)):
+            places = list(branch.places)
+            places.remove(place)
+            yield replace(rest, places=tuple(places))
+        tiles = Counter(branch.remaining.must) + Counter(branch.remaining.may)
         for alternative in constraint.alternatives:
             if alternative.meld is None:
-                yield self._with_played(remaining, alternative)
-            elif Counter(alternative.meld.tiles) <= there:
+                yield self._with_played(rest, alternative)
+            elif Counter(alternative.meld.tiles) <= tiles:
                 room = (alternative.meld,) * (constraint.capacity(alternative.meld) - 1)
-                yield self._with_played(_with_meld(remaining, alternative.meld, room), alternative)
+                yield self._with_played(_with_meld(rest, alternative.meld, room), alternative)
 
     def _with_played(self, branch: _Branch, alternative: Alternative) -> _Branch:
         """The branch with a tile of the rack that must be laid, unless one of its face is laid anyway."""
@@ -332,33 +341,44 @@ class _Builder:
 
     def room_beside(self, melds: Melds) -> Counter[Tile]:
         """The tiles of which melds against the contract can be beside some melds: all such are of the table's tiles."""
-        return tiles_of(self.restricted.table) - tiles_of(tuple(meld for meld in melds if not self._keeps(meld)))
-
-    def _keeps(self, meld: Meld) -> bool:
-        keeps = CONTRACTS.get(self.problem.ruleset.contract)
-        return keeps is None or keeps(meld)
+        return tiles_of(self.restricted.table) - tiles_of(
+            tuple(meld for meld in melds if not keeps_contract(meld, self.problem.ruleset))
+        )
 
     def complete(self, partial: _Partial) -> Iterator[tuple[Melds, int]]:
-        """The ways to go on, with what they cost."""
+        """Yields the complete arrangements that extend a partial one, with their costs."""
         must, may = partial.must, partial.may
-        left = [t for t in (*must, *may) if t != JOKER and must[t] + may[t]]
+        left = {t for t in (*must, *may) if t != JOKER and must[t] + may[t]}
         if not left:
-            cost = partial.cost + self.problem.cost((JOKER,)) * may[JOKER]
-            if not must[JOKER] and cost < self.below:
-                yield partial.laid, cost
-            return
+            yield from self._completed(partial)
+        elif self._is_promising(partial):
+            yield from self._with_next_meld(partial, min(left))
+            yield from self._without_tile(partial, min(left))
+
+    def _completed(self, partial: _Partial) -> Iterator[tuple[Melds, int]]:
+        cost = partial.cost + self.problem.cost((JOKER,)) * partial.may[JOKER]
+        if not partial.must[JOKER] and cost < self.below:
+            yield partial.laid, cost
+
+    def _is_promising(self, partial: _Partial) -> bool:
+        """Returns whether the remaining tiles can be laid cheaply enough, if only faces count."""
         self.restricted.meter.count()
-        remaining = replace(self.problem, must=must, may=may)
-        if not is_solvable_below(remaining, self.restricted.meter, self.below - partial.cost):
-            return
-        lowest = min(left)
+        remaining = replace(self.problem, must=partial.must, may=partial.may)
+        return is_solvable_below(remaining, self.restricted.meter, self.below - partial.cost)
+
+    def _with_next_meld(self, partial: _Partial, lowest: Tile) -> Iterator[tuple[Melds, int]]:
+        """Yields the arrangements that lay the lowest tile in a meld."""
+        must, may = partial.must, partial.may
         for meld in self.melds.get(lowest, ()):
             tiles = Counter(meld.tiles)
-            against = Counter[Tile]() if self._keeps(meld) else tiles
-            if tiles <= must + may and against <= partial.room:
-                laid, room = (*partial.laid, meld), partial.room - against
+            violating = Counter[Tile]() if keeps_contract(meld, self.problem.ruleset) else tiles
+            if tiles <= must + may and violating <= partial.room:
+                laid, room = (*partial.laid, meld), partial.room - violating
                 yield from self.complete(_Partial(must - tiles, may - (tiles - must), laid, room, partial.cost))
-        if not must[lowest]:
-            without_it = Counter({t: count for t, count in may.items() if t != lowest})
-            cost = partial.cost + self.problem.cost((lowest,)) * may[lowest]
-            yield from self.complete(replace(partial, may=without_it, cost=cost))
+
+    def _without_tile(self, partial: _Partial, lowest: Tile) -> Iterator[tuple[Melds, int]]:
+        """Yields the arrangements that leave the lowest tile on the rack."""
+        if not partial.must[lowest]:
+            may = Counter({t: count for t, count in partial.may.items() if t != lowest})
+            cost = partial.cost + self.problem.cost((lowest,)) * partial.may[lowest]
+            yield from self.complete(replace(partial, may=may, cost=cost))

@@ -219,27 +219,33 @@ def _search_from(transitions: "Transitions", start: Start, meter: Meter, below: 
         index, state, left, before = node
         if index == last:
             if transitions.is_final(state, runs):
-                is_downwards = levels[0].value == MAX_VALUE and levels[-1].value == 1
-                return Path(
-                    cost, transitions.spent(state), start.runs, transitions.transitions_to(node), levels, is_downwards
-                )
+                return transitions.path(node, cost, start)
             continue
-        if not left:
-            known = seen[index]
-            if state in known or is_dominated(state, islice(reversed(known), COMPARED)):
-                continue
-            known[state] = cost
+        if not left and not _is_new(state, cost, seen[index]):
+            continue
         following, has_more = transitions.following(index, state, left)
         meter.count(1 + len(following) // COMBINATIONS_PER_NODE)
         if has_more:
-            dearer = cost + levels[index].weight
-            if dearer not in queue:
-                queue[dearer] = []
-                heappush(costs, dearer)
-            queue[dearer].append((index, state, left + 1, before))
+            _postpone((index, state, left + 1, before), cost + levels[index].weight, queue, costs)
         index += 1
         stack += [(index, after, 0, node) for after in following]
     return None
+
+
+def _is_new(state: int, cost: int, known: dict[int, int]) -> bool:
+    """Returns whether no known state dominates this one; then it is known too."""
+    if state in known or is_dominated(state, islice(reversed(known), COMPARED)):
+        return False
+    known[state] = cost
+    return True
+
+
+def _postpone(node: Node, cost: int, queue: dict[int, list[Node]], costs: list[int]) -> None:
+    """Queues a node at a higher cost."""
+    if cost not in queue:
+        queue[cost] = []
+        heappush(costs, cost)
+    queue[cost].append(node)
 
 
 def _empty_seen(levels: Sequence[Level]) -> Seen:
@@ -363,7 +369,13 @@ class Transitions:
         level = self.levels[index]
         return 0 if level.traits.is_held else sum(may for _, may, *_ in level.tiles)
 
-    def transitions_to(self, node: Node) -> tuple[tuple[Transition, ...], ...]:
+    def path(self, node: Node, cost: int, start: Start) -> Path:
+        """Returns the path that ends at a node."""
+        is_downwards = self.levels[0].value == MAX_VALUE and self.levels[-1].value == 1
+        steps = self._transitions_to(node)
+        return Path(cost, self.spent(node[1]), start.runs, steps, self.levels, is_downwards)
+
+    def _transitions_to(self, node: Node) -> tuple[tuple[Transition, ...], ...]:
         """The steps that led to a node, place by place."""
         found = []
         while node[3]:

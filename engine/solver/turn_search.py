@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from typing import Final
 
@@ -92,6 +92,15 @@ class TurnSearch:
         for t, count in rack_problem.must.items():
             must[t] += count
         return Problem(must, rack_problem.may, rack_problem.ruleset, rack_problem.objective)
+
+    def problem_after(self, initial_meld: Melds, changed: frozenset[int]) -> Problem:
+        """Returns the problem that is left after an initial meld if only some melds of the table may change."""
+        whole = self.with_table(changed)
+        if not initial_meld:
+            return whole
+        laid = Counter(t for meld in initial_meld for t in meld.tiles)
+        of_must = laid & Counter(self.rack_problem.must)
+        return replace(whole, must=Counter(whole.must) - of_must, may=Counter(whole.may) - (laid - of_must))
 
     @cached_property
     def all_places(self) -> frozenset[int]:
@@ -243,50 +252,43 @@ def _initial_meld_only(search: TurnSearch, limit: int) -> Iterator[Candidate]:
         restricted = RestrictedProblem(
             situation.table, search.rack_problem, search.is_legal, search.meter, uses_table=False
         )
-        for candidate in _restricted_candidates(restricted, limit):
-            yield candidate
-            if candidate.cost <= found.cost:
-                return
+        yield from _restricted_candidates(restricted, limit, found.cost)
 
 
 def _with_table(search: TurnSearch, initial_meld: Melds, limit: int) -> Iterator[Candidate]:
     """The best turn of a player who may use the table, having laid some melds that must stay."""
-    laid = Counter(t for meld in initial_meld for t in meld.tiles)
-
-    def problem_for(changed: frozenset[int]) -> Problem:
-        whole = search.with_table(changed)
-        if not initial_meld:
-            return whole
-        rack_problem = search.rack_problem
-        of_must = laid & Counter(rack_problem.must)
-        return replace(whole, must=Counter(whole.must) - of_must, may=Counter(whole.may) - (laid - of_must))
-
     table, ruleset = search.situation.table, search.situation.ruleset
-    restricted = None
-    if is_restricted(table, ruleset):
-        restricted = RestrictedProblem(table, problem_for(frozenset()), search.is_legal, search.meter, initial_meld)
-        if is_small(restricted) and not are_jokers_free(ruleset):  # then to lay them freely takes longer
-            yield from _restricted_candidates(restricted, limit)
-            return
+    problem_for = partial(search.problem_after, initial_meld)
+    if not is_restricted(table, ruleset):
+        found = solve(problem_for(search.all_places), search.meter, limit)
+        if found:
+            yield _with_few_changes(search, initial_meld, found)
+        return
+    restricted = RestrictedProblem(table, problem_for(frozenset()), search.is_legal, search.meter, initial_meld)
+    if is_small(restricted) and not are_jokers_free(ruleset):  # solving the unrestricted problem would take longer
+        yield from _restricted_candidates(restricted, limit)
+        return
     found = solve(problem_for(search.all_places), search.meter, limit)
     if found is None:
         return
-    change = _reduced(search, problem_for, found)
-    kept = search.all_places - change.places
-    melds = (*initial_meld, *change.solution.melds)
-    if restricted is None or search.is_legal(melds, kept):
-        yield Candidate(found.cost, change.places, melds, change.is_least)
-        return
-    for candidate in _restricted_candidates(restricted, limit):
+    candidate = _with_few_changes(search, initial_meld, found)
+    if search.is_legal(candidate.melds, search.all_places - candidate.changed):
         yield candidate
-        if candidate.cost <= found.cost:  # no better than if the rules had not minded
-            return
+    else:
+        yield from _restricted_candidates(restricted, limit, found.cost)
 
 
-def _restricted_candidates(restricted: RestrictedProblem, limit: int) -> Iterator[Candidate]:
-    """The turns that the rules allow of those that cost less than a limit."""
+def _with_few_changes(search: TurnSearch, initial_meld: Melds, found: Solution) -> Candidate:
+    change = _reduced(search, partial(search.problem_after, initial_meld), found)
+    return Candidate(found.cost, change.places, (*initial_meld, *change.solution.melds), change.is_least)
+
+
+def _restricted_candidates(restricted: RestrictedProblem, limit: int, bound: int = -1) -> Iterator[Candidate]:
+    """Yields legal turns that cost less than a limit, until one costs no more than a lower bound."""
     for other in restricted_turns(restricted, limit):
         yield Candidate(other.cost, other.changed, other.melds, other.is_least_change)
+        if other.cost <= bound:
+            return
 
 
 @dataclass(frozen=True, slots=True)
