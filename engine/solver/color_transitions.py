@@ -1,12 +1,12 @@
-"""What the tiles of one color and value can do for the runs of that color: the steps of the search, a color at a time.
+"""The transitions of one color at one value: how its tiles continue the open runs, start new ones, and go to groups.
 
-The open runs of a color are told apart only by what they still need. So many must go on at the next value (`owed`), so
-many of these also at the one after (`young`), and so many are complete and may go on (`closable`). For a given number
-of tiles laid to runs the best successor is unique: owed runs first, then closable ones, then new runs, since a complete
-run that goes on can be cut into what a new run would have been.
+Open runs of a color differ only in what they still need: so many must continue at the next value (`owed`), some of
+these also at the value after it (`young`), and so many are complete but may continue (`closable`). For a given number
+of tiles the best successor is unique: owed runs first, then closable ones, then new runs. A complete run that continues
+can be cut to what a new run would have been.
 
-Jokers are spent only where they are needed: never at the end of a run of four or more, never at the start of a run
-that could have the joker at its end instead. What is left of them is laid to finished melds afterwards (layout.py).
+Jokers are spent only where they are needed: never at the end of a run of four or more, and never at the start of a run
+that could have the joker at its end. Unused jokers are added to finished melds afterwards (reconstruction.py).
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ class OpenRuns(NamedTuple):
     Attributes:
         young: Runs of one tile: they need the next two values.
         half: Runs of two tiles, or with a joker at their end that must not stay there: they need the next value.
-        closable: Complete runs that reach to this value.
-        blank: Those of the owed runs that have no numbered tile yet.
-        held: Ones that were set aside for after the 13 (run_wrap ONE_HIGH).
+        closable: Complete runs that reach this value.
+        blank: Owed runs without a numbered tile so far.
+        held: Ones set aside for after the 13 (run_wrap ONE_HIGH).
     """
 
     young: int = 0
@@ -32,12 +32,11 @@ class OpenRuns(NamedTuple):
     held: int = 0
 
 
-# Open runs as a number
+# Open runs packed into a number
 #
-# Open runs are as flexible as others if each of those has one that needs no more: no more are young, no more are owed,
-# no fewer there are in all, no more are blank, and as many ones are set aside. Each of these numbers has a field with a
-# bit above it that stays clear. So runs are compared in all fields, and in all colors, by one subtraction; and what
-# open runs need tells what they are.
+# One set of open runs dominates another if it has no more young, owed or blank runs, no fewer runs in all, and as many
+# ones set aside. Each of these counts is a field of the number, with a clear guard bit above it. So one subtraction
+# compares all fields of all colors. The fields also identify the open runs.
 
 FIELD = 5
 FIELDS = 6
@@ -45,11 +44,11 @@ WIDTH = FIELD * FIELDS
 HIGHEST = (1 << FIELD - 1) - 1
 MAX_COLORS = 6
 GUARD_BITS = sum(1 << FIELD * place + FIELD - 1 for place in range(FIELDS * MAX_COLORS + 3))
-"""The clear bits above the fields of all colors, and of three fields more."""
+"""The guard bits above the fields of all colors, and of three more fields."""
 
 
 def pack(runs: OpenRuns) -> int:
-    """What open runs need, packed: less is better in every field."""
+    """Returns open runs as a number; smaller is better in every field."""
     owed = runs.young + runs.half
     fields = (runs.young, owed, HIGHEST - owed - runs.closable, runs.blank, runs.held, HIGHEST - runs.held)
     number = 0
@@ -60,25 +59,25 @@ def pack(runs: OpenRuns) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def unpack(number: int) -> OpenRuns:
-    """The open runs that a number stands for."""
+    """Returns the open runs that a number encodes."""
     young, owed, fewer, blank, held, _ = ((number >> FIELD * place) & HIGHEST for place in reversed(range(FIELDS)))
     return OpenRuns(young, owed - young, HIGHEST - fewer - owed, blank, held)
 
 
 def dominates(first: int, second: int) -> bool:
-    """Whether something needs no more than something else, in no field."""
+    """Returns whether the first number is at most the second in every field."""
     return ((second | GUARD_BITS) - first) & GUARD_BITS == GUARD_BITS
 
 
 class Transition(NamedTuple):
-    """What is done with the tiles of a color and a value.
+    """The use of the tiles of one color at one value.
 
     Attributes:
-        left: Tiles of the rack that stay there.
+        left: Tiles left on the rack.
         grouped: Tiles that go to groups.
         jokers: Jokers that go to runs.
         runs: The open runs afterwards, packed.
-        wanting: Jokers that these will need at the next two values, at least.
+        missing: A lower bound on the jokers that these need at the next two values.
     """
 
     left: int
@@ -89,19 +88,20 @@ class Transition(NamedTuple):
 
 
 Supply = tuple[int, int, int, int, int]
-"""The tiles of a color at a value that must be laid, and those of the rack; all of the next value, of the one after;
-how many may be set aside for after the 13."""
+"""The tiles of a color at a value: how many must be laid, how many are on the rack, how many there are of the next
+value and of the one after it, and how many may be set aside for after the 13.
+"""
 
 
 class LevelTraits(NamedTuple):
-    """Where in the order of values a step is.
+    """What is possible at a level.
 
     Attributes:
-        after: How many values come after this one, 3 for more than two.
-        groups: Whether there can be a group of this value.
-        holds: Whether tiles of this value may be set aside (the 1 with run_wrap ONE_HIGH).
-        is_held: Whether the tiles of this place are those set aside.
-        groups_of_must: Whether groups may have no more tiles than must be laid.
+        after: How many values come after this one; 3 means three or more.
+        groups: Whether a group of this value is possible.
+        holds: Whether tiles may be set aside (the 1 with run_wrap ONE_HIGH).
+        is_held: Whether the tiles of this level are those set aside.
+        groups_of_must: Whether groups may contain only as many tiles as must be laid.
     """
 
     after: int
@@ -112,7 +112,7 @@ class LevelTraits(NamedTuple):
 
 
 class ColorLevel:
-    """The tiles of a color at a place. There is one of each in memory, so that it is quickly looked up."""
+    """The tiles of a color at a level. Interned, so that it is compared and hashed by identity."""
 
     __slots__ = ("tiles", "traits")
 
@@ -125,7 +125,7 @@ color_level = lru_cache(maxsize=1 << 13)(ColorLevel)
 
 
 class TransitionSet:
-    """All steps worth trying at a spot. There is one of each in memory too: spots are many, what they offer is not."""
+    """All useful transitions of a color at a level. Interned, since many levels have the same ones."""
 
     __slots__ = ("transitions",)
 
@@ -138,18 +138,18 @@ _interned_set = lru_cache(maxsize=1 << 12)(TransitionSet)
 
 @lru_cache(maxsize=1 << 15)
 def transition_set(number: int, where: ColorLevel, jokers: int) -> TransitionSet:
-    """All steps worth trying, those that leave fewest tiles on the rack first.
+    """Returns all useful transitions, those that leave the fewest tiles on the rack first.
 
     Args:
         number: The open runs before, packed.
         where: The tiles.
-        jokers: How many jokers may be spent at most.
+        jokers: The most jokers that may be spent.
     """
     return _interned_set(_undominated(list(_transitions(unpack(number), where.tiles, where.traits, jokers))))
 
 
 def _transitions(runs: OpenRuns, tiles: Supply, traits: LevelTraits, jokers: int) -> Iterator[Transition]:
-    """The steps at a place, but those after which a run could not go on."""
+    """Yields the transitions after which every run can still be completed."""
     must, may = (runs.held, 0) if traits.is_held else tiles[:2]
     runs = runs._replace(held=0) if traits.is_held else runs
     most = (must if traits.groups_of_must else must + may) if traits.groups else 0
@@ -166,10 +166,10 @@ def _transitions(runs: OpenRuns, tiles: Supply, traits: LevelTraits, jokers: int
 
 
 def _extended(runs: OpenRuns, naturals: int, jokers: int, after: int) -> list[tuple[int, OpenRuns]]:
-    """The open runs when so many numbered tiles are laid to them, and the jokers that it takes.
+    """Returns the open runs after a number of tiles is added, each with the jokers spent.
 
-    A joker goes to an owed run only where a numbered tile is wanting: if the tile began a run instead, that run could
-    begin later and have the joker at its end.
+    A joker goes to an owed run only if a numbered tile is missing. If the tile started a new run instead, that run
+    could start later and have the joker at its end.
     """
     young, half, closable, blank, held = runs
     owed = young + half
@@ -188,26 +188,26 @@ def _extended(runs: OpenRuns, naturals: int, jokers: int, after: int) -> list[tu
 
 
 def _missing(runs: OpenRuns, tiles: Supply) -> int:
-    """How many tiles are wanting for what open runs need: jokers must lie there."""
+    """Returns how many tiles the open runs lack at the next two values: jokers must take their places."""
     following, later = tiles[2:4]
     return max(0, runs.young + runs.half - following) + max(0, runs.young - later)
 
 
 def _can_go_on(runs: OpenRuns, tiles: Supply, after: int) -> bool:
-    """Whether there are places for what the open runs need, and numbered tiles where they need one."""
+    """Returns whether enough values follow for the open runs, and numbered tiles for those that have none."""
     if after == 0:
         return not (runs.young or runs.half or runs.blank)
     return not (after == 1 and runs.young) and runs.blank <= tiles[2] + tiles[3]
 
 
 def _capped(runs: OpenRuns, tiles: Supply, after: int, jokers: int) -> OpenRuns:
-    """The same, without complete runs for which there is nothing to go on with."""
+    """Returns the open runs without complete ones that have no tile to continue with."""
     useful = tiles[2] + jokers if after else 0
     return runs._replace(closable=min(runs.closable, useful)) if runs.closable > useful else runs
 
 
 def _undominated(found: list[Transition]) -> tuple[Transition, ...]:
-    """Steps of which no other one leaves as few tiles, spends as few jokers and keeps runs as flexible."""
+    """Returns the transitions that no other transition dominates."""
     kept: list[Transition] = []
     for transition in sorted(set(found)):
         if not any(_is_as_good(second, transition) for second in kept):

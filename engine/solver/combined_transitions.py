@@ -1,12 +1,12 @@
-"""The steps of half of the colors at once, so that four colors are combined by looking up two of them twice.
+"""Combines the transitions of all colors, half of the colors at a time (meet in the middle).
 
-A state of the search is one number: what the open runs of each color need (color_steps.py), those of the first color in
-the lowest bits; above them whether a tile of the rack has still to be laid, the jokers spent, and how many these will
-be at least when the open runs have what they need. What comes of a half is such a number too, with nothing in the bits
-of the other half: the sum of two is a state.
+A state of the search is one number. Its lowest bits are the open runs of each color (color_transitions.py). Above them
+are a bit that is set until a tile of the rack is laid, the jokers spent, and a lower bound on the jokers that the open
+runs make necessary. Each half of the colors contributes such a number with zeros for the other half, and their sum is a
+state.
 
-Tiles and open runs are of many kinds, but what can be done with them is not: a few hundred choices a color are all that
-games bring. So choices are compared by identity, and combinations of two are kept for all positions.
+Tiles and open runs vary widely, but the transition sets do not: all games together have a few hundred. So sets are
+compared by identity, and combinations are cached across positions.
 """
 
 from collections import defaultdict
@@ -18,22 +18,22 @@ from typing import NamedTuple
 from engine.solver.color_transitions import FIELD, MAX_COLORS, WIDTH, Transition, TransitionSet
 
 MOST_COMBINATIONS = 1 << 13
-"""Steps are not combined where that would take a twentieth of a second: it cannot be interrupted."""
+"""Larger products are not computed: they would take over 50 ms, and cannot be interrupted."""
 
 
-class TooManyCombinations(Exception):  # noqa: N818 - it is no error: the caller has an answer for it
+class TooManyCombinations(Exception):  # noqa: N818 - control flow: callers handle it
     """There are far more combinations than in any game with four colors."""
 
 
 class StateBits(NamedTuple):
-    """Where in the number of a state is what.
+    """The layout of a state's bits.
 
     Attributes:
         middle: The first bit of the second half of the colors.
-        idle: The bit that says that no tile of the rack is laid yet.
+        needs_rack_tile: The bit that is set until a tile of the rack is laid.
         jokers: The first bit of the number of jokers spent.
-        in_all: The first bit of the number of jokers that will be spent at least, which is the highest of all.
-        joker: A joker spent: one in each of the two numbers.
+        jokers_bound: The first bit of the lower bound on all jokers spent; these bits are the highest.
+        one_joker: The number of one spent joker: one in each of the two counts.
     """
 
     middle: int
@@ -45,7 +45,7 @@ class StateBits(NamedTuple):
 
 @lru_cache(maxsize=MAX_COLORS)
 def state_bits(colors: int) -> StateBits:
-    """Where what is in states of so many colors."""
+    """Returns the layout for a number of colors."""
     jokers, jokers_bound = colors * WIDTH + FIELD, colors * WIDTH + 2 * FIELD
     return StateBits(
         (colors + 1) // 2 * WIDTH, 1 << colors * WIDTH, jokers, jokers_bound, (1 << jokers) + (1 << jokers_bound)
@@ -53,16 +53,15 @@ def state_bits(colors: int) -> StateBits:
 
 
 Share = tuple[int, int]
-"""Tiles that some colors give to groups: how many in all, and of the color that gives most."""
+"""The tiles that some colors give to groups: the total, and the most of one color."""
 
 
 class HalfTransitions(NamedTuple):
-    """The ways to use the tiles of half of the colors so that so many are left, by what they give to groups.
+    """The transitions of half of the colors that leave a given number of tiles, by the tiles given to groups.
 
     Attributes:
-        shares: What is given to groups.
-        steps: For each share, in ascending order, the parts of states that can come of it, with the steps that lead
-            there.
+        shares: The tiles given to groups.
+        transitions: For each share, in ascending order, the contributions to a state and the transitions behind them.
     """
 
     shares: frozenset[Share]
@@ -71,15 +70,15 @@ class HalfTransitions(NamedTuple):
 
 @lru_cache(maxsize=1 << 13)
 def half_transitions(choices: tuple[TransitionSet, ...], first: int, colors: int) -> tuple[HalfTransitions, ...]:
-    """The ways of some colors, by the number of tiles left. More jokers may be spent together than there are.
+    """Returns the transitions of some colors, by the number of tiles left. Together they may spend too many jokers.
 
     Args:
-        choices: The steps of each color.
-        first: The bit of a state where these colors begin.
-        colors: How many colors there are in all.
+        choices: The transitions of each color.
+        first: The first bit of these colors in a state.
+        colors: The number of all colors.
 
     Raises:
-        TooManyCombinations: It cannot be told in good time.
+        TooManyCombinations: The combinations would take too long.
     """
     if prod(len(transition_set.transitions) for transition_set in choices) > MOST_COMBINATIONS:
         raise TooManyCombinations
@@ -107,7 +106,7 @@ def _in_order(found: dict[Share, dict[int, tuple[Transition, ...]]]) -> HalfTran
 
 @lru_cache(maxsize=1 << 12)
 def join_shares(low: frozenset[Share], high: frozenset[Share]) -> tuple[tuple[int, int, int], ...]:
-    """The places of shares of the one half and of the other, and the jokers that it takes to make groups of both."""
+    """Returns pairs of indexes of shares of both halves, with the jokers needed to form groups of both."""
     return tuple(
         (place, other, jokers_for_groups(total + more, max(most, others)))
         for place, (total, most) in enumerate(sorted(low))
@@ -116,5 +115,5 @@ def join_shares(low: frozenset[Share], high: frozenset[Share]) -> tuple[tuple[in
 
 
 def jokers_for_groups(total: int, most: int) -> int:
-    """Jokers that it takes to make groups of so many tiles: as many groups as the color has that gives most."""
+    """Returns the jokers needed to group tiles, in as many groups as the color with the most tiles has tiles."""
     return max(0, 3 * most - total)

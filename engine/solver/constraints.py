@@ -1,8 +1,7 @@
-"""What every turn must do about melds and jokers of the table, where the rules limit that.
+"""Constraints that limited retrieval and manipulation put on every turn, as decisions for branching.
 
-A claim is a question with few answers: where does this joker lie now, what did this meld grow to? Each turn that the
-rules allow answers every claim in one of the ways given here. The ways are told by faces alone, so some of them may be
-forbidden for all that: the rules are asked in the end.
+A constraint concerns one joker or meld of the table: where the joker is now, what the meld grew to. Every legal turn
+satisfies it by one of few alternatives. The alternatives consider faces only, so the rules must still judge the turn.
 """
 
 from collections import Counter
@@ -27,19 +26,19 @@ from engine.solver.search import Meter
 from engine.tiles import JOKER, Tile
 
 LONGEST_UNCUT_RUN: Final = 5
-"""Most tiles of a run that cannot be cut in two."""
+"""The most tiles of a run that cannot be cut into two runs."""
 
 REUSES_WITH_RACK_TILES: Final = {JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES, JokerRetrievalReuse.NEW_SET_ALL_RACK}
-"""What lets a retrieved joker be used only with two tiles of the rack, or more: a meld has three."""
+"""The values that allow a retrieved joker only with two or more tiles of the rack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A way to answer a claim.
+    """A way to satisfy a constraint.
 
     Attributes:
-        meld: A meld that lies on the new table, if it takes one in particular.
-        played: A face of which a tile is played, if it takes one.
+        meld: A meld that the new table must contain, if any.
+        played: A face of which a tile must be played, if any.
     """
 
     meld: Meld | None = None
@@ -47,28 +46,28 @@ class Alternative:
 
 
 class Constraint(Protocol):
-    """What every turn must do about something."""
+    """A condition that every legal turn satisfies in one of few ways."""
 
     @property
     def alternatives(self) -> Sequence[Alternative]:
-        """The ways to do it, but for those that a meld has which is laid already."""
+        """Returns the ways to satisfy it, except by a meld that is already laid."""
 
     def is_satisfied_by(self, meld: Meld) -> bool:
-        """Whether a meld that is laid already may have done it."""
+        """Returns whether a meld that is already laid may satisfy it."""
 
     def capacity(self, meld: Meld) -> int:
-        """How many claims of its sort a meld may answer."""
+        """Returns how many constraints of its kind a meld may satisfy."""
 
 
 @dataclass(frozen=True)
 class ConstraintContext:
-    """What claims are made of.
+    """The position that constraints are made of.
 
     Attributes:
         table: All melds in play.
-        changed: Those of them that may change.
-        opening: The initial meld, if it is laid in the same turn.
-        own: The other tiles that the player can lay.
+        changed: The melds that may change.
+        initial_meld: The initial meld, if it is laid in the same turn.
+        available: The other tiles that the player can lay.
         ruleset: The rules.
         meter: The budget.
     """
@@ -82,16 +81,16 @@ class ConstraintContext:
 
     @cached_property
     def tiles(self) -> Counter[Tile]:
-        """The tiles of which new melds are made."""
+        """Returns the tiles for new melds."""
         return self.available + tiles_of(self.changed)
 
     @cached_property
     def playable(self) -> Counter[Tile]:
-        """All tiles that may have been played."""
+        """Returns all tiles that may have been played."""
         return self.available + tiles_of(self.initial_meld)
 
     def melds(self, tiles: Counter[Tile], is_allowed: Callable[[Shape], bool]) -> Iterator[Meld]:
-        """The melds of some shapes that can be made of some tiles, read in every way that may help."""
+        """Yields the melds of some shapes that tiles can form, with every useful declaration."""
         for meld in possible_melds(tiles, self.ruleset, is_allowed):
             self.meter.count()
             yield meld
@@ -99,9 +98,9 @@ class ConstraintContext:
 
 
 def branching_constraints(context: ConstraintContext) -> tuple[Constraint, ...]:
-    """The claims of one sort: of melds that may only grow, of jokers, or of melds that must live on.
+    """Returns the constraints of one kind: growth, jokers, or survival.
 
-    Those with fewest answers come first, but for melds that live on: of these it is soon told which is not answered.
+    Those with the fewest alternatives come first, except for survival: there, violated constraints are found quickly.
     """
     for_jokers, for_melds = joker_constraints(context), meld_constraints(context)
     if context.ruleset.manipulation is Manipulation.PRIMITIVES_ONLY and not for_jokers:
@@ -111,7 +110,7 @@ def branching_constraints(context: ConstraintContext) -> tuple[Constraint, ...]:
 
 
 def joker_constraints(context: ConstraintContext) -> "tuple[JokerConstraint, ...]":
-    """A claim for each joker of the table, where retrieval is limited and some of them may move."""
+    """Returns a constraint per joker of the table, if retrieval is limited and some jokers may move."""
     if not (limits_retrieval(context.ruleset) and any(JOKER in meld.tiles for meld in context.changed)):
         return ()
     return tuple(
@@ -120,7 +119,7 @@ def joker_constraints(context: ConstraintContext) -> "tuple[JokerConstraint, ...
 
 
 def meld_constraints(context: ConstraintContext) -> "tuple[GrowthConstraint | SurvivalConstraint, ...]":
-    """A claim for each meld that may change, where that is limited."""
+    """Returns a constraint per meld that may change, if manipulation is limited."""
     match context.ruleset.manipulation:
         case Manipulation.FREE:
             return ()
@@ -132,10 +131,9 @@ def meld_constraints(context: ConstraintContext) -> "tuple[GrowthConstraint | Su
 
 @dataclass(frozen=True)
 class GrowthConstraint:
-    """What a meld of the table grew to, where melds may only grow.
+    """The meld that a meld of the table has grown to, if melds may only grow.
 
-    Each of them lies in a meld of its own. So what that has more, and all other new melds, is as many tiles as were
-    played, and of the same faces.
+    Each old meld grows to a meld of its own. So the added tiles and all other new melds are exactly the played tiles.
     """
 
     context: ConstraintContext
@@ -143,7 +141,7 @@ class GrowthConstraint:
 
     @cached_property
     def alternatives(self) -> Sequence[Alternative]:
-        """The melds of its tiles and own ones."""
+        """Returns the melds of its tiles and available ones."""
         naturals = {t for t in self.old.tiles if t != JOKER}
         melds = self.context.melds(
             self.context.available + Counter(self.old.tiles),
@@ -152,28 +150,28 @@ class GrowthConstraint:
         return [Alternative(meld) for meld in melds if self.is_satisfied_by(meld)]
 
     def is_satisfied_by(self, meld: Meld) -> bool:
-        """Whether it may have grown to a meld."""
+        """Returns whether it may have grown to a meld."""
         old, new = Counter(self.old.tiles), Counter(meld.tiles)
         return meld.kind is self.old.kind and old <= new and new - old <= self.context.playable
 
     def capacity(self, _: Meld) -> int:
-        """Each has a meld of its own."""
+        """Returns 1: each old meld has a meld of its own."""
         return 1
 
 
 @dataclass(frozen=True)
 class SurvivalConstraint:
-    """In which meld two tiles of one of the table lie, where none may be dissolved."""
+    """The meld that contains two tiles of a meld of the table, if none may be dissolved."""
 
     context: ConstraintContext
     old: Meld
 
     @cached_property
     def alternatives(self) -> Sequence[Alternative]:
-        """The melds in which it can live on, but for long runs that can be cut.
+        """Returns the melds in which it can survive, without long runs that can be cut.
 
-        Where neither run has jokers, what both have is three tiles in a row or more, or it lies at an end. So if a run
-        of six or more is cut behind its third tile, two of them stay together.
+        If neither run has jokers, their common tiles are three or more in a row, or at an end. So if a run of six or
+        more is cut behind its third tile, two of them stay together.
         """
         naturals = {t for t in self.old.tiles if t != JOKER}
         least = max(0, 2 - self.old.tiles.count(JOKER))
@@ -189,17 +187,17 @@ class SurvivalConstraint:
         ]
 
     def is_satisfied_by(self, meld: Meld) -> bool:
-        """Whether it may live on in a meld."""
+        """Returns whether it may survive in a meld."""
         return meld.kind is self.old.kind and (Counter(self.old.tiles) & Counter(meld.tiles)).total() > 1
 
     def capacity(self, _: Meld) -> int:
-        """Each has a meld of its own."""
+        """Returns 1: each old meld has a meld of its own."""
         return 1
 
 
 @dataclass(frozen=True)
 class JokerConstraint:
-    """Where a joker of the table lies: it was kept in its role, with tiles of its old meld, or it was retrieved."""
+    """The place of a joker of the table: it keeps its role beside tiles of its old meld, or it is retrieved."""
 
     context: ConstraintContext
     old: Meld
@@ -207,15 +205,15 @@ class JokerConstraint:
 
     @cached_property
     def alternatives(self) -> Sequence[Alternative]:
-        """The melds in which it may be kept, and the ways to retrieve it."""
+        """Returns the melds in which it may be kept, and the ways to retrieve it."""
         return [*map(Alternative, self._keeping_melds()), *self._retrieval_alternatives()]
 
     def is_satisfied_by(self, meld: Meld) -> bool:
-        """Whether it may lie in a meld."""
+        """Returns whether it may be in a meld."""
         return self._can_be_kept_in(meld) or (bool(self._release_alternatives) and self._can_be_used_in(meld))
 
     def capacity(self, meld: Meld) -> int:
-        """Each has a place of its own."""
+        """Returns the number of jokers: each has a place of its own."""
         return len(meld.joker_faces)
 
     # Kept
@@ -223,7 +221,7 @@ class JokerConstraint:
     def _keeping_melds(self) -> Iterator[Meld]:
         tiles = self.context.tiles.copy()
         if len(self.faces) == 1:
-            del tiles[min(self.faces)]  # the joker lies in its place
+            del tiles[min(self.faces)]  # the joker takes its place
         return filter(self._can_be_kept_in, self.context.melds(tiles, self._can_keep))
 
     def _can_keep(self, shape: Shape) -> bool:
@@ -232,7 +230,7 @@ class JokerConstraint:
         return kind is self.old.kind and all_there and not self.faces.isdisjoint(faces)
 
     def _can_be_kept_in(self, new: Meld) -> bool:
-        """Whether it may stand there for what it stood for, with some of its old meld; with all of it if locked."""
+        """Returns whether the joker may keep its role in a meld with some tiles of its old one; with all if locked."""
         if new.kind is not self.old.kind or not any(self.faces.issuperset(faces) for faces in new.joker_faces):
             return False
         if self._is_locked:
@@ -251,7 +249,7 @@ class JokerConstraint:
 
     @cached_property
     def _release_alternatives(self) -> Sequence[Alternative]:
-        """The ways to free it: what was played for it, where that must be a tile of the rack."""
+        """Returns the ways to free the joker: the tile played for it, if it must come from the rack."""
         ruleset, playable = self.context.ruleset, self.context.playable
         if ruleset.joker_retrieval_mode is JokerRetrievalMode.NONE:
             return []
@@ -263,7 +261,7 @@ class JokerConstraint:
         return [Alternative()] if any(there[face] for face in self.faces) else []
 
     def _retrieval_alternatives(self) -> Iterator[Alternative]:
-        """The ways to free it, with the melds in which it may be used then if few may be."""
+        """Returns the ways to free the joker, with the melds where it may be used then if these are few."""
         if not self._min_rack_tiles:
             yield from self._release_alternatives
         elif self._release_alternatives:
@@ -276,7 +274,7 @@ class JokerConstraint:
 
     @cached_property
     def _usable_tiles(self) -> Counter[Tile]:
-        """The tiles of melds in which it may be used."""
+        """Returns the tiles of melds in which it may be used."""
         tiles = self.context.tiles
         if self.context.ruleset.joker_retrieval_reuse is JokerRetrievalReuse.NEW_SET_ALL_RACK:
             return self.context.available | Counter({JOKER: tiles[JOKER]})
@@ -284,16 +282,16 @@ class JokerConstraint:
 
     @property
     def _min_rack_tiles(self) -> int:
-        """How many tiles of the rack it must lie with."""
+        """Returns the least number of rack tiles in its new meld."""
         return 2 if self.context.ruleset.joker_retrieval_reuse in REUSES_WITH_RACK_TILES else 0
 
     def _can_be_used_in(self, meld: Meld) -> bool:
-        """Whether so many may be there, other jokers among them."""
+        """Returns whether a meld may contain enough rack tiles, other jokers included."""
         jokers = min(self.context.playable[JOKER], len(meld.joker_faces) - 1)
         return self._rack_tiles_in(meld.tiles) + jokers >= self._min_rack_tiles
 
     def _rack_tiles_in(self, tiles: tuple[Tile, ...]) -> int:
-        """How many numbered tiles may be of the rack."""
+        """Returns how many numbered tiles may come from the rack."""
         return sum(t != JOKER and self.context.playable[t] > 0 for t in tiles)
 
 
@@ -307,17 +305,17 @@ JOKER_MELDS_DECIDE: Final = frozenset(
         JokerRetrievalReuse.NEW_SET_ALL_RACK,
     }
 )
-"""The values under which retrieval depends on the melds with jokers and on the tiles played alone."""
+"""The values under which retrieval depends only on the melds with jokers and on the tiles played."""
 
 
 def can_be_retrieved_in(melds: Melds, table: Melds, playable: Counter[Tile], ruleset: Ruleset) -> bool:
-    """Whether the jokers of the table may lie in some new melds, whatever melds the other tiles form.
+    """Returns whether the jokers of the table may be in some new melds, whatever melds the other tiles form.
 
-    Retrieval forbids the less, the more tiles are played. So all are taken as played: what is forbidden then is
-    forbidden in every turn with these melds.
+    More played tiles never make retrieval stricter. So all playable tiles count as played here; if that is illegal,
+    every turn with these melds is.
 
     Args:
-        melds: New melds; those with jokers hold all jokers of the table.
+        melds: New melds; those with jokers contain all jokers of the table.
         table: The old melds.
         playable: All tiles that can be played.
         ruleset: The rules.
@@ -325,7 +323,7 @@ def can_be_retrieved_in(melds: Melds, table: Melds, playable: Counter[Tile], rul
     after = [meld for meld in melds if meld.joker_faces]
     others = playable + tiles_of(table) - tiles_of(tuple(after))
     del others[JOKER]
-    while others:  # heaps in which no face is twice, as in melds
+    while others:  # placeholder melds, each with a face at most once
         after.append(Meld(tuple(others), MeldKind.GROUP, 0))
         others -= Counter(dict.fromkeys(others, 1))
     decide = ruleset.joker_retrieval_reuse in JOKER_MELDS_DECIDE

@@ -1,4 +1,4 @@
-"""How many best turns there are, told apart by the tiles that leave the rack."""
+"""Counts the best turns that play different tiles of the rack."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ NO_TURN: Final = Count(0, is_exact=True)
 
 
 def count_best(situation: Situation, objective: Objective, limit: int, meter: Meter) -> Count:
-    """How many there are, up to a limit."""
+    """Returns the number of best turns, counted up to a limit."""
     found: set[Tiles] = set()
     try:
         cost = best_cost(situation, objective, meter)
@@ -36,7 +36,7 @@ def count_best(situation: Situation, objective: Objective, limit: int, meter: Me
 
 
 def _played_sets(search: TurnSearch, faces: list[tuple[Tile, int]], cost: int) -> Iterator[Tiles]:
-    """The tiles that best turns play, what is played and left of other faces being settled."""
+    """Yields the sets of tiles that best turns play, given the tiles already fixed as played or left."""
     if not _is_possible(search, cost):
         return
     if not faces:
@@ -54,6 +54,6 @@ def _played_sets(search: TurnSearch, faces: list[tuple[Tile, int]], cost: int) -
 
 
 def _is_possible(search: TurnSearch, cost: int) -> bool:
-    """Whether there is a best turn that plays and leaves what is settled."""
+    """Returns whether a best turn plays and leaves the fixed tiles."""
     limit = cost - search.pull_cost - search.rack_problem.cost(search.left) + 1
     return limit > 0 and next(candidates(search, limit), None) is not None

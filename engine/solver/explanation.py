@@ -286,7 +286,7 @@ def _can_be_cut(turn: Assignment, routes: tuple[Route, ...], owners: tuple[int, 
 def _parts(
     turn: Assignment, routes: tuple[Route, ...], owners: tuple[int, ...]
 ) -> tuple[tuple[Label, tuple[Route, ...]], ...]:
-    """Returns the parts from left to right. A tile that goes elsewhere stays with a neighbor, if possible the old meld."""
+    """Returns the parts from left to right. Other tiles stay with a neighbor for now, if possible in the old meld."""
     parts: dict[Label, tuple[Route, ...]] = {}
     for place, route in enumerate(routes):
         label = turn.labels[_owner_at(routes, owners, place)]

@@ -1,7 +1,7 @@
-"""The best turn of few tiles, where it matters which meld a tile or a joker came from.
+"""Finds the best turn of a small position if the rules depend on where a tile or joker came from.
 
-Every partition of the tiles into melds is tried, the cheapest first, until the rules allow one. The rules are not asked
-about melds that may not lie, nor about partitions in which a joker or a meld of the table has no place.
+It tries the partitions of the tiles into melds, the cheapest first, until the rules allow one. Before it calls the
+rules, it discards illegal melds, and partitions in which a joker or meld of the table has no place.
 """
 
 from collections import Counter
@@ -32,19 +32,19 @@ from engine.solver.restricted_problem import (
 from engine.tiles import JOKER
 
 MOST_TILES = 30
-"""The most tiles that are few: table and rack together. With more, the search by claims is often faster."""
+"""The most tiles of table and rack together. With more tiles, branching (restricted_search.py) is often faster."""
 
 MOST_NODES = 10_000
-"""The most nodes for a search of few tiles. With two jokers and 18 tiles it takes 3,000 at most."""
+"""The most nodes of this search. With two jokers and 18 tiles it takes at most 3,000."""
 
 
 def is_small(restricted: RestrictedProblem) -> bool:
-    """Whether there are so few tiles that all their partitions can be tried."""
+    """Returns whether the position is small enough to try all partitions."""
     return restricted.tiles.total() <= MOST_TILES
 
 
 def best_small_turn(restricted: RestrictedProblem, below: int) -> RestrictedTurn | None:
-    """The best turn that costs less than a limit, with the fewest melds changed; None if there is none.
+    """Returns the best turn below a cost limit, with the fewest changed melds; None if there is none.
 
     Raises:
         OutOfBudget: The meter's budget or MOST_NODES are spent.
@@ -66,7 +66,7 @@ def best_small_turn(restricted: RestrictedProblem, below: int) -> RestrictedTurn
 
 
 class _TurnFinder:
-    """Tells which melds a turn may contain, and which partitions are turns."""
+    """Decides which melds a turn may contain, and which partitions are turns."""
 
     def __init__(self, restricted: RestrictedProblem) -> None:
         self.restricted = restricted
@@ -86,7 +86,7 @@ class _TurnFinder:
         self.placement_results: dict[Partition, bool] = {}
 
     def melds(self) -> list[Meld]:
-        """The melds that a turn may lay, in a fixed order."""
+        """Returns the melds that a turn may lay, in a fixed order."""
         restricted = self.restricted
         found = {}
         for meld in possible_melds(restricted.tiles, self.ruleset):
@@ -102,18 +102,18 @@ class _TurnFinder:
         return self._keeps_contract(meld) and self._has_jokers_for(meld) and self._has_grown(meld)
 
     def _keeps_contract(self, meld: Meld) -> bool:
-        """A meld against the contract is made of the table's tiles."""
+        """Returns whether a meld keeps the contract or consists of tiles of the table."""
         return keeps_contract(meld, self.ruleset) or Counter(meld.tiles) <= self.table_tiles
 
     def _has_jokers_for(self, meld: Meld) -> bool:
-        """Each joker of a meld is one of the rack, or one of the table that may lie there."""
+        """Returns whether each joker of a meld may come from the rack, or from the table."""
         of_table = len(meld.joker_faces) - self.playable[JOKER]
         if of_table <= 0 or not self.joker_constraints:
             return True
         return of_table <= sum(constraint.is_satisfied_by(meld) for constraint in self.joker_constraints)
 
     def _has_grown(self, meld: Meld) -> bool:
-        """Where melds may only grow, each meld is one that did, or it is made of faces played."""
+        """Returns whether a meld may be a grown one or consists of played faces, if melds may only grow."""
         grown = [constraint for constraint in self.meld_constraints if isinstance(constraint, GrowthConstraint)]
         return (
             not grown
@@ -122,7 +122,7 @@ class _TurnFinder:
         )
 
     def turn(self, partition: Partition, cost: int) -> RestrictedTurn | None:
-        """A partition as a turn, if the rules allow it."""
+        """Returns a partition as a turn; None if the rules forbid it."""
         restricted = self.restricted
         if not (self._can_place_jokers(partition) and self._can_place_melds(partition)):
             return None
@@ -135,7 +135,7 @@ class _TurnFinder:
         return RestrictedTurn(cost, changed, new, is_least_change=True)
 
     def _can_place_jokers(self, partition: Partition) -> bool:
-        """Whether the jokers of the table may have come to the places of jokers."""
+        """Returns whether the jokers of the table may have come to the places of jokers."""
         pieces = tuple([piece for piece in partition if piece.meld.joker_faces])
         if self.joker_constraints and pieces not in self.placement_results:
             self.placement_results[pieces] = self._can_be_placed(pieces)
@@ -151,7 +151,7 @@ class _TurnFinder:
         return can_be_retrieved_in(melds, restricted.table, self.playable, self.ruleset)
 
     def _can_place_melds(self, partition: Partition) -> bool:
-        """Whether each meld of the table may have become one of its own, where it must."""
+        """Returns whether each meld of the table may have become a meld of its own, if it must."""
         return not self.meld_constraints or _can_all_be_satisfied(
             self.meld_constraints, self.restricted.initial_meld + _melds_of(partition)
         )
@@ -162,7 +162,7 @@ def _melds_of(pieces: Partition) -> Melds:
 
 
 def _can_all_be_satisfied(constraints: Sequence[Constraint], places: Sequence[Meld]) -> bool:
-    """Whether each claim is answered by a place of its own."""
+    """Returns whether each constraint can be satisfied by a place of its own."""
     choices = [
         [number for number, meld in enumerate(places) if constraint.is_satisfied_by(meld)] for constraint in constraints
     ]
@@ -170,7 +170,7 @@ def _can_all_be_satisfied(constraints: Sequence[Constraint], places: Sequence[Me
 
 
 def _kept_places(partition: Partition, table: Melds) -> frozenset[int]:
-    """The places of the table's melds that a partition keeps."""
+    """Returns the places of the table's melds that a partition keeps."""
     kept = Counter(identity(piece.meld) for piece in partition if piece.is_kept)
     places = set()
     for place, meld in enumerate(table):

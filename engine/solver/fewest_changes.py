@@ -1,19 +1,19 @@
-"""The fewest melds of the table that must change, by one more search over the values (run_wrap NONE, jokers free).
+"""Finds the fewest melds of the table that must change (run_wrap NONE, free jokers).
 
-It is the search for the cheapest way (search.py) with the melds of the table in it. At the place where a meld begins it
-is decided whether it stays: then its tiles are claimed, there and at the places to come, and all others are laid as
-ever. What the tiles may cost that are left is known, so the best way is now the one on which fewest melds change, and
-the first one that comes out behind the last value is it.
+This is the main search (search.py) with the melds of the table in it. Where a meld starts, the search decides whether
+it stays. If it stays, its tiles are reserved there and at the following levels; all other tiles are laid as usual. The
+allowed cost of the tiles left is known, so a path's weight is the number of melds that change, and the lightest path
+wins.
 
-A meld that changes weighs a whole less a bit of its own. So fewer melds are always lighter, of as many those that come
-first in order are, and the weight tells which they are.
+A changed meld weighs one whole minus a bit of its own. So fewer changed melds are always lighter, ties go to the melds
+that come first, and the weight identifies the melds.
 
-What keeps the states few:
+Two techniques keep the number of states low:
 
-* **What must still be left.** A search from the other end tells what the tiles cost at least that are left behind each
-  place (search.least_left). What has left too much before is given up.
-* **From which end?** One end is often several times as quick as the other, and nobody knows which. So the search goes
-  some way from the one, then from the other, and on from where it has come further.
+* **Lower bounds.** A search from the other end yields a lower bound on the cost of the tiles left behind each level
+  (search.lower_bounds). States that have already left too much are dropped.
+* **Both directions.** One direction is often several times faster, and it cannot be predicted which. The search runs
+  a while in one, then in the other, and continues in the one that has made more progress.
 """
 
 from collections.abc import Sequence
@@ -30,16 +30,16 @@ from engine.solver.search import COMBINATIONS_PER_NODE, Meter, Start, Transition
 from engine.tiles import COLORS, JOKER, color_of, value_of
 
 FIRST_SLICE = 150
-"""How many states are looked at before anything else is asked: mostly that is enough."""
+"""The states visited before anything else is computed; usually they suffice."""
 
 SLICE = 200
-"""How many more are looked at from an end before it is asked from which one to go on."""
+"""The states visited in one direction before the directions are compared again."""
 
 COMPARED = 50
-"""How many states, the newest, another is compared with."""
+"""A state is compared with this many of the newest states."""
 
 FIELD = 4
-"""The bits of a number of claimed tiles of a face."""
+"""The bits of a count of reserved tiles of a face."""
 
 MOST = (1 << FIELD) - 1
 
@@ -47,14 +47,14 @@ COLOR_AT = {color: place for place, color in enumerate(COLORS)}
 
 
 def fewest_changed(problem: Problem, table: Sequence[Meld], limit: int, meter: Meter) -> frozenset[int]:
-    """The places of the fewest melds that must change; of equals those that are first in order.
+    """Returns the places of the fewest melds that must change; ties go to the melds that come first.
 
-    That a joker which is not needed may find no place in what is laid instead is not seen here. Then more must change.
+    This search ignores that an unneeded joker may find no place in the result. Then more melds must change.
 
     Args:
-        problem: The tiles to lay, those of the whole table among them.
+        problem: The tiles to lay, including those of the whole table.
         table: The melds of the table.
-        limit: What the numbered tiles may cost that are left. So much is enough if all melds change.
+        limit: The highest cost of the numbered tiles left; attainable if all melds change.
         meter: The budget.
 
     Raises:
@@ -77,9 +77,9 @@ def fewest_changed(problem: Problem, table: Sequence[Meld], limit: int, meter: M
 
 
 class _Reservation(NamedTuple):
-    """What a meld of the table claims if it stays: tiles of a place and those after it, jokers; what it weighs if not.
+    """The tiles and jokers that a meld reserves if it stays, from a level on, and its weight if it changes.
 
-    How many tiles of a face are claimed is a field of a number, those of the nearest place in the lowest bits.
+    The reserved tiles are a number with a field per face; the nearest level has the lowest bits.
     """
 
     tiles: int
@@ -88,16 +88,17 @@ class _Reservation(NamedTuple):
 
 
 Node = tuple[int, int, int, int, int]
-"""How many places lie behind, the state (halves.py), what the tiles cost that were left, which tiles are claimed from
-here on, which choice of melds is tried next at this place."""
+"""A visited state: its level, the state (combined_transitions.py), the cost of the tiles left, the tiles reserved from
+this level on, and the index of the next choice of melds that stay.
+"""
 
 
 class _Search:
-    """The search from one end, as far as it has come.
+    """The search in one direction, which can be resumed.
 
     Attributes:
-        weight: What the melds weigh at least that change.
-        nodes: How many states were looked at.
+        weight: A lower bound on the weight of the melds that change.
+        nodes: The number of visited states.
     """
 
     def __init__(self, problem: Problem, table: Sequence[Meld], limit: int, meter: Meter, *, downwards: bool) -> None:
@@ -123,26 +124,26 @@ class _Search:
 
     @property
     def melds(self) -> int:
-        """How many melds change at least."""
+        """Returns a lower bound on the number of melds that change."""
         return -(-self.weight >> self.places)
 
     @property
     def changed(self) -> frozenset[int]:
-        """The places of the melds that change at least."""
+        """Returns the places of the melds that change."""
         return frozenset(place for place in range(self.places) if -self.weight & self._bit(place))
 
     def _bit(self, place: int) -> int:
         return 1 << self.places - 1 - place
 
     def use_bounds_from(self, other: "_Search") -> None:
-        """Has the other end tell what the tiles cost at least that are left behind each place."""
+        """Computes lower bounds on the cost of the tiles left, by a search from the other end."""
         if self.limit:
             self.bounds = lower_bounds(other.transitions, self.meter, FIRST_SLICE)[::-1]
 
     # Melds that stay
 
     def _reservations(self, table: Sequence[Meld]) -> list[list[_Reservation]]:
-        """What the melds claim, by the place where they begin."""
+        """Returns the reservations of the melds, by the level where they start."""
         at = {level.value: place for place, level in enumerate(self.levels)}
         found: list[list[_Reservation]] = [[] for _ in self.levels]
         for place, meld in enumerate(table):
@@ -154,7 +155,7 @@ class _Search:
         return found
 
     def _choices(self, reservations: Sequence[_Reservation]) -> list[_Reservation]:
-        """What can be claimed by melds that begin at a place, with the least that the others weigh, lightest first."""
+        """Returns the combined reservations at a level with the least weight of the other melds; the lightest first."""
         found = {(0, 0): 0}
         for reservation in reservations:
             self.meter.count(2 * len(found) // COMBINATIONS_PER_NODE)
@@ -171,7 +172,7 @@ class _Search:
     # The search
 
     def finishes_within(self, nodes: int) -> bool:
-        """Whether the end is reached before so many more states were looked at."""
+        """Runs the search for a number of states; returns whether it is finished."""
         end = self.nodes + nodes
         while self.nodes < end:
             self.weight = self.weights[0]
@@ -188,7 +189,7 @@ class _Search:
         return False
 
     def _is_new(self, node: Node) -> bool:
-        """Whether a state is not outdone by one that was reached with no more changed."""
+        """Returns whether no known state of at most the same weight dominates a state, and records it."""
         index, state, left, reserved, _ = node
         needs = state | left << self.left_bit
         known = self.seen[index].setdefault(reserved, {})
@@ -198,7 +199,7 @@ class _Search:
         return True
 
     def _successors(self, node: Node) -> list[Node]:
-        """What follows a state if one choice of melds stays; the next choice is put off until it weighs no more."""
+        """Returns the successors for one choice of melds that stay, and postpones the next choice."""
         index, state, left, reserved, number = node
         choices = self.choices[index]
         choice = choices[number]
@@ -223,7 +224,7 @@ class _Search:
         return found
 
     def _color_levels(self, index: int, reserved: int) -> list[ColorLevel]:
-        """The tiles of each color that are not claimed. Those that may yet be claimed later count as free."""
+        """Returns the unreserved tiles of each color. Tiles that may be reserved later count as free."""
         key = (index, reserved & self.visible)
         known = self.color_levels.get(key)
         if known is None:
@@ -241,7 +242,7 @@ class _Search:
         return [color_level(row, place) for row in rows]
 
     def _postpone(self, node: Node, more: int) -> None:
-        """Leaves a node until all are done that weigh less than it does."""
+        """Queues a node for a higher weight."""
         weight = self.weight + more
         if weight not in self.queue:
             self.queue[weight] = []

@@ -1,7 +1,8 @@
-"""Which melds of the table must change: the fewest that are enough.
+"""Finds the fewest melds of the table that must change, as a minimum hitting set.
 
-What is enough stays enough when more may change. So every set of melds that cannot all stay (a core) must have one that
-changes, and the fewest that hit every core found so far are the next to try: they are enough, or yield another core.
+If changing some melds is sufficient, changing more is too. So each set of melds that cannot all stay (a core) contains
+a meld that changes. The smallest set that hits every core found so far is tried next: it is sufficient, or it yields
+another core.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +16,11 @@ Places = frozenset[int]
 
 
 def smallest_sufficient(count: int, is_sufficient: Callable[[Places], bool], meter: Meter) -> Places:
-    """The smallest set of places below `count` that is enough; of equals the one that is first in order.
+    """Returns the smallest sufficient set of places below `count`; of equal ones the first in order.
 
     Args:
-        count: How many there are. All of them are enough.
-        is_enough: Whether it is enough that these may change.
+        count: The number of places. All of them together are sufficient.
+        is_sufficient: Returns whether it is sufficient that the given melds may change.
         meter: The budget.
     """
     everything = frozenset(range(count))
@@ -32,7 +33,7 @@ def smallest_sufficient(count: int, is_sufficient: Callable[[Places], bool], met
 
 
 def _smallest_hitting_set(cores: Sequence[Places], meter: Meter) -> Places:
-    """The first smallest set that has a member of each core."""
+    """Returns the first smallest set that contains a member of each core."""
     return next(filter(partial(_hits_all, cores), _subsets(cores, meter)))
 
 
@@ -41,7 +42,7 @@ def _hits_all(cores: Sequence[Places], chosen: Places) -> bool:
 
 
 def _subsets(cores: Sequence[Places], meter: Meter) -> Iterator[Places]:
-    """Sets of members of cores, the smallest first."""
+    """Yields subsets of the members of cores, the smallest first."""
     members, size = sorted(frozenset().union(*cores)), 0
     while True:  # all members together hit every core
         meter.count(comb(len(members), size) // COMBINATIONS_PER_NODE)
@@ -50,11 +51,11 @@ def _subsets(cores: Sequence[Places], meter: Meter) -> Iterator[Places]:
 
 
 def _minimal_core(kept: Places, everything: Places, is_sufficient: Callable[[Places], bool]) -> Places:
-    """Some of the kept of which none can be left out without it being enough that all others change."""
+    """Returns a minimal subset of `kept` that cannot stay together."""
     core: Places = frozenset()
     candidates = sorted(kept)
     while candidates:
-        low, high = 0, len(candidates)  # keeping needed and candidates[:high] is too much
+        low, high = 0, len(candidates)  # keeping core and candidates[:high] is not possible
         if core and not is_sufficient(everything - core):
             return core
         while high - low > 1:
@@ -69,7 +70,7 @@ def _minimal_core(kept: Places, everything: Places, is_sufficient: Callable[[Pla
 
 
 def small_sufficient(count: int, is_sufficient: Callable[[Places], bool]) -> Places:
-    """A set of places that is enough, of which none can be left out as far as `is_enough` tells."""
+    """Returns a sufficient set of places that cannot be reduced further, as far as `is_sufficient` can decide."""
     changing = frozenset(range(count))
     size = count
     while size:

@@ -1,4 +1,4 @@
-"""Module."""
+"""Initial melds: the melds that a player can lay from the rack alone (R29 to R34, initial_meld options)."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, value_of
 
 
 def best_initial_meld(problem: Problem, meter: Meter, below: int) -> Solution | None:
-    """The cheapest initial meld that leaves the table alone; None if none costs less than asked.
+    """Returns the cheapest initial meld that leaves the table alone; None if none costs less than the limit.
 
     Args:
-        problem: Nothing must be laid but perhaps a tile of the River; the rack may be.
+        problem: Nothing must be laid except perhaps a tile of the River; the rack may be.
         meter: The budget.
-        below: What it must cost less than.
+        below: The initial meld must cost less than this.
     """
     ruleset = problem.ruleset
     if ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
@@ -39,14 +39,14 @@ def best_initial_meld(problem: Problem, meter: Meter, below: int) -> Solution | 
     if _most_points(problem) < least_points(ruleset):
         return None
     if are_jokers_free(ruleset):
-        easy = solve(problem, meter, below)  # there is none better if points count
+        easy = solve(problem, meter, below)  # a lower bound: points can only make it worse
         if easy is None or _suffices(easy.melds, ruleset):
             return easy
     return solve_with(problem, meter, _requirement(ruleset), below)
 
 
 def _most_points(problem: Problem) -> int:
-    """What all tiles that can be laid count at most."""
+    """Returns an upper bound on the points of all tiles that can be laid."""
     reduced = reduce(problem)
     tiles = (*reduced.must.items(), *reduced.may.items())
     return sum((MAX_VALUE if t == JOKER else value_of(t)) * count for t, count in tiles)
@@ -69,7 +69,7 @@ def _without_jokers(problem: Problem, meter: Meter, below: int) -> Solution | No
 
 
 def least_points(ruleset: Ruleset) -> int:
-    """The points that are enough (initial_meld_comparison)."""
+    """Returns the points that are enough (initial_meld_comparison)."""
     more = ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN
     return ruleset.initial_meld_threshold + more
 
@@ -84,7 +84,7 @@ def _requirement(ruleset: Ruleset) -> Requirement:
 
 
 def _with_meld_at_threshold(problem: Problem, meter: Meter, below: int) -> Solution | None:
-    """Tries every meld that reaches the threshold, with the best beside it (ONE_SET_REACHES_THRESHOLD)."""
+    """Tries each meld that reaches the threshold, with the best melds beside it (ONE_SET_REACHES_THRESHOLD)."""
     best = None
     wants_run = problem.ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN
     available = Counter(problem.must) + Counter(problem.may)
@@ -101,17 +101,17 @@ def _with_meld_at_threshold(problem: Problem, meter: Meter, below: int) -> Solut
 
 
 def without_meld(problem: Problem, meld: Meld) -> Problem:
-    """The problem that is left when a meld of it lies."""
+    """Returns the problem that is left after a meld is laid."""
     tiles = Counter(meld.tiles)
     must = Counter(problem.must)
     return replace(problem, must=must - tiles, may=Counter(problem.may) - (tiles - must))
 
 
 def minimal_initial_melds(available: Counter[Tile], table: Melds, ruleset: Ruleset, meter: Meter) -> Iterator[Melds]:
-    """Initial melds of own tiles of which none can be left out, single ones first; one for all of the same tiles.
+    """Yields initial melds from which no meld can be left out, single melds first, once per multiset of tiles.
 
-    A longer meld is another one: what it has more might find no place beside the shorter one. So is one whose jokers
-    are declared in another way, where that may help those of the table.
+    A longer meld counts as another one: its additional tiles might find no place beside the shorter one. So does one
+    with other joker declarations, if these may help jokers of the table.
     """
     forbidden = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
     tiles = Counter({t: count for t, count in available.items() if t != JOKER or not forbidden})
@@ -124,7 +124,7 @@ def minimal_initial_melds(available: Counter[Tile], table: Melds, ruleset: Rules
 
 
 def _with_declarations(melds: Melds, table: Melds, ruleset: Ruleset) -> Iterator[Melds]:
-    """Melds with jokers declared in each way that helps, where not all are allowed or the table has jokers too."""
+    """Yields melds with every useful joker declaration, if declarations matter here."""
     if ruleset.jokers_beyond_physical and not any(JOKER in meld.tiles for meld in table):
         yield melds
         return
@@ -147,7 +147,7 @@ def _minimal_sets(available: Counter[Tile], ruleset: Ruleset, meter: Meter) -> I
 def _completed(
     melds: Melds, available: Counter[Tile], chosen: Melds, ruleset: Ruleset, meter: Meter
 ) -> Iterator[Melds]:
-    """Some melds with others that together are enough."""
+    """Yields minimal sets of melds that contain the chosen ones."""
     for place, meld in enumerate(melds):
         meter.count()
         tiles = Counter(meld.tiles)

@@ -1,4 +1,4 @@
-"""Module."""
+"""Builds melds from a path of the search with limited jokers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ from engine.tiles import JOKER, MAX_VALUE, Tile
 
 
 class _JokerRunPart(RunPart):
-    """A run as it grows, with what the search knows of it."""
+    """A run under construction with its state in the search."""
 
     def __init__(self, first: int, state: OpenRun, *tiles: Tile) -> None:
         super().__init__(first, *tiles)
@@ -45,7 +45,7 @@ def _new_parts(first: int, face: Tile, rules: JokerRules, *, joker: bool) -> lis
 
 
 def melds_of_path(path: JokerPath, problem: Problem) -> RawMelds:
-    """Kind and tiles of each meld, in a fixed order."""
+    """Returns kind and tiles of each meld, in a fixed order."""
     levels, rules = levels_of(problem), joker_rules(problem.ruleset)
     colors = range(problem.ruleset.geometry_colors)
     runs = [run.tiles for color in colors for run in _runs_of_color(path, levels, color, problem.ruleset)]
@@ -65,7 +65,7 @@ def _groups_at(level: Level, step: PathStep, rules: JokerRules) -> list[tuple[Ti
 
 
 def _smallest_extendable(groups: list[list[Tile]], colors: int, rules: JokerRules) -> list[Tile]:
-    """The group with fewest tiles that may have one more joker."""
+    """Returns the smallest group that may take one more joker."""
 
     def may(group: list[Tile]) -> bool:
         jokers = group.count(JOKER) + 1
@@ -82,7 +82,7 @@ def _runs_of_color(path: JokerPath, levels: Sequence[Level], color: int, ruleset
     for level, step in zip(levels, path.steps, strict=True):
         parts, ended = _extended_parts(parts, step.transitions[color], level, color, rules)
         done += ended
-    for state, part in zip(path.start.runs[color], crossing, strict=True):  # a line's own state has changed since
+    for state, part in zip(path.start.runs[color], crossing, strict=True):  # a part's own state has changed since
         part.previous = next(previous for previous in parts if previous.state == state)
         parts.remove(part.previous)
     return whole_runs([*done, *parts], crossing, ruleset)
@@ -91,7 +91,7 @@ def _runs_of_color(path: JokerPath, levels: Sequence[Level], color: int, ruleset
 def _extended_parts(
     parts: list[_JokerRunPart], transition: JokerTransition, level: Level, color: int, rules: JokerRules
 ) -> tuple[list[_JokerRunPart], list[_JokerRunPart]]:
-    """The lines after a step, as the search knows them, and those that end."""
+    """Returns the run parts after a transition, in the order of the search, and those that end."""
     face = FACES[(level.value - 1) % MAX_VALUE][color]
     options = extensions(tuple(part.state for part in parts), transition.naturals, transition.jokers, rules)
     after, (choice, naturals) = next(
@@ -108,5 +108,5 @@ def _extended_parts(
 
 
 def _matches(runs: Runs, transition: JokerTransition, rules: JokerRules) -> bool:
-    """Whether open runs are those after a step; complete ones may have been ended there."""
+    """Returns whether open runs are those after a transition, which may have ended complete ones."""
     return runs == transition.runs or (not transition.runs and all(is_complete(run, rules) for run in runs))

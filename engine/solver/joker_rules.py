@@ -1,18 +1,18 @@
-"""Module."""
+"""The limits on jokers in a meld."""
 
 from typing import NamedTuple
 
 from engine.ruleset import JokersAdjacent, JokersMaxPerSet, Ruleset
 
 UNLIMITED = 99
-"""More jokers than there are."""
+"""More jokers than any tile set has."""
 
 
 class JokerRules(NamedTuple):
-    """How jokers may lie in a meld.
+    """The limits on jokers in a meld.
 
     Attributes:
-        most: Jokers of a meld at most.
+        most: The most jokers of a meld.
         balanced: Whether there may be no more jokers than numbered tiles.
         apart: Whether two jokers of a run may not be neighbors.
         leads: Whether a joker may be the first tile.
@@ -25,7 +25,7 @@ class JokerRules(NamedTuple):
 
 
 def joker_rules(ruleset: Ruleset) -> JokerRules:
-    """How jokers may lie by a ruleset."""
+    """Returns the limits of a ruleset."""
     most = {JokersMaxPerSet.ONE: 1, JokersMaxPerSet.TWO: 2}.get(ruleset.jokers_max_per_set, UNLIMITED)
     return JokerRules(
         most,
@@ -36,7 +36,7 @@ def joker_rules(ruleset: Ruleset) -> JokerRules:
 
 
 def are_jokers_free(ruleset: Ruleset) -> bool:
-    """Whether jokers may lie in any way, beside a numbered tile at least."""
+    """Returns whether the only limit is one numbered tile per meld."""
     return (
         ruleset.jokers_max_per_set is JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL
         and ruleset.jokers_adjacent is JokersAdjacent.ALLOWED

@@ -1,4 +1,8 @@
-"""Module."""
+"""The search for rules and requirements that depend on where jokers are: it tracks every joker of a run.
+
+It handles limits on jokers (jokers_max_per_set, jokers_adjacent, jokers_may_lead), the points of an initial meld, and
+tables without room for an unneeded joker. It has many more states than search.py, so it is used for these cases only.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,13 +31,13 @@ from engine.tiles import JOKER, MAX_VALUE
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What melds must be beside being melds.
+    """Requirements on all melds together.
 
     Attributes:
-        points: What they must count.
-        joker_counts: Whether a joker counts what it stands for, or nothing.
-        one_meld: Whether it must be a single one.
-        a_run: Whether one of them must be a run.
+        points: The least points.
+        joker_counts: Whether a joker counts the value it stands for, or nothing.
+        single_meld: Whether there may be only one meld.
+        needs_run: Whether one of the melds must be a run.
     """
 
     points: int = 0
@@ -42,7 +46,7 @@ class Requirement:
     needs_run: bool = False
 
     def is_met(self, points: int, *, has_run: bool) -> bool:
-        """Returns whether melds with these points meet it; single_meld is checked while melds are laid."""
+        """Returns whether points and kinds meet it; the search itself enforces single_meld."""
         return points >= self.points and (has_run or not self.needs_run)
 
 
@@ -50,7 +54,7 @@ NO_REQUIREMENT = Requirement()
 
 
 class JokerState(NamedTuple):
-    """Open runs and ones set aside, a color each; whether there was a run yet; melds begun, if that is asked."""
+    """A search state: open runs and ones set aside by color; has_run and melds are tracked only if required."""
 
     runs: tuple[Runs, ...]
     held: tuple[int, ...]
@@ -59,7 +63,7 @@ class JokerState(NamedTuple):
 
 
 class PathStep(NamedTuple):
-    """A step of all colors with the groups' jokers and number, and the way that led to it."""
+    """The transitions of all colors at a level, the jokers and number of its groups, and the previous step."""
 
     transitions: tuple[JokerTransition, ...]
     group_jokers: int
@@ -69,7 +73,7 @@ class PathStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JokerPath:
-    """A way through all values, what it costs (jokers too), where it began at the seam."""
+    """A path through all levels, its cost including jokers, and its state at the seam."""
 
     cost: int
     start: JokerState
@@ -78,7 +82,7 @@ class JokerPath:
 
 @dataclass(frozen=True, slots=True)
 class JokerProblem:
-    """What is searched for: tiles to lay, place by place, how jokers may lie, what is wanted beside."""
+    """The input of the search: tiles by level, limits on jokers, and requirements."""
 
     problem: Problem
     levels: Sequence[Level]
@@ -89,7 +93,7 @@ class JokerProblem:
 def cheapest_with_jokers(
     problem: Problem, meter: Meter, requirement: Requirement = NO_REQUIREMENT, below: int | None = None
 ) -> JokerPath | None:
-    """The cheapest way to lay all that must be laid as it is wanted; None if there is none, or none below a cost."""
+    """Returns the cheapest path that meets the requirement; None if none costs less than the limit."""
     search = JokerProblem(problem, levels_of(problem), joker_rules(problem.ruleset), requirement)
     best = None
     for start in _start_states(search, meter):
@@ -102,7 +106,7 @@ def cheapest_with_jokers(
 
 
 def _start_states(search: JokerProblem, meter: Meter) -> Iterator[JokerState]:
-    """The open runs that may cross the seam; the fewest first."""
+    """Yields the open runs that may cross the seam; the fewest first."""
     problem, colors = search.problem, search.problem.ruleset.geometry_colors
     nothing = JokerState(((),) * colors, (0,) * colors, has_run=False, melds=0)
     if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
@@ -117,7 +121,7 @@ def _start_states(search: JokerProblem, meter: Meter) -> Iterator[JokerState]:
 
 
 def _run_kinds(rules: JokerRules, jokers: int) -> list[OpenRun]:
-    """Every open run that there can be."""
+    """Returns every possible open run."""
     found: set[OpenRun] = set()
     layer = {run for joker in (False, True) if (run := new_run(joker=joker, rules=rules)) and (jokers or not joker)}
     while layer - found:
@@ -134,7 +138,7 @@ def _run_kinds(rules: JokerRules, jokers: int) -> list[OpenRun]:
 
 
 class _Node(NamedTuple):
-    """A state of the search, in the order in which states are looked at: the cheapest first, of equals the deepest."""
+    """A search node, ordered by cost, then by depth."""
 
     cost: int
     above: int
@@ -146,7 +150,7 @@ class _Node(NamedTuple):
 
     @property
     def place(self) -> int:
-        """The place that comes next."""
+        """Returns the index of the next level."""
         return -self.above
 
 
@@ -177,7 +181,7 @@ def _search_from(search: JokerProblem, start: JokerState, meter: Meter, below: i
 
 
 def _final_node(search: JokerProblem, node: _Node, start: JokerState) -> _Node | None:
-    """A state behind the last place, with what the jokers cost that are left; None if it is not what is wanted."""
+    """Returns a node behind the last level with the cost of unused jokers; None if it violates the requirement."""
     problem, left = search.problem, search.problem.jokers - node.spent
     ends = zip(node.state.runs, start.runs, strict=True)
     if (
@@ -191,7 +195,7 @@ def _final_node(search: JokerProblem, node: _Node, start: JokerState) -> _Node |
 
 
 def _matches_start(end: Runs, begun: Runs, rules: JokerRules) -> bool:
-    """Whether the open runs at the end are those that crossed the seam at the start, and complete ones."""
+    """Returns whether the open runs at the end are those that crossed the seam at the start, and complete ones."""
     over = Counter(end)
     over.subtract(begun)
     return all(count >= 0 and (not count or is_complete(run, rules)) for run, count in over.items())
@@ -235,7 +239,7 @@ def _steps(
 
 
 def _after(search: JokerProblem, node: _Node, step: PathStep) -> _Node | None:
-    """The state that a step leads to; None if it begins more melds than are wanted."""
+    """Returns the node that a step leads to; None if it starts more melds than allowed."""
     level, requirement, transitions = search.levels[node.place], search.requirement, step.transitions
     left, grouped, naturals, jokers, begun, runs, held = zip(*transitions, strict=True)
     melds = node.state.melds + sum(begun) + step.groups if requirement.single_meld else 0

@@ -1,4 +1,4 @@
-"""Module."""
+"""The transitions of one color at one value if jokers are limited: each run is tracked with the jokers in it."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -9,7 +9,7 @@ from engine.solver.joker_rules import UNLIMITED, JokerRules
 
 
 class OpenRun(NamedTuple):
-    """A run that may go on: its length (3 for more), naturals and jokers as far as they matter, what lies last."""
+    """A run that may continue: its length (3 means 3 or more), relevant tile counts, and whether a joker is last."""
 
     length: int
     naturals: int
@@ -18,12 +18,14 @@ class OpenRun(NamedTuple):
 
 
 def new_run(*, joker: bool, rules: JokerRules) -> OpenRun | None:
+    """Returns a run that starts with a tile or a joker; None if the rules forbid it."""
     if joker and not (rules.leads and rules.most):
         return None
     return _normalized(OpenRun(1, int(not joker), int(joker), joker), rules)
 
 
 def extended_run(run: OpenRun, *, joker: bool, rules: JokerRules) -> OpenRun | None:
+    """Returns a run with one more tile or joker; None if the rules forbid it."""
     if joker and (run.jokers == rules.most or (rules.apart and run.ends_in_joker)):
         return None
     longer = OpenRun(run.length + 1, run.naturals + (not joker), run.jokers + joker, joker)
@@ -31,7 +33,7 @@ def extended_run(run: OpenRun, *, joker: bool, rules: JokerRules) -> OpenRun | N
 
 
 def _normalized(run: OpenRun, rules: JokerRules) -> OpenRun:
-    """The run without what makes no difference to how it can go on."""
+    """Returns a run without differences that do not affect how it can continue."""
     if rules.balanced:
         common = min(run.naturals, run.jokers)
         naturals, jokers = run.naturals - common, run.jokers - common
@@ -41,6 +43,7 @@ def _normalized(run: OpenRun, rules: JokerRules) -> OpenRun:
 
 
 def is_complete(run: OpenRun, rules: JokerRules) -> bool:
+    """Returns whether a run may end."""
     return run.length == 3 and (run.jokers == 0 if rules.balanced else run.naturals > 0)
 
 
@@ -49,7 +52,7 @@ Runs = tuple[OpenRun, ...]
 
 
 RunChoice = tuple[str, ...]
-"""What each open run gets: a numbered tile, a joker, or nothing."""
+"""For each open run: a numbered tile, a joker, or its end."""
 
 
 NATURAL, WILD, END = "natural", "joker", "end"
@@ -57,7 +60,7 @@ NATURAL, WILD, END = "natural", "joker", "end"
 
 @lru_cache(maxsize=1 << 14)
 def extensions(runs: Runs, naturals: int, jokers: int, rules: JokerRules) -> dict[Runs, tuple[RunChoice, int]]:
-    """The open runs that can come of so many tiles, each with a way to it and the number of runs that begin."""
+    """Returns the open runs that tiles can produce, each with a way to it and the number of new runs."""
     found: dict[Runs, tuple[RunChoice, int]] = {}
     for choice, longer in _run_choices(runs, naturals, jokers, rules):
         new_naturals = naturals - choice.count(NATURAL)
@@ -85,7 +88,7 @@ def _run_choices(runs: Runs, naturals: int, jokers: int, rules: JokerRules) -> I
 
 
 class JokerTransition(NamedTuple):
-    """What is done with the tiles of a color and a value: see color_steps.Step; held is for after the 13."""
+    """The use of the tiles of one color at one value (see color_transitions.Transition); held is for after the 13."""
 
     left: int
     grouped: int
@@ -135,7 +138,7 @@ def _distributions(tiles: Supply, traits: LevelTraits, held: int) -> Iterator[tu
 
 
 def _continuing_runs(runs: Runs, tiles: Supply, traits: LevelTraits, jokers: int, rules: JokerRules) -> Runs | None:
-    """The open runs that may go on; None if some must and cannot."""
+    """Returns the open runs that may continue; None if a run must continue and cannot."""
     owed = [run for run in runs if not is_complete(run, rules)]
     next_tiles = tiles[2] + jokers if traits.after > 0 else 0
     later_tiles = tiles[3] + jokers if traits.after > 1 else 0
@@ -147,9 +150,9 @@ def _continuing_runs(runs: Runs, tiles: Supply, traits: LevelTraits, jokers: int
 
 @lru_cache(maxsize=1 << 14)
 def groups_for(grouped: tuple[int, ...], jokers: int, rules: JokerRules) -> int | None:
-    """The fewest groups that can be made of so many tiles a color and so many jokers, all of them; None if impossible.
+    """Returns the fewest groups that use all grouped tiles and jokers; None if there are none.
 
-    Groups of like size need fewest jokers and have room for most, so no other sizes are tried.
+    Groups of nearly equal size need the fewest jokers and have room for the most, so other sizes are not tried.
     """
     total, colors = sum(grouped), len(grouped)
     if not total:

@@ -1,4 +1,4 @@
-"""Module."""
+"""Enumerates the melds that some tiles can form."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Set
@@ -22,18 +22,18 @@ Melds = tuple[Meld, ...]
 
 
 Shape = tuple[MeldKind, tuple[Tile, ...]]
-"""The faces that a meld shows, jokers standing for some of them."""
+"""The faces of a meld; jokers stand for some of them."""
 
 
 def possible_melds(
     tiles: Counter[Tile], ruleset: Ruleset, is_allowed: Callable[[Shape], bool] = lambda _: True
 ) -> Iterator[Meld]:
-    """Every meld that can be made of some tiles, but for the order of a group and faces of its jokers.
+    """Yields every meld of some tiles, without variants in the order of a group or the faces of its jokers.
 
     Args:
         tiles: The tiles.
-        ruleset: What is a meld.
-        is_wanted: Which shapes to make.
+        ruleset: Defines the melds.
+        is_allowed: Selects the shapes.
     """
     most = min(tiles[JOKER], joker_rules(ruleset).most)
     rulesets = ruleset, _without_declarations(ruleset)
@@ -64,13 +64,13 @@ def _shapes(colors: int, wrap: RunWrap) -> tuple[Shape, ...]:
 def _with_jokers(
     shape: Shape, missing: frozenset[int], jokers: int, rulesets: tuple[Ruleset, Ruleset]
 ) -> Iterator[Meld]:
-    """The melds of a shape with so many jokers, some of them at the missing places.
+    """Yields the melds of a shape with a number of jokers, some of them at the missing places.
 
     Args:
         shape: The shape.
-        missing: The places of which no tile is there.
-        jokers: How many jokers lie in it.
-        rulesets: The ruleset, and the one by which nothing must be declared.
+        missing: The places for which there is no tile.
+        jokers: The number of jokers.
+        rulesets: The ruleset, and its variant that requires no declaration.
     """
     kind, faces = shape
     ruleset, silent = rulesets
@@ -82,10 +82,10 @@ def _with_jokers(
 
 
 def _proposed(kind: MeldKind, faces: tuple[Tile, ...], joker_places: Set[int], ruleset: Ruleset) -> ProposedMeld:
-    """Faces with jokers in some places; what these stand for in a run is declared where its order does not say it."""
+    """Returns faces with jokers in some places, declared in a run whose order does not determine their faces."""
     tiles = tuple(JOKER if place in joker_places else face for place, face in enumerate(faces))
     if kind is MeldKind.GROUP:
-        jokers_last = tuple(sorted(tiles, key=lambda t: (t == JOKER, t)))  # they may not lead (jokers_may_lead)
+        jokers_last = tuple(sorted(tiles, key=lambda t: (t == JOKER, t)))  # jokers_may_lead may be false
         return ProposedMeld(jokers_last, kind)
     if ruleset.set_order is SetOrder.STRICT:
         return ProposedMeld(tiles, kind)
@@ -93,9 +93,9 @@ def _proposed(kind: MeldKind, faces: tuple[Tile, ...], joker_places: Set[int], r
 
 
 def useful_declarations(meld: Meld, table: Melds, ruleset: Ruleset) -> Iterator[Meld]:
-    """A group with other faces declared for its jokers: all, where some must be; else such as help jokers of the table.
+    """Yields a group with other declared joker faces: all if required, else those that help jokers of the table.
 
-    What a joker of the table stood for may have to be said again, or said at last.
+    A joker of the table may need its face declared again, or for the first time.
     """
     if meld.kind is MeldKind.RUN or not meld.joker_faces:
         return
@@ -116,10 +116,10 @@ def _useful_combinations(meld: Meld, table: Melds, ruleset: Ruleset) -> Iterator
 
 
 def _useful_faces(meld: Meld, table: Melds) -> set[Tile]:
-    """The faces of a group's jokers that serve jokers of the table if declared, and do not if nothing is.
+    """Returns the faces of a group's jokers that help jokers of the table only if declared.
 
-    The rules ask whether what a joker stands for is within what one of the table stood for. Where all that it may stand
-    for is, there is nothing to say.
+    The rules check whether the faces of a joker are among those that an old joker stood for. Without a declaration
+    these are all possible faces; if all of them are, no declaration is needed.
     """
     undeclared = {face for faces in meld.joker_faces for face in faces}
     roles = {faces for old in table for faces in old.joker_faces}
@@ -127,7 +127,7 @@ def _useful_faces(meld: Meld, table: Melds) -> set[Tile]:
 
 
 def _without_declarations(ruleset: Ruleset) -> Ruleset:
-    """A ruleset by which nothing must be declared."""
+    """Returns the variant of a ruleset that requires no declaration."""
     if ruleset.jokers_declaration is JokersDeclaration.POSITIONAL:
         return ruleset
     return replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)

@@ -1,4 +1,4 @@
-"""Melds from a way that the search found: open runs are followed value by value, groups dealt out."""
+"""Builds melds from a path of the search: follows the open runs from level to level, and deals the groups."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from engine.tiles import JOKER, MAX_VALUE, Tile
 
 @dataclass(frozen=True, slots=True)
 class Reconstruction:
-    """Runs and groups, and jokers that found no place in them."""
+    """Runs and groups, and the number of jokers that have no place in them."""
 
     runs: tuple[Run, ...]
     groups: tuple[tuple[Tile, ...], ...]
@@ -25,12 +25,12 @@ class Reconstruction:
 
     @property
     def melds(self) -> RawMelds:
-        """Kind and tiles of each meld, in a fixed order."""
+        """Returns kind and tiles of each meld, in a fixed order."""
         return melds_in_order((run.tiles for run in self.runs), self.groups)
 
 
 def reconstruct(found: Path, ruleset: Ruleset, jokers: int) -> Reconstruction:
-    """The melds of a way, with so many jokers in them, if they find a place."""
+    """Returns the melds of a path with the given number of jokers, as far as these fit."""
     runs = (_runs(found, color, ruleset) for color in range(ruleset.geometry_colors))
     groups = (
         groups_of(level.value, transitions) for level, transitions in zip(found.levels, found.transitions, strict=True)
@@ -40,7 +40,7 @@ def reconstruct(found: Path, ruleset: Ruleset, jokers: int) -> Reconstruction:
 
 
 def groups_of(value: int, transitions: tuple[Transition, ...]) -> Iterator[tuple[Tile, ...]]:
-    """The groups of a value: each color's tiles go to the groups in turn, so that these are of like size."""
+    """Yields the groups of a value. Each color's tiles are dealt in turn, so that group sizes differ by at most one."""
     grouped = tuple([transition.grouped for transition in transitions])
     if not any(grouped):
         return
@@ -56,7 +56,7 @@ def groups_of(value: int, transitions: tuple[Transition, ...]) -> Iterator[tuple
 
 
 def _runs(found: Path, color: int, ruleset: Ruleset) -> Iterator[Run]:
-    """The runs of a color."""
+    """Returns the runs of a color."""
     before = unpack(found.start[color])
     crossing = [RunPart(found.levels[0].value) for _ in range(before.young + before.half + before.closable)]
     lines = list(crossing)
@@ -80,7 +80,7 @@ def _runs(found: Path, color: int, ruleset: Ruleset) -> Iterator[Run]:
 
 
 def _naturals(level: Level, color: int, transition: Transition, before: OpenRuns, after: OpenRuns) -> int:
-    """The numbered tiles of a step that go to runs."""
+    """Returns the number of numbered tiles that go to runs."""
     if level.traits.is_held:
         return before.held
     there = level.tiles[color]
@@ -88,11 +88,11 @@ def _naturals(level: Level, color: int, transition: Transition, before: OpenRuns
 
 
 RunParts = list[RunPart]
-"""The open runs of a color in the order of what they need: young, half, closable ones (color_steps.Open)."""
+"""The open runs of a color in order of need: young, half, closable ones (color_transitions.OpenRuns)."""
 
 
 def _extended(lines: RunParts, value: int, color: int, naturals: int) -> RunParts:
-    """Open runs, each longer by a numbered tile, and new ones of the other tiles."""
+    """Returns the open runs, each longer by a numbered tile, and new runs of the other tiles."""
     face = FACES[(value - 1) % MAX_VALUE][color]
     for line in lines:
         line.tiles.append(face)
@@ -100,7 +100,7 @@ def _extended(lines: RunParts, value: int, color: int, naturals: int) -> RunPart
 
 
 class _LevelTiles(NamedTuple):
-    """What a value has for the runs of a color."""
+    """The tiles of a value that go to the runs of a color."""
 
     value: int
     color: int
@@ -111,7 +111,7 @@ class _LevelTiles(NamedTuple):
 def _extended_with_jokers(
     lines: RunParts, here: _LevelTiles, before: OpenRuns, after: OpenRuns
 ) -> tuple[RunParts, RunParts]:
-    """Open runs with the tiles of a value, and those that end: see color_steps.py for who goes first."""
+    """Returns the open runs after a level with jokers, and the ended runs; color_transitions.py defines the order."""
     owed, going_on = before.young + before.half, before.young + before.half + before.closable
     young, half, closable = lines[: before.young], lines[before.young : owed], lines[owed:going_on]
     naturals_first = sorted(lines[:owed], key=lambda line: not line.is_blank)
@@ -133,9 +133,9 @@ def _extended_with_jokers(
 
 
 def _join_at_seam(begun: RunParts, ended: RunParts) -> RunParts:
-    """Lets the lines that cross the seam go on from those that end there; gives those that do not.
+    """Connects the runs that cross the seam with those that end there; returns the runs that do not cross.
 
-    Both are in the order of what they need, so that each goes on from one that needs no more (color_steps.pack).
+    Both are in order of need, so each run continues one that needs no more (color_transitions.pack).
     """
     for line, before in zip(begun, ended, strict=False):
         line.previous = before
@@ -143,18 +143,18 @@ def _join_at_seam(begun: RunParts, ended: RunParts) -> RunParts:
 
 
 def _reversed(run: Run) -> Run:
-    """A run that was laid from its high end. Jokers at its low end go to the high one, if there is room."""
+    """Returns a run that was built downwards. Jokers at its low end move to the high end, if there is room."""
     tiles = run.tiles[::-1]
     leading = next(place for place, t in enumerate(tiles) if t != JOKER)
     moved = min(leading, MAX_VALUE - run.first)
     return Run(run.first - len(tiles) + 1 + moved, tiles[moved:] + tiles[:moved])
 
 
-# Jokers that were not needed
+# Unused jokers
 
 
 def _with_spare_jokers(laid: Reconstruction, ruleset: Ruleset) -> Reconstruction:
-    """Lays jokers that are left over: at the ends of runs, then in groups that lack a color."""
+    """Adds the unused jokers: at the ends of runs, then in groups that lack a color."""
     while laid.spare:
         more = _with_one_more(laid, ruleset)
         if more is None:
@@ -174,12 +174,12 @@ def _with_one_more(laid: Reconstruction, ruleset: Ruleset) -> Reconstruction | N
             return Reconstruction(runs, (*groups[:place], (*group, JOKER), *groups[place + 1 :]), laid.spare - 1)
     if not runs:
         return None
-    whole, *others = runs  # all have every value, and so can be cut
+    whole, *others = runs  # all runs have 13 tiles, and can be cut
     return _with_one_more(replace(laid, runs=(*split_run(whole, ruleset), *others)), ruleset)
 
 
 def _longer(run: Run, wrap: RunWrap) -> Run | None:
-    """A run with a joker at its high end, else at its low end; None if it fills all values."""
+    """Returns a run with a joker at its high end, else at its low end; None if it has all values."""
     if len(run.tiles) == MAX_VALUE:
         return None
     last = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE}[wrap]

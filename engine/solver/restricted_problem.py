@@ -1,4 +1,4 @@
-"""What may be rearranged where it matters which meld a tile or a joker came from, and what comes of it."""
+"""The input and result of the searches for rules that depend on where a tile or joker came from."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from engine.variants import CONTRACTS
 
 Melds = tuple[Meld, ...]
 IsLegal = Callable[[Melds, frozenset[int]], bool]
-"""Whether the rules allow the table of some new melds beside those of the old ones that did not change."""
+"""Returns whether the rules allow a table of new melds and the old melds at the given places."""
 
 NODES_PER_JUDGEMENT = 16
-"""States that could be looked at while the rules judge a turn."""
+"""The number of states that could be visited while the rules judge a turn."""
 
 
 def tiles_of(melds: Melds) -> Counter[Tile]:
-    """The tiles of some melds."""
+    """Returns the tiles of some melds."""
     return Counter(t for meld in melds for t in meld.tiles)
 
 
@@ -37,9 +37,9 @@ class RestrictedProblem:
     Attributes:
         table: The melds in play.
         problem: The tiles that the player can lay, the ruleset and the objective.
-        allows: What the rules say.
+        is_legal: Judges a turn by the rules.
         meter: The budget.
-        opening: The initial meld, if it is laid in the same turn; its tiles are not in the problem.
+        initial_meld: The initial meld, if it is laid in the same turn; its tiles are not in the problem.
         uses_table: Whether melds of the table may change.
     """
 
@@ -51,43 +51,43 @@ class RestrictedProblem:
     uses_table: bool = True
 
     def melds_at(self, changeable_places: frozenset[int]) -> Melds:
-        """The melds at some places of the table."""
+        """Returns the melds at some places of the table."""
         return tuple(meld for place, meld in enumerate(self.table) if place in changeable_places)
 
     @property
     def all_places(self) -> frozenset[int]:
-        """The places of all melds of the table."""
+        """Returns the places of all melds of the table."""
         return frozenset(range(len(self.table)))
 
     @property
     def changeable_places(self) -> frozenset[int]:
-        """The places of the melds that may change."""
+        """Returns the places of the melds that may change."""
         return self.all_places if self.uses_table else frozenset()
 
     @property
     def changeable_melds(self) -> Melds:
-        """The melds that may change."""
+        """Returns the melds that may change."""
         return self.melds_at(self.changeable_places)
 
     @property
     def available(self) -> Counter[Tile]:
-        """The tiles that the player can lay beside the initial meld."""
+        """Returns the tiles that the player can lay beside the initial meld."""
         return Counter(self.problem.must) + Counter(self.problem.may)
 
     @property
     def tiles(self) -> Counter[Tile]:
-        """All tiles that may be rearranged."""
+        """Returns all tiles that may be rearranged."""
         return self.available + tiles_of(self.changeable_melds)
 
     def problem_with(self, changed: frozenset[int]) -> Problem:
-        """The problem of laying the tiles of some melds of the table, and own ones."""
+        """Returns the problem of laying the tiles of some melds of the table and available ones."""
         must = Counter(self.problem.must) + tiles_of(self.melds_at(changed))
         return replace(self.problem, must=must)
 
 
 @dataclass(frozen=True, slots=True)
 class RestrictedTurn:
-    """A turn: what it costs, which melds changed, and what there is instead of them.
+    """A turn: its cost, the places of the changed melds, and the new melds.
 
     Attributes:
         is_least_change: Whether no turn of the same cost changes fewer melds.

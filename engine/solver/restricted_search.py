@@ -1,15 +1,15 @@
-"""Turns where it matters which meld a tile or a joker came from: the rules have the last word on each.
+"""The search for rules that depend on where a tile or joker came from; the rules themselves judge every turn.
 
-Retrieval other than FREE, limits to manipulation, contracts and jokers for tiles that cannot be had are not a question
-of faces. What the faces allow can only be too good, though. So this is branch and bound, the rules themselves
-(engine.rules.judge) being asked at every step:
+Retrieval other than FREE, limits to manipulation, contracts and jokers for exhausted tiles do not depend on faces
+alone. But the best turn by faces alone is a bound on the best legal turn. So this is branch and bound; each step calls
+the rules (engine.rules.judge):
 
-* The cheapest way to lay the tiles is looked for, whatever the rules. If it is no cheaper than the best turn known,
-  there is nothing better; and if the rules allow it, it is that.
-* If they do not, one of the claims (claims.py) is answered in each of its ways, and of each is asked the same.
-* When all claims are answered, arrangements of what is left are built meld by meld, the lowest tile first.
+* Find the cheapest way to lay the tiles, ignoring the rules. If it is no cheaper than the best known turn, the branch
+  has no better turn. If the rules allow it, it is the best turn of the branch.
+* Otherwise branch over one of the constraints (constraints.py), and search each alternative in the same way.
+* When all constraints are satisfied, build arrangements of the remaining tiles meld by meld, the lowest tile first.
 
-It is exact, and may need a long time where many arrangements are as good and none is allowed.
+The search is exact. It may take long if many arrangements are equally good and none is allowed.
 """
 
 from collections import Counter, defaultdict
@@ -48,11 +48,11 @@ from engine.solver.solution import is_solvable_below, solve
 from engine.tiles import JOKER, Tile, value_of
 
 FEW_CHANGES = 2
-"""Melds that are changed in the turns tried first."""
+"""The most melds that change in the turns tried first."""
 
 
 def is_restricted(table: Melds, ruleset: Ruleset) -> bool:
-    """Whether the rules can forbid a turn although its melds are melds of the right tiles."""
+    """Returns whether the rules can forbid a turn although its melds are valid and consist of the right tiles."""
     return (
         (limits_retrieval(ruleset) and any(JOKER in meld.tiles for meld in table))
         or not ruleset.jokers_beyond_physical
@@ -62,7 +62,7 @@ def is_restricted(table: Melds, ruleset: Ruleset) -> bool:
 
 
 def restricted_turns(restricted: RestrictedProblem, below: int) -> Iterator[RestrictedTurn]:
-    """Allowed turns, each cheaper than the one before; the last one is the best."""
+    """Yields legal turns, each cheaper than the one before; the last one is the best."""
     problem, left = _within_contract(restricted.problem)
     restricted = replace(restricted, problem=problem)
     search = _by_partitions if is_small(restricted) else _by_branching
@@ -71,7 +71,7 @@ def restricted_turns(restricted: RestrictedProblem, below: int) -> Iterator[Rest
 
 
 def _by_partitions(restricted: RestrictedProblem, below: int) -> Iterator[RestrictedTurn]:
-    """The best turn of few tiles; where that takes too many nodes, the turns of the search by claims."""
+    """Yields the best turn of a small position; if that takes too many nodes, the turns found by branching."""
     with suppress(OutOfBudget):
         best = best_small_turn(restricted, below)
         if best:
@@ -82,7 +82,7 @@ def _by_partitions(restricted: RestrictedProblem, below: int) -> Iterator[Restri
 
 
 def _by_branching(restricted: RestrictedProblem, below: int) -> Iterator[RestrictedTurn]:
-    """Turns that change few melds first, each cheaper than the one before."""
+    """Yields turns that change few melds first, each cheaper than the one before."""
     few = [
         frozenset(chosen)
         for size in range(FEW_CHANGES + 1)
@@ -95,10 +95,10 @@ def _by_branching(restricted: RestrictedProblem, below: int) -> Iterator[Restric
 
 
 def _within_contract(problem: Problem) -> tuple[Problem, int]:
-    """The problem without tiles of the rack that no contract allows to be played, and what it costs to leave them.
+    """Returns the problem without rack tiles that no contract allows to play, and the cost of leaving them.
 
-    A contract is kept by each part of a meld that keeps it, down to a tile. A tile played lies in such a meld: those
-    of the table can be no more than all that lie in others.
+    If a meld keeps a contract, so does each part of it, down to a tile. A played tile ends in a meld that keeps the
+    contract, because the other melds can only contain tiles of the table.
     """
     ruleset = problem.ruleset
     may = {t: n for t, n in problem.may.items() if t == JOKER or keeps_contract(_single_tile(t), ruleset)}
@@ -117,10 +117,10 @@ class _Branch:
     """Turns that have some melds in common.
 
     Attributes:
-        rest: What is still to be laid.
-        laid: The melds.
-        places: Melds that may answer claims yet: each once for every claim.
-        claims: The claims that are still to be answered.
+        remaining: The tiles still to be laid.
+        laid: The common melds.
+        places: Melds that may still satisfy constraints, each once per constraint.
+        constraints: The constraints still to be satisfied.
     """
 
     remaining: Problem
@@ -131,12 +131,12 @@ class _Branch:
 
 @dataclass
 class _BranchAndBound:
-    """Looks for the best turn that changes none but some melds.
+    """Finds the best turn that changes only some melds.
 
     Attributes:
-        guarded: What may be rearranged.
+        restricted: What may be rearranged.
         changed: The places of the melds that may change.
-        below: What a turn must cost less than: as much as the last one found.
+        below: A turn must cost less than this: the cost of the last one found.
     """
 
     restricted: RestrictedProblem
@@ -144,7 +144,7 @@ class _BranchAndBound:
     below: int
 
     def turns(self) -> Iterator[tuple[Melds, int]]:
-        """Allowed turns with what they cost, each cheaper than the one before."""
+        """Yields legal turns with their costs, each cheaper than the one before."""
         yield from self._turns_of(_Branch(self._problem, self.restricted.initial_meld, (), ()), is_root=True)
 
     @cached_property
@@ -154,7 +154,7 @@ class _BranchAndBound:
 
     @property
     def _limits_groups(self) -> bool:
-        """Whether groups can have no more of a face than lie on the table, all of which may be used (SINGLE_COLOR)."""
+        """Returns whether groups can contain only faces of the table, all of which may be used (SINGLE_COLOR)."""
         return self.restricted.problem.ruleset.contract is Contract.SINGLE_COLOR and not self._kept
 
     @cached_property
@@ -162,7 +162,7 @@ class _BranchAndBound:
         return self.restricted.all_places - self.changed
 
     def _turns_of(self, branch: _Branch, *, is_root: bool = False) -> Iterator[tuple[Melds, int]]:
-        """The turns of a branch."""
+        """Yields the turns of a branch."""
         found = solve(branch.remaining, self.restricted.meter, self.below)
         if found is None:
             return
@@ -178,7 +178,7 @@ class _BranchAndBound:
         return self.restricted.is_legal(melds, self._kept)
 
     def _turns_of_illegal(self, branch: _Branch, melds: Melds) -> Iterator[tuple[Melds, int]]:
-        """The turns of a branch whose cheapest way is not allowed."""
+        """Yields the turns of a branch whose cheapest arrangement is illegal."""
         propagated = self._propagated(_unsatisfied_first(branch, melds))
         if propagated.remaining is not branch.remaining:
             yield from self._turns_of(propagated)
@@ -190,7 +190,7 @@ class _BranchAndBound:
         else:
             yield from self._built_turns(propagated)
 
-    # Claims
+    # Constraints
 
     def _with_constraints(self, branch: _Branch) -> _Branch:
         restricted, ruleset = self.restricted, self.restricted.problem.ruleset
@@ -205,7 +205,7 @@ class _BranchAndBound:
         return replace(branch, places=places, constraints=constraints)
 
     def _propagated(self, branch: _Branch) -> _Branch:
-        """A branch with those claims answered that have one answer alone."""
+        """Returns a branch after all constraints with a single alternative are satisfied."""
         while branch.constraints:
             self.restricted.meter.count()
             ways = list(self._children(branch))
@@ -215,7 +215,7 @@ class _BranchAndBound:
         return branch
 
     def _children(self, branch: _Branch) -> Iterator[_Branch]:
-        """The ways to answer the next claim: by a meld that lies already, or by another."""
+        """Yields the ways to satisfy the next constraint: by a meld that is present, or by another one."""
         constraint, *others = branch.constraints
         rest = replace(branch, constraints=tuple(others))
         for place in filter(constraint.is_satisfied_by, dict.fromkeys(branch.places)):
@@ -231,7 +231,7 @@ class _BranchAndBound:
                 yield self._with_played(_with_meld(rest, alternative.meld, room), alternative)
 
     def _with_played(self, branch: _Branch, alternative: Alternative) -> _Branch:
-        """The branch with a tile of the rack that must be laid, unless one of its face is laid anyway."""
+        """Returns the branch with a rack tile that must be laid, unless one of its face is laid anyway."""
         t, remaining, available = alternative.played, branch.remaining, self.restricted.problem
         initial_meld = tiles_of(self.restricted.initial_meld)
         if t is None or available.must.get(t) or initial_meld[t] or remaining.may.get(t, 0) < available.may.get(t, 0):
@@ -242,11 +242,11 @@ class _BranchAndBound:
         )
 
     def _may_be_retrievable(self, branch: _Branch) -> bool:
-        """Whether the jokers may have come to their places, when all of them have one and all own tiles are played.
+        """Returns whether retrieval allows the placed jokers, if all of them are placed and all rack tiles are played.
 
-        Retrieval is a question of the melds with jokers and of what was played, whatever melds the other tiles form.
-        The more was played, the less it forbids. So what it forbids here it forbids of the whole branch. But a joker is
-        replaced in melds without jokers too, so NEW_SET_IF_REPLACED is not asked here.
+        Retrieval depends on the melds with jokers and on the played tiles only, and more played tiles never make it
+        stricter. So if it fails here, it fails in the whole branch. NEW_SET_IF_REPLACED is an exception, because
+        jokers are also replaced in melds without jokers; it is not checked here.
         """
         restricted, ruleset = self.restricted, self.restricted.problem.ruleset
         melds = restricted.melds_at(self._kept) + branch.laid
@@ -261,7 +261,7 @@ class _BranchAndBound:
     # Meld by meld
 
     def _built_turns(self, branch: _Branch) -> Iterator[tuple[Melds, int]]:
-        """All turns of a branch, meld by meld."""
+        """Yields all turns of a branch, built meld by meld."""
         remaining = replace(branch.remaining, groups_of_must=False)
         builder = _Builder(self.restricted, remaining, self._melds_by_lowest_tile, self.below)
         room = builder.room_beside(self.restricted.melds_at(self._kept) + branch.laid)
@@ -273,7 +273,7 @@ class _BranchAndBound:
 
     @cached_property
     def _melds_by_lowest_tile(self) -> Mapping[Tile, Melds]:
-        """The melds that can be laid, by their lowest numbered tile."""
+        """Returns the possible melds by their lowest numbered tile."""
         found: defaultdict[Tile, list[Meld]] = defaultdict(list)
         ruleset = self._problem.ruleset
         for meld in possible_melds(Counter(self._problem.must) + Counter(self._problem.may), ruleset):
@@ -283,17 +283,17 @@ class _BranchAndBound:
 
 
 def _with_meld(branch: _Branch, meld: Meld, places: Melds) -> _Branch:
-    """A branch with one more meld, and where it may answer claims yet."""
+    """Returns a branch with one more meld and the places where it may satisfy constraints."""
     remaining = replace(
         without_meld(branch.remaining, meld), groups_of_must=False
-    )  # tiles that groups may have may lie in it
+    )  # the meld may contain tiles reserved for groups
     return replace(branch, remaining=remaining, laid=(*branch.laid, meld), places=branch.places + places)
 
 
 def _unsatisfied_first(branch: _Branch, melds: Melds) -> _Branch:
-    """A branch whose next claim is a meld's that was dissolved when some melds were laid, if any was.
+    """Returns a branch whose next constraint is one that some melds violate because they dissolve an old meld, if any.
 
-    Of jokers that is not asked: as far as faces tell, one can lie in nearly any meld with a joker.
+    Jokers are not checked: by faces alone, a joker fits in nearly any meld with a joker.
     """
     if not all(isinstance(constraint, SurvivalConstraint) for constraint in branch.constraints):
         return branch
@@ -313,14 +313,14 @@ def _lowest(meld: Meld) -> Tile:
 
 @dataclass(frozen=True, slots=True)
 class _Partial:
-    """A part of an arrangement.
+    """A partial arrangement.
 
     Attributes:
-        must: What must still be laid.
-        may: What may.
+        must: The tiles that must still be laid.
+        may: The tiles that may still be laid.
         laid: The melds.
-        room: The tiles of which melds against the contract can still be.
-        cost: What the tiles cost that are left.
+        room: The tiles that melds against the contract may still use.
+        cost: The cost of the tiles left.
     """
 
     must: Counter[Tile]
@@ -340,7 +340,7 @@ class _Builder:
     below: int
 
     def room_beside(self, melds: Melds) -> Counter[Tile]:
-        """The tiles of which melds against the contract can be beside some melds: all such are of the table's tiles."""
+        """Returns the tiles of the table that melds against the contract may use beside some melds."""
         return tiles_of(self.restricted.table) - tiles_of(
             tuple(meld for meld in melds if not keeps_contract(meld, self.problem.ruleset))
         )

@@ -1,4 +1,4 @@
-"""Runs as they grow, and whole runs of them, also where they go round (run_wrap CYCLIC)."""
+"""Runs under construction, and complete runs made of them, also across the seam (run_wrap CYCLIC)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,20 +12,20 @@ RawMelds = tuple[tuple[MeldKind, tuple[Tile, ...]], ...]
 
 
 def melds_in_order(runs: Iterable[tuple[Tile, ...]], groups: Iterable[tuple[Tile, ...]]) -> RawMelds:
-    """Melds in a fixed order: by their tiles, groups first."""
+    """Returns melds in a fixed order: groups first, then by tiles."""
     found = [(False, tiles, MeldKind.GROUP) for tiles in groups] + [(True, tiles, MeldKind.RUN) for tiles in runs]
     return tuple((kind, tiles) for _, tiles, kind in sorted(found, key=lambda meld: meld[:2]))
 
 
 class Run(NamedTuple):
-    """A run: its first value (that of a joker, if it begins with one), its tiles."""
+    """A run: its first value (that of a leading joker, if it has one) and its tiles."""
 
     first: int
     tiles: tuple[Tile, ...]
 
 
 class RunPart:
-    """A run as it grows. It may go on from another line, which ended at the seam."""
+    """A run under construction. It may continue another part, which ended at the seam."""
 
     __slots__ = ("first", "previous", "tiles")
 
@@ -36,29 +36,29 @@ class RunPart:
 
     @property
     def is_blank(self) -> bool:
-        """Whether it has no numbered tile yet."""
+        """Returns whether it has no numbered tile so far."""
         return all(t == JOKER for t in self.tiles)
 
 
 def whole_runs(ended: Iterable[RunPart], crossing: Sequence[RunPart], ruleset: Ruleset) -> Iterator[Run]:
-    """The runs, each from its beginning, and none too long.
+    """Yields the complete runs, cut where they are too long.
 
     Args:
-        ended: The lines that no other goes on from.
-        crossing: The lines that go on from another.
-        ruleset: What is a run.
+        ended: The parts that no other part continues.
+        crossing: The parts that continue another one.
+        ruleset: Defines the runs.
     """
     used: set[RunPart] = set()
     for line in ended:
         yield from _cut(_joined(line, used), ruleset)
     for line in crossing:
-        if line not in used and line.previous:  # it goes round: it is cut at the seam
+        if line not in used and line.previous:  # a full circle is cut at the seam
             last, line.previous = line.previous, None
             yield from _cut(_joined(last, used), ruleset)
 
 
 def _joined(line: RunPart, used: set[RunPart]) -> Run:
-    """A run from its beginning; the lines that it is made of are used then."""
+    """Returns a run from its first part on, and marks its parts as used."""
     if not line.previous:
         used.add(line)
         return Run(line.first, tuple(line.tiles))
@@ -71,7 +71,7 @@ def _joined(line: RunPart, used: set[RunPart]) -> Run:
 
 
 def _cut(run: Run, ruleset: Ruleset) -> list[Run]:
-    """A run in pieces that are not too long."""
+    """Returns a run in pieces of at most 13 tiles."""
     if len(run.tiles) <= MAX_VALUE:
         return [run]
     first, rest = split_run(run, ruleset)
@@ -79,7 +79,7 @@ def _cut(run: Run, ruleset: Ruleset) -> list[Run]:
 
 
 def split_run(run: Run, ruleset: Ruleset) -> tuple[Run, Run]:
-    """Two pieces of a run of six tiles or more, the first as short as it can be; both runs, where that can be."""
+    """Returns two pieces of a run of six tiles or more, the first as short as possible; both are runs if possible."""
     places = range(3, len(run.tiles) - 2)
     pieces = [_split_at(run, place) for place in places]
     return next((two for two in pieces if all(_is_run(piece, ruleset) for piece in two)), pieces[0])

@@ -1,10 +1,9 @@
-"""The search of the solver: best first over the values, a state being the open runs of each color.
+"""The main search: best first over the values, with the open runs of each color as the state.
 
-The cost of a state is what the tiles cost that were left on the rack so far, so the first state that is reached behind
-the last value is optimal. Among states of equal cost the search goes deep first. What follows a state is looked up with
-no tiles left at first, and with one more left only when the search has come to that cost. A state is dropped when one
-was reached that needs no more: it can lead to nothing better. This is the dynamic program over values of van Rijn,
-Takes and Vis with the jokers folded in, read from the cheap end.
+The cost of a state is the cost of the tiles left on the rack so far, so the first state reached behind the last value
+is optimal. Among states of equal cost the deepest goes first. The successors of a state that leave one more tile are
+generated only when the search reaches their cost. A state is dropped if a known state dominates it. This is the dynamic
+program over values of van Rijn, Takes and Vis, with jokers, in order of cost.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,31 +40,31 @@ from engine.solver.problem import Problem
 from engine.tiles import JOKER, MAX_VALUE
 
 CHECK_EVERY = 32
-"""How many states are looked at between two questions whether the time is up."""
+"""The number of states between two polls of Budget.is_over."""
 
 COMPARED = 200
-"""How many states, the newest, another is compared with; with all of very many it would take too long."""
+"""A state is compared with this many of the newest states; comparing it with all would take too long."""
 
 COLOR = (1 << WIDTH) - 1
 """The bits of the first color in a state."""
 
 COMBINATIONS_PER_NODE = 16
-"""How many combinations of steps are as much work as looking at a state."""
+"""The number of combinations that cost as much as visiting a state."""
 
 
-class OutOfBudget(Exception):  # noqa: N818 - it is no error: the caller has an answer for it
-    """The budget has been spent."""
+class OutOfBudget(Exception):  # noqa: N818 - control flow: callers handle it
+    """The budget is spent."""
 
 
 @dataclass
 class Meter:
-    """Counts what a search spends of its budget.
+    """Counts the work of a search against its budget.
 
     Attributes:
         budget: The budget.
-        whole: The meter that this one is a part of.
+        parent: The meter that this one is a part of.
         spent: The work so far.
-        is_over: Whether the caller's time is up.
+        is_over: Whether the caller asked to stop.
     """
 
     budget: Budget
@@ -74,14 +73,14 @@ class Meter:
     is_over: bool = False
 
     def part(self, nodes: int) -> "Meter":
-        """A meter for a part of what is left."""
+        """Returns a meter for a part of the remaining budget."""
         return Meter(replace(self.budget, nodes=min(nodes, self.budget.nodes - self.spent)), self)
 
     def count(self, nodes: int = 1) -> None:
-        """Some more states are looked at, or as much other work is done.
+        """Counts visited states, or an equal amount of other work.
 
         Raises:
-            OutOfBudget: The budget does not allow it.
+            OutOfBudget: The budget is spent.
         """
         self.spent += nodes
         if self.parent:
@@ -99,15 +98,15 @@ Runs = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Path:
-    """A way through all values.
+    """A path through all levels.
 
     Attributes:
-        cost: What the numbered tiles cost that stay on the rack.
-        spent: Jokers that it takes.
-        start: The open runs at the seam (run_wrap CYCLIC), of each color.
-        steps: What is done at each place, of each color.
-        levels: The places.
-        is_downwards: Whether the values come from 13 to 1.
+        cost: The cost of the numbered tiles that stay on the rack.
+        spent: The jokers spent.
+        start: The open runs of each color at the seam (run_wrap CYCLIC).
+        transitions: The transitions of each color, by level.
+        levels: The levels.
+        is_downwards: Whether the values go from 13 to 1.
     """
 
     cost: int
@@ -119,7 +118,7 @@ class Path:
 
 
 def cheapest_path(problem: Problem, meter: Meter, below: int | None = None) -> Path | None:
-    """The cheapest way to lay all that must be laid; None if there is none, or none that costs less than asked."""
+    """Returns the cheapest path that lays all tiles that must be laid; None if no path costs less than the limit."""
     if below is not None and below <= 0:
         return None
     best: Path | None = None
@@ -134,9 +133,9 @@ def cheapest_path(problem: Problem, meter: Meter, below: int | None = None) -> P
 
 
 def path_with_rack_tile(problem: Problem, meter: Meter) -> Path | None:
-    """Any way to lay all that must be laid with a tile of the rack; None if there is none.
+    """Returns any path that lays all tiles that must be laid and a tile of the rack; None if there is none.
 
-    A joker of the rack is such a tile if it finds a place, which is not seen here (layout.py).
+    A joker of the rack counts as laid; whether a meld has room for it is decided later (reconstruction.py).
     """
     levels = [level._replace(weight=0) for level in levels_of(problem, downwards=is_better_downwards(problem))]
     transitions = Transitions(levels, problem.ruleset.geometry_colors, problem.jokers)
@@ -149,7 +148,7 @@ def path_with_rack_tile(problem: Problem, meter: Meter) -> Path | None:
 
 
 def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterator[Runs]:
-    """The open runs that may cross the seam: none, unless runs go on from 13 to 1 and further; the fewest first."""
+    """Yields the open runs that may cross the seam, the fewest first; without run_wrap CYCLIC none cross."""
     colors = problem.ruleset.geometry_colors
     if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
         yield (pack(OpenRuns()),) * colors
@@ -161,7 +160,7 @@ def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterat
 
 
 def crossings(problem: Problem, levels: Sequence[Level], meter: Meter) -> list[tuple[tuple[int, ...], int]]:
-    """How many runs may cross the seam in each color, with the jokers that it takes at least; the fewest first."""
+    """Returns how many runs may cross the seam in each color, with the fewest jokers needed; the fewest runs first."""
     found: list[tuple[tuple[int, ...], int]] = [((), 0)]
     for last, first in zip(levels[-1].tiles, levels[0].tiles, strict=True):
         here, following = sum(last[:2]), sum(first[:2])
@@ -176,30 +175,31 @@ def crossings(problem: Problem, levels: Sequence[Level], meter: Meter) -> list[t
 
 
 class Start(NamedTuple):
-    """Where a search begins: the open runs at the seam; whether a tile of the rack is laid already, or none must be."""
+    """The start of a search: the open runs at the seam, and whether no rack tile has to be laid any more."""
 
     runs: Runs
     has_rack_tile: bool = True
 
 
 Node = tuple[int, int, int, Any]
-"""A state that was reached: how many places lie behind it, the state (halves.py), how many tiles are left at the next
-place by what is tried next, the node before it."""
+"""A visited state: its level, the state (combined_transitions.py), the number of tiles left in the next attempt, and
+the previous node.
+"""
 
 
 Seen = list[dict[int, int]]
-"""The states that were looked at, place by place, and what each costs: the first of a place costs least."""
+"""The visited states of each level with their costs, in order of cost."""
 
 
 def _search_from(transitions: "Transitions", start: Start, meter: Meter, below: int | None, seen: Seen) -> Path | None:
-    """The cheapest way from given open runs at the seam back to them.
+    """Returns the cheapest path from given open runs at the seam back to them.
 
     Args:
-        steps: The steps from state to state.
-        start: Where the search begins.
+        transitions: The transitions between states.
+        start: The start of the search.
         meter: The budget.
-        below: What the way must cost less than, if anything.
-        seen: Takes the states that are looked at.
+        below: The path must cost less than this, if given.
+        seen: Collects the visited states.
     """
     levels = transitions.levels
     runs = transitions.start_state(start)
@@ -233,7 +233,7 @@ def _search_from(transitions: "Transitions", start: Start, meter: Meter, below: 
 
 
 def _is_new(state: int, cost: int, known: dict[int, int]) -> bool:
-    """Returns whether no known state dominates this one; then it is known too."""
+    """Returns whether no known state dominates a state, and records it."""
     if state in known or is_dominated(state, islice(reversed(known), COMPARED)):
         return False
     known[state] = cost
@@ -241,7 +241,7 @@ def _is_new(state: int, cost: int, known: dict[int, int]) -> bool:
 
 
 def _postpone(node: Node, cost: int, queue: dict[int, list[Node]], costs: list[int]) -> None:
-    """Queues a node at a higher cost."""
+    """Queues a node for a higher cost."""
     if cost not in queue:
         queue[cost] = []
         heappush(costs, cost)
@@ -253,7 +253,7 @@ def _empty_seen(levels: Sequence[Level]) -> Seen:
 
 
 def lower_bounds(transitions: "Transitions", meter: Meter, nodes: int) -> list[int]:
-    """What the tiles cost at least that are left at all places before each one, as far as so many nodes can tell."""
+    """Returns a lower bound on the cost of the tiles left before each level, as far as a number of nodes allows."""
     seen = _empty_seen(transitions.levels)
     with suppress(OutOfBudget):
         _search_from(transitions, Start((pack(OpenRuns()),) * transitions.colors), meter.part(nodes), None, seen)
@@ -262,11 +262,11 @@ def lower_bounds(transitions: "Transitions", meter: Meter, nodes: int) -> list[i
 
 
 HalvesByTilesLeft = tuple[HalfTransitions, ...]
-"""The ways of half of the colors, by the number of tiles left."""
+"""The transitions of half of the colors, by the number of tiles left."""
 
 
 class Transitions:
-    """The steps from state to state."""
+    """The transitions between states."""
 
     def __init__(self, levels: Sequence[Level], colors: int, jokers: int) -> None:
         self.bits = state_bits(colors)
@@ -281,17 +281,17 @@ class Transitions:
         self.limit = (jokers + 1) << self.bits.jokers_bound
 
     def start_state(self, start: Start) -> int:
-        """The state where a search begins."""
+        """Returns the state in which a search starts."""
         runs = sum(open_runs << WIDTH * color for color, open_runs in enumerate(start.runs))
         return runs if start.has_rack_tile else runs | self.bits.needs_rack_tile
 
     def is_final(self, state: int, begun: int) -> bool:
-        """Whether a state at the end can be the one at the start, and nothing is wanting."""
+        """Returns whether a state behind the last level closes the path."""
         needs_rack_tile = self.bits.needs_rack_tile
         return not state & needs_rack_tile and dominates(state & self.runs, begun & self.runs)
 
     def following(self, index: int, state: int, left: int) -> tuple[list[int], bool]:
-        """The states that can follow if so many tiles are left, the best last; whether more tiles could be left.
+        """Returns the successors that leave a number of tiles, the best last; and whether more tiles could be left.
 
         Raises:
             OutOfBudget: There are far more combinations than in any game with four colors.
@@ -301,13 +301,13 @@ class Transitions:
         return found, left + 2 < len(low) + len(high)
 
     def combined_states(self, low: HalvesByTilesLeft, high: HalvesByTilesLeft, left: int, base: int) -> list[int]:
-        """The states that come of the ways of both halves if so many tiles are left, the best last.
+        """Returns the states that combine both halves and leave a number of tiles, the best last.
 
         Args:
-            low: The ways of the first half of the colors.
-            high: Those of the second.
-            left: How many tiles are left.
-            base: What of the state before stays.
+            low: The transitions of the first half of the colors.
+            high: Those of the second half.
+            left: The number of tiles left.
+            base: The bits of the previous state that remain.
 
         Raises:
             OutOfBudget: There are far more combinations than in any game with four colors.
@@ -335,7 +335,7 @@ class Transitions:
     def half_transitions(
         self, color_levels: Sequence[ColorLevel], state: int
     ) -> tuple[HalvesByTilesLeft, HalvesByTilesLeft]:
-        """The ways to go on of both halves of the colors; none of either if a color has none."""
+        """Returns the transitions of both halves of the colors; empty if a color has none."""
         jokers = self.jokers - self.spent(state)
         choices = []
         for where in color_levels:
@@ -354,18 +354,18 @@ class Transitions:
             raise OutOfBudget from None
 
     def spent(self, state: int) -> int:
-        """The jokers spent."""
+        """Returns the number of jokers spent."""
         return (state >> self.bits.jokers) & HIGHEST
 
     def _kept_bits(self, index: int, state: int, left: int) -> int:
-        """What of a state stays beside its runs."""
+        """Returns the bits of a state that remain, apart from its runs."""
         needs_rack_tile = state & self.bits.needs_rack_tile
         if needs_rack_tile and left < self._max_left(index):
             needs_rack_tile = 0
         return needs_rack_tile + self.spent(state) * self.bits.one_joker
 
     def _max_left(self, index: int) -> int:
-        """How many tiles may be left at a place."""
+        """Returns how many tiles may be left at a level."""
         level = self.levels[index]
         return 0 if level.traits.is_held else sum(may for _, may, *_ in level.tiles)
 
@@ -376,7 +376,7 @@ class Transitions:
         return Path(cost, self.spent(node[1]), start.runs, steps, self.levels, is_downwards)
 
     def _transitions_to(self, node: Node) -> tuple[tuple[Transition, ...], ...]:
-        """The steps that led to a node, place by place."""
+        """Returns the transitions that lead to a node, by level."""
         found = []
         while node[3]:
             found.append(self._between(node[3], node[1]))
@@ -384,7 +384,7 @@ class Transitions:
         return tuple(reversed(found))
 
     def _between(self, node: Node, after: int) -> tuple[Transition, ...]:
-        """The steps from a node to a state."""
+        """Returns the transitions from a node to a state."""
         index, state, left, _ = node
         low, high = self.half_transitions(self.color_levels[index], state)
         rest = after - self._kept_bits(index, state, left)
@@ -400,7 +400,7 @@ class Transitions:
 
 
 def is_dominated(needs: int, known: Iterable[int], guards: int = GUARD_BITS) -> bool:
-    """Whether one of some states that cost no more needs no more (color_steps.need_no_more, written out)."""
+    """Returns whether a known state, which costs no more, dominates a state (color_transitions.dominates, inlined)."""
     guarded = needs | guards
     for other in known:  # noqa: SIM110 - as a generator it takes a quarter longer, and it is the innermost loop
         if (guarded - other) & guards == guards:

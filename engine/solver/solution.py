@@ -1,4 +1,4 @@
-"""The best way to lay tiles in melds, whichever search it takes."""
+"""Solves a problem with the search that fits its rules, and returns melds."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from engine.tiles import JOKER, Tile
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Melds of all that had to be laid, and what it costs to leave the rest."""
+    """Melds that contain all tiles that must be laid, and the cost of the tiles left."""
 
     cost: int
     melds: tuple[Meld, ...]
 
 
 def solve(problem: Problem, meter: Meter, below: int | None = None) -> Solution | None:
-    """The cheapest way to lay what must be laid; None if there is none, or none that costs less than asked.
+    """Returns the cheapest solution; None if none costs less than the limit.
 
     Raises:
         OutOfBudget: The meter's budget is spent.
@@ -46,14 +46,14 @@ def solve(problem: Problem, meter: Meter, below: int | None = None) -> Solution 
 
 
 def _dropped_cost(problem: Problem, reduced: Problem) -> int:
-    """What the tiles cost that were left at once."""
+    """Returns the cost of the tiles removed by `reduce`."""
     if reduced is problem:
         return 0
     return sum(problem.cost((t,)) * count for t, count in problem.may.items() if t not in reduced.may)
 
 
 def is_solvable_below(problem: Problem, meter: Meter, limit: int) -> bool:
-    """Whether there is a way to lay what must be laid that costs less than a limit."""
+    """Returns whether a solution costs less than a limit."""
     if are_jokers_free(problem.ruleset):
         reduced = reduce(problem)
         found = cheapest_path(reduced, meter, limit - _dropped_cost(problem, reduced))
@@ -67,14 +67,14 @@ def is_solvable_below(problem: Problem, meter: Meter, limit: int) -> bool:
 
 
 def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Meter) -> frozenset[int] | None:
-    """The places of the fewest melds that must change so that what is left costs no more; None if it cannot be told so.
+    """Returns the places of the fewest melds that must change for a cost; None if fewest_changes.py does not apply.
 
-    More may have to change where a joker finds no place (untouched.py).
+    More may have to change if an unneeded joker finds no place (fewest_changes.py).
 
     Args:
-        problem: The tiles to lay, those of the whole table among them.
+        problem: The tiles to lay, including those of the whole table.
         table: The melds of the table.
-        cost: What there is to reach, which can be done if all of them change.
+        cost: The cost to reach; attainable if all melds change.
         meter: The budget.
 
     Raises:
@@ -87,7 +87,7 @@ def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Me
 
 
 def can_play_rack_tile(problem: Problem, meter: Meter) -> bool:
-    """Whether all that must be laid can be, together with some tile of the rack."""
+    """Returns whether a solution lays at least one tile of the rack."""
     reduced = reduce(problem)
     if are_jokers_free(problem.ruleset):
         found = path_with_rack_tile(reduced, meter)
@@ -99,7 +99,7 @@ def can_play_rack_tile(problem: Problem, meter: Meter) -> bool:
 
 
 def solve_with(problem: Problem, meter: Meter, requirement: Requirement, below: int | None = None) -> Solution | None:
-    """The same, of melds that are what is wanted."""
+    """Returns the cheapest solution that meets a requirement; None if none costs less than the limit."""
     reduced = reduce(problem)
     dropped = _dropped_cost(problem, reduced)
     return _solve_with_jokers(reduced, meter, requirement, None if below is None else below - dropped, dropped)
@@ -116,7 +116,7 @@ RawMelds = tuple[tuple[MeldKind, tuple[Tile, ...]], ...]
 
 
 class _Reader:
-    """Reads melds by a ruleset: one for all rulesets that are equal, which is quicker to look up than they are."""
+    """Identifies a ruleset in cache keys: one instance for all equal rulesets, compared and hashed by identity."""
 
     __slots__ = ("ruleset",)
 
@@ -147,10 +147,10 @@ def _cached_meld(tiles: tuple[Tile, ...], is_run: bool, reader: _Reader) -> Meld
 
 
 def read_stated(proposed: ProposedMeld, ruleset: Ruleset) -> Meld:
-    """Tiles of a stated kind as a meld, with all said of its jokers that must be said (jokers_declaration).
+    """Returns tiles of a stated kind as a meld, with the joker declarations that the rules require.
 
     Raises:
-        ValueError: They are none.
+        ValueError: The tiles are not a meld.
     """
     if proposed.declared or not must_declare(proposed.tiles.count(JOKER), ruleset):
         return _read(proposed, ruleset)
@@ -160,14 +160,14 @@ def read_stated(proposed: ProposedMeld, ruleset: Ruleset) -> Meld:
 
 
 def with_declared_jokers(meld: Meld, ruleset: Ruleset) -> Meld:
-    """A meld of a ruleset by which nothing must be declared, with all said of its jokers that must be said."""
+    """Returns a meld with the joker declarations that the rules require; it was read without them."""
     if not must_declare(len(meld.joker_faces), ruleset):
         return meld
     return _read(ProposedMeld(meld.tiles, meld.kind, _distinct_faces(meld)), ruleset)
 
 
 def _distinct_faces(meld: Meld) -> tuple[Tile, ...]:
-    """A face for each joker of a meld."""
+    """Returns a face for each joker of a meld."""
     if meld.kind is MeldKind.GROUP:
         return meld.joker_faces[0][: len(meld.joker_faces)]
     return tuple(faces[0] for faces in meld.joker_faces)

@@ -1,8 +1,7 @@
-"""The best turn of a situation: which search answers it, and what it may leave untouched.
+"""Finds the best turn of a situation: selects the search, and reduces the number of changed melds.
 
-For nearly all rules a turn is a question of faces alone (problem.py). Where it matters which meld a tile or a joker
-came from, that question is asked first: its answer can only be too good. If the rules allow it, it is the best; if
-not, guarded.py looks further.
+For most rules a turn depends on faces only (problem.py). If it matters which meld a tile or joker came from, the best
+turn by faces alone is a bound. If the rules allow that turn, it is the best; else restricted_search.py continues.
 """
 
 from collections import Counter
@@ -34,10 +33,10 @@ from engine.tiles import JOKER, Tile, in_order, without
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A turn that has been found: what it costs, the places of the melds that change, what there is instead of them.
+    """A turn found: its cost, the places of the changed melds, and the melds in their place.
 
     Attributes:
-        is_least_change: Whether no turn that costs as much changes fewer melds.
+        is_least_change: Whether no turn of the same cost changes fewer melds.
     """
 
     cost: int
@@ -48,16 +47,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class TurnSearch:
-    """What a player can do without the River, or with one tile of it.
+    """The search for a turn without the River, or with one tile of it.
 
     Attributes:
         situation: The situation.
-        objective: What is best.
+        objective: The measure of turns.
         meter: The budget.
-        river_index: Where the River is pulled from, if it is.
+        river_index: The place in the River of the oldest tile pulled, if any.
         played: Tiles of the rack that must be played.
-        left: Tiles of the rack that must not.
-        asks_least_change: Whether the fewest melds shall change.
+        left: Tiles of the rack that must not be played.
+        minimizes_changes: Whether to change the fewest melds.
     """
 
     situation: Situation
@@ -70,23 +69,23 @@ class TurnSearch:
 
     @cached_property
     def pulled(self) -> tuple[Tile, ...]:
-        """The tiles pulled: the first one must be played, the others go to the rack."""
+        """Returns the pulled tiles: the first must be played, the others go to the rack."""
         return () if self.river_index is None else self.situation.river[self.river_index :]
 
     @cached_property
     def rack_problem(self) -> Problem:
-        """The tiles that the player can lay."""
+        """Returns the problem of laying the player's own tiles."""
         fixed = (*self.played, *self.left)
         may = without(self.situation.rack, fixed) if fixed else self.situation.rack
         return problem_from((*self.pulled[:1], *self.played), may, self.situation.ruleset, self.objective)
 
     @property
     def tiles(self) -> Counter[Tile]:
-        """All tiles that the player can lay."""
+        """Returns all tiles that the player can lay."""
         return Counter(self.rack_problem.must) + Counter(self.rack_problem.may)
 
     def with_table(self, changed: frozenset[int]) -> Problem:
-        """The same with the tiles of melds of the table."""
+        """Returns the problem with the tiles of some melds of the table."""
         rack_problem, table = self.rack_problem, self.situation.table
         must = Counter(chain(*[table[place].tiles for place in changed]))
         for t, count in rack_problem.must.items():
@@ -104,16 +103,16 @@ class TurnSearch:
 
     @cached_property
     def all_places(self) -> frozenset[int]:
-        """The places of all melds of the table."""
+        """Returns the places of all melds of the table."""
         return frozenset(range(len(self.situation.table)))
 
     @cached_property
     def pull_cost(self) -> int:
-        """What the tiles cost that go to the rack."""
+        """Returns the cost of the tiles that go to the rack."""
         return self.rack_problem.cost(self.pulled[1:])
 
     def is_legal(self, melds: Melds, kept: frozenset[int]) -> bool:
-        """Whether the rules allow new melds beside those of the old ones that are kept."""
+        """Returns whether the rules allow new melds beside the old melds at some places."""
         old = [meld for place, meld in enumerate(self.situation.table) if place in kept]
         ruleset = self.situation.ruleset
         play = Play(
@@ -130,7 +129,7 @@ class TurnSearch:
 
 
 def find_best(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
-    """The best turn, by the River too."""
+    """Returns the best turn, with or without the River."""
     found: list[tuple[TurnSearch, Candidate]] = []
     is_proven, below = True, None
     for search in turn_searches(situation, objective, meter):
@@ -149,10 +148,10 @@ def find_best(situation: Situation, objective: Objective, meter: Meter) -> BestT
 
 
 def best_cost(situation: Situation, objective: Objective, meter: Meter) -> int | None:
-    """What the tiles cost that are on the rack after the best turn; None if there is no turn.
+    """Returns the cost of the tiles on the rack after the best turn; None if there is no turn.
 
     Raises:
-        OutOfBudget: Nobody knows.
+        OutOfBudget: The answer is not known.
     """
     below = None
     for search in turn_searches(situation, objective, meter):
@@ -163,10 +162,10 @@ def best_cost(situation: Situation, objective: Objective, meter: Meter) -> int |
 
 
 def turn_exists(situation: Situation, meter: Meter) -> bool:
-    """Whether there is any turn.
+    """Returns whether there is any turn.
 
     Raises:
-        OutOfBudget: Nobody knows.
+        OutOfBudget: The answer is not known.
     """
     for search in turn_searches(situation, Objective.MOST_TILES, meter):
         limit = _limit(search, None)
@@ -179,7 +178,7 @@ def turn_exists(situation: Situation, meter: Meter) -> bool:
 
 
 def _any_turn_exists(search: TurnSearch, limit: int) -> bool:
-    """Whether there is any turn, where faces alone decide."""
+    """Returns whether there is any turn, if only faces matter."""
     whole = search.with_table(search.all_places)
     try:
         if search.pulled:
@@ -192,9 +191,10 @@ def _any_turn_exists(search: TurnSearch, limit: int) -> bool:
 
 
 def turn_searches(situation: Situation, objective: Objective, meter: Meter) -> Iterator[TurnSearch]:
-    """Without the River first, then from its newest tile on: the fewer tiles are pulled, the better.
+    """Yields the search without the River, then those with it, the fewest pulled tiles first.
 
-    Where a joker is worth nothing, so may be a turn without the River (score_joker_penalty 0): it plays one at least.
+    If a joker costs nothing on the rack (score_joker_penalty 0), a turn may consist of a joker alone, which is no
+    improvement by cost. So one more search requires a played joker.
     """
     yield TurnSearch(situation, objective, meter)
     if JOKER in situation.rack and not weight(JOKER, objective, situation.ruleset):
@@ -204,7 +204,7 @@ def turn_searches(situation: Situation, objective: Objective, meter: Meter) -> I
 
 
 def _limit(search: TurnSearch, below: int | None) -> int:
-    """What a turn must cost less than, to be one at all and better than the best one known."""
+    """Returns the cost below which a result is a turn and better than the best known one."""
     nothing = search.rack_problem.cost(search.situation.rack)
     must_lay = search.river_index is not None or search.played
     any_turn = nothing + 1 if must_lay else nothing
@@ -214,7 +214,7 @@ def _limit(search: TurnSearch, below: int | None) -> int:
 
 
 def candidates(search: TurnSearch, limit: int) -> Iterator[Candidate]:
-    """Turns, each better than the one before; the last one is the best."""
+    """Yields turns, each better than the one before; the last one is the best."""
     situation = search.situation
     if situation.has_melded:
         yield from _with_table(search, (), limit)
@@ -225,7 +225,10 @@ def candidates(search: TurnSearch, limit: int) -> Iterator[Candidate]:
 
 
 def _with_initial_meld_and_table(search: TurnSearch, limit: int) -> Iterator[Candidate]:
-    """Turns that begin with an initial meld and go on with the table; no better than if it need not be."""
+    """Yields turns that start with an initial meld and continue with the table.
+
+    The best turn without the initial meld requirement is a bound: a turn as good ends the search.
+    """
     free = solve(search.with_table(search.all_places), search.meter, limit)
     if free is None:
         return
@@ -233,14 +236,14 @@ def _with_initial_meld_and_table(search: TurnSearch, limit: int) -> Iterator[Can
     restricted = situation.table if is_restricted(situation.table, situation.ruleset) else ()
     for initial_meld in minimal_initial_melds(search.tiles, restricted, search.rack_problem.ruleset, search.meter):
         for candidate in _with_table(search, initial_meld, limit):
-            yield replace(candidate, is_least_change=not candidate.changed)  # another one may change fewer
+            yield replace(candidate, is_least_change=not candidate.changed)  # another initial meld may change fewer
             limit = candidate.cost
         if limit <= free.cost:
             return
 
 
 def _initial_meld_only(search: TurnSearch, limit: int) -> Iterator[Candidate]:
-    """The best initial meld where the table must be left alone."""
+    """Yields the best initial meld if the table must be left alone."""
     found = best_initial_meld(search.rack_problem, search.meter, limit)
     if found is None or not found.melds:
         return
@@ -256,7 +259,7 @@ def _initial_meld_only(search: TurnSearch, limit: int) -> Iterator[Candidate]:
 
 
 def _with_table(search: TurnSearch, initial_meld: Melds, limit: int) -> Iterator[Candidate]:
-    """The best turn of a player who may use the table, having laid some melds that must stay."""
+    """Yields the best turn of a player who may use the table, after an optional initial meld that must stay."""
     table, ruleset = search.situation.table, search.situation.ruleset
     problem_for = partial(search.problem_after, initial_meld)
     if not is_restricted(table, ruleset):
@@ -293,7 +296,7 @@ def _restricted_candidates(restricted: RestrictedProblem, limit: int, bound: int
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The melds that change, what there is instead, whether there are no fewer."""
+    """The changed melds, the new melds, and whether no fewer melds can change."""
 
     places: frozenset[int]
     solution: Solution
@@ -301,7 +304,7 @@ class _Change:
 
 
 def _reduced(search: TurnSearch, problem_for: Callable[[frozenset[int]], Problem], found: Solution) -> _Change:
-    """Another way to lay as much as was found, with the fewest melds of the table changed; few, if that takes long."""
+    """Returns an equally good solution with the fewest changed melds; with few, if the fewest take too long to find."""
     allowed = search.meter.budget.change_nodes if search.minimizes_changes else 0
     if allowed:
         reducer = _Reducer(search, problem_for, found)
@@ -313,17 +316,17 @@ def _reduced(search: TurnSearch, problem_for: Callable[[frozenset[int]], Problem
 
 
 TRIALS: Final = 64
-"""A trial of a turn that changes few melds may take this part of what may be spent on the fewest."""
+"""The part of Budget.change_nodes that one trial in `with_few` may take."""
 
 
 @dataclass(frozen=True)
 class _Reducer:
-    """Tries to lay as much as was found with fewer melds of the table changed.
+    """Finds equally good solutions with fewer changed melds.
 
     Attributes:
-        question: What is asked.
-        rest: The problem that is left if only some melds may change.
-        found: What was found.
+        search: The turn search.
+        problem_for: Returns the problem if only some melds may change.
+        found: The solution found so far.
     """
 
     search: TurnSearch
@@ -331,7 +334,7 @@ class _Reducer:
     found: Solution
 
     def with_fewest(self, meter: Meter) -> _Change:
-        """With the fewest; of equals those that are first in order."""
+        """Returns the change with the fewest melds; ties go to the melds that come first."""
         all_places, table = self.search.all_places, self.search.situation.table
         changed = fewest_changed(self.problem_for(all_places), table, self.found.cost, meter)
         solution = None if changed is None else self._solve(changed)
@@ -341,7 +344,7 @@ class _Reducer:
         return _Change(changed, solution or self.found, is_least=True)
 
     def with_few(self, nodes: int) -> _Change:
-        """With few, each trial taking so many nodes at most.
+        """Returns a change with few melds; each trial takes a limited number of nodes.
 
         Raises:
             OutOfBudget: The whole budget is spent.
@@ -362,7 +365,7 @@ class _Reducer:
         return solve(self.problem_for(changed), self.search.meter, self.found.cost + 1)
 
     def _sufficiency(self, meter: Meter) -> Callable[[frozenset[int]], bool]:
-        """Whether it is enough that some melds may change."""
+        """Returns a memoized test whether it is sufficient that some melds may change."""
         known = {self.search.all_places: True}
 
         def is_sufficient(changed: frozenset[int]) -> bool:
@@ -374,11 +377,11 @@ class _Reducer:
 
 
 EASY_BUDGET: Final = Budget(nodes=150)
-"""What may be spent on a turn that is easy to find."""
+"""The budget for turns that are easy to find."""
 
 
 def _easy_candidates(search: TurnSearch, limit: int) -> Iterator[Candidate]:
-    """Turns that are easy to find, each better than the one before."""
+    """Yields turns that are easy to find, each better than the one before."""
     for candidate in chain(_rack_meld_candidates(search), _small_change_candidates(search, limit)):
         if candidate.cost < limit and search.is_legal(candidate.melds, search.all_places - candidate.changed):
             yield candidate
@@ -386,7 +389,7 @@ def _easy_candidates(search: TurnSearch, limit: int) -> Iterator[Candidate]:
 
 
 def _rack_meld_candidates(search: TurnSearch) -> Iterator[Candidate]:
-    """Turns that lay a meld of the rack, or an initial meld, and no more; the best first, as rules take long to ask."""
+    """Yields turns that only lay a meld of the rack, or an initial meld; the best first, because judging is slow."""
     yield from sorted(_unsorted_rack_meld_candidates(search), key=lambda candidate: candidate.cost)
 
 
@@ -405,7 +408,7 @@ def _unsorted_rack_meld_candidates(search: TurnSearch) -> Iterator[Candidate]:
 
 
 def _small_change_candidates(search: TurnSearch, limit: int) -> Iterator[Candidate]:
-    """Turns that change one meld at most."""
+    """Yields turns that change at most one meld."""
     meter = Meter(EASY_BUDGET)
     places = [(), *((place,) for place in sorted(search.all_places))] if search.situation.has_melded else []
     for changed in map(frozenset, places):
@@ -417,7 +420,7 @@ def _small_change_candidates(search: TurnSearch, limit: int) -> Iterator[Candida
 
 
 def _as_turn(search: TurnSearch, candidate: Candidate) -> LegalTurn:
-    """A candidate as an answer."""
+    """Returns a candidate as a LegalTurn."""
     table = search.situation.table
     untouched, melds = _split_untouched(table, candidate)
     after = (*[table[place] for place in untouched], *melds)
@@ -432,7 +435,7 @@ def _as_turn(search: TurnSearch, candidate: Candidate) -> LegalTurn:
 
 
 def _split_untouched(table: Melds, candidate: Candidate) -> tuple[tuple[int, ...], Melds]:
-    """The places of the melds that stay, and the others; some that might change may happen to lie as before."""
+    """Returns the places of the untouched melds, and the other melds; a changed meld may turn out untouched."""
     untouched = []
     new: dict[object, list[int]] = {}
     for number, meld in enumerate(candidate.melds):
@@ -448,7 +451,7 @@ def _split_untouched(table: Melds, candidate: Candidate) -> tuple[tuple[int, ...
 
 
 def _comparison_key(meld: Meld) -> object:
-    """The identity of a meld; without jokers its tiles are enough, and quicker to compare."""
+    """Returns a meld's identity; without jokers the tiles suffice and are faster to compare."""
     if meld.joker_faces:
         return identity(meld)
     return meld.tiles if meld.kind is MeldKind.RUN else in_order(meld.tiles)
