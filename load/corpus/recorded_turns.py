@@ -26,7 +26,7 @@ NAMES: Final = ("Ada", "Ben", "Cleo", "Dan")
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedTurn:
+class ReplayTurn:
     """A turn: whose, and what."""
 
     seat: int
@@ -62,7 +62,7 @@ class RecordedRound:
 
     before: tuple[tuple[Game, tuple[Event, ...]], ...]
     games: tuple[Game, ...]
-    turns: tuple[RecordedTurn, ...]
+    turns: tuple[ReplayTurn, ...]
 
 
 def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterator[RecordedRound]:
@@ -93,7 +93,7 @@ def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterat
         change(StartNextRound(1, random_shuffle(ruleset, rng, players)))
 
 
-def _turn(game: Game, rng: random.Random) -> RecordedTurn:
+def _turn(game: Game, rng: random.Random) -> ReplayTurn:
     """A legal turn: a play if one is found."""
     round_ = game.round
     if round_ is None:
@@ -102,5 +102,5 @@ def _turn(game: Game, rng: random.Random) -> RecordedTurn:
     rack = round_.rack(seat)
     table = random_table(round_.table, rack.tiles, rack.has_melded, game.ruleset, rng)
     if table is not None:
-        return RecordedTurn(seat, PlayTiles(seat, tuple(table)))
-    return RecordedTurn(seat, DrawTile(seat) if round_.pool else Pass(seat))
+        return ReplayTurn(seat, PlayTiles(seat, tuple(table)))
+    return ReplayTurn(seat, DrawTile(seat) if round_.pool else Pass(seat))

@@ -658,7 +658,7 @@ async def one_worker() -> AsyncIterator[AnalysisPool]:
 
 
 def asked(script: Script) -> TurnExistsQuery:
-    return TurnExistsQuery(Situation((), (Tile(script),), has_melded=True, ruleset=SABRA))
+    return TurnExistsQuery(Situation((), (Tile(int(script)),), has_melded=True, ruleset=SABRA))
 
 
 async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> None:
