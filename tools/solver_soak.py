@@ -45,7 +45,7 @@ SMALL = "small"
 GUARDED = "guarded"
 CLAIMS = "by claims"
 
-GUARDING = (
+RESTRICTIONS = (
     "joker_retrieval_mode",
     "joker_retrieval_source",
     "joker_retrieval_reuse",
@@ -115,8 +115,8 @@ def compare(job: Job) -> Outcome:
     found: list[str] = []
     try:
         for situation, objective in situations(sort, seed):
-            comparison = asked(sort, situation, objective)
-            outcome.counts.update(counted(sort, situation, comparison))
+            comparison = compared_with_oracle(sort, situation, objective)
+            outcome.counts.update(counts_of(sort, situation, comparison))
             found += [comparison.fault] if comparison and comparison.fault else []
     except Exception:  # noqa: BLE001 - the soak looks for any failure, and reports it with the seed
         found.append(traceback.format_exc())
@@ -132,31 +132,31 @@ def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
     elif sort == CHANCE:
         yield random_situation(rng, random_rules(rng)), rng.choice(tuple(Objective))
     elif sort in {GUARDED, CLAIMS}:
-        yield guarded_situation(rng), rng.choice(tuple(Objective))
+        yield restricted_situation(rng), rng.choice(tuple(Objective))
     else:
         yield small_situation(rng, random_ruleset(rng, with_analysis=True)), rng.choice(tuple(Objective))
 
 
-def guarded_situation(rng: random.Random) -> Situation:
+def restricted_situation(rng: random.Random) -> Situation:
     """Returns a small situation whose rules depend on the origin of tiles."""
     if rng.random() < 0.2:
         return next(joker_positions(rng.choice(list(RESTRICTED.values())), rng.randrange(1 << 32), 1))
     while True:
-        ruleset = rng.choice(list(RESTRICTED.values())) if rng.random() < 0.3 else guarding_ruleset(rng)
+        ruleset = rng.choice(list(RESTRICTED.values())) if rng.random() < 0.3 else restricting_ruleset(rng)
         if not problems(ruleset):
             situation = small_situation(rng, ruleset)
             if is_restricted(situation.table, ruleset):
                 return situation
 
 
-def guarding_ruleset(rng: random.Random) -> Ruleset:
-    """Returns random options that make the origin of tiles matter, with extra jokers half of the time; may be invalid."""
+def restricting_ruleset(rng: random.Random) -> Ruleset:
+    """Returns random, perhaps invalid options that make the origin of tiles matter; half of them with extra jokers."""
     ruleset = random_ruleset(rng, with_analysis=True) if rng.random() < 0.3 else SABRA
-    options = {option: rng.choice(CHOICES[option]) for option in rng.sample(GUARDING, rng.randint(1, 4))}
+    options = {option: rng.choice(CHOICES[option]) for option in rng.sample(RESTRICTIONS, rng.randint(1, 4))}
     return choose(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
 
 
-def asked(sort: str, situation: Situation, objective: Objective) -> Comparison | None:
+def compared_with_oracle(sort: str, situation: Situation, objective: Objective) -> Comparison | None:
     """Returns the comparison of solver and oracle; None if the position is too large for the oracle."""
     if sort in {GAMES, CHANCE}:
         return integer_program.compare(program(), situation, objective, BUDGET)
@@ -172,7 +172,7 @@ def program() -> IntegerProgram:
     return IntegerProgram()
 
 
-def counted(sort: str, situation: Situation, comparison: Comparison | None) -> Iterator[str]:
+def counts_of(sort: str, situation: Situation, comparison: Comparison | None) -> Iterator[str]:
     """Returns the counts of a comparison."""
     if comparison is None:
         yield f"{sort}: too large"

@@ -1,7 +1,7 @@
-"""Turns to send: rounds that random players have played in the engine, to be played again over gRPC.
+"""Turns to send: rounds played in advance by random players in the engine, to be replayed over gRPC.
 
-The same game takes the same actions the same way, as its pool is stored with it: so a round is played ahead, and then
-sent turn by turn without looking at an answer.
+A game's pool is stored with it, so the same actions have the same effects. So a round can be replayed turn by turn
+without reading the answers.
 """
 
 import random
@@ -27,18 +27,18 @@ NAMES: Final = ("Ada", "Ben", "Cleo", "Dan")
 
 @dataclass(frozen=True, slots=True)
 class ReplayTurn:
-    """A turn: whose, and what."""
+    """A seat and its action."""
 
     seat: int
     action: TurnAction
 
     @property
     def is_play(self) -> bool:
-        """Whether tiles are played."""
+        """Returns whether tiles are played."""
         return isinstance(self.action, PlayTiles)
 
     def request(self, game_id: str, revision: int, request_id: str) -> turn_service_pb2.PlayTurnRequest:
-        """The turn as a client sends it."""
+        """Returns the turn as a client sends it."""
         request = turn_service_pb2.PlayTurnRequest(game_id=game_id, expected_revision=revision, request_id=request_id)
         match self.action:
             case PlayTiles(_, table):
@@ -52,12 +52,12 @@ class ReplayTurn:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRound:
-    """A round played ahead.
+    """A round played in advance.
 
     Attributes:
-        before: All changes of the game before its first turn, the creation first, each with the game after it.
+        before: All changes of the game before its first turn, creation first, each with the resulting game.
         games: The game before each turn.
-        turns: The turns, to the round's end.
+        turns: The turns until the end of the round.
     """
 
     before: tuple[tuple[Game, tuple[Event, ...]], ...]
@@ -66,7 +66,7 @@ class RecordedRound:
 
 
 def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterator[RecordedRound]:
-    """The rounds of a game, one after the other."""
+    """Yields the rounds of a game."""
     rng = random.Random(seed)
     created = create(ruleset)
     before = [(created.game, created.events)]
@@ -94,7 +94,7 @@ def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterat
 
 
 def _turn(game: Game, rng: random.Random) -> ReplayTurn:
-    """A legal turn: a play if one is found."""
+    """Returns a legal turn: a play if one is found."""
     round_ = game.round
     if round_ is None:
         raise ValueError("a turn is of a round")

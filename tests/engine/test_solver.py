@@ -1,4 +1,4 @@
-"""What the solver answers to positions of which people know the best turn, and what it never says."""
+"""The solver's answers to positions with known answers, and its bounds; one subject."""
 
 import os
 import random
@@ -71,7 +71,7 @@ YES, NO, UNKNOWN = Existence.YES, Existence.NO, Existence.UNKNOWN
 def at(
     table: str, rack: str, options: Mapping[str, Any] | None = None, river: str = "", *, melded: bool = True
 ) -> Situation:
-    """A situation from text, under the default rules but for some options."""
+    """Returns a situation from text, under the default rules with some options changed."""
     ruleset = choose(SABRA, options or {})
     melds = tuple(read_meld(proposed, ruleset) for proposed in parse_table(table))
     known = tuple(meld for meld in melds if isinstance(meld, Meld))
@@ -80,12 +80,12 @@ def at(
 
 
 def played(answer: BestTurn) -> str | None:
-    """The tiles that leave the rack; None if there is no turn."""
+    """Returns the tiles that leave the rack; None if there is no turn."""
     return format_tiles(answer.turn.tiles) if answer.turn else None
 
 
 def worth(situation: Situation, answer: BestTurn, objective: Objective) -> int | None:
-    """What the turn is worth, less what the River brings."""
+    """Returns the worth of the turn, minus the tiles from the River."""
     if answer.turn is None:
         return None
     index = answer.turn.river_index
@@ -97,7 +97,7 @@ def worth(situation: Situation, answer: BestTurn, objective: Objective) -> int |
     return values[0] - values[1]
 
 
-# Positions that have one best turn.
+# Positions with one best turn
 
 THREE_AT_ONCE = [
     ("[R1 R2 J]", "B2 K2 O1"),
@@ -180,7 +180,7 @@ def test_a_joker_may_be_a_third_copy_of_a_face() -> None:
     assert has_turn(at(table, "R10 R12 J", {"jokers_beyond_physical": False}, melded=False)) is NO
 
 
-# Positions without a turn.
+# Positions without a turn
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_where_nothing_fits_there_is_no_turn(table: str, rack: str) -> None:
     assert has_turn(situation) is NO
 
 
-# Objectives.
+# Objectives
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_no_turn_is_better_by_an_objective_than_the_best_by_it() -> None:
             assert by_one is None or by_other is None or by_one >= by_other
 
 
-# Initial melds.
+# Initial melds
 
 SAME_TURN = {"initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED}
 SINGLE = {"initial_meld_sets": InitialMeldSets.SINGLE_SET}
@@ -374,7 +374,7 @@ def test_an_initial_meld_keeps_to_the_contract(rack: str, tiles: int) -> None:
         assert not list(faults(situation, answer.turn))
 
 
-# The River.
+# The River
 
 RIVER = {"turn_draw": TurnDraw.TWO_RIVER}
 
@@ -417,7 +417,7 @@ def test_a_joker_may_be_pulled_for_the_initial_meld_where_it_counts(
     assert has_turn(situation) is (NO if expected is None else YES)
 
 
-# Arrangements.
+# Arrangements
 
 
 SOMEHOW = "in some way"
@@ -528,7 +528,7 @@ def test_jokers_are_declared_as_the_rules_allow(
     assert not list(faults(situation, answer.turn))
 
 
-# Legal plays of the conformance suite.
+# Legal plays of the conformance suite
 
 
 def _legal_plays() -> list[Any]:
@@ -557,13 +557,13 @@ def test_where_a_play_is_legal_one_as_good_is_found(question: TurnQuestion, rule
     assert has_turn(situation) is YES
 
 
-# Fewest changes.
+# Fewest changes
 
 
 def _first_fewest(situation: Situation, answer: BestTurn) -> tuple[int, ...]:
-    """What stays of the table if the fewest melds change, of equals the first in order.
+    """Returns the melds that stay if the fewest change, of equals the first in order.
 
-    Told by asking, for one set of melds after the other, whether there is as good a turn on a table of these alone.
+    It searches an equally good turn on a table of each set of melds in turn.
     """
     assert answer.turn is not None
     places = range(len(situation.table))
@@ -609,7 +609,7 @@ def test_a_meld_changes_if_only_it_has_a_place_for_a_joker(table: str) -> None:
     assert len(answer.turn.untouched) == 2
 
 
-# What makes no difference.
+# Invariance
 
 
 def _recolored(colors: Mapping[int, int]) -> Callable[[Tile], Tile]:
@@ -629,7 +629,7 @@ def _mapped(situation: Situation, change: Callable[[Tile], Tile]) -> Situation:
 
 
 def _positions(size: int, seed: int) -> list[Situation]:
-    """Positions of games that are answered soon."""
+    """Returns positions of games that are answered quickly."""
     rng = random.Random(seed)
     rows = rng.sample(read(), 3 * size)
     quick = [row.situation for row in rows if row.phase != "late" or not row.jokers]
@@ -664,7 +664,7 @@ def test_colors_and_order_make_no_difference(objective: Objective) -> None:
 
 
 def _upside_down(situation: Situation) -> Situation:
-    """The same with every value as far from 13 as it was from 1; runs lie the other way round then."""
+    """Returns the situation with every value mirrored from 1 to 13; runs are reversed."""
     turned = tuple(
         replace(meld, tiles=meld.tiles[::-1]) if meld.kind is MeldKind.RUN else meld for meld in situation.table
     )
@@ -710,7 +710,7 @@ def test_answers_are_the_same_whatever_was_asked_before(capsys: pytest.CaptureFi
     assert asked_elsewhere("2") == here
 
 
-# Budgets.
+# Budgets
 
 NODES = (0, 1, 2, 5, 10, 30, 60, 100, 300, 1_000, 3_000)
 
@@ -865,17 +865,17 @@ def test_best_turns_are_counted_up_to_a_limit() -> None:
     ]
 
 
-# Positions that were searched for being slow.
+# Hostile positions
 
 MOST_CALLS = 400_000
-"""Calls of functions between two questions whether the time is up: about 50 milliseconds."""
+"""The most function calls between two polls of the deadline: about 50 milliseconds."""
 ASKS = 4
 
 
 class Work:
-    """A clock that is over at its fourth question, and counts the calls of functions between two questions.
+    """A deadline that expires at its fourth poll, and counts function calls between two polls.
 
-    They are as many on every machine. What the rules do to judge one play is not the solver's, and counts once.
+    The count is the same on every machine. Judging a play counts as one call, because it is not the solver's work.
     """
 
     def __init__(self) -> None:

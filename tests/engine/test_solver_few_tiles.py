@@ -1,4 +1,4 @@
-"""The search of few tiles: its partitions against a plain enumeration, its answers, and the search that takes over."""
+"""The search of few tiles: its partitions compared with a plain enumeration, its answers, and its fallback."""
 
 import random
 from collections import Counter
@@ -28,11 +28,11 @@ from oracles.integer_program import random_rules
 OBJECTIVES = tuple(Objective)
 FEW_NODES = Budget(nodes=4_000)
 
-# Partitions.
+# Partitions
 
 
 def naive_partitions(wanted: Problem, melds: list[Meld], table: tuple[Meld, ...]) -> Iterator[tuple[Total, object]]:
-    """Tries every multiset of melds."""
+    """Yields the partitions by trying every multiset of melds."""
     tiles = Counter(wanted.must) + Counter(wanted.may)
     for count in range(tiles.total() // 3 + 1):
         for chosen in combinations_with_replacement(melds, count):
@@ -89,11 +89,11 @@ def test_a_meld_like_one_of_the_table_is_kept_only_once() -> None:
     assert found == {Total(0, 2): [], Total(0, 1): [(True, False)], Total(0, 0): [(False, False)]}
 
 
-# The best turn.
+# The best turn
 
 
 def at(table: str, rack: str, ruleset: Ruleset) -> Situation:
-    """A situation whose melds need no declaration."""
+    """Returns a situation whose melds need no declaration."""
     silent = replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
     melds = tuple(meld for sent in parse_table(table) if isinstance(meld := read_meld(sent, silent), Meld))
     return Situation(melds, in_order(parse_tiles(rack)), has_melded=True, ruleset=ruleset)
@@ -133,12 +133,12 @@ def test_small_positions_with_restricted_jokers_agree_with_brute_force(preset: s
 
 
 def without_few_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves every position to the search by claims."""
+    """Disables the search of few tiles."""
     monkeypatch.setattr(few_tiles, "MOST_TILES", 0)
 
 
 def worth(situation: Situation, objective: Objective, budget: Budget) -> int:
-    """What the best turn plays, which must be proven."""
+    """Returns the worth of the best turn, which must be proven."""
     answer = best_turn(situation, objective, budget)
     assert answer.is_proven, text_of(situation, objective)
     return problem_from((), (), situation.ruleset, objective).cost(answer.turn.tiles if answer.turn else ())

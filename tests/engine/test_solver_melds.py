@@ -1,4 +1,4 @@
-"""Corners of how the solver lays out melds, which positions of games hardly reach."""
+"""Corner cases of the solver's melds, which positions of games rarely reach."""
 
 from collections import Counter
 from dataclasses import replace

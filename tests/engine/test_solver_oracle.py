@@ -1,4 +1,4 @@
-"""The solver against an integer program and against brute force, and these against each other."""
+"""The solver compared with an integer program and with brute force, and these with each other."""
 
 import random
 from collections import Counter
@@ -47,7 +47,7 @@ def program() -> IntegerProgram:
     return IntegerProgram()
 
 
-# The oracles.
+# The oracles
 
 
 @pytest.mark.parametrize(("jokers", "count"), [(0, 185), (1, 679), (2, 1173), (4, 1445)])
@@ -87,7 +87,7 @@ def test_the_positions_are_of_all_sorts() -> None:
     assert min(sorts[melded, False, False] for melded in ("melded", "not")) > 30
 
 
-# The solver.
+# The solver
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -219,7 +219,7 @@ def test_the_solver_arranges_tiles_whenever_they_can_be_arranged(seed: int) -> N
     assert arranged > 50
 
 
-# What a wrong solver would be told.
+# Detection of wrong answers
 
 
 def _lays_one_meld_less(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:
@@ -232,7 +232,7 @@ def _lays_one_meld_less(situation: Situation, objective: Objective, budget: Budg
     )
 
 
-def _finds_nothing(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:  # noqa: ARG001 - as asked
+def _finds_nothing(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:  # noqa: ARG001 - same signature
     return BestTurn(None, is_proven=True, is_least_change=True)
 
 

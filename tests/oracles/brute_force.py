@@ -1,4 +1,4 @@
-"""Finds the best turn by trying all plays: an oracle for the solver under every ruleset. It shares no code with the solver.
+"""Finds the best turn by trying all plays, as an oracle for the solver under every ruleset; shares no code with it.
 
 It tries every choice of rack tiles, every partition of these and the table's tiles into melds, and every order and
 declaration of each meld, and compares the legal plays. It handles small positions, up to about twelve tiles.
@@ -82,10 +82,10 @@ def exists_by_force(situation: Situation) -> bool:
 def arranged_by_force(tiles: Tiles, ruleset: Ruleset) -> bool:
     """Returns whether all tiles can be partitioned into melds."""
     search = _Search(Situation((), tiles, has_melded=True, ruleset=ruleset))
-    partings = search.partings(Counter(tiles)) if tiles else [()]
+    partitions = search.partitions(Counter(tiles)) if tiles else [()]
     return any(
         all(any(isinstance(read_meld(reading, ruleset), Meld) for reading in readings) for readings in melds)
-        for melds in partings
+        for melds in partitions
     )
 
 
@@ -138,7 +138,7 @@ class _Search:
 
     def legal_plays(self, attempt: _Attempt) -> Iterator[Play]:
         pulled = () if attempt.river_index is None else (self.situation.river[attempt.river_index],)
-        for melds in self.partings(self.lying + Counter(attempt.left + pulled)):
+        for melds in self.partitions(self.lying + Counter(attempt.left + pulled)):
             for table in product(*melds):
                 self.plays += 1
                 if self.plays > MOST_PLAYS:
@@ -161,7 +161,7 @@ class _Search:
             calls_rummikub=True,
         )
 
-    def partings(self, tiles: Counter[Tile], least: int = 0) -> Iterator[tuple[tuple[ProposedMeld, ...], ...]]:
+    def partitions(self, tiles: Counter[Tile], least: int = 0) -> Iterator[tuple[tuple[ProposedMeld, ...], ...]]:
         """Yields every partition of tiles into melds, with all readings of each."""
         if not tiles.total():
             yield ()
@@ -171,7 +171,7 @@ class _Search:
             if place >= least and piece <= tiles:
                 rest = tiles - piece
                 again = place if rest[first] else 0
-                for others in self.partings(rest, again):
+                for others in self.partitions(rest, again):
                     yield (self.readings[_key(piece)], *others)
 
     @cached_property
@@ -288,7 +288,7 @@ def compare(situation: Situation, objective: Objective, budget: Budget) -> Compa
     if (count.is_exact and count.number != choices) or count.number > choices:
         found.append(f"best turns: {count.number}, but there are {choices}")
     example = f"for instance {format_table(best.play.table_after)}" if best else "no turn"
-    return Comparison(told(situation, objective, found, example), answer, existence)
+    return Comparison(report(situation, objective, found, example), answer, existence)
 
 
 def disagreements(situation: Situation, answer: BestTurn, worth: int | None, best: tuple[int, int] | None) -> list[str]:
@@ -314,7 +314,7 @@ def existence_disagreements(existence: Existence, *, exists: bool) -> list[str]:
     return [f"says {existence.name} of whether a turn exists"] if is_wrong else []
 
 
-def told(situation: Situation, objective: Objective, found: Sequence[str], example: str) -> str:
+def report(situation: Situation, objective: Objective, found: Sequence[str], example: str) -> str:
     """Returns disagreements with the situation and the oracle's answer; empty if there are none."""
     return "\n  ".join([text_of(situation, objective), *found, example]) if found else ""
 

@@ -49,7 +49,7 @@ from engine.ruleset import (
 )
 from engine.solver import Budget, Objective, best_turn, has_turn
 from engine.tiles import JOKER, Tile, tile_set
-from oracles.brute_force import Comparison, disagreements, existence_disagreements, told
+from oracles.brute_force import Comparison, disagreements, existence_disagreements, report
 
 Tiles: TypeAlias = tuple[Tile, ...]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -120,7 +120,7 @@ class MeldRules:
     adjacent: JokersAdjacent
     may_lead: bool
 
-    def may_lie(self, order: Sequence[int | None]) -> bool:
+    def allows_order(self, order: Sequence[int | None]) -> bool:
         """Returns whether jokers (None) may have these places among values."""
         jokers = order.count(None)
         most = {
@@ -131,10 +131,10 @@ class MeldRules:
         }
         return jokers <= most[self.most] and (self.may_lead or order[0] is not None)
 
-    def may_run(self, order: Sequence[int | None]) -> bool:
+    def allows_run(self, order: Sequence[int | None]) -> bool:
         """Returns whether values and jokers may have these places in a run."""
         apart = self.adjacent is JokersAdjacent.FORBIDDEN
-        return self.may_lie(order) and not (apart and (None, None) in pairwise(order))
+        return self.allows_order(order) and not (apart and (None, None) in pairwise(order))
 
     @property
     def is_unrestricted(self) -> bool:
@@ -186,7 +186,7 @@ def _groups(rules: MeldRules) -> Iterator[Kind]:
         faces = [_face(color, value) for color in range(rules.colors)]
         for count in range(1, rules.colors + 1):
             for jokers in range(max(0, 3 - count), min(rules.jokers, rules.colors - count) + 1):
-                if rules.may_lie([value] * count + [None] * jokers):
+                if rules.allows_order([value] * count + [None] * jokers):
                     for naturals in combinations(faces, count):
                         tiles = tuple(sorted((*naturals, *(JOKER,) * jokers)))
                         yield Kind(tiles, MeldKind.GROUP, value * (count + jokers), value * count)
@@ -195,7 +195,7 @@ def _groups(rules: MeldRules) -> Iterator[Kind]:
 def _runs(rules: MeldRules, longest: int, *, divisible: bool = False) -> Iterator[Kind]:
     """Yields runs in each order of jokers, or only in orders that can be cut into two runs."""
     for values, order in _run_orders(rules.wrap, rules.jokers, longest):
-        if rules.may_run(order) and (not divisible or _can_be_cut(order, rules)):
+        if rules.allows_run(order) and (not divisible or _can_be_cut(order, rules)):
             naturals = [value for value in order if value is not None]
             jokers = (JOKER,) * order.count(None)
             for color in range(rules.colors):
@@ -216,7 +216,7 @@ def _run_orders(wrap: RunWrap, jokers: int, longest: int) -> Iterator[tuple[list
 
 def _can_be_cut(order: list[int | None], rules: MeldRules) -> bool:
     parts = ((order[:place], order[place:]) for place in range(3, len(order) - 2))
-    return any(rules.may_run(low) and rules.may_run(high) for low, high in parts)
+    return any(rules.allows_run(low) and rules.allows_run(high) for low, high in parts)
 
 
 # The program
@@ -241,7 +241,7 @@ class Columns:
     counts: Integers
     uppers: Integers
     is_own: bool
-    is_the_one: bool
+    is_single: bool
     points: Integers
     is_run: npt.NDArray[np.bool_]
     identities: Integers
@@ -283,7 +283,7 @@ class IntegerProgram:
         """Returns the best turn, None if there is none. With `keep`, the one with the most untouched melds."""
         if not supports(situation):
             raise ValueError("the program lacks a rule of this situation")
-        return _Question(situation, objective, keep).ask(self.highs)
+        return _Program(situation, objective, keep).ask(self.highs)
 
 
 @dataclass
@@ -325,7 +325,7 @@ def _published_rows(rules: MeldRules) -> tuple[tuple[Kind, ...], Integers]:
 
 
 @dataclass
-class _Question:
+class _Program:
     """One situation as a program."""
 
     situation: Situation
@@ -380,17 +380,17 @@ class _Question:
         identities = self._identities() if self.keep and self.uses_table else []
         if self.uses_table:
             yield self._of_kinds(short=True, is_own=False)
-            yield self._of_identities(identities, is_own=False)
+            yield self._kept_rows(identities, is_own=False)
         if self.is_initial:
             sets = self.situation.ruleset.initial_meld_sets
             if sets is not InitialMeldSets.ONE_OR_MORE:
-                yield self._of_kinds(short=False, is_own=True, is_the_one=True)
-                yield self._of_identities(identities, is_own=True, is_the_one=True)
+                yield self._of_kinds(short=False, is_own=True, is_single=True)
+                yield self._kept_rows(identities, is_own=True, is_single=True)
             if sets is not InitialMeldSets.SINGLE_SET:
                 yield self._of_kinds(short=False, is_own=True)
-                yield self._of_identities(identities, is_own=True)
+                yield self._kept_rows(identities, is_own=True)
 
-    def _of_kinds(self, *, short: bool, is_own: bool, is_the_one: bool = False) -> Columns:
+    def _of_kinds(self, *, short: bool, is_own: bool, is_single: bool = False) -> Columns:
         available = self.rack if is_own else self.lying + self.rack
         if is_own and self.situation.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
             available = available.copy()
@@ -402,7 +402,7 @@ class _Question:
             [found[place].natural_points if zero else found[place].points for place in chosen], dtype=np.int64
         )
         is_run = np.array([found[place].kind is MeldKind.RUN for place in chosen], dtype=np.bool_)
-        if is_the_one:
+        if is_single:
             may_be = self._may_be_the_one(points, is_run)
             chosen, points, is_run = chosen[may_be], points[may_be], is_run[may_be]
         return Columns(
@@ -410,13 +410,13 @@ class _Question:
             counts[chosen].astype(np.int64),
             np.full(len(chosen), self.situation.ruleset.geometry_copies),
             is_own,
-            is_the_one,
+            is_single,
             points,
             is_run,
             np.full(len(chosen), -1),
         )
 
-    def _of_identities(self, identities: list[tuple[Meld, int]], *, is_own: bool, is_the_one: bool = False) -> Columns:
+    def _kept_rows(self, identities: list[tuple[Meld, int]], *, is_own: bool, is_single: bool = False) -> Columns:
         """Returns the constraints on melds that stay unchanged."""
         joker = self.situation.ruleset.initial_meld_joker
         melds = [
@@ -430,7 +430,7 @@ class _Question:
         ]
         points = np.array([_points(meld, joker) for _, meld, _ in melds], dtype=np.int64)
         is_run = np.array([meld.kind is MeldKind.RUN for _, meld, _ in melds], dtype=np.bool_)
-        if is_the_one:
+        if is_single:
             melds = [meld for meld, may in zip(melds, self._may_be_the_one(points, is_run), strict=True) if may]
             may_be = self._may_be_the_one(points, is_run)
             points, is_run = points[may_be], is_run[may_be]
@@ -439,7 +439,7 @@ class _Question:
             np.array([counts_of(meld.tiles) for _, meld, _ in melds], dtype=np.int64).reshape(-1, len(FACES)),
             np.array([times for _, _, times in melds], dtype=np.int64),
             is_own,
-            is_the_one,
+            is_single,
             points,
             is_run,
             np.array([number for number, _, _ in melds], dtype=np.int64),
@@ -486,7 +486,7 @@ class _Question:
         if ruleset.initial_meld_sets is InitialMeldSets.ONE_OR_MORE:
             yield own * np.concatenate([columns.points for columns in groups]), self._least(), 100_000
         else:
-            the_one = [np.full(len(columns.tiles), int(columns.is_the_one)) for columns in groups]
+            the_one = [np.full(len(columns.tiles), int(columns.is_single)) for columns in groups]
             yield np.concatenate(the_one), 1, 1
         if ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN:
             yield own * np.concatenate([columns.is_run for columns in groups]), 1, 10_000
@@ -572,7 +572,7 @@ def compare(program: IntegerProgram, situation: Situation, objective: Objective,
     found = disagreements(situation, answer, worth, (best.worth, best.kept or 0) if best else None)
     found += existence_disagreements(existence, exists=best is not None)
     example = f"for instance {' | '.join(map(format_tiles, best.melds))}" if best else "no turn"
-    return Comparison(told(situation, objective, found, example), answer, existence)
+    return Comparison(report(situation, objective, found, example), answer, existence)
 
 
 # Positions

@@ -1,8 +1,8 @@
-"""Searches legal plays under every option, for tests. It shares no rule with the engine.
+"""Searches legal plays under every option, for tests; one subject. It shares no rule with the engine.
 
-Its melds are `ProposedMeld`s with their kind, in a legal order, with the declarations of the meld on the table. Where an
-option depends on the origin of tiles, it only makes plays that are certainly legal: a joker stays, or it is replaced in
-the simplest way.
+Its melds are `ProposedMeld`s with their kind, in a legal order, with the declarations of the meld on the table. Where
+an option depends on the origin of tiles, it only makes plays that are certainly legal: a joker stays, or it is replaced
+in the simplest way.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Layable:
     exhausted: frozenset[Tile] = frozenset()
 
     def run_faces(self, tiles: Tiles) -> Tiles:
-        """Returns the faces of the places of a run, by its first numbered tile; empty if the tiles are no run in this order."""
+        """Returns the faces of a run's places, by its first numbered tile; empty if the order is not that of a run."""
         place, natural = next((place, t) for place, t in enumerate(tiles) if t != JOKER)
         first = VALUE[natural] - place
         wrap = self.ruleset.run_wrap
@@ -125,13 +125,13 @@ class Layable:
             return [VALUE[there] for there in self.run_faces(meld.tiles)]
         return [next(VALUE[t] for t in meld.tiles if t != JOKER)] * len(meld.tiles)
 
-    def may_lie(self, meld: ProposedMeld) -> bool:
+    def is_legal(self, meld: ProposedMeld) -> bool:
         """Returns whether tiles in the shape of a meld are legal on the table; applies to changed melds."""
         return self._keeps_contract(meld) and (JOKER not in meld.tiles or self._jokers_may_lie(meld))
 
-    def may_be_laid(self, meld: ProposedMeld) -> bool:
+    def is_legal_new(self, meld: ProposedMeld) -> bool:
         """Returns whether tiles in the shape of a meld are legal as a new meld."""
-        return self.may_lie(meld) and not (self.exhausted and self._needs_exhausted(meld))
+        return self.is_legal(meld) and not (self.exhausted and self._needs_exhausted(meld))
 
     def _jokers_may_lie(self, meld: ProposedMeld) -> bool:
         jokers, is_run = meld.tiles.count(JOKER), meld.kind is MeldKind.RUN
@@ -172,11 +172,11 @@ class Layable:
         """Yields legal melds with a numbered tile, from available tiles and a number of jokers."""
         for tiles in self._runs_with(t, available, jokers):
             meld = ProposedMeld(tiles, MeldKind.RUN)
-            if self.may_be_laid(meld):
+            if self.is_legal_new(meld):
                 yield meld
         for tiles in self._groups_with(t, available, jokers):
             meld = ProposedMeld(tiles, MeldKind.GROUP)
-            if self.may_be_laid(meld):
+            if self.is_legal_new(meld):
                 yield meld
 
     def _runs_with(self, t: Tile, available: Callable[[Tile], bool], jokers: int) -> Iterator[Tiles]:
@@ -203,7 +203,7 @@ class Layable:
     def grown(self, meld: ProposedMeld, t: Tile) -> Iterator[ProposedMeld]:
         """Returns a meld with one more tile; its jokers keep their roles."""
         for larger in self._grown_run(meld, t) if meld.kind is MeldKind.RUN else self._grown_group(meld, t):
-            if self.may_lie(larger) and not (t == JOKER and self.exhausted and self._needs_exhausted(larger)):
+            if self.is_legal(larger) and not (t == JOKER and self.exhausted and self._needs_exhausted(larger)):
                 yield larger
 
     def _grown_run(self, meld: ProposedMeld, t: Tile) -> Iterator[ProposedMeld]:
@@ -239,7 +239,7 @@ class Layable:
 
 @cache
 def run_neighbors(t: Tile, wrap: RunWrap) -> tuple[tuple[Tiles, Tiles], ...]:
-    """Returns the faces below a tile in a run, the nearest first, and those above it; twice for a 1 that may be high."""
+    """Returns the faces below a tile in a run, nearest first, and those above it; twice for a 1 that may be high."""
     color, value = COLOR[t], VALUE[t]
     room = {
         RunWrap.NONE: [(value - 1, 13 - value)],
@@ -402,7 +402,7 @@ class _Player:
         if not played or (self.key is not None and not played[self.key]):
             return None
         rack = tuple(sorted(left + self.kept + self.plunder))
-        return Found(self._as_sent(after), rack, self.river_index)
+        return Found(self._proposed(after), rack, self.river_index)
 
     def _may_go_on(self) -> bool:
         allowed = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
@@ -483,7 +483,7 @@ class _Player:
             for end, rest in ((tiles[0], tiles[1:]), (tiles[-1], tiles[:-1])):
                 shorter = ProposedMeld(rest, MeldKind.RUN)
                 is_long = len(rest) >= 3 and end != JOKER and JOKER in rest and rest.count(JOKER) < len(rest)
-                if is_long and self.layable.may_lie(shorter):
+                if is_long and self.layable.is_legal(shorter):
                     stay[place] = shorter
                     layout.needed[end] += 1
                     return
@@ -508,7 +508,7 @@ class _Player:
                 if played not in role or Counter(tiles) - Counter(left):
                     continue
                 changed, rest = _without_joker(meld, number, tiles), _minus(left, tiles)
-                new = self._new_with_joker(rest) if self.layable.may_lie(changed) else None
+                new = self._new_with_joker(rest) if self.layable.is_legal(changed) else None
                 if new:
                     return (*_with(table, place, changed), new), _minus(rest, tuple(t for t in new.tiles if t != JOKER))
         return None
@@ -571,7 +571,7 @@ class _Player:
 
     # Proposals
 
-    def _as_sent(self, table: Table) -> Table:
+    def _proposed(self, table: Table) -> Table:
         """Returns the table with required declarations, sometimes with more, and sometimes in another order."""
         rest = Counter(self.before)
         differ = len({tuple(sorted(meld.tiles)) for meld in rest}) < len(rest)
@@ -582,12 +582,12 @@ class _Player:
                 rest[meld] -= 1
                 melds.append(meld if in_full or self.rng.random() < 0.2 else ProposedMeld(meld.tiles))
             else:
-                melds.append(self._shuffled(self._without_words(self._declared(meld))))
+                melds.append(self._shuffled(self._without_kind(self._declared(meld))))
         if self.rng.random() < 0.1:
             self.rng.shuffle(melds)
         return tuple(melds)
 
-    def _without_words(self, meld: ProposedMeld) -> ProposedMeld:
+    def _without_kind(self, meld: ProposedMeld) -> ProposedMeld:
         """Returns a meld without its kind most of the time, if the kind makes no difference."""
         hangs_on_it = len(meld.tiles) - meld.tiles.count(JOKER) <= 1 or self._must_declare(meld)
         return meld if hangs_on_it or self.rng.random() < 0.2 else replace(meld, kind=None)

@@ -1,4 +1,4 @@
-"""AnalysisService on a real server: what is suggested, to whom, and that searches keep within their bounds."""
+"""AnalysisService on a real server: suggestions, permissions, and the bounds of searches; one subject."""
 
 import asyncio
 import os
@@ -91,12 +91,12 @@ def text(numbers: object) -> str:
 
 
 def sent_back(melds: Iterable[meld_pb2.TableMeld]) -> list[meld_pb2.Meld]:
-    """A table suggested, as PlayTurn takes it."""
+    """Returns a suggested table as PlayTurn takes it."""
     return [meld_pb2.Meld(tiles=one.tiles, kind=one.kind, declared_faces=single_faces(one)) for one in melds]
 
 
 def single_faces(one: meld_pb2.TableMeld) -> list[tile_pb2.Tile.ValueType]:
-    """The faces of jokers of which each has one."""
+    """Returns the joker faces of jokers with exactly one."""
     return [] if any(len(joker.faces) > 1 for joker in one.jokers) else [joker.faces[0] for joker in one.jokers]
 
 
@@ -283,7 +283,7 @@ async def test_the_river_is_pulled_from(served: tuple[Client, MemoryStore]) -> N
     assert text(found.steps[0].tiles) == "R7"
 
 
-# What is malformed
+# Malformed requests
 
 
 BAD_POSITIONS = {
@@ -526,7 +526,7 @@ def settings(workers: int = 1, queue: int = 64) -> Settings:
 
 @asynccontextmanager
 async def scripted(workers: int = 1, queue: int = 64) -> AsyncIterator[tuple[Server, Client]]:
-    """A server whose workers do as the rack says."""
+    """Runs a server whose workers follow scripts (scripted_worker.py)."""
     store = memory_store()
     async with running_server(store, settings(workers, queue), analysis_command=SCRIPTED) as (server, client):
         yield server, client
@@ -541,7 +541,7 @@ def ask(client: Client, script: Script, time_limit_ms: int = LONG_MS, timeout: f
 
 
 async def reason(call: Answering) -> str:
-    """The reason of a refusal, or nothing for an answer."""
+    """Returns the reason of an error, or nothing for an answer."""
     try:
         await call
     except grpc.aio.AioRpcError as refusal:
@@ -551,7 +551,7 @@ async def reason(call: Answering) -> str:
 
 @asynccontextmanager
 async def soon() -> AsyncIterator[None]:
-    """What is in here takes less than a search may."""
+    """Asserts that the block takes less time than a search may."""
     started = time.monotonic()
     async with asyncio.timeout(2 * LONG_MS / 1000):
         yield
@@ -651,7 +651,7 @@ async def test_a_cancelled_call_frees_its_worker() -> None:
 
 @asynccontextmanager
 async def one_worker() -> AsyncIterator[AnalysisPool]:
-    """A pool of one worker that does as the rack says, without a server."""
+    """Returns a pool of one scripted worker, without a server."""
     pool = AnalysisPool(1, 64, Metrics(), command=SCRIPTED)
     yield pool
     await pool.close()
@@ -682,7 +682,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_costs_nobody_a_worker() -
         await asyncio.sleep(0)
         waiting[0].cancel()
         await searching
-        waiting[1].cancel()  # the worker comes to it at this very moment
+        waiting[1].cancel()  # a worker is assigned to it at this moment
         assert (await waiting[2]).exists is Existence.NO
         assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
 
@@ -800,7 +800,7 @@ async def test_a_worker_ends_with_a_server_that_is_killed(*, is_searching: bool)
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process has started."""
+    """Returns the child processes of a process."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 

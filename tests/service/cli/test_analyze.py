@@ -26,7 +26,7 @@ class Ran:
 
 
 def analyze(*arguments: str, **environment: str) -> Ran:
-    """What the command prints to a file."""
+    """Returns the command's output to a file."""
     ran = subprocess.run(
         [*COMMAND, *arguments],
         cwd=ROOT,
@@ -40,7 +40,7 @@ def analyze(*arguments: str, **environment: str) -> Ran:
 
 
 def on_a_terminal(*arguments: str, **environment: str) -> str:
-    """What the command prints to a terminal."""
+    """Returns the command's output to a terminal."""
     master, slave = pty.openpty()
     with os.fdopen(master, "rb", buffering=0) as screen:
         env = {**os.environ, "TERM": "xterm", **environment}
@@ -51,7 +51,7 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
                 while part := screen.read(4096):
                     shown += part
             except OSError:
-                pass  # so ends what Linux reads of a terminal that nobody writes to any more
+                pass  # Linux raises EIO when the other end of a terminal is closed
         assert process.returncode == 0
     return shown.decode().replace("\r\n", "\n")
 
