@@ -9,7 +9,7 @@ import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from service.analysis.pool import COMMAND, Ahead, AnalysisPool
+from service.analysis.pool import COMMAND, AnalysisPool, PriorityAnalysis
 from service.app.bots import Bots
 from service.app.games import BOT_WAIT_MS, Games
 from service.app.identity import Chance, SystemChance
@@ -133,7 +133,9 @@ class Server:
             settings.analysis_workers, settings.analysis_queue, self.metrics, settings.peer_share, analysis_command
         )
         thoughts = max(1, settings.analysis_workers - 1)  # one is left to callers
-        self._bots = Bots(games, Ahead(self.analysis), thoughts, settings.bot_delay_ms / 1000, self._stopping)
+        self._bots = Bots(
+            games, PriorityAnalysis(self.analysis), thoughts, settings.bot_delay_ms / 1000, self._stopping
+        )
         reader = Reader(self.slow_calls)
         self._services = (
             GameServicer(games, watch, RateLimit(settings.games_per_minute)).service(),

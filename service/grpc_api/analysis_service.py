@@ -9,7 +9,14 @@ from engine.ruleset import Ruleset
 from engine.views import GameView
 from rummikub.v1 import analysis_service_pb2 as pb
 from service.analysis.pool import AnalysisPool
-from service.analysis.questions import HowArranged, WhetherTurn, about_turn, check_tier, kept_tiles, own_situation
+from service.analysis.queries import (
+    ArrangementQuery,
+    TurnExistsQuery,
+    check_tier,
+    own_situation,
+    turn_query,
+    unplayable_tiles,
+)
 from service.app.games import Games
 from service.app.identity import SPECTATOR
 from service.codec import analysis, fields, rulesets
@@ -52,8 +59,8 @@ class AnalysisServicer:
         view = None
         if situation is None:
             situation, view = await self._own(request, context)
-        with self._pool.place(peer_of(context)):
-            question = about_turn(situation, tier, objective, kept_tiles(view) if view else ())
+        with self._pool.admit(peer_of(context)):
+            question = turn_query(situation, tier, objective, unplayable_tiles(view) if view else ())
             suggestion = await self._pool.ask(question, seconds, _until(context))
         return pb.SuggestTurnResponse(
             suggestion=analysis.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
@@ -75,8 +82,8 @@ class AnalysisServicer:
         """HasLegalTurn."""
         request, situation = read
         seconds = analysis.time_limit(request.time_limit_ms)
-        with self._pool.place(peer_of(context)):
-            suggestion = await self._pool.ask(WhetherTurn(situation), seconds, _until(context))
+        with self._pool.admit(peer_of(context)):
+            suggestion = await self._pool.ask(TurnExistsQuery(situation), seconds, _until(context))
         return pb.HasLegalTurnResponse(exists=analysis.encode_existence(suggestion.exists)).SerializeToString()
 
     async def arrange_tiles(self, request: pb.ArrangeTilesRequest, context: Context) -> bytes:
@@ -84,8 +91,8 @@ class AnalysisServicer:
         rules = rulesets.ruleset(request.ruleset)
         tiles = analysis.tiles_to_arrange(request, rules)
         seconds = analysis.time_limit(request.time_limit_ms)
-        with self._pool.place(peer_of(context)):
-            arrangement = await self._pool.ask(HowArranged(tiles, rules), seconds, _until(context))
+        with self._pool.admit(peer_of(context)):
+            arrangement = await self._pool.ask(ArrangementQuery(tiles, rules), seconds, _until(context))
         return analysis.encode_arrangement(arrangement).SerializeToString()
 
     async def batch_suggest_turns(self, read: "_Batch", context: Context) -> bytes:
@@ -95,10 +102,10 @@ class AnalysisServicer:
         seconds = analysis.time_limit(request.time_limit_ms, analysis.BATCH_TIME_LIMIT_MS)
         until = _until(context)
         suggestions = []
-        with self._pool.place(peer_of(context)):
+        with self._pool.admit(peer_of(context)):
             for place, situation in enumerate(situations):
                 share = _left(seconds, until) / (len(situations) - place)
-                suggestion, spent = await self._pool.ask_timed(about_turn(situation, tier, objective), share, until)
+                suggestion, spent = await self._pool.ask_timed(turn_query(situation, tier, objective), share, until)
                 seconds = max(0.0, seconds - spent)
                 suggestions.append(analysis.encode_suggestion(suggestion, tier))
         return pb.BatchSuggestTurnsResponse(suggestions=suggestions).SerializeToString()

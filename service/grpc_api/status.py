@@ -123,7 +123,7 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     AnalysisBusy: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "ANALYSIS_BUSY",
-        "exact analysis has as many calls as it takes: send the request again",
+        "the analysis queue is full; retry later",
     ),
     AnalysisUnavailable: (
         grpc.StatusCode.UNAVAILABLE,
