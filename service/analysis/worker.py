@@ -17,7 +17,7 @@ from typing import Final
 
 from engine.solver import Budget
 from service.analysis.questions import Failed, Job
-from service.runtime.gc_tuning import tune_collector
+from service.runtime.gc_tuning import tune_gc
 
 NICENESS: Final = 10
 """A search is not to slow down what else the machine does."""
@@ -42,7 +42,7 @@ def run(channel: socket.socket) -> None:
         data = _read(channel, *LENGTH.unpack(length))
         if data:
             channel.sendall(frame(pickle.dumps(_answer(pickle.loads(data), channel))))  # noqa: S301 - our parent's
-            tune_collector()  # what the search has found out is kept; nobody waits now
+            tune_gc()  # what the search has found out is kept; nobody waits now
 
 
 def _read(channel: socket.socket, count: int) -> bytes:
@@ -69,7 +69,7 @@ def _is_over(seconds: float, channel: socket.socket) -> Callable[[], bool]:
 def main() -> None:
     """Answers on the socket that standard input is."""
     os.nice(NICENESS)
-    tune_collector()
+    tune_gc()
     with socket.socket(fileno=os.dup(0)) as channel:
         try:
             run(channel)

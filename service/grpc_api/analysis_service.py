@@ -14,7 +14,7 @@ from service.analysis.questions import HowArranged, WhetherTurn, about_turn, che
 from service.app.games import Games
 from service.app.identity import SPECTATOR
 from service.errors import FieldFault, InvalidRequest, NotAPlayer
-from service.grpc_api.handlers import Context, Reader, Service, caller, peer_of, unary
+from service.grpc_api.handlers import Context, RequestReader, Service, caller, peer_of, unary
 
 SEARCH_SHARE: Final = 0.9
 """How much of the time to a call's deadline a search may have; the rest is for the answer's way back."""
@@ -29,7 +29,7 @@ class AnalysisServicer:
         reader: Reads requests with positions.
     """
 
-    def __init__(self, games: Games, pool: AnalysisPool, reader: Reader) -> None:
+    def __init__(self, games: Games, pool: AnalysisPool, reader: RequestReader) -> None:
         self._games = games
         self._pool = pool
         self._reader = reader

@@ -107,7 +107,7 @@ def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]
     return grpc.unary_unary_rpc_method_handler(handle)
 
 
-class Reader:
+class RequestReader:
     """Reads requests whose reading may take long: short ones at once, long ones in the thread for slow calls.
 
     Args:
@@ -135,12 +135,12 @@ class Reader:
             if len(data) <= SHORT_BYTES:
                 request = completed(read(data))
             else:
-                request = await self.slowly(rpc, len(data), context, read(data))
+                request = await self.run_slow(rpc, len(data), context, read(data))
             return await call(request, context)
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
-    async def slowly(self, rpc: str, size: int, context: Context, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
+    async def run_slow(self, rpc: str, size: int, context: Context, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
         """Returns what steps return, taken in the thread for slow calls."""
         return await self._slow_calls.answer((peer_of(context), rpc), size, deadline_of(context), steps)
 

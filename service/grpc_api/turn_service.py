@@ -8,7 +8,7 @@ from rummikub.v1 import turn_service_pb2 as pb
 from service import codec
 from service.app.commands import DraftRequest, TurnRequest
 from service.app.games import Games
-from service.grpc_api.handlers import SHORT_BYTES, Context, Reader, Service, answer, seat_mutation, unary
+from service.grpc_api.handlers import SHORT_BYTES, Context, RequestReader, Service, answer, seat_mutation, unary
 from service.runtime.slow_calls import in_one_step
 
 _T = TypeVar("_T")
@@ -21,13 +21,13 @@ _Draft = tuple[pb.SaveDraftRequest, DraftRequest]
 class _Judge:
     """Judges a large play in the thread for slow calls (games.Elsewhere)."""
 
-    reader: Reader
+    reader: RequestReader
     size: int
     context: Context
 
     async def __call__(self, decide: Callable[[], _T]) -> _T:
         """Returns what is decided."""
-        decided: _T = await self.reader.slowly(
+        decided: _T = await self.reader.run_slow(
             "PlayTurn", self.size, self.context, in_one_step(lambda _: decide(), b"")
         )
         return decided
@@ -41,7 +41,7 @@ class TurnServicer:
         reader: Reads requests with tables.
     """
 
-    def __init__(self, games: Games, reader: Reader) -> None:
+    def __init__(self, games: Games, reader: RequestReader) -> None:
         self._games = games
         self._reader = reader
 

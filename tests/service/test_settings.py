@@ -1,13 +1,10 @@
 """Settings: what is wrong is named together with what was expected, and a password is never printed."""
 
 import asyncio
-import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 from itertools import takewhile
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import pytest
 
 from service import __main__ as program
 from service import settings
+from service.runtime.process import write_stdout
 from service.settings import Settings, SettingsError, read_settings
 from support.harness import ROOT
 
@@ -266,7 +264,7 @@ def test_an_address_where_nobody_can_listen_is_told_with_why_and_what_to_do(vari
     assert (ended.returncode, ended.stdout) == (1, "")
     problem = ended.stderr.splitlines()[-1]  # gRPC has its own word before
     assert problem.startswith(f"rummikub-server: {variable}={address}: cannot listen there (")
-    assert problem.endswith("): set it to a free address of this machine, or stop the server that has it")
+    assert problem.endswith("): set it to a free address of this machine, or stop the server that uses it")
 
 
 @pytest.mark.parametrize("where", ["full", "gone"])
@@ -277,25 +275,7 @@ def test_a_greeting_that_cannot_be_written_is_lost_and_nothing_else(
     os.close(reader)
     with os.fdopen(writer, "w") as gone, Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stdout", gone if where == "gone" else full)
-        program._say("Stop with Ctrl-C.\n")  # noqa: SLF001 - what a server says, without one
-
-
-def test_a_server_runs_and_stops_without_standard_input_output_and_error() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        place = found.getsockname()
-    addresses = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": f"127.0.0.1:{place[1]}"}
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", 'exec "$0" -m service <&- >&- 2>&-', sys.executable],
-        cwd=ROOT,
-        env={**os.environ, **addresses, "RUMMIKUB_REDIS_URL": "memory://"},
-    )
-    with process:
-        while process.poll() is None:
-            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(place):
-                break
-            time.sleep(0.05)
-        process.terminate()
-    assert process.returncode == 0
+        write_stdout("Stop with Ctrl-C.\n")
 
 
 def test_a_greeting_names_a_folder_whatever_its_name_is(tmp_path: Path) -> None:

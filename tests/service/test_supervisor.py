@@ -26,11 +26,11 @@ from engine.notation import parse_tiles
 from rummikub.v1 import analysis_service_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
-from service import supervisor as workers_module
-from service.metrics.metrics import Metrics, Together, registry
-from service.metrics.shared_counters import ROWS, Tally, new_file
-from service.runtime.addresses import AddressInUseError, reserved
-from service.supervisor import Workers, WorkersError, share
+from service import supervisor as supervisor_module
+from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
+from service.metrics.shared_counters import ROWS, SharedCounters, counter_file
+from service.runtime.addresses import AddressInUseError, reserve_address
+from service.supervisor import Supervisor, SupervisorError, share
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import ROOT, Client, as_tiles
 
@@ -265,7 +265,7 @@ def test_an_address_where_somebody_else_listens_cannot_be_reserved(*, shares: bo
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:0", "0.0.0.0:0"])
 def test_a_reserved_address_is_for_those_who_share_it(address: str) -> None:
-    with reserved("THE_VARIABLE", address) as found:
+    with reserve_address("THE_VARIABLE", address) as found:
         host, _, port = found.rpartition(":")
         assert host == address.rpartition(":")[0]
         with pytest.raises(AddressInUseError):
@@ -280,7 +280,7 @@ def test_a_reserved_address_is_for_those_who_share_it(address: str) -> None:
 
 def reserve(address: str) -> None:
     """Reserves an address for a moment."""
-    with reserved("THE_VARIABLE", address):
+    with reserve_address("THE_VARIABLE", address):
         pass
 
 
@@ -372,31 +372,31 @@ def scripted(script: str) -> tuple[str, ...]:
 
 
 async def test_workers_that_cannot_be_kept_running_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers_module, "FIRST_PAUSE_SECONDS", 0.001)
-    workers = Workers([{}], 10, scripted("sys.exit(3)"))
+    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
+    workers = Supervisor([{}], 10, scripted("sys.exit(3)"))
     workers.start()
-    assert isinstance(await asyncio.wait_for(workers.failed(), 20), WorkersError)
+    assert isinstance(await asyncio.wait_for(workers.failed(), 20), SupervisorError)
     await workers.stop()
 
 
 async def test_a_command_that_does_not_exist_is_given_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers_module, "FIRST_PAUSE_SECONDS", 0.001)
-    workers = Workers([{}], 10, ("/no/such/command",))
+    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
+    workers = Supervisor([{}], 10, ("/no/such/command",))
     workers.start()
-    assert isinstance(await asyncio.wait_for(workers.failed(), 20), WorkersError)
+    assert isinstance(await asyncio.wait_for(workers.failed(), 20), SupervisorError)
     await workers.stop()
 
 
 async def test_a_worker_that_does_not_stop_is_killed() -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN); channel.send(b'1'); time.sleep(60)"
-    workers = Workers([{}, {}], 0.05, scripted(script))
+    workers = Supervisor([{}, {}], 0.05, scripted(script))
     workers.start()
     await asyncio.wait_for(workers.serving(), 20)
     await asyncio.wait_for(workers.stop(), 20)
 
 
 async def test_workers_that_are_stopped_before_they_serve_are_not_waited_for() -> None:
-    workers = Workers([{}, {}], 20, scripted("time.sleep(60)"))
+    workers = Supervisor([{}, {}], 20, scripted("time.sleep(60)"))
     workers.start()
     await asyncio.wait_for(workers.stop(), 10)
 
@@ -406,7 +406,7 @@ async def test_a_worker_gets_its_own_settings_in_place_of_the_command_s(monkeypa
     monkeypatch.setenv("RUMMIKUB_HISTORY", "200")
     found = "sorted(pair for pair in os.environ.items() if pair[0].upper().startswith('RUMMIKUB'))"
     expected = [("RUMMIKUB_HISTORY", "200"), ("RUMMIKUB_LISTEN", "here")]
-    workers = Workers([{"listen": "here"}], 20, scripted(f"import os; {found} == {expected} and channel.send(b'1')"))
+    workers = Supervisor([{"listen": "here"}], 20, scripted(f"import os; {found} == {expected} and channel.send(b'1')"))
     workers.start()
     await asyncio.wait_for(workers.serving(), 20)
     await workers.stop()
@@ -445,17 +445,17 @@ def count(metrics: Metrics, code: str) -> None:
         metrics.call("method", code, 1.0)
 
 
-def sample(together: Together, name: str, **labels: str) -> float | None:
-    return registry(together.read).get_sample_value(name, labels)
+def sample(merged: MergedMetrics, name: str, **labels: str) -> float | None:
+    return metrics_registry(merged.read).get_sample_value(name, labels)
 
 
 def test_what_several_processes_tell_is_told_as_by_one() -> None:
-    together = Together()
-    with new_file() as file:
-        tallies = [Tally(file.fileno()), Tally()]
-        one, other = Metrics(tallies[0]), Metrics(tallies[1])
-        together.join(Tally(file.fileno()))
-    together.join(tallies[1])
+    merged = MergedMetrics()
+    with counter_file() as file:
+        counters = [SharedCounters(file.fileno()), SharedCounters()]
+        one, other = Metrics(counters[0]), Metrics(counters[1])
+        merged.add(SharedCounters(file.fileno()))
+    merged.add(counters[1])
     for metrics, seconds in ((one, 0.001), (other, 0.7), (other, 60.0)):
         metrics.call("method", "OK", seconds)
         metrics.store("load", "ok", seconds)
@@ -465,30 +465,30 @@ def test_what_several_processes_tell_is_told_as_by_one() -> None:
     one.store_up(is_up=True)
     one.analysis_calls(2)
     other.analysis_calls(3)
-    assert sample(together, "rummikub_calls_total", method="method", code="OK") == 3
-    assert sample(together, "rummikub_call_seconds_sum", method="method") == pytest.approx(60.701)
+    assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
+    assert sample(merged, "rummikub_call_seconds_sum", method="method") == pytest.approx(60.701)
     buckets = [
-        sample(together, "rummikub_call_seconds_bucket", method="method", le=bound)
+        sample(merged, "rummikub_call_seconds_bucket", method="method", le=bound)
         for bound in ("0.0005", "0.001", "0.5", "1.0", "2.5", "+Inf")
     ]
     assert buckets == [0, 1, 1, 2, 2, 3]
-    assert sample(together, "rummikub_store_seconds_count", operation="load", result="ok") == 3
-    assert sample(together, "rummikub_analysis_workers_lost_total") == 3
-    assert sample(together, "rummikub_games", state="playing") == 5, "the newest count"
-    assert sample(together, "rummikub_analysis_calls") == 5
-    assert sample(together, "rummikub_store_up") == 0, "not of all"
+    assert sample(merged, "rummikub_store_seconds_count", operation="load", result="ok") == 3
+    assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
+    assert sample(merged, "rummikub_games", state="playing") == 5, "the newest count"
+    assert sample(merged, "rummikub_analysis_calls") == 5
+    assert sample(merged, "rummikub_store_up") == 0, "not of all"
     other.store_up(is_up=True)
-    assert sample(together, "rummikub_store_up") == 1
+    assert sample(merged, "rummikub_store_up") == 1
 
-    together.leave(tallies[1])
-    assert sample(together, "rummikub_calls_total", method="method", code="OK") == 3
-    assert sample(together, "rummikub_analysis_workers_lost_total") == 3
-    assert sample(together, "rummikub_analysis_calls") == 2, "those of one that has ended have ended"
+    merged.retire(counters[1])
+    assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
+    assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
+    assert sample(merged, "rummikub_analysis_calls") == 2, "those of one that has ended have ended"
 
 
-def test_a_full_tally_fails_no_call() -> None:
-    tally = Tally()
+def test_full_counters_fail_no_call() -> None:
+    counters = SharedCounters()
     for number in range(ROWS + 1):
-        tally.observe(("call", str(number), "OK"), 1.0)
-    tally.add(("call", "x" * 1000, "OK"), 1.0)
-    assert len(tally.read()) == ROWS
+        counters.observe(("call", str(number), "OK"), 1.0)
+    counters.add(("call", "x" * 1000, "OK"), 1.0)
+    assert len(counters.read()) == ROWS

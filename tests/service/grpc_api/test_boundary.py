@@ -32,7 +32,8 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
-from service.metrics import metrics as metrics_module
+from service.metrics import exporter as exporter_module
+from service.metrics.metrics import Metrics as ServiceMetrics
 from service.storage.base import Commit, Outcome
 from service.storage.measured import MeasuredStore
 from support.grpc_play import random_turn
@@ -377,7 +378,7 @@ async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.Monkey
 
 @pytest.fixture(scope="module")
 def metrics_url() -> Iterator[str]:
-    with metrics_module.served("127.0.0.1:0", metrics_module.Metrics().registry) as port:
+    with exporter_module.serve_metrics("127.0.0.1:0", ServiceMetrics().registry) as port:
         yield f"http://127.0.0.1:{port}/metrics"
 
 
@@ -397,7 +398,7 @@ def test_metrics_are_served_whatever_version_of_their_format_is_accepted(
 async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(metrics_module, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(exporter_module, "SILENCE_SECONDS", 0.05)
     async with running_server(memory_store()) as (server, _):
         with server.serve_metrics(), socket.create_connection(("127.0.0.1", server.metrics_port), 10) as silent:
             assert await asyncio.to_thread(silent.recv, 1) == b"", "the connection is closed"
@@ -407,7 +408,7 @@ async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
 async def test_who_asks_for_metrics_without_an_end_takes_few_connections_at_a_time(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(metrics_module, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(exporter_module, "MOST_CONNECTIONS", 3)
     async with running_server(memory_store()) as (server, _):
         with server.serve_metrics(), contextlib.ExitStack() as stack:
             address = "127.0.0.1", server.metrics_port
@@ -655,11 +656,11 @@ async def test_an_address_in_use_ends_the_server_and_its_store_with_a_sentence(
 def failing_at_unknown_methods(tmp_path: Path) -> dict[str, str]:
     """Variables with which a server's listener ends, by a fault, at a method that nobody serves."""
     (tmp_path / "sitecustomize.py").write_text(
-        "from service import taking\n"
-        "taken = taking._TakingServer._answer\n"
-        "def answer(self, call, method, around):\n"
-        "    taken(self, call, method or 1 / 0, around)\n"
-        "taking._TakingServer._answer = answer\n"
+        "from service.grpc_api import aio_server\n"
+        "run = aio_server._AcceptLoops._run\n"
+        "def failing(self, call, method, interceptors):\n"
+        "    run(self, call, method or 1 / 0, interceptors)\n"
+        "aio_server._AcceptLoops._run = failing\n"
     )
     return {"RUMMIKUB_REDIS_URL": "memory://", "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
 

@@ -12,7 +12,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import ruleset_pb2
 from service.errors import TooManyGames
 from service.runtime import rate_limit
-from service.runtime.connections import hang_up
+from service.runtime.connections import shut_down_connections
 from service.runtime.rate_limit import RateLimit
 from service.storage.redis import RESERVE
 from support.harness import (
@@ -111,7 +111,7 @@ def test_connections_at_a_port_are_shut_down_and_others_are_not() -> None:
         clients = [socket.create_connection(("127.0.0.1", port), 5) for port in ports]
         servers = [one.accept()[0] for one in (listening, other)]
         servers[0].sendall(b"the last answer")
-        assert hang_up({ports[0]}) == 1
+        assert shut_down_connections({ports[0]}) == 1
         assert clients[0].recv(100) == b"the last answer"
         assert clients[0].recv(100) == b""
         servers[1].sendall(b"goes on")

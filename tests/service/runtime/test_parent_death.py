@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from service.runtime.parent_death import end_with
+from service.runtime.parent_death import end_with_parent
 
 SECONDS = 30
 WAITS = "import sys; sys.stdin.read()"
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tell
 
 def start(parent: int) -> subprocess.Popen[bytes]:
     """A child of this process that believes in a parent, and waits for its input to end."""
-    preexec = partial(end_with, parent)
+    preexec = partial(end_with_parent, parent)
     return subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE, preexec_fn=preexec)  # noqa: PLW1509 - as in the service
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from service.errors import Overloaded, RequestTimedOut, ShuttingDown
 from service.runtime import slow_calls as module
-from service.runtime.admission import Admission, CallRoom, peer_address
+from service.runtime.admission import Admission, CallAdmission, peer_address
 from service.runtime.slow_calls import Dropped, SlowCall, SlowCalls, completed, in_one_step
 
 SOON = 10.0
@@ -60,7 +60,7 @@ def test_a_share_is_never_less_than_one() -> None:
 
 
 def test_calls_about_the_server_have_room_of_their_own() -> None:
-    room = CallRoom(1, 1)
+    room = CallAdmission(1, 1)
     room.enter("/rummikub.v1.GameService/GetGame", "a")
     room.enter("/grpc.health.v1.Health/Check", "a")
     for path in ("/rummikub.v1.GameService/GetGame", "/grpc.health.v1.Health/Watch"):
@@ -187,7 +187,7 @@ def test_room_is_bounded_by_bytes_and_by_peer(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_few_calls_are_begun_at_a_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BEGUN_MAX", 3)
+    monkeypatch.setattr(module, "STARTED_MAX", 3)
     scene.hold()
     for number in range(6):
         scene.submit(str(number), (str(number), ""), count=5)
