@@ -218,13 +218,22 @@ class _HandlerWrapper:
 
     def stream_stream(self, behavior: Callable[[Any, Context], Any]) -> Callable[[AsyncIterator[bytes], Context], Any]:
         async def handle(stream: AsyncIterator[bytes], context: Context) -> AsyncIterator[Any]:
-            async with _Call(self._interceptor, self._method, context):
-                requests = (self._decoded(data) async for data in stream)  # grpcio warns about an unread stream
-                async with aclosing(behavior(requests, context)) as responses:
-                    async for response in responses:
-                        yield response
+            async with (
+                _Call(self._interceptor, self._method, context),
+                aclosing(behavior(self._decoded_stream(stream), context)) as responses,
+            ):
+                async for response in responses:
+                    yield response
 
         return handle
+
+    async def _decoded_stream(self, stream: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+        """Yields the decoded requests.
+
+        A generator expression would open the stream at once, and grpcio warns about an opened stream that is not read.
+        """
+        async for data in stream:
+            yield self._decoded(data)
 
     def _decoded(self, data: bytes) -> Any:  # noqa: ANN401 - a message, or bytes if the handler has no deserializer
         if self._deserializer is None:
