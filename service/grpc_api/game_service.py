@@ -1,4 +1,4 @@
-"""GameService: decode, call the use case, encode."""
+"""GameService: decodes, calls the use case, encodes."""
 
 import time
 from contextlib import aclosing
@@ -21,8 +21,8 @@ class GameServicer:
 
     Args:
         games: The use cases.
-        watch: Streams of changes.
-        new_games: Limits the games that one address creates.
+        watch: The streams of changes.
+        new_games: Limits the new games of one address.
     """
 
     def __init__(self, games: Games, watch: Watch, new_games: RateLimit) -> None:
@@ -31,7 +31,7 @@ class GameServicer:
         self._new_games = new_games
 
     def service(self) -> Service:
-        """The service to serve."""
+        """Returns the service with its handlers."""
         handlers = {
             "CreateGame": unary(pb.CreateGameRequest, self.create_game),
             "JoinGame": unary(pb.JoinGameRequest, self.join_game),
@@ -82,7 +82,7 @@ class GameServicer:
         return pb.GetGameResponse(game=codec.encode_game(sight)).SerializeToString()
 
     async def list_games(self, request: pb.ListGamesRequest, context: Context) -> bytes:
-        """ListGames. Whoever calls sees the same, but a malformed token is refused as everywhere."""
+        """ListGames. The answer does not depend on the caller, but a malformed token is an error as in all RPCs."""
         caller(context)
         state = codec.listed_state(request.state)
         size = codec.page_size(request.page_size, default=20, most=100)
@@ -131,7 +131,7 @@ class GameServicer:
 
 
 def _update(update: Update) -> bytes:
-    """Returns an update as bytes; what several watchers see is encoded once."""
+    """Encodes an update. An update for several watchers is encoded once."""
     match update:
         case Snapshot(seen):
             if seen.data is None:

@@ -1,4 +1,4 @@
-"""TurnService: decode, call the use case, encode."""
+"""TurnService: decodes, calls the use case, encodes."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ _Draft = tuple[pb.SaveDraftRequest, DraftRequest]
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
-    """Judges a large play in the thread for slow calls (games.Elsewhere)."""
+class _SlowJudge:
+    """Runs the judging of a large play in SlowCalls (games.Elsewhere)."""
 
     reader: RequestReader
     size: int
     context: Context
 
     async def __call__(self, decide: Callable[[], _T]) -> _T:
-        """Returns what is decided."""
+        """Returns the decision."""
         decided: _T = await self.reader.run_slow(
             "PlayTurn", self.size, self.context, in_one_step(lambda _: decide(), b"")
         )
@@ -38,7 +38,7 @@ class TurnServicer:
 
     Args:
         games: The use cases.
-        reader: Reads requests with tables.
+        reader: Decodes requests with tables.
     """
 
     def __init__(self, games: Games, reader: RequestReader) -> None:
@@ -46,7 +46,7 @@ class TurnServicer:
         self._reader = reader
 
     def service(self) -> Service:
-        """Returns the service to serve."""
+        """Returns the service with its handlers."""
         handlers = {
             "PlayTurn": self._reader.unary("PlayTurn", _read_turn, self.play_turn),
             "SaveDraft": self._reader.unary("SaveDraft", _read_draft, self.save_draft),
@@ -58,7 +58,7 @@ class TurnServicer:
         """PlayTurn."""
         request, turn = read
         size = request.ByteSize()
-        judge = _Judge(self._reader, size, context) if size > SHORT_BYTES else None
+        judge = _SlowJudge(self._reader, size, context) if size > SHORT_BYTES else None
         return await self._games.play_turn(turn, seat_mutation(request, context), codec.encode_turn, judge)
 
     async def save_draft(self, read: _Draft, context: Context) -> bytes:
