@@ -57,9 +57,7 @@ def _address(text: str) -> str:
 
 def _store_url(text: str) -> str:
     if text not in {"", MEMORY_URL} and not _is_redis_url(text):
-        raise ValueError(
-            "expected redis://host:port/database, rediss:// or unix://path, or memory:// for a store in memory"
-        )
+        raise ValueError("expected redis://host:port/database, rediss://, unix://path or memory://")
     return text
 
 
@@ -169,8 +167,8 @@ class Settings(BaseSettings):
     def _workers_share_a_store(self) -> "Settings":
         if self.workers > 1 and self.redis_url == MEMORY_URL:
             raise ValueError(
-                f"{PREFIX}WORKERS={self.workers}: workers cannot share a store in memory ({MEMORY_URL}): set {PREFIX}REDIS_URL "
-                f"to a Redis, leave it unset for the embedded store, or use one worker"
+                f"{PREFIX}WORKERS={self.workers}: workers cannot share a store in memory ({MEMORY_URL}): set "
+                f"{PREFIX}REDIS_URL to a Redis, leave it unset for the embedded store, or use one worker"
             )
         return self
 
