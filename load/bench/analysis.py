@@ -46,7 +46,7 @@ from load.bench.figures import (
     requirement,
 )
 from load.corpus.positions import MIDGAME, Phase, Recorded, read
-from service.runtime.gc_tuning import tune_collector
+from service.runtime.gc_tuning import tune_gc
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
@@ -193,7 +193,7 @@ def _measured(corpus: Sequence[Recorded], compared: int, sample: int, console: C
             asked.program(first)
         for number, one in enumerate(track(found, f"Measuring {solver}", console=console)):
             situation = one.recorded.situation
-            tune_collector()  # as a worker does between two queries
+            tune_gc()  # as a worker does between two queries
             answer = _timed(one, solver, partial(best_turn, situation, budget=budget))
             one.tiles[solver] = len(answer.turn.tiles) if answer.turn else 0
             one.is_proven = answer.is_proven

@@ -16,7 +16,7 @@ from typing import Final
 
 from engine.solver import Budget
 from service.analysis.queries import Failed, Job
-from service.runtime.gc_tuning import tune_collector
+from service.runtime.gc_tuning import tune_gc
 
 NICENESS: Final = 10
 """Searches yield to the other work of the machine."""
@@ -41,7 +41,7 @@ def run(channel: socket.socket) -> None:
         data = _read(channel, *LENGTH.unpack(length))
         if data:
             channel.sendall(frame(pickle.dumps(_answer(pickle.loads(data), channel))))  # noqa: S301 - from our parent
-            tune_collector()  # freezes the solver's caches while no caller waits
+            tune_gc()  # freezes the solver's caches while no caller waits
 
 
 def _read(channel: socket.socket, count: int) -> bytes:
@@ -68,7 +68,7 @@ def _is_over(seconds: float, channel: socket.socket) -> Callable[[], bool]:
 def main() -> None:
     """Answers queries on the socket that is standard input."""
     os.nice(NICENESS)
-    tune_collector()
+    tune_gc()
     with socket.socket(fileno=os.dup(0)) as channel:
         try:
             run(channel)
