@@ -11,7 +11,8 @@ from grpc_reflection.v1alpha import reflection
 
 from service.analysis.pool import COMMAND, Ahead, AnalysisPool
 from service.app.bots import Bots
-from service.app.games import BOT_WAIT_MS, Games
+from service.app.changes import BOT_WAIT_MS
+from service.app.games import Games
 from service.app.identity import Chance, SystemChance
 from service.app.sweeper import Sweeper
 from service.app.watch import Watch
@@ -34,7 +35,6 @@ from service.runtime.rate_limit import RateLimit
 from service.runtime.slow_calls import SlowCalls
 from service.settings import Settings
 from service.storage.base import GameStore
-from service.storage.measured import MeasuredStore
 
 PING_SECONDS: Final = 0.5
 """How often the store is asked whether it answers."""
@@ -121,7 +121,8 @@ class Server:
         self._settings = settings
         self._stopping = asyncio.Event()
         self.metrics = metrics or Metrics()
-        self._store = MeasuredStore(store, self.metrics.store)
+        self._store = store
+        self._store.observe = self.metrics.store
         games = Games(self._store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms)
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)

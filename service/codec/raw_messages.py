@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from rummikub.v1 import validation_service_pb2 as pb
-from rummikub.v1.turn_service_pb2 import PlayTiles, PlayTurnResponse
+from rummikub.v1.turn_service_pb2 import PlayTiles, PlayTurnRequest, PlayTurnResponse
 
 
 class PackedTurn(Protocol):
@@ -92,6 +92,7 @@ def _packed(field: FieldDescriptorProto, tiles: FieldDescriptorProto.Label.Value
     elif field.type == FieldDescriptorProto.TYPE_ENUM:
         field.type = FieldDescriptorProto.TYPE_INT32
     field.ClearField("type_name")
+    field.ClearField("oneof_index")  # a repeated field is in no oneof
     return field
 
 
@@ -102,6 +103,7 @@ _CLASSES: Final = _derived(
         pb.BatchValidateTurnsRequest,
         pb.StreamValidateTurnsRequest,
         PlayTiles,
+        PlayTurnRequest,
     ),
     written=(
         pb.ValidateTurnResponse,
@@ -117,6 +119,7 @@ _MELDS_ANSWER: Final = _CLASSES["ValidateMeldsResponse"]
 _BATCH_ANSWER: Final = _CLASSES["BatchValidateTurnsResponse"]
 _STREAM_ANSWER: Final = _CLASSES["StreamValidateTurnsResponse"]
 _PLAYED: Final = _CLASSES["PlayTurnResponse"]
+_PLAY_TURN: Final = _CLASSES["PlayTurnRequest"]
 
 
 turn: Final[Callable[[bytes], PackedTurn]] = _CLASSES["ValidateTurnRequest"].FromString
@@ -132,9 +135,15 @@ stream_turn: Final[Callable[[bytes], PackedStreamTurn]] = _CLASSES["StreamValida
 """A turn of a stream. Raises DecodeError."""
 
 
-def melds_played(play: PlayTiles) -> Sequence[bytes]:
-    """The melds of a play, each as it was sent."""
-    return cast("Sequence[bytes]", _CLASSES["PlayTiles"].FromString(play.SerializeToString()).table)
+def melds_played(turn: bytes) -> Sequence[bytes]:
+    """Returns the melds of a PlayTurnRequest's play, each as it was sent; none if the play was sent in parts."""
+    parts = _PLAY_TURN.FromString(turn).play
+    return cast("Sequence[bytes]", _CLASSES["PlayTiles"].FromString(parts[0]).table) if len(parts) == 1 else ()
+
+
+def melds_of(play: PlayTiles) -> Sequence[bytes]:
+    """Returns the melds of a play."""
+    return [meld.SerializeToString() for meld in play.table]
 
 
 def is_whole(message: Any) -> bool:  # noqa: ANN401 - any of these

@@ -8,7 +8,7 @@ from google.protobuf.duration_pb2 import Duration
 from rummikub.v1 import game_service_pb2 as pb
 from service import codec
 from service.app.games import Games
-from service.app.watch import Alive, Change, Closing, Snapshot, Update, Watch
+from service.app.watch import Change, Closing, Heartbeat, Snapshot, Update, Watch
 from service.grpc_api.handlers import Context, Service, answer, caller, mutation, peer_of, seat_mutation, unary, writing
 from service.runtime.rate_limit import RateLimit
 
@@ -133,15 +133,15 @@ class GameServicer:
 def _update(update: Update) -> bytes:
     """Returns an update as bytes; what several watchers see is encoded once."""
     match update:
-        case Snapshot(seen):
-            if seen.data is None:
-                seen.data = pb.WatchGameResponse(snapshot=codec.encode_game(seen.sight)).SerializeToString()
-            return seen.data
-        case Change(seen):
-            if seen.data is None:
-                seen.data = pb.WatchGameResponse(change=codec.encode_change(seen.sight)).SerializeToString()
-            return seen.data
-        case Alive(revision):
+        case Snapshot(shared):
+            if shared.data is None:
+                shared.data = pb.WatchGameResponse(snapshot=codec.encode_game(shared.view)).SerializeToString()
+            return shared.data
+        case Change(shared):
+            if shared.data is None:
+                shared.data = pb.WatchGameResponse(change=codec.encode_change(shared.view)).SerializeToString()
+            return shared.data
+        case Heartbeat(revision):
             return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision)).SerializeToString()
         case Closing(revision, etag, delay_ms):
             delay = Duration()

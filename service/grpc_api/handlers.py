@@ -12,9 +12,9 @@ from google.protobuf.message import Message
 from grpc.aio import ServicerContext
 
 from service import codec
-from service.app.commands import Request
+from service.app.commands import RequestIdentity
 from service.app.identity import SPECTATOR, Caller, digest
-from service.app.views import GameSight
+from service.app.views import GameSnapshotView
 from service.codec import decode
 from service.errors import AuthorizationMalformed, NotAPlayer
 from service.runtime.admission import peer_address
@@ -74,13 +74,13 @@ class Mutating(Protocol):
         """The message's bytes."""
 
 
-def mutation(request: Mutating, context: Context) -> Request:
+def mutation(request: Mutating, context: Context) -> RequestIdentity:
     """What makes a request safe to repeat. Raises InvalidRequest, AuthorizationMalformed."""
     sender = caller(context)
     return _mutation(request, sender, ANONYMOUS_REQUEST_ID_LEAST if sender == SPECTATOR else REQUEST_ID_LEAST)
 
 
-def seat_mutation(request: Mutating, context: Context) -> Request:
+def seat_mutation(request: Mutating, context: Context) -> RequestIdentity:
     """The same for a request that needs a seat. Raises NotAPlayer too."""
     identity = _mutation(request, caller(context), REQUEST_ID_LEAST)
     if identity.caller == SPECTATOR:
@@ -88,12 +88,12 @@ def seat_mutation(request: Mutating, context: Context) -> Request:
     return identity
 
 
-def _mutation(request: Mutating, sender: Caller, least: int) -> Request:
+def _mutation(request: Mutating, sender: Caller, least: int) -> RequestIdentity:
     request_id = codec.request_id(request.request_id, least)
-    return Request(sender, request_id, codec.fingerprint(type(request).__name__, request))
+    return RequestIdentity(sender, request_id, codec.fingerprint(type(request).__name__, request))
 
 
-def answer(message_type: Callable[..., Message]) -> Callable[[GameSight], bytes]:
+def answer(message_type: Callable[..., Message]) -> Callable[[GameSnapshotView], bytes]:
     """An encoder of answers that hold a game."""
     return lambda sight: message_type(game=codec.encode_game(sight)).SerializeToString()
 

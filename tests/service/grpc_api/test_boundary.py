@@ -34,7 +34,7 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
 from service.metrics import metrics as metrics_module
 from service.storage.base import Commit, Outcome
-from service.storage.measured import MeasuredStore
+from support.delegating_store import DelegatingStore
 from support.grpc_play import random_turn
 from support.harness import (
     ROOT,
@@ -718,11 +718,11 @@ async def test_a_server_that_is_asked_to_stop_ends_all_streams_and_itself_at_onc
         assert await asyncio.wait_for(ending, 15) == 0, "much less than the drain of 25 seconds"
 
 
-class Held(MeasuredStore):
+class Held(DelegatingStore):
     """A store whose commits wait until they are let go."""
 
     def __init__(self) -> None:
-        super().__init__(memory_store(), lambda *_: None)
+        super().__init__(memory_store())
         self.may_go = asyncio.Event()
         self.may_go.set()
         self.is_held = asyncio.Event()
