@@ -177,12 +177,9 @@ class RedisStore:
 
     async def _run(self, script: "_Script", keys: Sequence[str], arguments: Sequence[str | int | bytes]) -> Any:  # noqa: ANN401 - any reply
         """Returns a script's reply. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
-        try:
-            return await self._connection.execute("EVALSHA", script.sha, len(keys), *keys, *arguments)
-        except FAILURES as error:
-            if not str(error).startswith("NOSCRIPT"):
-                raise await self._unavailable(error) from error
         async with self._converting_failures():
+            with contextlib.suppress(exceptions.NoScriptError):
+                return await self._connection.execute("EVALSHA", script.sha, len(keys), *keys, *arguments)
             return await self._connection.execute("EVAL", script.text, len(keys), *keys, *arguments)
 
     @contextlib.asynccontextmanager

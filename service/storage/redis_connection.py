@@ -157,7 +157,11 @@ class SharedConnection:
             await self._current.close()
 
 
-_EXCEPTIONS: Final = {"LOADING": exceptions.BusyLoadingError, "READONLY": exceptions.ReadOnlyError}
+_EXCEPTIONS: Final[dict[str, type[exceptions.RedisError]]] = {
+    "LOADING": exceptions.BusyLoadingError,
+    "NOSCRIPT": exceptions.NoScriptError,
+    "READONLY": exceptions.ReadOnlyError,
+}
 
 
 def _exception_of(text: str) -> exceptions.RedisError:
