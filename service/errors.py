@@ -1,6 +1,6 @@
-"""Everything that can go wrong with a request, as exceptions; errors.py turns them into statuses.
+"""Refusals of requests, as exceptions; grpc_api/status.py maps them to statuses.
 
-The use cases and the codec raise these; none of them carries a hidden tile, a token or a text of the inside.
+The use cases and the codec raise them. None carries a hidden tile, a token, or internal text.
 """
 
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from engine.ruleset import Hints
 from engine.violations import Refused
 
 
-class Fault(Exception):  # noqa: N818 - not an error of ours: the caller is at fault, or the time is not right
+class Fault(Exception):  # noqa: N818 - not a defect of the service
     """A refusal of a request. A refused request has changed nothing."""
 
 
 @dataclass(frozen=True)
 class FieldFault:
-    """What is wrong with a field: its path, one sentence, and the reason's name."""
+    """A malformed field: its path, a description of one sentence, and the reason's name."""
 
     field: str
     description: str
@@ -23,7 +23,7 @@ class FieldFault:
 
 
 class InvalidRequest(Fault):
-    """The request is malformed; names every field at fault."""
+    """The request is malformed. `fields` has every malformed field."""
 
     def __init__(self, *fields: FieldFault) -> None:
         super().__init__()
@@ -35,19 +35,19 @@ class MalformedRequest(Fault):
 
 
 class AuthorizationMalformed(Fault):
-    """The authorization metadata is not of its form."""
+    """The authorization metadata is malformed."""
 
 
 class NotAPlayer(Fault):
-    """The RPC needs a seat token and none was sent."""
+    """The RPC needs a seat token, and the request has none."""
 
 
 class GameNotFound(Fault):
-    """There is no such game, or the token is not one of its seats'."""
+    """The game does not exist, or the token is not for one of its seats."""
 
 
 class AlreadySeated(Fault):
-    """The caller who joins has a seat in the game."""
+    """The caller who wants to join has a seat in the game."""
 
 
 class ActionRefused(Fault):
@@ -59,7 +59,7 @@ class ActionRefused(Fault):
 
 
 class TurnTimedOut(Fault):
-    """The turn's deadline has passed, and the time-out has been applied."""
+    """The turn's deadline has passed, and its time-out has been applied."""
 
     def __init__(self, revision: int) -> None:
         super().__init__()
@@ -83,11 +83,11 @@ class EtagMismatch(Fault):
 
 
 class DuplicateRequest(Fault):
-    """The request id was used before with another content."""
+    """The request id was used before with different content."""
 
 
 class HistoryUnavailable(Fault):
-    """The revision to resume from is not in the event stream."""
+    """The event stream does not have the revision to resume from."""
 
     def __init__(self, oldest: int, newest: int) -> None:
         super().__init__()
@@ -96,35 +96,35 @@ class HistoryUnavailable(Fault):
 
 
 class Overloaded(Fault):
-    """The server, or the caller's address, has as many calls under way as it may."""
+    """The server, or the caller's address, has too many calls in progress."""
 
 
 class RequestTimedOut(Fault):
-    """The request did not arrive in time, or the call's deadline passed before it was answered."""
+    """The request did not arrive in time, or the call's deadline passed before the answer."""
 
 
 class TooManyGames(Fault):
-    """The caller's address has created as many games in the last minute as it may."""
+    """The caller's address has created too many games in the last minute."""
 
 
 class StoreFull(Fault):
-    """What is left of the store's memory is kept for games that exist."""
+    """The store's remaining memory is reserved for existing games."""
 
 
 class ShuttingDown(Fault):
-    """The server stops."""
+    """The server is stopping."""
 
 
 class StoreUnavailable(Fault):
-    """The store does not answer, or not in time; what was sent to it may have been applied."""
+    """The store does not reply in time, or replies with an error. It may have applied the change."""
 
 
 class StoredFormatUnknown(Fault):
-    """What is stored was written by a newer server, or is damaged."""
+    """The stored data is damaged, or a newer server wrote it."""
 
 
 class HintNotAllowed(Fault):
-    """The game does not let its seats ask for that much."""
+    """The game does not allow its seats this hint."""
 
     def __init__(self, allowed: Hints) -> None:
         super().__init__()
@@ -132,8 +132,8 @@ class HintNotAllowed(Fault):
 
 
 class AnalysisBusy(Fault):
-    """Exact analysis has as many calls under way and waiting as it takes."""
+    """The analysis queue is full."""
 
 
 class AnalysisUnavailable(Fault):
-    """The process that looked for the answer has ended, or did not stop in time."""
+    """The worker process that searched has ended, or did not stop in time."""

@@ -12,7 +12,8 @@ from grpc_reflection.v1alpha import reflection
 
 from service.analysis.pool import COMMAND, AnalysisPool, PriorityAnalysis
 from service.app.bots import Bots
-from service.app.games import BOT_WAIT_MS, Games
+from service.app.changes import BOT_WAIT_MS
+from service.app.games import Games
 from service.app.identity import Chance, SystemChance
 from service.app.sweeper import Sweeper
 from service.app.watch import Watch
@@ -39,7 +40,6 @@ from service.runtime.rate_limit import RateLimit
 from service.runtime.slow_calls import SlowCalls
 from service.settings import Settings
 from service.storage.base import GameStore
-from service.storage.measured import MeasuredStore
 
 PING_SECONDS: Final = 0.5
 """The interval of the store's health checks."""
@@ -86,7 +86,8 @@ class Server:
         self._settings = settings
         self._stopping = asyncio.Event()
         self.metrics = metrics or Metrics()
-        self._store = MeasuredStore(store, self.metrics.store)
+        self._store = store
+        self._store.observe = self.metrics.store
         games = Games(self._store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms)
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)

@@ -33,7 +33,8 @@ from load.corpus.recorded_turns import RecordedRound, ReplayTurn, rounds
 from service.app.identity import digest
 from service.storage.base import NO_ETAG, Commit, Committed, Memo, Record, SeatToken, lineage
 from service.storage.redis import RedisStore, connect, keys_of
-from service.storage.snapshot import encode_change, encode_record
+from service.storage.snapshot import encode_record
+from service.storage.stored_events import encode_change
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))

@@ -1,9 +1,9 @@
-"""Bots: the seats that the service plays, through the use cases that every player goes through.
+"""Bots: seats that the service plays, through the same use cases as other players.
 
-Whichever server makes a change after which a bot is to act plays the bot; no request waits for that. If the server dies
-then, another one finds the game: by its sweeper, since the game is armed before the change (games.py), or when someone
-looks at it. Two servers that play the same bot do no harm: the request id is made of the game and its revision, and so
-only one change is stored. A bot sees the view of its seat.
+The server that stores a change plays the bot that acts next; no request waits for it. If that server dies, another one
+finds the game: its sweeper, because the game is armed before the change (changes.py), or a request that reads it. Two
+servers may play the same bot: the request id is derived from the game and its revision, so only one change is stored. A
+bot sees only the view of its seat.
 """
 
 import asyncio
@@ -20,43 +20,43 @@ from engine.game import BotLevel, bots_to_act
 from engine.solver import Budget
 from engine.views import GameView, see
 from service.analysis.queries import Query
-from service.app.commands import Claim, Request, TurnRequest
+from service.app.commands import RequestIdentity, TurnRequest, Vote
 from service.app.games import Games
 from service.app.identity import Caller
 from service.errors import ActionRefused, Fault, StaleState, TurnTimedOut
 from service.storage.base import Loaded, Record
 
 SEARCH_SECONDS: Final = 2.0
-"""How long a bot searches for a turn at most."""
+"""The longest search for a turn."""
 LONG_SECONDS: Final = 20.0
-"""How long at most when what it did was refused, as where a play must be made that it has not found."""
+"""The longest search after a refused action, for example if the rules require a play that the bot has not found."""
 SHARE: Final = 0.5
-"""How much of what is left of its time a bot spends on one thing."""
+"""The share of the remaining time that a bot spends on one step."""
 PATIENCE: Final = 0.9
-"""The share of what is left of its time after which a bot acts, whether it has got an answer or not."""
+"""The share of the remaining time after which a bot acts, even without an answer from its search."""
 FINGERPRINT: Final = hashlib.sha256(b"bot").digest()
-"""Of what bots ask for. It says nothing of the content: of two servers that play the same bot, the first decides."""
+"""The fingerprint of bots' requests. It ignores the content: if two servers play the same bot, the first decides."""
 
 _log = structlog.get_logger()
 _A = TypeVar("_A")
 
 
 class Thinker(Protocol):
-    """Who answers questions off the event loop (analysis_pool)."""
+    """Answers questions off the event loop (analysis.pool)."""
 
     async def ask(self, question: Query[_A], seconds: float) -> _A:
-        """The answer, as soon as there is room for the search."""
+        """Returns the answer; waits until a worker is free."""
 
 
 @dataclass(frozen=True, slots=True)
-class WhatToDo:
-    """What does a bot do that sees this?"""
+class ChooseAction:
+    """The question which action a bot takes, given its view."""
 
     view: GameView
     level: BotLevel
 
     def answer(self, budget: Budget) -> BotAction:
-        """See Question."""
+        """See Query."""
         return choose_action(self.view, self.level, budget)
 
 
@@ -64,9 +64,9 @@ class Bots:
     """Plays bots.
 
     Args:
-        games: To act through, and to be told by.
-        thinker: To search for turns.
-        thoughts: Most searches at once, so that other callers of the thinker have room too.
+        games: The use cases; they report when a bot is to act.
+        thinker: Searches for turns.
+        thoughts: Most searches at once, which leaves workers to other callers.
         delay_seconds: How long a bot waits before each action, if its time allows.
         stopping: Set when the server stops.
     """
@@ -80,60 +80,62 @@ class Bots:
         self._delay_seconds = delay_seconds
         self._stopping = stopping
         self._playing: dict[str, asyncio.Task[None]] = {}
-        self._told: set[str] = set()
-        games.tell_of_bots(self.heed)
+        self._pending: set[str] = set()
+        games.on_bot_turn(self.on_bot_turn)
 
-    def heed(self, record: Record) -> None:
-        """Has the bots of a game act, unless they do already; then they look again afterwards."""
+    def on_bot_turn(self, record: Record) -> None:
+        """Starts a task for a game's bots. If one is running, it checks the game once more."""
         game_id = record.game_id
-        self._told.add(game_id)
+        self._pending.add(game_id)
         if game_id not in self._playing and not self._stopping.is_set():
             self._playing[game_id] = asyncio.create_task(self._play(game_id), name=f"bots-{game_id}")
 
     async def close(self) -> None:
-        """Leaves the bots to the other servers. What is being stored is stored or not, as if this server had died."""
+        """Stops playing; other servers take over. A commit under way may or may not be stored."""
         tasks = tuple(self._playing.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _play(self, game_id: str) -> None:
-        """Acts for bots until none is to act. Whatever fails is tried again when the bot seems forgotten."""
+        """Acts for bots until none is to act. A failed action is repeated when the bot counts as forgotten."""
         try:
-            while game_id in self._told and not self._stopping.is_set():
-                self._told.discard(game_id)
-                with contextlib.suppress(StaleState, TurnTimedOut):  # whoever changed the game tells of it
+            while game_id in self._pending and not self._stopping.is_set():
+                self._pending.discard(game_id)
+                with contextlib.suppress(StaleState, TurnTimedOut):  # that change reports the next bot turn itself
                     await self._act_once(game_id)
         except Fault as fault:
             _log.debug("bot", game_id=game_id, result=type(fault).__name__)
-        except Exception:  # noqa: BLE001 - whatever one game meets, the others' bots play on
+        except Exception:  # noqa: BLE001 - a failure in one game must not stop other bots
             _log.exception("bot", game_id=game_id)
         finally:
-            self._told.discard(game_id)
+            self._pending.discard(game_id)
             del self._playing[game_id]
 
     async def _act_once(self, game_id: str) -> None:
-        """Acts for the first bot that is to act. What it leads to, or what came in between, is told by `games`."""
+        """Acts for the first bot that is to act. `games` reports any bot turn that follows."""
         loaded = await self._games.settle(game_id)
         record = loaded.record
         if record is None or not bots_to_act(record.game):
             return
-        by = self._by(loaded)
+        act_by = self._act_by(loaded)
         await self._pause(loaded)
         if self._stopping.is_set():
             return
         seat = bots_to_act(record.game)[0]
         view, level = see(record.game, seat), record.game.player(seat).bot
         if level is None:
-            raise RuntimeError("a seat that is no bot's is not asked")
-        action = action_without_search(view) or await self._decide(loaded, WhatToDo(view, level), SEARCH_SECONDS, by)
+            raise RuntimeError(f"seat {seat} is not a bot's")
+        action = action_without_search(view) or await self._decide(
+            loaded, ChooseAction(view, level), SEARCH_SECONDS, act_by
+        )
         try:
             await self._do(record, seat, action)
         except ActionRefused as fault:
             if isinstance(action, ClaimError):
-                return  # the claim is over, and whoever ended it has told of the game
+                return  # the vote is over; the change that ended it reported the game
             _log.warning("bot", game_id=game_id, result=fault.refused.violations[0].reason.name)
-            await self._do(record, seat, await self._decide(loaded, WhatToDo(view, level), LONG_SECONDS, by))
+            await self._do(record, seat, await self._decide(loaded, ChooseAction(view, level), LONG_SECONDS, act_by))
 
     async def _pause(self, loaded: Loaded) -> None:
         seconds = min(self._delay_seconds, self._left(loaded) * SHARE)
@@ -142,35 +144,39 @@ class Bots:
                 await asyncio.wait_for(self._stopping.wait(), seconds)
 
     def _left(self, loaded: Loaded) -> float:
-        """How many seconds are left of the turn in progress."""
+        """Returns the seconds left of the turn in progress; infinity without a deadline."""
         round_ = loaded.record and loaded.record.game.round
         if not round_ or round_.turn.deadline_ms is None:
             return float("inf")
         return max(0.0, (round_.turn.deadline_ms - loaded.now_ms) / 1000)
 
-    def _by(self, loaded: Loaded) -> float | None:
-        """When a bot is to act at the latest, by the event loop's clock, if its turn has a deadline."""
+    def _act_by(self, loaded: Loaded) -> float | None:
+        """Returns the latest time for a bot to act, by the event loop's clock; None without a deadline."""
         left = self._left(loaded)
         return None if left == float("inf") else asyncio.get_running_loop().time() + left * PATIENCE
 
-    async def _decide(self, loaded: Loaded, question: WhatToDo, most_seconds: float, by: float | None) -> BotAction:
-        seconds = min(most_seconds, self._left(loaded) * SHARE * SHARE)  # the other share may be spent on waiting
+    async def _decide(
+        self, loaded: Loaded, question: ChooseAction, most_seconds: float, act_by: float | None
+    ) -> BotAction:
+        seconds = min(
+            most_seconds, self._left(loaded) * SHARE * SHARE
+        )  # the action_without_play for a worker may take as long
         try:
-            async with asyncio.timeout_at(by), self._room:  # there may be no room in time
+            async with asyncio.timeout_at(act_by), self._room:
                 return await self._thinker.ask(question, seconds)
-        except Exception as error:  # noqa: BLE001 - a bot must not keep the others waiting, whatever befell its search
+        except Exception as error:  # noqa: BLE001 - a failed search must not hold up the game
             _log.warning("bot", result="no answer from the search", error=type(error).__name__)
             return action_without_play(question.view)
 
     async def _do(self, record: Record, seat: int, action: BotAction) -> None:
-        """Does it as the bot's seat, on the very revision that was decided on."""
+        """Takes an action as the bot's seat, at the revision that it was decided on."""
         game_id, revision = record.game_id, record.game.revision
         token = next(token for token in record.tokens if token.seat == seat)
         match action:
             case ClaimError(_, play_revision, agrees):
-                request = Request(Caller(token.digest), f"bot-{game_id}-vote-{play_revision}", FINGERPRINT)
-                await self._games.claim_error(Claim(game_id, play_revision, agrees), request, lambda _: b"")
+                request = RequestIdentity(Caller(token.digest), f"bot-{game_id}-vote-{play_revision}", FINGERPRINT)
+                await self._games.claim_error(Vote(game_id, play_revision, agrees), request, lambda _: b"")
             case _:
-                request = Request(Caller(token.digest), f"bot-{game_id}-{revision}", FINGERPRINT)
+                request = RequestIdentity(Caller(token.digest), f"bot-{game_id}-{revision}", FINGERPRINT)
                 turn = TurnRequest(game_id, revision, record.etag, validate_only=False, action=lambda _: action)
                 await self._games.play_turn(turn, request, lambda _: b"")

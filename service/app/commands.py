@@ -1,26 +1,64 @@
-"""What the use cases are asked: mutating requests with what makes them safe to repeat, and turns."""
+"""Commands: one class for each use case that changes a game, with the steps that the change loop calls.
+
+A command decides on a game (`decide`), encodes the answer to its request (`encode`), and completes a stored answer
+(`complete`). The loop in changes.py loads the game before and commits the decision after.
+"""
 
 import hashlib
+import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from engine.actions import TurnAction
-from engine.table import ProposedTable
-from service.app.identity import Caller
+from engine.actions import (
+    Action,
+    ClaimError,
+    Join,
+    Leave,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+    TurnAction,
+)
+from engine.analysis import Existence, Situation
+from engine.deal import Shuffle
+from engine.game import BotLevel, Game
+from engine.melds import ProposedMeld
+from engine.ruleset import Ruleset
+from engine.tiles import Tile
+from engine.turns import EXACT, Applied, apply
+from engine.views import see
+from engine.violations import Refused
+from service.app.identity import Caller, Chance, digest, new_shuffle, player_seat_in, seat_in, seat_token
+from service.app.views import GameSnapshotView, TurnResult, committed_view, turn_result
+from service.errors import ActionRefused, AlreadySeated, EtagMismatch, StaleState, TurnTimedOut
+from service.storage.base import Record, SeatToken
 
 KEY_LENGTH: Final = 32
 """Hexadecimal digits of a request key: 128 bits."""
 SENDER_LENGTH: Final = 8
-"""Hexadecimal digits that tell a game's tokens apart. Should two be alike, their seats share the room for memos."""
+"""Hexadecimal digits that identify a token within its game. If two were equal, their seats would share memos' room."""
+SALT_BYTES: Final = 32
+DIGEST_BYTES: Final = 32
+
+GameEncoder: TypeAlias = Callable[[GameSnapshotView], bytes]
+"""Encodes an answer that holds a game."""
+SeatEncoder: TypeAlias = Callable[[GameSnapshotView, int], bytes]
+"""Encodes an answer that holds a game and a new seat."""
+TurnEncoder: TypeAlias = Callable[[TurnResult], bytes]
+"""Encodes the answer to a turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What makes a mutating request safe to repeat.
+class RequestIdentity:
+    """Identifies a mutating request, so that a client may safely repeat it.
 
     Attributes:
-        caller: Who sent it: two players' request ids are never the same.
+        caller: The sender. Equal request ids of two players are different requests.
         request_id: As sent; empty for none.
         fingerprint: A digest of the RPC and its content.
     """
@@ -31,20 +69,23 @@ class Request:
 
     @property
     def key(self) -> str:
-        """Under which the store keeps the memo. A digest: the id of a join makes a seat token and is not stored."""
+        """The key of the memo in the store; empty without a request id.
+
+        It is a digest, because a join's request id yields a seat token and must not be stored.
+        """
         if not self.request_id:
             return ""
         return hashlib.sha256((self.caller.digest or b"") + b"\0" + self.request_id.encode()).hexdigest()[:KEY_LENGTH]
 
     @property
     def sender(self) -> str:
-        """Returns whose last memos the store keeps: a name for the caller's token; empty without one."""
+        """The start of the caller's token digest, by which the store limits memos; empty without a token."""
         return "" if self.caller.digest is None else self.caller.digest.hex()[:SENDER_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A turn to take: on which revision, and what; the action is made for the caller's seat."""
+    """A turn to take: the revision that its player saw, and a function from the caller's seat to the action."""
 
     game_id: str
     expected_revision: int
@@ -55,18 +96,352 @@ class TurnRequest:
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """A draft to save: on which revision, and the table; None for the table as it lies."""
+    """A draft to save: the revision that its player saw, and the table; None for the table at the turn's start."""
 
     game_id: str
     expected_revision: int
     etag: str
-    table: ProposedTable | None
+    table: tuple[ProposedMeld, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A vote: on the play that the change of that revision showed, and whether it is illegal."""
+class Vote:
+    """A vote on whether the play that was shown at a revision is illegal."""
 
     game_id: str
     play_revision: int
     agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The game on which a change is decided.
+
+    Attributes:
+        record: The game.
+        now_ms: The store's time.
+        overdue_revision: The revision before the time-out that this request has just applied; None if it applied none.
+        until_ms: When the decision expires, if the game is from the cache (Commit.until_ms).
+    """
+
+    record: Record
+    now_ms: int
+    overdue_revision: int | None = None
+    until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decided change.
+
+    Attributes:
+        applied: The engine's result.
+        tokens: The seats' tokens after the change.
+        viewer: The seat whose view the answer holds; None for a spectator's.
+        new_seat: The seat of a player or bot who has joined; 0 for none.
+        salt: The salt of the new seat's token (Memo.salt).
+    """
+
+    applied: Applied
+    tokens: tuple[SeatToken, ...]
+    viewer: int | None = None
+    new_seat: int = 0
+    salt: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Command(ABC):
+    """A request that changes a game, and its answer.
+
+    Attributes:
+        request: Identifies the request.
+    """
+
+    request: RequestIdentity
+
+    @abstractmethod
+    def encode(self, decision: Decision, after: Record) -> bytes:
+        """Returns the answer to store in the memo, given the game after the change."""
+
+    def complete(self, answer: bytes, _salt: bytes) -> bytes:
+        """Returns the answer to send, given the stored one and the memo's salt."""
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class CreateGame(Command):
+    """Creates a game; the ruleset has no problems."""
+
+    ruleset: Ruleset
+    encode_game: GameEncoder
+
+    def encode(self, decision: Decision, after: Record) -> bytes:
+        """See Command."""
+        return self.encode_game(committed_view(after, decision.viewer))
+
+
+@dataclass(frozen=True, slots=True)
+class GameCommand(Command):
+    """A command on an existing game.
+
+    Attributes:
+        game_id: The game.
+    """
+
+    game_id: str
+
+    @abstractmethod
+    def decide(self, basis: Basis) -> Decision:
+        """Returns the change. Raises a Fault if the request is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGame(GameCommand):
+    """Seats a player. The stored answer lacks the seat token; `complete` adds it."""
+
+    name: str
+    chance: Chance
+    encode_seat: SeatEncoder
+    add_token: Callable[[bytes, str], bytes]
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        record = basis.record
+        if seat_in(record, self.request.caller) is not None:
+            raise AlreadySeated
+        applied = applied_or_refused(apply(record.game, Join(self.name), basis.now_ms))
+        seat = _new_seat(record.game, applied.game)
+        salt = self.chance.token_bytes(SALT_BYTES)
+        token = SeatToken(seat, digest(seat_token(salt, self.request.request_id)))
+        return Decision(applied, (*record.tokens, token), viewer=seat, new_seat=seat, salt=salt)
+
+    def encode(self, decision: Decision, after: Record) -> bytes:
+        """See Command."""
+        return self.encode_seat(committed_view(after, decision.viewer), decision.new_seat)
+
+    def complete(self, answer: bytes, salt: bytes) -> bytes:
+        """See Command."""
+        return self.add_token(answer, seat_token(salt, self.request.request_id))
+
+
+@dataclass(frozen=True, slots=True)
+class AddBot(GameCommand):
+    """Seats a bot on behalf of a player in the lobby; an empty name stands for an unused one.
+
+    The bot's token digest is random, so no token matches it and only the service acts for the bot.
+    """
+
+    level: BotLevel
+    name: str
+    chance: Chance
+    encode_seat: SeatEncoder
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        record = basis.record
+        seat = player_seat_in(record, self.request.caller)
+        join = Join(self.name or _unused_name(record.game), self.level)
+        applied = applied_or_refused(apply(record.game, join, basis.now_ms))
+        bot = _new_seat(record.game, applied.game)
+        token = SeatToken(bot, self.chance.token_bytes(DIGEST_BYTES))
+        return Decision(applied, (*record.tokens, token), viewer=seat, new_seat=bot)
+
+    def encode(self, decision: Decision, after: Record) -> bytes:
+        """See Command."""
+        return self.encode_seat(committed_view(after, decision.viewer), decision.new_seat)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGame(GameCommand):
+    """Frees the caller's seat in the lobby and revokes its token. The answer holds a spectator's view."""
+
+    encode_game: GameEncoder
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        record = basis.record
+        seat = player_seat_in(record, self.request.caller)
+        applied = applied_or_refused(apply(record.game, Leave(seat), basis.now_ms))
+        return Decision(applied, tuple(token for token in record.tokens if token.seat != seat))
+
+    def encode(self, decision: Decision, after: Record) -> bytes:
+        """See Command."""
+        return self.encode_game(committed_view(after, decision.viewer))
+
+
+@dataclass(frozen=True, slots=True)
+class SeatCommand(GameCommand):
+    """A seated player's action on the game at its current revision."""
+
+    encode_game: GameEncoder
+
+    @abstractmethod
+    def action(self, seat: int, game: Game) -> Action:
+        """Returns the action for the engine."""
+
+    def check(self, basis: Basis) -> None:
+        """Raises a Fault if the action was meant for another revision."""
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        record = basis.record
+        seat = player_seat_in(record, self.request.caller)
+        self.check(basis)
+        applied = applied_or_refused(apply(record.game, self.action(seat, record.game), basis.now_ms))
+        return Decision(applied, record.tokens, viewer=seat)
+
+    def encode(self, decision: Decision, after: Record) -> bytes:
+        """See Command."""
+        return self.encode_game(committed_view(after, decision.viewer))
+
+
+@dataclass(frozen=True, slots=True)
+class DealingCommand(SeatCommand):
+    """A seated player's action that deals tiles."""
+
+    chance: Chance
+
+    def shuffle(self, game: Game) -> Shuffle:
+        """Returns a new random order of the tiles."""
+        return new_shuffle(self.chance, game.ruleset, len(game.active_seats))
+
+
+@dataclass(frozen=True, slots=True)
+class StartFirstRound(DealingCommand):
+    """Starts the game."""
+
+    def action(self, seat: int, game: Game) -> Action:
+        """See SeatCommand."""
+        return StartGame(seat, self.shuffle(game))
+
+
+@dataclass(frozen=True, slots=True)
+class StartAnotherRound(DealingCommand):
+    """Starts the next round."""
+
+    def action(self, seat: int, game: Game) -> Action:
+        """See SeatCommand."""
+        return StartNextRound(seat, self.shuffle(game))
+
+
+@dataclass(frozen=True, slots=True)
+class Redeal(DealingCommand):
+    """Deals the round again."""
+
+    def action(self, seat: int, game: Game) -> Action:
+        """See SeatCommand."""
+        return RequestRedeal(seat, self.shuffle(game))
+
+
+@dataclass(frozen=True, slots=True)
+class ResignGame(SeatCommand):
+    """Gives up the game."""
+
+    def action(self, seat: int, _game: Game) -> Action:
+        """See SeatCommand."""
+        return Resign(seat)
+
+
+@dataclass(frozen=True, slots=True)
+class VoteOnPlay(SeatCommand):
+    """Votes on a play that is shown."""
+
+    vote: Vote
+
+    def action(self, seat: int, _game: Game) -> Action:
+        """See SeatCommand."""
+        return ClaimError(seat, self.vote.play_revision, self.vote.agrees)
+
+
+@dataclass(frozen=True, slots=True)
+class SaveTurnDraft(SeatCommand):
+    """Saves the table that a player is arranging."""
+
+    draft: DraftRequest
+
+    def check(self, basis: Basis) -> None:
+        """See SeatCommand."""
+        check_revision(self.draft, basis)
+
+    def action(self, seat: int, game: Game) -> Action:
+        """See SeatCommand."""
+        return SaveDraft(seat, _table_to_send(game) if self.draft.table is None else self.draft.table)
+
+
+@dataclass(frozen=True, slots=True)
+class PlayTurn(GameCommand):
+    """Takes a turn at the revision that its player saw."""
+
+    turn: TurnRequest
+    encode_turn: TurnEncoder
+
+    def decide(self, basis: Basis) -> Decision:
+        """See GameCommand."""
+        record = basis.record
+        seat = player_seat_in(record, self.request.caller)
+        check_revision(self.turn, basis)
+        analysis = _RackOnlyAnalysis(see(record.game, seat).rack) if self.turn.validate_only else EXACT
+        applied = applied_or_refused(apply(record.game, self.turn.action(seat), basis.now_ms, analysis))
+        return Decision(applied, record.tokens, viewer=seat)
+
+    def encode(self, decision: Decision, after: Record) -> bytes:
+        """See Command."""
+        return self.encode_turn(turn_result(committed_view(after, decision.viewer), decision.applied))
+
+
+def decide_time_out(basis: Basis) -> Decision:
+    """Returns the time-out of an overdue turn."""
+    applied = applied_or_refused(apply(basis.record.game, TimeOut(), basis.now_ms))
+    return Decision(applied, basis.record.tokens)
+
+
+def applied_or_refused(outcome: Applied | Refused) -> Applied:
+    """Returns the engine's result. Raises ActionRefused."""
+    if isinstance(outcome, Refused):
+        raise ActionRefused(outcome)
+    return outcome
+
+
+def check_revision(request: TurnRequest | DraftRequest, basis: Basis) -> None:
+    """Raises StaleState, EtagMismatch or TurnTimedOut if a request was meant for another revision or history."""
+    revision = basis.record.game.revision
+    if basis.overdue_revision is not None and request.expected_revision == basis.overdue_revision:
+        raise TurnTimedOut(revision)
+    if request.expected_revision != revision:
+        raise StaleState(revision)
+    if request.etag and request.etag != basis.record.etag:
+        raise EtagMismatch(revision)
+
+
+@dataclass(frozen=True, slots=True)
+class _RackOnlyAnalysis:
+    """Analysis for validate_only turns. It searches only the player's own rack, so its timing leaks nothing.
+
+    No refusal needs more. Other racks and the pool affect only what follows a turn, which is not reported.
+
+    Attributes:
+        rack: The player's tiles.
+    """
+
+    rack: tuple[Tile, ...]
+
+    def can_play(self, situation: Situation) -> Existence:
+        """See Analysis. Returns UNKNOWN for any other rack."""
+        return EXACT.can_play(situation) if situation.rack == self.rack else Existence.UNKNOWN
+
+
+def _new_seat(before: Game, after: Game) -> int:
+    """Returns the seat of the player who has joined."""
+    taken = {player.seat for player in before.players}
+    return next(player.seat for player in after.players if player.seat not in taken)
+
+
+def _unused_name(game: Game) -> str:
+    """Returns a name for a bot."""
+    taken = {player.name for player in game.players}
+    return next(name for number in itertools.count(1) if (name := f"Bot {number}") not in taken)
+
+
+def _table_to_send(game: Game) -> tuple[ProposedMeld, ...]:
+    """Returns the table at the turn's start in the form that a player sends."""
+    return tuple(ProposedMeld(meld.tiles, meld.kind) for meld in game.round.table) if game.round else ()

@@ -1,4 +1,4 @@
-"""Ids, seat tokens and shuffles: all chance of the service, from the operating system's randomness."""
+"""Ids, seat tokens, callers and shuffles. All randomness of the service is made here, by the operating system."""
 
 import base64
 import hashlib
@@ -11,12 +11,13 @@ from typing import Final, Protocol
 from engine.deal import Shuffle
 from engine.ruleset import Ruleset
 from engine.tiles import Tile, tile_set
-from service.storage.base import SeatToken
+from service.errors import GameNotFound, NotAPlayer
+from service.storage.base import Record
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: the digest of the seat token that was sent; None for a spectator."""
+    """The sender of a request: the digest of the seat token that was sent; None for a spectator."""
 
     digest: bytes | None = None
 
@@ -25,17 +26,17 @@ SPECTATOR: Final = Caller()
 
 
 class Chance(Protocol):
-    """Where randomness comes from; tests bring their own."""
+    """A source of randomness; tests pass a seeded one."""
 
     def token_bytes(self, count: int) -> bytes:
-        """Random bytes."""
+        """Returns random bytes."""
 
     def shuffle(self, tiles: Sequence[Tile]) -> tuple[Tile, ...]:
-        """The tiles in random order."""
+        """Returns the tiles in random order."""
 
 
 class SystemChance:
-    """Chance from the operating system."""
+    """The operating system's randomness."""
 
     def token_bytes(self, count: int) -> bytes:
         """See Chance."""
@@ -49,42 +50,54 @@ class SystemChance:
 
 
 def new_game_id(chance: Chance) -> str:
-    """128 random bits as 32 hexadecimal digits."""
+    """Returns 128 random bits as 32 hexadecimal digits."""
     return chance.token_bytes(16).hex()
 
 
 def requested_game_id(secret: bytes, request_key: str) -> str:
-    """The id of the game that a creation request makes: 128 bits that only who knows the store's secret can tell.
+    """Returns the id of the game that a creation request makes: 128 bits derived from the store's secret.
 
-    A repeated request makes the same id, so that it finds its game and its answer as long as the game lives.
+    A repeated request yields the same id, so it finds its game and its answer for as long as the game is stored.
     """
     return hmac.digest(secret, request_key.encode(), "sha256")[:16].hex()
 
 
 def new_shuffle(chance: Chance, ruleset: Ruleset, players: int) -> Shuffle:
-    """The chance in a round of so many players."""
+    """Returns the random order of tiles for a round of so many players."""
     tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players))
     return Shuffle(chance.shuffle(tiles), chance.shuffle(tiles))
 
 
 def seat_token(salt: bytes, request_id: str) -> str:
-    """A seat's token: 43 characters.
+    """Returns a seat's token: 43 characters, derived from a random salt and the join's request id.
 
-    It is made of a random salt and the join's request id, so that a repeated request gets the same token although the
-    store keeps only the salt, for the request's memo, and the token's digest.
+    A repeated request gets the same token, although the store has only the salt (in the memo) and the token's digest.
     """
     token = hmac.digest(salt, request_id.encode(), "sha256")
     return base64.urlsafe_b64encode(token).decode().rstrip("=")
 
 
 def digest(token: str) -> bytes:
-    """What is stored of a seat token."""
+    """Returns the stored digest of a seat token."""
     return hashlib.sha256(token.encode()).digest()
 
 
-def seat_of(caller: Caller, tokens: Sequence[SeatToken]) -> int | None:
-    """The seat whose token the caller sent. Compares all, each in constant time."""
+def seat_in(record: Record, caller: Caller) -> int | None:
+    """Returns the caller's seat in a game; None for a spectator. Raises GameNotFound for a token of another game.
+
+    It compares all tokens, each in constant time.
+    """
     if caller.digest is None:
         return None
-    matches = [token.seat for token in tokens if hmac.compare_digest(token.digest, caller.digest)]
-    return matches[0] if matches else None
+    matches = [token.seat for token in record.tokens if hmac.compare_digest(token.digest, caller.digest)]
+    if not matches:
+        raise GameNotFound
+    return matches[0]
+
+
+def player_seat_in(record: Record, caller: Caller) -> int:
+    """Returns the caller's seat in a game. Raises GameNotFound for a wrong token, NotAPlayer without one."""
+    seat = seat_in(record, caller)
+    if seat is None:
+        raise NotAPlayer
+    return seat

@@ -1,16 +1,18 @@
-"""What a caller may see of what is stored: an engine's view with the record's own facts, but no token and no nonce."""
+"""Views of stored games and changes: the engine's views with the record's public fields, without tokens and nonces."""
 
 from dataclasses import dataclass
 
+from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
 from engine.tiles import Tile
+from engine.turns import Applied
 from engine.views import EventView, GameView, see, see_event
 from engine.violations import Violation
 from service.storage.base import Entry, Record
 
 
 @dataclass(frozen=True, slots=True)
-class GameSight:
-    """A game as one seat, or a spectator, may see it, and the store's time when it was looked at."""
+class GameSnapshotView:
+    """A stored game as one seat or a spectator sees it, and the store's time of the reading."""
 
     game_id: str
     etag: str
@@ -21,8 +23,8 @@ class GameSight:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeSight:
-    """A change as one seat, or a spectator, may see it."""
+class ChangeView:
+    """A stored change as one seat or a spectator sees it."""
 
     revision: int
     etag: str
@@ -31,23 +33,51 @@ class ChangeSight:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnSight:
-    """What a turn brought its player: the game, tiles played and their points, tiles drawn, why it was illegal."""
+class TurnResult:
+    """The outcome of a turn for its player: the game, tiles played, their points, tiles drawn, violations."""
 
-    game: GameSight
+    game: GameSnapshotView
     tiles_played: tuple[Tile, ...] = ()
     points: int = 0
     tiles_drawn: tuple[Tile, ...] = ()
     violations: tuple[Violation, ...] = ()
 
 
-def see_game(record: Record, seat: int | None, now_ms: int) -> GameSight:
-    """A stored game for a seat, or a spectator."""
+def snapshot_view(record: Record, seat: int | None, now_ms: int) -> GameSnapshotView:
+    """Returns the view of a stored game for a seat; for a spectator if that is None."""
     view = see(record.game, seat)
-    return GameSight(record.game_id, record.etag, record.created_ms, record.updated_ms, now_ms, view)
+    return GameSnapshotView(record.game_id, record.etag, record.created_ms, record.updated_ms, now_ms, view)
 
 
-def see_change(entry: Entry, seat: int | None) -> ChangeSight:
-    """A stored change for a seat, or a spectator."""
+def committed_view(record: Record, seat: int | None) -> GameSnapshotView:
+    """Returns the view of a stored game at the time of its last change."""
+    return snapshot_view(record, seat, record.updated_ms)
+
+
+def change_view(entry: Entry, seat: int | None) -> ChangeView:
+    """Returns the view of a stored change for a seat; for a spectator if that is None."""
     events = tuple(see_event(event, seat) for event in entry.events)
-    return ChangeSight(entry.revision, entry.etag, entry.time_ms, events)
+    return ChangeView(entry.revision, entry.etag, entry.time_ms, events)
+
+
+def turn_result(game: GameSnapshotView, applied: Applied) -> TurnResult:
+    """Returns the outcome of a turn for its player."""
+    played = next((event for event in applied.events if isinstance(event, TilesPlayed)), None)
+    return TurnResult(
+        game,
+        tiles_played=played.tiles if played else (),
+        points=played.points if played else 0,
+        tiles_drawn=tuple(tile for event in applied.events for tile in _tiles_drawn(event)),
+        violations=applied.violations,
+    )
+
+
+def _tiles_drawn(event: Event) -> tuple[Tile, ...]:
+    """Returns the tiles that an event of a player's own turn revealed to them."""
+    match event:
+        case TileDrawn(_, tile):
+            return (tile,)
+        case TilesDrawn(_, tiles) | TilesOffered(_, tiles) | TurnPenalised(_, tiles):
+            return tiles
+        case _:
+            return ()

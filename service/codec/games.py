@@ -41,11 +41,11 @@ from engine.views import (
     TurnView,
 )
 from rummikub.v1 import game_pb2, game_service_pb2
-from service.app.views import ChangeSight, GameSight
+from service.app.views import ChangeView, GameSnapshotView
 from service.codec.fields import invalid
 from service.codec.rulesets import encode_ruleset
 from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
-from service.storage.base import State
+from service.storage.base import GameState
 
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
     Lobby: game_pb2.GAME_STATE_LOBBY,
@@ -53,12 +53,12 @@ _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
     RoundOver: game_pb2.GAME_STATE_ROUND_OVER,
     Finished: game_pb2.GAME_STATE_FINISHED,
 }
-_LISTS: Final[dict[int, State]] = {
-    game_pb2.GAME_STATE_UNSPECIFIED: State.LOBBY,
-    game_pb2.GAME_STATE_LOBBY: State.LOBBY,
-    game_pb2.GAME_STATE_PLAYING: State.PLAYING,
-    game_pb2.GAME_STATE_ROUND_OVER: State.ROUND_OVER,
-    game_pb2.GAME_STATE_FINISHED: State.FINISHED,
+_LISTS: Final[dict[int, GameState]] = {
+    game_pb2.GAME_STATE_UNSPECIFIED: GameState.LOBBY,
+    game_pb2.GAME_STATE_LOBBY: GameState.LOBBY,
+    game_pb2.GAME_STATE_PLAYING: GameState.PLAYING,
+    game_pb2.GAME_STATE_ROUND_OVER: GameState.ROUND_OVER,
+    game_pb2.GAME_STATE_FINISHED: GameState.FINISHED,
 }
 _ENDS: Final = {
     RoundEnd.WENT_OUT: game_pb2.ROUND_END_WENT_OUT,
@@ -84,7 +84,7 @@ def _level_number(level: BotLevel | None) -> game_pb2.BotLevel.ValueType:
     return _LEVEL_NUMBERS[level] if level else game_pb2.BOT_LEVEL_UNSPECIFIED
 
 
-def listed_state(number: int) -> State:
+def listed_state(number: int) -> GameState:
     """Returns the state of the games to list; the lobby if unset."""
     if number not in _LISTS:
         raise invalid("state", f"{number} is not a game state")
@@ -98,12 +98,12 @@ def _time(milliseconds: int) -> Timestamp:
     return Timestamp(seconds=seconds, nanos=rest * 1_000_000)
 
 
-def encode_game(sight: GameSight) -> game_pb2.Game:
+def encode_game(sight: GameSnapshotView) -> game_pb2.Game:
     """Returns a game as a seat or a spectator sees it."""
     return game_pb2.Game.FromString(game_bytes(sight))
 
 
-def game_bytes(sight: GameSight) -> bytes:
+def game_bytes(sight: GameSnapshotView) -> bytes:
     """Returns the same encoded. Encoded fields can be concatenated, so those that rarely change are cached."""
     view = sight.view
     cached = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *_result_bytes.map(view.results))
@@ -140,7 +140,7 @@ def _result_bytes(result: RoundResult) -> bytes:
     return game_pb2.Game(rounds=(encode_result(result),)).SerializeToString()
 
 
-def _uncached_fields(sight: GameSight) -> game_pb2.Game:
+def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
     """Returns a game without ruleset, players, table and finished rounds."""
     view = sight.view
     return game_pb2.Game(
@@ -165,7 +165,7 @@ def _uncached_fields(sight: GameSight) -> game_pb2.Game:
     )
 
 
-def encode_summary(sight: GameSight) -> game_pb2.GameSummary:
+def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
     """Returns a game as an entry of a list."""
     return game_pb2.GameSummary(
         game_id=sight.game_id,
@@ -238,7 +238,7 @@ def _seat_result(result: SeatResult) -> game_pb2.SeatResult:
     )
 
 
-def encode_change(sight: ChangeSight) -> game_pb2.GameChange:
+def encode_change(sight: ChangeView) -> game_pb2.GameChange:
     """Returns a change as a seat or a spectator sees it."""
     return game_pb2.GameChange(
         revision=sight.revision, etag=sight.etag, time=_time(sight.time_ms), events=map(_event, sight.events)
@@ -329,7 +329,7 @@ def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
     )
 
 
-def encode_join(game: GameSight, seat: int) -> bytes:
+def encode_join(game: GameSnapshotView, seat: int) -> bytes:
     """Returns an encoded JoinGameResponse without the token."""
     return game_service_pb2.JoinGameResponse(game=encode_game(game), seat=seat).SerializeToString()
 
@@ -339,6 +339,6 @@ def with_token(answer: bytes, token: str) -> bytes:
     return answer + game_service_pb2.JoinGameResponse(seat_token=token).SerializeToString()
 
 
-def encode_bot(game: GameSight, seat: int) -> bytes:
+def encode_bot(game: GameSnapshotView, seat: int) -> bytes:
     """Returns an encoded AddBotResponse."""
     return game_service_pb2.AddBotResponse(game=encode_game(game), seat=seat).SerializeToString()

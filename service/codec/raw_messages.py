@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from rummikub.v1 import validation_service_pb2 as pb
-from rummikub.v1.turn_service_pb2 import PlayTiles, PlayTurnResponse
+from rummikub.v1.turn_service_pb2 import PlayTiles, PlayTurnRequest, PlayTurnResponse
 
 
 class RawTurn(Protocol):
@@ -93,6 +93,7 @@ def _raw_field(field: FieldDescriptorProto, tile_label: FieldDescriptorProto.Lab
     elif field.type == FieldDescriptorProto.TYPE_ENUM:
         field.type = FieldDescriptorProto.TYPE_INT32
     field.ClearField("type_name")
+    field.ClearField("oneof_index")  # a repeated field is in no oneof
     return field
 
 
@@ -103,6 +104,7 @@ _CLASSES: Final = _derived(
         pb.BatchValidateTurnsRequest,
         pb.StreamValidateTurnsRequest,
         PlayTiles,
+        PlayTurnRequest,
     ),
     responses=(
         pb.ValidateTurnResponse,
@@ -118,6 +120,7 @@ _MELDS_RESPONSE: Final = _CLASSES["ValidateMeldsResponse"]
 _BATCH_RESPONSE: Final = _CLASSES["BatchValidateTurnsResponse"]
 _STREAM_RESPONSE: Final = _CLASSES["StreamValidateTurnsResponse"]
 _PLAY_RESPONSE: Final = _CLASSES["PlayTurnResponse"]
+_PLAY_REQUEST: Final = _CLASSES["PlayTurnRequest"]
 
 
 parse_turn: Final[Callable[[bytes], RawTurn]] = _CLASSES["ValidateTurnRequest"].FromString
@@ -133,9 +136,15 @@ parse_stream_turn: Final[Callable[[bytes], RawStreamTurn]] = _CLASSES["StreamVal
 """Parses a StreamValidateTurnsRequest. Raises DecodeError."""
 
 
+def melds_of_request(data: bytes) -> Sequence[bytes]:
+    """Returns the encoded melds of a PlayTurnRequest's play; none if the play was sent in parts."""
+    parts = _PLAY_REQUEST.FromString(data).play
+    return cast("Sequence[bytes]", _CLASSES["PlayTiles"].FromString(parts[0]).table) if len(parts) == 1 else ()
+
+
 def melds_of_play(play: PlayTiles) -> Sequence[bytes]:
     """Returns the encoded melds of a play."""
-    return cast("Sequence[bytes]", _CLASSES["PlayTiles"].FromString(play.SerializeToString()).table)
+    return [meld.SerializeToString() for meld in play.table]
 
 
 def is_complete(message: Any) -> bool:  # noqa: ANN401 - any of these

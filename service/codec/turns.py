@@ -7,8 +7,8 @@ from typing import Final
 from engine.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.table import ProposedTable
 from rummikub.v1 import game_pb2, turn_service_pb2
-from service.app.commands import Claim, DraftRequest, TurnRequest
-from service.app.views import TurnSight
+from service.app.commands import DraftRequest, TurnRequest, Vote
+from service.app.views import TurnResult
 from service.codec import raw_messages
 from service.codec.fields import etag, game_id, invalid, revision
 from service.codec.games import game_bytes
@@ -19,21 +19,21 @@ DRAFT_TILES_MAX: Final = 256
 """Most tiles of a draft: more than any tile set has. Drafts are stored, so their size is limited."""
 
 
-def turn_request(message: turn_service_pb2.PlayTurnRequest) -> TurnRequest:
-    """Returns a turn to play."""
+def turn_request(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> TurnRequest:
+    """Returns a turn to play, from a message and its bytes."""
     return TurnRequest(
         game_id=game_id(message.game_id),
         expected_revision=revision("expected_revision", message.expected_revision, least=1),
         etag=etag(message.etag),
         validate_only=message.validate_only,
-        action=_action(message),
+        action=_action(message, data),
     )
 
 
-def _action(message: turn_service_pb2.PlayTurnRequest) -> Callable[[int], TurnAction]:
+def _action(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Callable[[int], TurnAction]:
     match message.WhichOneof("action"):
         case "play":
-            return _play_tiles(message.play)
+            return _play_tiles(message.play, data)
         case "draw":
             return DrawTile
         case "pass":
@@ -45,22 +45,22 @@ def _action(message: turn_service_pb2.PlayTurnRequest) -> Callable[[int], TurnAc
             raise invalid("action", "expected one of play, draw, pass, lay_on_river")
 
 
-def _played(message: turn_service_pb2.PlayTiles) -> ProposedTable:
+def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> ProposedTable:
     """Returns the table of a play."""
-    table = raw_messages.melds_of_play(message)
+    table = raw_messages.melds_of_request(data) or raw_messages.melds_of_play(message)
     if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
         with contextlib.suppress(InvalidRequest):
             return tuple(map(meld_of, table))
     return melds(message.table, "play.table")
 
 
-def _play_tiles(message: turn_service_pb2.PlayTiles) -> Callable[[int], PlayTiles]:
-    table = _played(message)
+def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[int], PlayTiles]:
+    table = _played(message, data)
     index = message.river_index if message.HasField("river_index") else None
     return lambda seat: PlayTiles(seat, table, index, message.calls_rummikub)
 
 
-def encode_turn(sight: TurnSight) -> bytes:
+def encode_turn(sight: TurnResult) -> bytes:
     """Returns an encoded PlayTurnResponse."""
     without_game = turn_service_pb2.PlayTurnResponse(
         tiles_played=tile_numbers(sight.tiles_played) or None,
@@ -89,9 +89,9 @@ def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
     )
 
 
-def claim(message: turn_service_pb2.ClaimErrorRequest) -> Claim:
+def claim(message: turn_service_pb2.ClaimErrorRequest) -> Vote:
     """Returns a vote on an error claim."""
-    return Claim(
+    return Vote(
         game_id=game_id(message.game_id),
         play_revision=revision("play_revision", message.play_revision, least=1),
         agrees=message.agrees,

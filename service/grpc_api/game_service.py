@@ -7,7 +7,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from rummikub.v1 import game_service_pb2 as pb
 from service.app.games import Games
-from service.app.watch import Alive, Change, Closing, Snapshot, Update, Watch
+from service.app.watch import Change, Closing, Heartbeat, Snapshot, Update, Watch
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.grpc_api.handlers import Context, Service, answer, caller, mutation, peer_of, seat_mutation, unary, writing
@@ -134,15 +134,15 @@ class GameServicer:
 def _update(update: Update) -> bytes:
     """Encodes an update. An update for several watchers is encoded once."""
     match update:
-        case Snapshot(seen):
-            if seen.data is None:
-                seen.data = pb.WatchGameResponse(snapshot=game_codec.encode_game(seen.sight)).SerializeToString()
-            return seen.data
-        case Change(seen):
-            if seen.data is None:
-                seen.data = pb.WatchGameResponse(change=game_codec.encode_change(seen.sight)).SerializeToString()
-            return seen.data
-        case Alive(revision):
+        case Snapshot(shared):
+            if shared.data is None:
+                shared.data = pb.WatchGameResponse(snapshot=game_codec.encode_game(shared.view)).SerializeToString()
+            return shared.data
+        case Change(shared):
+            if shared.data is None:
+                shared.data = pb.WatchGameResponse(change=game_codec.encode_change(shared.view)).SerializeToString()
+            return shared.data
+        case Heartbeat(revision):
             return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision)).SerializeToString()
         case Closing(revision, etag, delay_ms):
             delay = Duration()

@@ -11,9 +11,9 @@ import grpc
 from google.protobuf.message import Message
 from grpc.aio import ServicerContext
 
-from service.app.commands import Request
+from service.app.commands import RequestIdentity
 from service.app.identity import SPECTATOR, Caller, digest
-from service.app.views import GameSight
+from service.app.views import GameSnapshotView
 from service.codec import fields, games
 from service.codec.fields import decode
 from service.errors import AuthorizationMalformed, NotAPlayer
@@ -74,13 +74,13 @@ class MutatingRequest(Protocol):
         """Returns the message's bytes."""
 
 
-def mutation(request: MutatingRequest, context: Context) -> Request:
+def mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
     """Returns a mutating request's identity, for retries. Raises InvalidRequest, AuthorizationMalformed."""
     sender = caller(context)
     return _mutation(request, sender, ANONYMOUS_REQUEST_ID_LEAST if sender == SPECTATOR else REQUEST_ID_LEAST)
 
 
-def seat_mutation(request: MutatingRequest, context: Context) -> Request:
+def seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
     """Returns the identity of a mutating request that needs a seat. Raises as `mutation`, and NotAPlayer."""
     identity = _mutation(request, caller(context), REQUEST_ID_LEAST)
     if identity.caller == SPECTATOR:
@@ -88,12 +88,12 @@ def seat_mutation(request: MutatingRequest, context: Context) -> Request:
     return identity
 
 
-def _mutation(request: MutatingRequest, sender: Caller, least: int) -> Request:
+def _mutation(request: MutatingRequest, sender: Caller, least: int) -> RequestIdentity:
     request_id = fields.request_id(request.request_id, least)
-    return Request(sender, request_id, fields.fingerprint(type(request).__name__, request))
+    return RequestIdentity(sender, request_id, fields.fingerprint(type(request).__name__, request))
 
 
-def answer(message_type: Callable[..., Message]) -> Callable[[GameSight], bytes]:
+def answer(message_type: Callable[..., Message]) -> Callable[[GameSnapshotView], bytes]:
     """Returns an encoder of responses with a game."""
     return lambda sight: message_type(game=games.encode_game(sight)).SerializeToString()
 

@@ -13,24 +13,25 @@ from service.runtime.slow_calls import in_one_step
 
 _T = TypeVar("_T")
 
-_Turn = tuple[pb.PlayTurnRequest, TurnRequest]
+_Turn = tuple[pb.PlayTurnRequest, TurnRequest, int]
+"""A request, the turn in it, and its size in bytes."""
 _Draft = tuple[pb.SaveDraftRequest, DraftRequest]
 
 
 @dataclass(frozen=True, slots=True)
 class _SlowJudge:
-    """Runs the judging of a large play in SlowCalls (games.Elsewhere)."""
+    """Runs the judging of a large play in SlowCalls (changes.OffLoopRunner)."""
 
     reader: RequestReader
     size: int
     context: Context
 
-    async def __call__(self, decide: Callable[[], _T]) -> _T:
-        """Returns the decision."""
-        decided: _T = await self.reader.run_slow(
-            "PlayTurn", self.size, self.context, in_one_step(lambda _: decide(), b"")
+    async def run(self, function: Callable[[], _T]) -> _T:
+        """See OffLoopRunner."""
+        result: _T = await self.reader.run_slow(
+            "PlayTurn", self.size, self.context, in_one_step(lambda _: function(), b"")
         )
-        return decided
+        return result
 
 
 class TurnServicer:
@@ -56,8 +57,7 @@ class TurnServicer:
 
     async def play_turn(self, read: _Turn, context: Context) -> bytes:
         """PlayTurn."""
-        request, turn = read
-        size = request.ByteSize()
+        request, turn, size = read
         judge = _SlowJudge(self._reader, size, context) if size > SHORT_BYTES else None
         return await self._games.play_turn(turn, seat_mutation(request, context), turns.encode_turn, judge)
 
@@ -68,14 +68,14 @@ class TurnServicer:
 
     async def claim_error(self, request: pb.ClaimErrorRequest, context: Context) -> bytes:
         """ClaimError."""
-        claim = turns.claim(request)
-        return await self._games.claim_error(claim, seat_mutation(request, context), answer(pb.ClaimErrorResponse))
+        vote = turns.claim(request)
+        return await self._games.claim_error(vote, seat_mutation(request, context), answer(pb.ClaimErrorResponse))
 
 
 def _read_turn(data: bytes) -> Generator[None, None, _Turn]:
     request = fields.decode(pb.PlayTurnRequest, data)
     yield
-    return request, turns.turn_request(request)
+    return request, turns.turn_request(request, data), len(data)
 
 
 def _read_draft(data: bytes) -> Generator[None, None, _Draft]:

@@ -1,13 +1,13 @@
-"""What a store of games promises (GameStore), and the values that go in and out.
+"""The interface of a store of games (GameStore), and the values that it takes and returns.
 
-The promises, which tests/service/storage/test_stores.py demands of every store:
+Every store guarantees this; tests/service/storage/test_stores.py checks it:
 
 * A commit is atomic: the snapshot, the event-stream entry and the request's memo are stored together or not at all.
-* A commit is fenced: it succeeds only on the very history that it was decided on (etag), so revisions have no gap and
-  no repeat.
-* A request key is asked before the fence: a repeated request finds its memo, whatever has happened since.
-* Whoever watches sees only what is stored.
-* Time is the store's: one clock for all servers.
+* A commit is fenced: it succeeds only on the history that it was decided on (etag), so revisions have no gap and no
+  repeat.
+* The request key is checked before the fence: a repeated request finds its memo even if the game has changed since.
+* Watchers see only stored changes.
+* All servers use one clock, the store's.
 """
 
 import asyncio
@@ -20,18 +20,19 @@ from typing import Final, Protocol
 
 from engine.events import Event
 from engine.game import Finished, Game, Lobby, Phase, Playing, RoundOver
+from service.storage.timing import Observer
 
 SECRET_BYTES: Final = 32
 CLAIM_MS: Final = 2_000
-"""How long a claim lasts: so much later is a game looked at whose server dies before it does."""
+"""How long a claim lasts. If the claiming server dies, another one finds the game this much later."""
 MEMOS_A_SENDER: Final = 8
-"""How many memos of a sender are kept. A client repeats its last requests only; callers without a token create a game
-and join it, six at most."""
+"""Most memos kept for a sender. A client repeats only its last requests; callers without a token send at most six, to
+create a game and join it."""
 NO_ETAG: Final = ""
 """The etag before a game's creation."""
 
 
-class State(Enum):
+class GameState(Enum):
     """The kind of a game's phase, by which games are listed and counted."""
 
     LOBBY = "lobby"
@@ -40,17 +41,17 @@ class State(Enum):
     FINISHED = "finished"
 
 
-STATES: Final[dict[type[Phase], State]] = {
-    Lobby: State.LOBBY,
-    Playing: State.PLAYING,
-    RoundOver: State.ROUND_OVER,
-    Finished: State.FINISHED,
+STATE_OF_PHASE: Final[dict[type[Phase], GameState]] = {
+    Lobby: GameState.LOBBY,
+    Playing: GameState.PLAYING,
+    RoundOver: GameState.ROUND_OVER,
+    Finished: GameState.FINISHED,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SeatToken:
-    """The SHA-256 of a seat's token. The token itself is stored nowhere."""
+    """The SHA-256 of a seat's token. The token itself is never stored."""
 
     seat: int
     digest: bytes
@@ -58,14 +59,14 @@ class SeatToken:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is stored of a game at a revision.
+    """A stored game at one revision.
 
     Attributes:
         game_id: 32 hexadecimal digits.
-        game: The whole truth.
-        etag: Its lineage, see `lineage`.
+        game: The whole game, hidden tiles included.
+        etag: Identifies the game's history, see `lineage`.
         tokens: One for each taken seat.
-        created_ms: When it was created, milliseconds since 1970 by the store's clock.
+        created_ms: When it was created, in milliseconds since 1970 by the store's clock.
         updated_ms: When it last changed.
     """
 
@@ -77,22 +78,22 @@ class Record:
     updated_ms: int
 
     @property
-    def state(self) -> State:
-        """The kind of its phase."""
-        return STATES[type(self.game.phase)]
+    def state(self) -> GameState:
+        """The kind of the game's phase."""
+        return STATE_OF_PHASE[type(self.game.phase)]
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long a game is kept after its last change, in seconds: in the lobby, started, and ended."""
+    """How long a game is kept after its last change, in seconds: in the lobby, started, and finished."""
 
     lobby: int
     started: int
     finished: int
 
-    def milliseconds(self, state: State) -> int:
-        """How long a game in a state is kept."""
-        seconds = {State.LOBBY: self.lobby, State.FINISHED: self.finished}.get(state, self.started)
+    def milliseconds(self, state: GameState) -> int:
+        """Returns how long a game in a state is kept."""
+        seconds = {GameState.LOBBY: self.lobby, GameState.FINISHED: self.finished}.get(state, self.started)
         return seconds * 1000
 
 
@@ -101,12 +102,12 @@ class Entry:
     """One change in a game's event stream.
 
     Attributes:
-        revision: The game's after it.
-        etag: The game's after it.
-        time_ms: When it was decided, by the store's clock.
-        nonce: 16 random bytes that are never shown: without them the etag would betray the tile that was drawn, since
-            there are only 53 to try.
-        events: What happened.
+        revision: The game's revision after the change.
+        etag: The game's etag after the change.
+        time_ms: When the change was decided, by the store's clock.
+        nonce: 16 random bytes that no caller sees. Without them a caller could find a drawn tile from the etag by
+            trying all 53 faces.
+        events: The change's events.
     """
 
     revision: int
@@ -117,11 +118,11 @@ class Entry:
 
 
 def lineage(previous: str, change: bytes) -> str:
-    """The etag after a change: each hashes the one before it, so that equal etags mean equal histories.
+    """Returns the etag after a change. Each etag hashes the one before it, so equal etags mean equal histories.
 
     Args:
         previous: The etag before the change; NO_ETAG before the creation.
-        change: The change as it is stored, nonce included.
+        change: The stored bytes of the change, nonce included.
 
     Returns:
         32 hexadecimal digits.
@@ -131,12 +132,12 @@ def lineage(previous: str, change: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """What is remembered of an accepted request: a digest of its content, and its answer.
+    """The stored answer to an accepted request.
 
     Attributes:
-        fingerprint: Tells another content under the same request id.
+        fingerprint: A digest of the request's content. It detects another content under the same request id.
         answer: The answer's bytes, without a seat token.
-        salt: With the request id this makes the seat token of the answer (identity.seat_token); empty if there is none.
+        salt: With the request id it yields the answer's seat token (identity.seat_token); empty if there is none.
     """
 
     fingerprint: bytes
@@ -146,7 +147,7 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a store answers to a load: the time, the game if there is one, the request's memo if there is one."""
+    """The answer to a load: the store's time, the game if it exists, the request's memo if there is one."""
 
     now_ms: int
     record: Record | None
@@ -158,14 +159,14 @@ class Commit:
     """A change to store.
 
     Attributes:
-        previous_etag: That of the record the change was decided on; NO_ETAG for a creation.
+        previous_etag: The etag of the record that the change was decided on; NO_ETAG for a creation.
         record: The game after the change.
-        change: The change as it is stored (snapshot.encode_change), of which the record's etag is made.
-        request_key: Under which to keep the memo; empty for none.
+        change: The stored bytes of the change (stored_events.encode_change), which the record's etag hashes.
+        request_key: The key of the memo; empty for none.
         memo: The request's memo.
-        sender: Who sent the request, of whom the last MEMOS_A_SENDER memos are kept; empty for callers without a token.
-        until_ms: Set where the time of the decision, the record's updated_ms, was not told by the store: the change is
-            a conflict unless the store's clock is between that time and this one.
+        sender: Who sent the request; the last MEMOS_A_SENDER memos of a sender are kept. Empty without a token.
+        until_ms: Set if the time of the decision, the record's updated_ms, is an estimate of the store's clock. The
+            commit then conflicts unless the store's clock is between that time and this one.
     """
 
     previous_etag: str
@@ -184,37 +185,37 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The game has changed, or exists already, or the time is not that of the decision: nothing was stored."""
+    """The game has changed, or exists already, or the estimated time was wrong. Nothing was stored."""
 
 
 Outcome = Committed | Conflict | Memo
-"""A Memo: the request was accepted before, and nothing was stored now."""
+"""A Memo means that the request was accepted before; nothing was stored now."""
 
 
 class Subscription:
-    """A watcher's place: told that a game may have changed."""
+    """A watcher's notifications that a game may have changed."""
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
 
     def notify(self) -> None:
-        """Tells the watcher to look."""
+        """Wakes the watcher."""
         self._changed.set()
 
     async def wait(self) -> None:
-        """Returns when the watcher has been told to look since the last call."""
+        """Returns when the watcher has been notified since the last call."""
         await self._changed.wait()
         self._changed.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A game whose time has come, claimed by a server that is to look at it.
+    """A game whose time has come, claimed by a server.
 
     Attributes:
         game_id: The game.
         at_ms: The time that was set for it.
-        claimed_ms: Until when no other server finds it.
+        claimed_ms: When the claim ends. Until then no other server finds the game.
     """
 
     game_id: str
@@ -223,65 +224,71 @@ class Due:
 
 
 class GameStore(Protocol):
-    """A store of games. Every method may raise StoreUnavailable; reads may raise StoredFormatUnknown."""
+    """A store of games. Every method may raise StoreUnavailable; reads may raise StoredFormatUnknown.
+
+    Attributes:
+        observe: Receives each operation's name, result and duration (timing.timed).
+    """
+
+    observe: Observer
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
-        """The game, the time, and the memo of a request: one round trip."""
+        """Returns the game, the time, and the memo of a request, in one round trip."""
 
-    def recall(self, game_id: str) -> Loaded | None:
-        """What a load would answer if the game has not changed since this process has last seen it; no memo.
+    def cached(self, game_id: str) -> Loaded | None:
+        """Returns the game as this process last saw it, with the estimated store time and no memo; None if unknown.
 
-        None where it remembers nothing. What is decided on this is stored with the decision's time (until_ms), and
-        nothing else may be answered from it: others may have changed the game, and it may be gone.
+        Others may have changed or deleted the game since. Use it only to decide a change whose commit sets until_ms;
+        never answer a request from it.
         """
 
     async def commit(self, commit: Commit) -> Outcome:
-        """Stores a change: one atomic round trip."""
+        """Stores a change in one atomic round trip."""
 
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
-        """The entries of a game's stream from a revision on, in order, so many at the most."""
+        """Returns at most `limit` entries of a game's stream from a revision on, in order."""
 
     async def bounds(self, game_id: str) -> tuple[int, int]:
-        """The revisions of the oldest and the newest entry in a game's stream; (0, 0) without any."""
+        """Returns the revisions of the oldest and the newest entry in a game's stream; (0, 0) if it is empty."""
 
     def changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to a game's changes."""
 
     async def secret(self) -> bytes:
-        """32 random bytes that all servers on the store share and nobody else knows; made when first asked for."""
+        """Returns 32 random bytes that all servers on the store share; creates them on the first call."""
 
     async def check_room(self) -> None:
-        """Returns if there is room for a new game. Raises StoreFull while the store's reserve is in use."""
+        """Raises StoreFull if the store has no room for a new game."""
 
     async def index(self, record: Record) -> None:
         """Lists a game under its state, and no other."""
 
-    async def page(self, state: State, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
-        """Games of a state, the newest first, after a cursor ("" for the newest), and the next cursor ("" at the end).
+    async def page(self, state: GameState, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
+        """Returns games of a state after a cursor, newest first, and the next cursor. "" is the first and the last one.
 
-        Fewer than the limit where the list named games that have expired or changed state; it is mended on the way.
-        Games that this server cannot read are left out.
+        A page has fewer games than the limit if the list names games that have expired or changed state; the call
+        repairs those entries. It omits games that this server cannot read.
         """
 
-    async def count(self) -> dict[State, int]:
-        """How many games are listed under each state."""
+    async def count(self) -> dict[GameState, int]:
+        """Returns how many games are listed under each state."""
 
     async def arm(self, game_id: str, at_ms: int) -> None:
-        """Makes a game due at a time, and at no earlier time that was set before."""
+        """Makes a game due at a time, in place of any time set before."""
 
     async def rearm(self, due: Due, at_ms: int | None) -> None:
-        """Ends a claim: makes the game due at a time, None: not at all. Does nothing if it was armed since."""
+        """Ends a claim: makes the game due at a time, or never (None). Does nothing if the game was armed since."""
 
     async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
-        """Claims games whose time has come, the earliest first, for CLAIM_MS; so other servers look at others.
+        """Claims games whose time has come for CLAIM_MS, earliest first, so that other servers skip them.
 
         Args:
             limit: Most games.
-            skip: Ids of games to leave alone.
+            skip: Ids of games not to claim.
         """
 
     async def ping(self) -> None:
-        """Returns if the store takes writes."""
+        """Returns if the store accepts writes."""
 
     async def close(self) -> None:
-        """Gives back what the store holds."""
+        """Releases the store's connections."""

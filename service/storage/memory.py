@@ -1,6 +1,6 @@
-"""The store in memory: for tests, and for trying the service without keeping anything.
+"""GameStore in memory: for tests, and for trying the service without persistence.
 
-It keeps the same bytes as the store on Redis, so that what is loaded has been stored and read back.
+It stores the same bytes as the store on Redis, so every loaded game was encoded and decoded.
 """
 
 import contextlib
@@ -20,20 +20,21 @@ from service.storage.base import (
     Conflict,
     Due,
     Entry,
+    GameState,
     Loaded,
     Outcome,
     Record,
-    State,
     Subscription,
 )
 from service.storage.snapshot import (
-    decode_entry,
     decode_memo,
     decode_record,
     encode_memo,
     encode_record,
     readable_record,
 )
+from service.storage.stored_events import decode_entry
+from service.storage.timing import Observer, timed, unobserved
 
 
 def _system_clock() -> int:
@@ -42,17 +43,17 @@ def _system_clock() -> int:
 
 @dataclass(slots=True)
 class _Stored:
-    """A game's keys."""
+    """The stored data of one game: what RedisStore has under the game's keys."""
 
     snapshot: bytes = b""
     etag: str = NO_ETAG
     memos: dict[str, bytes] = field(default_factory=dict)
     stream: list[tuple[int, bytes, str]] = field(default_factory=list)
     last_keys: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """By sender: the keys of its last memos."""
+    """The keys of each sender's last memos."""
 
     def remember(self, commit: Commit, memo: bytes) -> None:
-        """Keeps a memo, in place of the oldest one if its sender has too many."""
+        """Stores a memo; drops the sender's oldest one if there are more than MEMOS_A_SENDER."""
         keys = self.last_keys[commit.sender]
         self.memos[commit.request_key] = memo
         keys.append(commit.request_key)
@@ -61,22 +62,24 @@ class _Stored:
 
 
 class MemoryStore:
-    """GameStore in memory; games are kept as long as the process lives.
+    """GameStore in memory. Games never expire.
 
     Args:
         history: How many changes of a game are kept for watchers and history.
-        clock: Milliseconds since 1970.
+        clock: Returns milliseconds since 1970.
     """
 
     def __init__(self, history: int, clock: Callable[[], int] = _system_clock) -> None:
+        self.observe: Observer = unobserved
         self._history = history
         self._clock = clock
         self._games: dict[str, _Stored] = {}
         self._secret = secrets.token_bytes(SECRET_BYTES)
-        self._lists: dict[State, dict[str, str]] = {state: {} for state in State}
+        self._lists: dict[GameState, dict[str, str]] = {state: {} for state in GameState}
         self._deadlines: dict[str, int] = {}
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
 
+    @timed
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         """See GameStore."""
         stored = self._games.get(game_id)
@@ -87,10 +90,11 @@ class MemoryStore:
             memo=decode_memo(memo) if memo else None,
         )
 
-    def recall(self, _game_id: str) -> Loaded | None:
-        """See GameStore. Nothing is remembered beside what is stored."""
+    def cached(self, _game_id: str) -> Loaded | None:
+        """See GameStore. There is no cache."""
         return None
 
+    @timed
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
         stored = self._games.get(commit.record.game_id, _Stored())
@@ -110,12 +114,14 @@ class MemoryStore:
             subscription.notify()
         return Committed()
 
+    @timed
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         """See GameStore."""
         stream = self._games.get(game_id, _Stored()).stream
         found = [(change, etag) for revision, change, etag in stream if revision >= first_revision]
         return tuple(decode_entry(change, etag) for change, etag in found[:limit])
 
+    @timed
     async def bounds(self, game_id: str) -> tuple[int, int]:
         """See GameStore."""
         stream = self._games.get(game_id, _Stored()).stream
@@ -133,20 +139,24 @@ class MemoryStore:
             if not self._subscriptions[game_id]:
                 del self._subscriptions[game_id]
 
+    @timed
     async def secret(self) -> bytes:
         """See GameStore."""
         return self._secret
 
+    @timed
     async def check_room(self) -> None:
         """See GameStore."""
 
+    @timed
     async def index(self, record: Record) -> None:
         """See GameStore."""
-        for state in State:
+        for state in GameState:
             self._lists[state].pop(record.game_id, None)
         self._lists[record.state][record.game_id] = f"{record.created_ms:015d}:{record.game_id}"
 
-    async def page(self, state: State, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
+    @timed
+    async def page(self, state: GameState, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
         """See GameStore."""
         members = sorted((m for m in self._lists[state].values() if not cursor or m < cursor), reverse=True)[:limit]
         stored = [self._games.get(member.partition(":")[2]) for member in members]
@@ -157,14 +167,17 @@ class MemoryStore:
             await self.index(record)
         return tuple(r for r in records if r not in moved), members[-1] if len(members) == limit else ""
 
-    async def count(self) -> dict[State, int]:
+    @timed
+    async def count(self) -> dict[GameState, int]:
         """See GameStore."""
         return {state: len(games) for state, games in self._lists.items()}
 
+    @timed
     async def arm(self, game_id: str, at_ms: int) -> None:
         """See GameStore."""
         self._deadlines[game_id] = at_ms
 
+    @timed
     async def rearm(self, due: Due, at_ms: int | None) -> None:
         """See GameStore."""
         if self._deadlines.get(due.game_id) != due.claimed_ms:
@@ -174,6 +187,7 @@ class MemoryStore:
         else:
             self._deadlines[due.game_id] = at_ms
 
+    @timed
     async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
         """See GameStore."""
         now_ms = self._clock()
@@ -183,6 +197,7 @@ class MemoryStore:
         self._deadlines |= {due.game_id: due.claimed_ms for due in found}
         return found
 
+    @timed
     async def ping(self) -> None:
         """See GameStore."""
 

@@ -1,188 +1,258 @@
-"""One held connection to Redis, which all calls of a process share.
+"""One connection to Redis that all calls of a process share.
 
-Commands are written as they come, and Redis answers in the same order; so no call waits for another's round trip, none
-takes a connection from a pool, and one that is given up leaves its answer to nobody: it is read in its place and
-dropped. redis-py makes the connection (URL, TLS, AUTH, SELECT), then its bytes are ours, packed and parsed by hiredis.
+Commands are written as they come and Redis answers in order, so no call waits for another's round trip or takes a
+connection from a pool. If a caller gives up, its reply is read in its place and dropped. redis-py opens the connection
+(URL, TLS, AUTH, SELECT); then this module reads and writes its socket, with hiredis as packer and parser. That costs
+about 12 us a script call, redis-py's pool 170.
 
-Nothing is ever sent twice. A connection that breaks, or that does not answer in time, fails every call that waits on
-it, as nobody knows which of them were carried out; the next call makes a new one. One to a Redis that has become a
-replica is given up too.
+No command is sent twice. If the connection breaks or a reply is late, every waiting call fails, because it is unknown
+which of them Redis executed. The next call opens a new connection, also after Redis has become a replica.
+
+Private attributes of redis-py, used by `_OpenConnection` alone: `AbstractConnection._writer`, to take over the socket,
+and `AbstractConnection._close`, to close it outside of tasks. pyproject.toml pins redis below 9 for them. If a redis-py
+lacks them, `shared_connection` logs a warning and returns a PooledConnection, which is slower but uses public methods.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
+import redis
+import structlog
 from hiredis import ProtocolError, PushNotification, Reader, ReplyError, pack_command
 from redis import exceptions
-from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.connection import AbstractConnection, Connection, ConnectionPool
 
-NOT_YET: Final = object()
-"""What hiredis tells when no whole answer is there."""
+PRIVATE_ATTRIBUTES: Final = ("_writer", "_close")
+"""The attributes of redis-py's connections that _OpenConnection needs."""
+CAN_SHARE: Final = all(hasattr(Connection(), name) for name in PRIVATE_ATTRIBUTES)
+"""Whether this redis-py has them."""
+INCOMPLETE: Final = object()
+"""hiredis returns this if it has no whole reply yet."""
+
+_log = structlog.get_logger()
 
 
-class Wire:
-    """A connection that is made when first needed, and anew when it was lost.
+class CommandConnection(Protocol):
+    """Executes commands on one Redis."""
+
+    async def execute(self, *command: str | int | bytes) -> Any:  # noqa: ANN401 - any reply
+        """Returns the reply to a command. Raises redis-py's exceptions."""
+
+    @property
+    def current(self) -> "_OpenConnection | None":
+        """The open connection, if one is shared."""
+
+    def drop(self, current: "_OpenConnection | None") -> None:
+        """Closes an open connection, so that the next call opens another one."""
+
+    async def close(self) -> None:
+        """Closes the connection."""
+
+
+def shared_connection(pool: ConnectionPool, reply_seconds: float) -> CommandConnection:
+    """Returns a connection to the Redis of a pool: a shared one if this redis-py allows it, else the pool's."""
+    if CAN_SHARE:
+        return SharedConnection(pool.make_connection, reply_seconds)
+    _log.warning("store", error="redis-py has changed: commands are slower", redis_py=redis.__version__)
+    return PooledConnection(pool)
+
+
+class PooledConnection:
+    """Takes a connection from redis-py's pool for each command. Its time-outs are the pool's."""
+
+    current: "_OpenConnection | None" = None
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
+
+    async def execute(self, *command: str | int | bytes) -> Any:  # noqa: ANN401 - any reply
+        """See CommandConnection. A connection that fails is closed before it goes back to the pool."""
+        connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+        try:
+            await connection.send_command(*command)
+            return await connection.read_response()
+        except exceptions.ResponseError:
+            raise
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            await self._pool.release(connection)
+
+    def drop(self, current: "_OpenConnection | None") -> None:
+        """See CommandConnection. The store itself drops the pool's connections."""
+
+    async def close(self) -> None:
+        """See CommandConnection. The pool belongs to the client."""
+
+
+class SharedConnection:
+    """One connection, opened when first needed and again after it was lost.
 
     Args:
-        make: Makes a connection of redis-py, not connected yet; its time-outs are those of connecting.
-        answer_seconds: How long an answer may take.
+        make: Makes an unconnected connection of redis-py; its time-outs apply to connecting.
+        reply_seconds: How long a reply may take.
     """
 
-    def __init__(self, make: Callable[[], AbstractConnection], answer_seconds: float) -> None:
+    def __init__(self, make: Callable[[], AbstractConnection], reply_seconds: float) -> None:
         self._make = make
-        self._answer_seconds = answer_seconds
-        self._connected: _Connected | None = None
-        self._connecting: asyncio.Task[_Connected] | None = None
+        self._reply_seconds = reply_seconds
+        self._current: _OpenConnection | None = None
+        self._connecting: asyncio.Task[_OpenConnection] | None = None
 
-    async def ask(self, *command: str | int | bytes) -> Any:  # noqa: ANN401 - whatever Redis answers
-        """The answer to a command. Raises redis-py's exceptions."""
-        connected = self._connected
-        if connected is None or connected.is_lost:
-            connected = await self._connect()
-        answer = await connected.ask(pack_command(command))  # type: ignore[arg-type]  # of any length
-        if not isinstance(answer, ReplyError):
-            return answer
-        refusal = _refusal(str(answer))
-        if isinstance(refusal, exceptions.ReadOnlyError):
-            self.leave(connected)
-        raise refusal
+    async def execute(self, *command: str | int | bytes) -> Any:  # noqa: ANN401 - any reply
+        """See CommandConnection."""
+        current = self._current
+        if current is None or current.is_lost:
+            current = await self._connect()
+        reply = await current.execute(pack_command(command))  # type: ignore[arg-type]  # of any length
+        if not isinstance(reply, ReplyError):
+            return reply
+        error = _exception_of(str(reply))
+        if isinstance(error, exceptions.ReadOnlyError):
+            self.drop(current)
+        raise error
 
-    async def _connect(self) -> "_Connected":
-        """The connection that is being made; a caller that gives up takes it from no other."""
+    async def _connect(self) -> "_OpenConnection":
+        """Returns the connection being opened. A cancelled caller does not cancel it for the others."""
         if self._connecting is None:
-            self._connecting = asyncio.create_task(self._make_connection(), name="redis-wire")
-            self._connecting.add_done_callback(self._connect_done)
+            self._connecting = asyncio.create_task(self._open(), name="redis-connection")
+            self._connecting.add_done_callback(self._on_opened)
         attempt = self._connecting
         try:
             return await asyncio.shield(attempt)
         except asyncio.CancelledError:
-            if attempt.cancelled():  # and not the caller, who is told as of any other end of a connection
-                raise exceptions.ConnectionError("the connection was given up while it was made") from None
+            if attempt.cancelled():  # `close` cancelled it, not the caller
+                raise exceptions.ConnectionError("the connection was closed while it was opened") from None
             raise
 
-    def _connect_done(self, task: "asyncio.Task[_Connected]") -> None:
+    def _on_opened(self, task: "asyncio.Task[_OpenConnection]") -> None:
         self._connecting = None
         if not task.cancelled() and task.exception() is None:
-            self._connected = task.result()
+            self._current = task.result()
 
-    async def _make_connection(self) -> "_Connected":
+    async def _open(self) -> "_OpenConnection":
         connection = self._make()
         await connection.connect()  # type: ignore[no-untyped-call]
-        return _Connected(connection, self._answer_seconds)
+        return _OpenConnection(connection, self._reply_seconds)
 
     @property
-    def held(self) -> "_Connected | None":
-        """The connection, if there is one."""
-        return self._connected
+    def current(self) -> "_OpenConnection | None":
+        """See CommandConnection."""
+        return self._current
 
-    def leave(self, held: "_Connected | None") -> None:
-        """Gives a connection up, so that the next call makes another one. Who waits for an answer is told.
-
-        Nothing happens to the one that has taken its place already.
-        """
-        if held:
-            held.lose(exceptions.ConnectionError("the connection was given up"))
+    def drop(self, current: "_OpenConnection | None") -> None:
+        """See CommandConnection. Waiting calls fail; a connection opened since stays."""
+        if current:
+            current.abort(exceptions.ConnectionError("the connection was dropped"))
 
     async def close(self) -> None:
-        """Gives the connection back. Who waits for an answer is told that it was lost."""
+        """See CommandConnection. Waiting calls fail."""
         if self._connecting:
             self._connecting.cancel()
             await asyncio.wait([self._connecting])
-        if self._connected:
-            await self._connected.close()
+        if self._current:
+            await self._current.close()
 
 
-_REFUSALS: Final = {"LOADING": exceptions.BusyLoadingError, "READONLY": exceptions.ReadOnlyError}
+_EXCEPTIONS: Final[dict[str, type[exceptions.RedisError]]] = {
+    "LOADING": exceptions.BusyLoadingError,
+    "NOSCRIPT": exceptions.NoScriptError,
+    "READONLY": exceptions.ReadOnlyError,
+}
 
 
-def _refusal(text: str) -> exceptions.RedisError:
-    """What an error that Redis answers is raised as: as by redis-py, for which one that has just started is away."""
-    return _REFUSALS.get(text.partition(" ")[0], exceptions.ResponseError)(text)
+def _exception_of(text: str) -> exceptions.RedisError:
+    """Returns redis-py's exception for an error reply. BusyLoadingError is a ConnectionError there."""
+    return _EXCEPTIONS.get(text.partition(" ")[0], exceptions.ResponseError)(text)
 
 
-class _Connected(asyncio.Protocol):
-    """A connection, and who waits for its answers."""
+class _OpenConnection(asyncio.Protocol):
+    """An open connection and the calls that wait for its replies.
 
-    def __init__(self, connection: AbstractConnection, answer_seconds: float) -> None:
-        writer = connection._writer  # noqa: SLF001 - redis-py has connected it, and does not read or write any more
+    It uses redis-py's private `_writer` and `_close` (see the module's docstring).
+    """
+
+    def __init__(self, connection: AbstractConnection, reply_seconds: float) -> None:
+        writer = connection._writer  # noqa: SLF001 - redis-py has connected it, and neither reads nor writes any more
         if writer is None:
-            raise exceptions.ConnectionError("the connection was closed as soon as it was made")
+            raise exceptions.ConnectionError("the connection was closed as soon as it was opened")
         self._connection = connection
-        self._answer_seconds = answer_seconds
+        self._reply_seconds = reply_seconds
         self._transport = cast("asyncio.Transport", writer.transport)
         self._streams = self._transport.get_protocol()
         self._transport.set_protocol(self)
         self._loop = asyncio.get_running_loop()
-        self._reader = Reader(notEnoughData=NOT_YET)
+        self._reader = Reader(notEnoughData=INCOMPLETE)
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
-        self._watch: asyncio.TimerHandle | None = None
-        self._lost: Exception | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._error: Exception | None = None
 
     @property
     def is_lost(self) -> bool:
-        """Whether it can be used no more."""
-        return self._lost is not None or self._transport.is_closing()
+        """Whether the connection is unusable."""
+        return self._error is not None or self._transport.is_closing()
 
-    async def ask(self, command: bytes) -> Any:  # noqa: ANN401 - whatever Redis answers, its errors as values
-        """Sends a command; its answer."""
+    async def execute(self, command: bytes) -> Any:  # noqa: ANN401 - any reply; error replies are values
+        """Sends a packed command and returns the reply."""
         now = self._loop.time()
-        answer: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting.append((answer, now))
-        if self._watch is None:
-            self._watch = self._loop.call_at(now + self._answer_seconds, self._look)
+        reply: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append((reply, now))
+        if self._timer is None:
+            self._timer = self._loop.call_at(now + self._reply_seconds, self._check_timeout)
         self._transport.write(command)
-        return await answer
+        return await reply
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
         try:
             self._reader.feed(data)
-            while (answer := self._reader.gets()) is not NOT_YET:
-                if not isinstance(answer, PushNotification):
-                    self._answer(answer)
+            while (reply := self._reader.gets()) is not INCOMPLETE:
+                if not isinstance(reply, PushNotification):
+                    self._resolve_next(reply)
         except (ProtocolError, IndexError) as error:
-            self.lose(exceptions.InvalidResponse(str(error)))
+            self.abort(exceptions.InvalidResponse(str(error)))
 
-    def _answer(self, answer: object) -> None:
+    def _resolve_next(self, reply: object) -> None:
         waiting, _ = self._waiting.popleft()
         if not waiting.done():
-            waiting.set_result(answer)
+            waiting.set_result(reply)
 
-    def _look(self) -> None:
-        """Gives the connection up when who has waited longest has waited too long."""
-        self._watch = None
+    def _check_timeout(self) -> None:
+        """Aborts the connection if the oldest call has waited too long."""
+        self._timer = None
         if not self._waiting:
             return
-        due = self._waiting[0][1] + self._answer_seconds
+        due = self._waiting[0][1] + self._reply_seconds
         if due <= self._loop.time():
-            self.lose(exceptions.TimeoutError("no answer in time"))
+            self.abort(exceptions.TimeoutError("no reply in time"))
         else:
-            self._watch = self._loop.call_at(due, self._look)
+            self._timer = self._loop.call_at(due, self._check_timeout)
 
-    def lose(self, error: Exception) -> None:
-        """Ends it at once, and fails all who wait."""
+    def abort(self, error: Exception) -> None:
+        """Closes the connection at once and fails all waiting calls."""
         self._transport.abort()
         self._fail(error)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """See asyncio.Protocol. redis-py is told too, as it has opened what is to be closed."""
+        """See asyncio.Protocol. Also closes redis-py's connection object, which opened the socket."""
         self._fail(error or exceptions.ConnectionError("the connection was closed"))
         self._streams.connection_lost(error)
-        self._connection._close()  # type: ignore[no-untyped-call]  # noqa: SLF001 - as its disconnect does outside of tasks
+        self._connection._close()  # type: ignore[no-untyped-call]  # noqa: SLF001 - disconnect() needs a task
 
     def _fail(self, error: Exception) -> None:
-        self._lost = self._lost or error
-        if self._watch:
-            self._watch.cancel()
-            self._watch = None
+        self._error = self._error or error
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
         while self._waiting:
             waiting, _ = self._waiting.popleft()
             if not waiting.done():
                 waiting.set_exception(error)
 
     async def close(self) -> None:
-        """Closes it."""
+        """Closes the connection."""
         self._fail(exceptions.ConnectionError("the store is closed"))
         await self._connection.disconnect()

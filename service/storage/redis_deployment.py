@@ -1,6 +1,6 @@
-"""Checks of how a Redis is deployed: what the service cannot work on, and what loses acknowledged turns.
+"""Checks of a Redis deployment: settings that the service cannot work with, or that lose acknowledged turns.
 
-A managed Redis, a proxy or an ACL may refuse INFO and CONFIG. Then there is nothing to say.
+A managed Redis, a proxy or an ACL may refuse INFO and CONFIG. Then the checks find nothing.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -10,37 +10,37 @@ import redis.asyncio as redis
 from redis import exceptions
 
 Facts: TypeAlias = Mapping[Any, Any]
-"""What a Redis tells of itself, by name; empty where it refuses to."""
+"""The fields of an INFO or CONFIG reply; empty if Redis refuses the command."""
 
 CLUSTER: Final = (
-    "this is a node of a Redis Cluster, which has only a part of the keys: "
-    "use a Redis or Valkey with cluster-enabled no, alone or with replicas"
+    "this Redis is a Cluster node, which holds only some of the keys: "
+    "use a Redis or Valkey with cluster-enabled no, with or without replicas"
 )
 UNGUARDED: Final = (
-    "the primary has replicas and min-replicas-to-write 0: when it comes back after a failover, it acknowledges turns "
+    "the primary has replicas but min-replicas-to-write is 0: after a failover it can acknowledge turns "
     "that are lost when it becomes a replica; set min-replicas-to-write to 1 or more"
 )
 
 
 async def find_obstacle(client: "redis.Redis") -> str:
-    """Returns why the service cannot work on a Redis, and what to do; "" if it can."""
-    cluster = await _told(client.info("cluster"))
+    """Returns why the service cannot work with a Redis, and the remedy; "" if it can."""
+    cluster = await _facts(client.info("cluster"))
     return CLUSTER if cluster.get("cluster_enabled") == 1 else ""
 
 
 async def find_risk(client: "redis.Redis") -> str:
-    """Returns how a Redis may lose acknowledged turns, and what to do; "" if nothing is known."""
-    replication = await _told(client.info("replication"))
+    """Returns how a Redis may lose acknowledged turns, and the remedy; "" if no risk is known."""
+    replication = await _facts(client.info("replication"))
     if replication.get("role") != "master" or not replication.get("connected_slaves"):
         return ""
     name = "min-replicas-to-write"
-    config = await _told(client.config_get(name))
+    config = await _facts(client.config_get(name))
     return UNGUARDED if config.get(name) == "0" else ""
 
 
-async def _told(answer: Awaitable[Facts]) -> Facts:
-    """Returns an answer, or nothing if the Redis refuses to answer."""
+async def _facts(reply: Awaitable[Facts]) -> Facts:
+    """Returns a reply, or no facts if Redis refuses the command."""
     try:
-        return await answer
+        return await reply
     except exceptions.ResponseError:
         return {}

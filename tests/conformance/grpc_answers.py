@@ -22,7 +22,7 @@ from rummikub.v1 import validation_service_pb2 as vs
 from service.app.identity import digest
 from service.codec import rulesets
 from service.storage.base import NO_ETAG, Commit, GameStore, Record, SeatToken, lineage
-from service.storage.snapshot import encode_change
+from service.storage.stored_events import encode_change
 from support.conformance_cases import (
     FACES,
     Act,

@@ -40,7 +40,7 @@ from service.settings import Settings
 from service.storage.base import NO_ETAG, Commit, Committed, GameStore, Lifetimes, Record, SeatToken, lineage
 from service.storage.memory import MemoryStore
 from service.storage.redis import RedisStore, connect
-from service.storage.snapshot import encode_change
+from service.storage.stored_events import encode_change
 
 if TYPE_CHECKING:
     from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceAsyncStub

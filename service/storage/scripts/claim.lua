@@ -1,7 +1,9 @@
--- Claims games whose time has come: for the length of the lease no other server finds them.
--- KEYS: deadlines. ARGV: 1 most games, 2 the time in milliseconds ('' for the server's), 3 the lease in milliseconds, and then
--- the ids of games to leave alone. Answers: id, time that was set, time until which it is claimed, of each.
--- What no server has set: what is no game's id is removed, and a game whose time is no whole number is due now.
+-- Claims games whose time has come. No other server finds them until the claim ends.
+-- KEYS: deadlines.
+-- ARGV: 1 most games, 2 the time in milliseconds ('' for the server's clock), 3 the claim's length in milliseconds, then the ids
+--       of games to skip.
+-- Returns for each game: id, the time that was set, when the claim ends.
+-- Repairs foreign data: removes members that are no game ids; a game whose time is not an integer is due now.
 local now = ARGV[2]
 if now == '' then
   local time = redis.call('TIME')

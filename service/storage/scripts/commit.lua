@@ -1,11 +1,10 @@
--- One commit, all or nothing: looks for the request's memo, checks the fence, then writes everything.
+-- Commits a change atomically: looks up the request's memo, checks the fence, then writes everything.
 -- KEYS: game hash, request hash, event stream.
 -- ARGV: 1 previous etag ('' for a creation), 2 revision, 3 etag, 4 snapshot, 5 change, 6 request key ('' for none), 7 memo,
---       8 the request's sender ('' for callers without a token), 9 how many memos of a sender are kept,
---       10 milliseconds that the game is kept, 11 milliseconds that its memos are kept, 12 entries to keep in the stream,
---       13 channel to notify, 14 time of the decision in milliseconds, 15 time until which it holds ('' for ever),
---       16 the time ('' for the server's).
--- Answers: {'committed', time}, {'conflict', time}, {'replay', time, memo}.
+--       8 the request's sender ('' for callers without a token), 9 most memos of a sender, 10 lifetime of the game in
+--       milliseconds, 11 lifetime of its memos, 12 most entries in the stream, 13 channel to notify, 14 time of the decision in
+--       milliseconds, 15 when the decision expires ('' for never), 16 the time ('' for the server's clock).
+-- Returns {'committed', time}, {'conflict', time} or {'replay', time, memo}.
 local now = tonumber(ARGV[16])
 if not now then
   local time = redis.call('TIME')
@@ -23,7 +22,7 @@ end
 if ARGV[15] ~= '' and (now < tonumber(ARGV[14]) or now > tonumber(ARGV[15])) then
   return { 'conflict', now }
 end
--- The stream's ids are the revisions: the store itself refuses a gap here, and a repeat in XADD, before anything is written.
+-- The stream's ids are the revisions. This check refuses a gap, and XADD a repeat, before anything is written.
 local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
 local newest = last and tonumber(string.match(last[1], '^%d+')) or 0
 if newest + 1 ~= tonumber(ARGV[2]) then
@@ -33,7 +32,7 @@ redis.call('XADD', KEYS[3], 'MAXLEN', ARGV[12], ARGV[2] .. '-0', 'change', ARGV[
 redis.call('HSET', KEYS[1], 'snapshot', ARGV[4], 'etag', ARGV[3], 'revision', ARGV[2])
 if ARGV[6] ~= '' then
   redis.call('HSET', KEYS[2], ARGV[6], ARGV[7])
-  -- A field for each sender has the keys of its last memos, oldest first. All keys have the same length.
+  -- One field for each sender holds the keys of its last memos, oldest first. All keys have the same length.
   local field, length = 'last:' .. ARGV[8], #ARGV[6]
   local keys = (redis.call('HGET', KEYS[2], field) or '') .. ARGV[6]
   if #keys > length * tonumber(ARGV[9]) then

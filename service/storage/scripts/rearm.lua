@@ -1,5 +1,6 @@
--- Sets when to look at a game again, unless it was armed since it was claimed. KEYS: deadlines. ARGV: game id, the time until
--- which it is claimed, the new time ('' for never).
+-- Ends a claim and sets the game's next time, unless the game was armed since it was claimed.
+-- KEYS: deadlines.
+-- ARGV: 1 game id, 2 when the claim ends, 3 the new time ('' for never).
 if redis.call('ZSCORE', KEYS[1], ARGV[1]) ~= ARGV[2] then
   return 0
 end

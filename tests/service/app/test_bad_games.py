@@ -16,14 +16,14 @@ from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.games import Games
-from service.app.sweeper import BATCH, LOOKS, MEND_BATCH, PUT_OFF_MS, Sweeper
+from service.app.sweeper import BATCH, CHECKS, MEND_BATCH, PUT_OFF_MS, Sweeper
 from service.errors import StoreUnavailable
 from service.server import Server
-from service.storage.base import CLAIM_MS, GameStore, Loaded, Record, State
-from service.storage.measured import MeasuredStore
+from service.storage.base import CLAIM_MS, GameState, GameStore, Loaded, Record
 from service.storage.memory import MemoryStore
 from service.storage.redis import DEADLINES, ORPHAN_MS
 from service.storage.snapshot import encode_record
+from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
     FakeClock,
@@ -154,7 +154,7 @@ async def server(store: GameStore) -> AsyncIterator[tuple[Server, Client]]:
 
 
 @dataclass
-class FlakyStore(MeasuredStore):
+class FlakyStore(DelegatingStore):
     """A store of which some operations fail, before or after they are done."""
 
     store: GameStore
@@ -166,9 +166,9 @@ class FlakyStore(MeasuredStore):
     after_rearm: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        super().__init__(self.store, lambda *_: None)
+        super().__init__(self.store)
 
-    async def _measured(self, operation: str, answer: Awaitable[_T]) -> _T:
+    async def _forward(self, operation: str, answer: Awaitable[_T]) -> _T:
         if operation in self.failing:
             cast("Coroutine[Any, Any, _T]", answer).close()
             raise StoreUnavailable
@@ -336,8 +336,8 @@ async def test_only_so_many_bad_games_are_left_where_each_sweep_comes_past_them(
     clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("service.app.sweeper.LEFT_MOST", 2)
-    monkeypatch.setattr("service.app.sweeper.LOOKS", 1)
+    monkeypatch.setattr("service.app.sweeper.UNREADABLE_MOST", 2)
+    monkeypatch.setattr("service.app.sweeper.CHECKS", 1)
     for _ in range(5):
         bad = await server[1].new_game(ruleset=TIMED)
         await spoil(store, hands, bad.game_id, "newer")
@@ -450,7 +450,7 @@ async def test_a_look_that_does_not_end_keeps_no_other_game_waiting(
     clock.advance(1)
     other = await server[1].new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
-    monkeypatch.setattr("service.app.sweeper.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("service.app.sweeper.CHECK_SECONDS", 0.05)
     games = StuckGames(store, stuck.game_id)
     async with asyncio.timeout(10):
         assert await Sweeper(games, store, 1.0, asyncio.Event()).sweep() == 2
@@ -494,7 +494,7 @@ async def test_a_time_out_that_takes_longer_than_a_look_is_applied_when_it_is_de
 ) -> None:
     game = await server[1].new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
-    monkeypatch.setattr("service.app.sweeper.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("service.app.sweeper.CHECK_SECONDS", 0.05)
     games = SlowGames(store)
     sweeper = Sweeper(games, store, 1.0, asyncio.Event())
     async with asyncio.timeout(10), store.changes(game.game_id) as subscription:
@@ -541,7 +541,7 @@ async def test_a_server_that_stops_looks_at_no_more_games(store: GameStore, cloc
     stopping = asyncio.Event()
     flaky = FlakyStore(store, after_rearm=stopping.set)
     await Sweeper(Games(flaky, SeededChance(1)), flaky, 1.0, stopping).sweep()
-    assert BATCH - 1 - LOOKS <= len(await due(store, BATCH)) < BATCH - 1
+    assert BATCH - 1 - CHECKS <= len(await due(store, BATCH)) < BATCH - 1
 
 
 class LateGames(Games):
@@ -591,7 +591,7 @@ class Creating:
         """Exactly these games are listed, under their state and no other, and counted so."""
         for page_size in (1, 100):
             assert sorted(await listed(self.client, LOBBY, page_size)) == sorted(game_ids)
-        assert await self.flaky.store.count() == {**dict.fromkeys(State, 0), State.LOBBY: len(game_ids)}
+        assert await self.flaky.store.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: len(game_ids)}
 
 
 @pytest.fixture
@@ -734,14 +734,14 @@ async def test_expired_games_leave_the_lists_when_these_are_read(
         for game in expired:
             await redis_hands.expire(game.game_id)
             assert await refusal(game.see()) == ("NOT_FOUND", "GAME_NOT_FOUND")
-        everything = {**dict.fromkeys(State, 0), State.LOBBY: 3, State.PLAYING: 2}
+        everything = {**dict.fromkeys(GameState, 0), GameState.LOBBY: 3, GameState.PLAYING: 2}
         for state in (LOBBY, PLAYING):
             await listed(client, state)
         assert await redis_backed.count() == everything  # a creation may be under way
         clock.advance(ORPHAN_MS / 1000 + 1)
         assert await listed(client, LOBBY) == [alive[0].game_id]
         assert await listed(client, PLAYING) == [alive[1].game_id]
-        assert await redis_backed.count() == {**dict.fromkeys(State, 0), State.LOBBY: 1, State.PLAYING: 1}
+        assert await redis_backed.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: 1, GameState.PLAYING: 1}
 
 
 async def test_the_sweeper_goes_through_the_lists_and_mends_them_though_nobody_reads_them(
@@ -756,13 +756,13 @@ async def test_the_sweeper_goes_through_the_lists_and_mends_them_though_nobody_r
         alive = await client.new_game()
         clock.advance(ORPHAN_MS / 1000 + 1)
         before = await redis_backed.count()
-        assert (before[State.LOBBY], before[State.PLAYING]) == (2 * MEND_BATCH + 5, 2)
+        assert (before[GameState.LOBBY], before[GameState.PLAYING]) == (2 * MEND_BATCH + 5, 2)
         stopping = asyncio.Event()
-        pages = 3 + len(State) - 1  # three of the lobby's games, one of each other state's
+        pages = 3 + len(GameState) - 1  # three of the lobby's games, one of each other state's
         flaky = FlakyStore(redis_backed, after_page=lambda paged: stopping.set() if paged == pages else None)
         await asyncio.wait_for(Sweeper(Games(flaky, SeededChance(1)), flaky, 0.001, stopping).run(), 10)
         after = await redis_backed.count()
-        assert (after[State.LOBBY], after[State.PLAYING]) == (0, 1)
+        assert (after[GameState.LOBBY], after[GameState.PLAYING]) == (0, 1)
         assert await listed(client, PLAYING) == [alive.game_id]
 
 
@@ -828,7 +828,7 @@ async def test_what_is_not_ours_in_a_list_is_left_out_and_goes(
         games = [await client.new_game(start=False) for _ in range(2)]
         await redis_hands.raw.zadd(LOBBIES, {member: 0})
         assert sorted(await listed(client, LOBBY)) == sorted(game.game_id for game in games)
-        assert (await redis_backed.count())[State.LOBBY] == 2
+        assert (await redis_backed.count())[GameState.LOBBY] == 2
 
 
 # A history that is kept in part

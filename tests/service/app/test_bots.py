@@ -32,14 +32,14 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.analysis.queries import Query
 from service.app.bots import Bots
-from service.app.commands import Claim, Request, TurnRequest
-from service.app.games import BOT_WAIT_MS, Games
+from service.app.changes import BOT_WAIT_MS
+from service.app.commands import GameEncoder, RequestIdentity, TurnRequest, Vote
+from service.app.games import Games
 from service.app.identity import Caller, digest, new_shuffle
-from service.app.views import GameSight
 from service.errors import StoreUnavailable
 from service.storage.base import NO_ETAG, Commit, GameStore, Outcome, Record, lineage
-from service.storage.measured import MeasuredStore
-from service.storage.snapshot import encode_change
+from service.storage.stored_events import encode_change
+from support.delegating_store import DelegatingStore
 from support.harness import (
     START_MS,
     Client,
@@ -394,11 +394,11 @@ async def test_a_bot_is_found_by_the_sweeper_before_it_acts(store: GameStore, cl
         assert changes[-1].events[-1].HasField("game_ended")
 
 
-class Unheard(MeasuredStore):
+class Unheard(DelegatingStore):
     """A store that stores a change and does not answer: to the next, it never does, or says that it is away."""
 
     def __init__(self, store: GameStore) -> None:
-        super().__init__(store, lambda *_: None)
+        super().__init__(store)
         self.how = ""
         self.has_stored = asyncio.Event()
 
@@ -506,10 +506,10 @@ async def test_servers_that_are_told_of_the_same_bot_store_one_turn(store: GameS
 
     def tell_all(record: Record) -> None:
         for each in bots:
-            each.heed(record)
+            each.on_bot_turn(record)
 
     for games in several:
-        games.tell_of_bots(tell_all)
+        games.on_bot_turn(tell_all)
     record = (await store.load(game_id)).record
     assert record
     tell_all(record)
@@ -527,7 +527,7 @@ async def test_a_bot_whose_search_fails_draws(store: GameStore, clock: FakeClock
     bots = Bots(games, Here(failures=1), 1, 0.0, asyncio.Event())
     record = (await store.load(game_id)).record
     assert record
-    bots.heed(record)
+    bots.on_bot_turn(record)
     await finished(store, game_id)
     first = (await store.events(game_id, 2, 1))[0]
     assert isinstance(first.events[0], TileDrawn)
@@ -541,10 +541,10 @@ class Meanwhile(Games):
         super().__init__(store, SeededChance(1))
         self._to_happen = [happen]
 
-    async def claim_error(self, claim: Claim, request: Request, encode: Callable[[GameSight], bytes]) -> bytes:
+    async def claim_error(self, vote: Vote, request: RequestIdentity, encode: GameEncoder) -> bytes:
         while self._to_happen:
             await self._to_happen.pop()(self)
-        return await super().claim_error(claim, request, encode)
+        return await super().claim_error(vote, request, encode)
 
 
 def shown_play(now_ms: int) -> Game:
@@ -565,7 +565,7 @@ async def acts_of(number: int, bots: Bots, store: GameStore, game_id: str) -> li
     record = (await store.load(game_id)).record
     assert record
     async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
-        bots.heed(record)
+        bots.on_bot_turn(record)
         while len(entries := await store.events(game_id, 2, 10)) < number:
             await subscription.wait()
     return [entry.events[0] for entry in entries]
@@ -577,7 +577,7 @@ async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore, 
 
     async def the_person_draws(games: Games) -> None:
         turn = TurnRequest(game.game_id, 1, "", validate_only=False, action=DrawTile)
-        await games.play_turn(turn, Request(Caller(digest(game.tokens[1])), "", b""), lambda _: b"")
+        await games.play_turn(turn, RequestIdentity(Caller(digest(game.tokens[1])), "", b""), lambda _: b"")
 
     bots = Bots(Meanwhile(store, the_person_draws), Here(), 1, 0.0, asyncio.Event())
     acts = await acts_of(3, bots, store, game.game_id)
@@ -619,7 +619,7 @@ async def test_a_bot_that_waits_when_the_server_stops_does_not_act(store: GameSt
     bots = Bots(Games(store, SeededChance(1)), thinker, 1, LONG_SECONDS, stopping)
     record = (await store.load(game_id)).record
     assert record
-    bots.heed(record)
+    bots.on_bot_turn(record)
     [playing] = [task for task in asyncio.all_tasks() if task.get_name() == f"bots-{game_id}"]
     done, _ = await asyncio.wait([playing], timeout=0.1)
     assert not done

@@ -16,9 +16,9 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.errors import StoreUnavailable
 from service.server import Server
-from service.storage.base import GameStore, Loaded, State
-from service.storage.measured import MeasuredStore
+from service.storage.base import GameState, GameStore, Loaded
 from service.storage.redis import RedisStore
+from support.delegating_store import DelegatingStore
 from support.harness import (
     START_MS,
     Client,
@@ -440,11 +440,11 @@ async def test_games_of_a_newer_server_keep_no_other_waiting_and_are_timed_out_w
     await raw.aclose()
 
 
-class LosesItsConnection(MeasuredStore):
+class LosesItsConnection(DelegatingStore):
     """A store that answers the first load of a game with a lost connection, when it is told to."""
 
     def __init__(self, clock: FakeClock) -> None:
-        super().__init__(memory_store(clock), lambda *_: None)
+        super().__init__(memory_store(clock))
         self.loses = False
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
@@ -529,7 +529,7 @@ async def test_no_overdue_turn_escapes_a_sweep_whatever_happens_and_however_time
     async with running_server(store, NO_SWEEPS, seed) as (server, client):
         games = [await client.new_game(players=rng.randint(2, 4), ruleset=rules) for _ in range(3)]
         limit = rules.turn_time_limit_seconds
-        swept = {State.PLAYING: 0, State.ROUND_OVER: 0}
+        swept = {GameState.PLAYING: 0, GameState.ROUND_OVER: 0}
         for _ in range(250):
             clock.advance(rng.choice((0, 0.001, limit / 2, limit, limit + 0.001, 7 * limit)))
             for game in rng.sample(games, rng.randint(0, 3)):
@@ -543,8 +543,8 @@ async def test_no_overdue_turn_escapes_a_sweep_whatever_happens_and_however_time
             for game in games:
                 found = await stored_game(store, game.game_id)
                 assert not is_expired(found, clock.now_ms)
-                swept[State.PLAYING] += isinstance(found.phase, Playing)
-                swept[State.ROUND_OVER] += isinstance(found.phase, RoundOver)
+                swept[GameState.PLAYING] += isinstance(found.phase, Playing)
+                swept[GameState.ROUND_OVER] += isinstance(found.phase, RoundOver)
         assert all(swept.values())
         clock.advance(10_000)
         await server.sweeper.sweep()

@@ -26,7 +26,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
 from service.storage.base import NO_ETAG, Commit, Record, SeatToken
 from service.storage.memory import MemoryStore
-from service.storage.snapshot import encode_change
+from service.storage.stored_events import encode_change
 from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, running_server, server_settings
 from support.lookalikes import History, lookalike
 from support.random_play import players_of, random_changes, random_ruleset

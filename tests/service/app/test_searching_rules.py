@@ -12,7 +12,7 @@ from engine.turns import EXACT, Applied, apply
 from engine.violations import Refused
 from rummikub.v1 import ruleset_pb2
 from rummikub.v1 import turn_service_pb2 as ts
-from service.app import games
+from service.app import commands
 from support.harness import memory_store, running_server
 
 ASKING = ruleset_pb2.Ruleset(turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY)
@@ -35,7 +35,7 @@ async def test_many_turns_that_need_a_search_leave_the_event_loop_its_threads(mo
         draw = ts.PlayTurnRequest(
             game_id=game.game_id, expected_revision=seen.revision, draw=ts.DrawTile(), validate_only=True
         )
-        monkeypatch.setattr(games, "apply", search)
+        monkeypatch.setattr(commands, "apply", search)
         calls = [client.turns.PlayTurn(draw, metadata=game.as_seat(seen.turn.seat)) for _ in range(CALLS)]
         outcomes = asyncio.gather(*calls, return_exceptions=True)
         try:

@@ -5,6 +5,7 @@ import gc
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import TypeVar
 
 import grpc.aio
 import pytest
@@ -17,9 +18,10 @@ from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.games import Games
 from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
-from service.app.views import ChangeSight, GameSight
-from service.app.watch import LAG, Change, Closing, Snapshot, Update, Watch
-from service.codec import games
+from service.app.views import ChangeView, GameSnapshotView
+from service.app.watch import Change, Closing, Snapshot, Update, Watch
+from service.app.watch_feed import LAG
+from service.codec import games as codec
 from service.errors import StoreUnavailable
 from service.server import Server
 from service.storage.base import (
@@ -33,9 +35,9 @@ from service.storage.base import (
     SeatToken,
     lineage,
 )
-from service.storage.measured import MeasuredStore
 from service.storage.memory import MemoryStore
-from service.storage.snapshot import encode_change
+from service.storage.stored_events import encode_change
+from support.delegating_store import DelegatingStore
 from support.harness import (
     Client,
     FakeClock,
@@ -409,7 +411,7 @@ async def played(store: GameStore) -> Played:
 def revisions(updates: Sequence[Update]) -> list[int]:
     """The revisions of changes."""
     assert all(isinstance(update, Change) for update in updates)
-    return [update.seen.sight.revision for update in updates if isinstance(update, Change)]
+    return [update.shared.view.revision for update in updates if isinstance(update, Change)]
 
 
 async def test_a_reader_not_too_far_behind_is_told_every_change(played: Played) -> None:
@@ -434,9 +436,9 @@ async def test_a_reader_too_far_behind_gets_a_snapshot_in_place_of_what_was_miss
         for watcher, seat in ((updates, None), (own, 1)):
             snapshot = await anext(watcher)
             assert isinstance(snapshot, Snapshot)
-            assert snapshot.seen.sight.etag == record.etag
-            assert snapshot.seen.sight.view.seat == seat
-            assert bool(snapshot.seen.sight.view.rack) is (seat == 1)
+            assert snapshot.shared.view.etag == record.etag
+            assert snapshot.shared.view.view.seat == seat
+            assert bool(snapshot.shared.view.view.rack) is (seat == 1)
         await played.act()
         assert revisions([await anext(updates), await anext(own)]) == [record.game.revision + 1] * 2
 
@@ -447,7 +449,7 @@ async def test_a_reader_who_is_slow_from_the_first_snapshot_on_gets_another(play
         record = await played.draw(LAG + 1)
         snapshot = await anext(updates)
         assert isinstance(snapshot, Snapshot)
-        assert snapshot.seen.sight.view.revision == record.game.revision
+        assert snapshot.shared.view.view.revision == record.game.revision
 
 
 async def test_a_resume_is_told_every_change_however_many_there_are(played: Played) -> None:
@@ -467,7 +469,7 @@ async def test_a_reader_behind_all_that_is_kept_gets_a_snapshot(forgetful_store:
         record = await played.draw(20)  # fewer than LAG, more than are kept
         snapshot = await anext(updates)
         assert isinstance(snapshot, Snapshot)
-        assert snapshot.seen.sight.etag == record.etag
+        assert snapshot.shared.view.etag == record.etag
 
 
 async def test_a_former_seat_that_is_slow_gets_a_spectators_snapshot(store: GameStore) -> None:
@@ -484,7 +486,7 @@ async def test_a_former_seat_that_is_slow_gets_a_spectators_snapshot(store: Game
             await played.act(Leave(1))
         snapshot = await anext(updates)
         assert isinstance(snapshot, Snapshot)
-        assert snapshot.seen.sight.view.seat is None
+        assert snapshot.shared.view.view.seat is None
 
 
 async def test_a_reader_who_does_not_read_costs_nothing_while_the_game_goes_on(played: Played) -> None:
@@ -498,7 +500,7 @@ async def test_a_reader_who_does_not_read_costs_nothing_while_the_game_goes_on(p
 
     def updates_alive() -> int:
         gc.collect()
-        return sum(isinstance(thing, ChangeSight | GameSight) for thing in gc.get_objects())
+        return sum(isinstance(thing, ChangeView | GameSnapshotView) for thing in gc.get_objects())
 
     before = updates_alive()
     for _ in range(60):
@@ -511,12 +513,19 @@ async def test_a_reader_who_does_not_read_costs_nothing_while_the_game_goes_on(p
 # Crowds
 
 
-class Counting(MeasuredStore):
+_T = TypeVar("_T")
+
+
+class Counting(DelegatingStore):
     """A store that counts what is asked of it."""
 
     def __init__(self, store: GameStore) -> None:
         self.asked = Counter[str]()
-        super().__init__(store, lambda operation, *_: self.asked.update([operation]))
+        super().__init__(store)
+
+    async def _forward(self, operation: str, reply: Awaitable[_T]) -> _T:
+        self.asked.update([operation])
+        return await super()._forward(operation, reply)
 
 
 class Slow(Counting):
@@ -530,14 +539,14 @@ class Slow(Counting):
 async def test_a_change_is_read_and_encoded_once_for_all_watchers(
     store: GameStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counting, encoded = Counting(store), list[ChangeSight]()
-    plain = games.encode_change
+    counting, encoded = Counting(store), list[ChangeView]()
+    plain = codec.encode_change
 
-    def encode(sight: ChangeSight) -> game_pb2.GameChange:
+    def encode(sight: ChangeView) -> game_pb2.GameChange:
         encoded.append(sight)
         return plain(sight)
 
-    monkeypatch.setattr(games, "encode_change", encode)
+    monkeypatch.setattr(codec, "encode_change", encode)
     async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
         watchers = [Watcher(game, number % 3) for number in range(150)]
@@ -653,7 +662,7 @@ async def test_a_stopping_server_tells_every_change_before_it_says_so(played: Pl
 # Only what is stored
 
 
-class Losing(MeasuredStore):
+class Losing(DelegatingStore):
     """A store whose commits fail when it is told to, as one that dies before it writes."""
 
     is_losing = False
@@ -665,7 +674,7 @@ class Losing(MeasuredStore):
 
 
 async def test_what_was_not_stored_is_never_told(store: GameStore) -> None:
-    losing = Losing(store, lambda *_: None)
+    losing = Losing(store)
     async with running_server(losing, server_settings(heartbeat_seconds=0.05)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
         watcher = Watcher(game)

@@ -35,7 +35,7 @@ from service import server as server_module
 from service.metrics import exporter as exporter_module
 from service.metrics.metrics import Metrics as ServiceMetrics
 from service.storage.base import Commit, Outcome
-from service.storage.measured import MeasuredStore
+from support.delegating_store import DelegatingStore
 from support.grpc_play import random_turn
 from support.harness import (
     ROOT,
@@ -721,11 +721,11 @@ async def test_a_server_that_is_asked_to_stop_ends_all_streams_and_itself_at_onc
         assert await asyncio.wait_for(ending, 15) == 0, "within less than drain_seconds"
 
 
-class Held(MeasuredStore):
+class Held(DelegatingStore):
     """A store whose commits can be blocked."""
 
     def __init__(self) -> None:
-        super().__init__(memory_store(), lambda *_: None)
+        super().__init__(memory_store())
         self.may_go = asyncio.Event()
         self.may_go.set()
         self.is_held = asyncio.Event()

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from load.servers import free_port
 from service.errors import StoreUnavailable
-from service.storage.base import State
+from service.storage.base import GameState
 from service.storage.redis import DEADLINES, PROBE, SECRET
 from service.storage.redis_deployment import CLUSTER, UNGUARDED
 from support.harness import (
@@ -27,7 +27,7 @@ from support.harness import (
 
 THIRDS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
 """The slots of each node of a cluster of three."""
-KEYS = (SECRET, PROBE, DEADLINES, *(f"rummikub:games:{state.value}" for state in State))
+KEYS = (SECRET, PROBE, DEADLINES, *(f"rummikub:games:{state.value}" for state in GameState))
 """What every server needs, whichever games are played."""
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 

@@ -14,8 +14,8 @@ import pytest
 from rummikub.v1 import game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from service.storage.base import Loaded
-from service.storage.measured import MeasuredStore
-from service.storage.redis import ANSWER_SECONDS
+from service.storage.redis import REPLY_SECONDS
+from support.delegating_store import DelegatingStore
 from support.grpc_play import Fleet, Played, history, lost_or_doubled, play_game, random_turn
 from support.harness import (
     Client,
@@ -153,7 +153,7 @@ class BreakingWire:
             telling.cancel()
             await asyncio.wait([telling])
             if how == "too late":
-                await asyncio.sleep(ANSWER_SECONDS * 1.1)
+                await asyncio.sleep(REPLY_SECONDS * 1.1)
             commands.write({"before": b"", "in its middle": data[: len(data) // 2]}.get(how, data))
             if how in {"in its answer", "after", "too late"}:
                 answer = await answers.read(65_536)
@@ -190,11 +190,11 @@ async def test_a_wire_to_redis_that_breaks_loses_no_turn_and_doubles_none() -> N
         assert min(wire.breaks for wire in wires) >= len(HOW)
 
 
-class GivesUp(MeasuredStore):
+class GivesUp(DelegatingStore):
     """A store in which something that a load waits for is cancelled, as by a library's own end."""
 
     def __init__(self) -> None:
-        super().__init__(memory_store(), lambda *_: None)
+        super().__init__(memory_store())
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         await super().load(game_id, request_key)

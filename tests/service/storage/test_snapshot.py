@@ -87,23 +87,19 @@ from engine.turns import Applied, apply, create
 from engine.violations import Reason
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.identity import new_shuffle
-from service.app.views import see_change, see_game
+from service.app.views import change_view, snapshot_view
 from service.errors import StoredFormatUnknown
 from service.storage import snapshot as snapshot_module
 from service.storage.base import NO_ETAG, Entry, GameStore, Memo, Record, SeatToken, lineage
 from service.storage.snapshot import (
-    CHANGE_BYTES_MAX,
     FINGERPRINT_BYTES,
-    FORMAT,
-    compressed,
-    decode_entry,
     decode_memo,
     decode_record,
-    decompressed,
-    encode_change,
     encode_memo,
     encode_record,
 )
+from service.storage.stored_events import CHANGE_BYTES_MAX, compress, decode_entry, decompress, encode_change
+from service.storage.stored_values import FORMAT
 from support.harness import HISTORY, START_MS, Client, SeededChance
 from support.random_play import Change, random_changes, random_ruleset, time_of
 
@@ -362,7 +358,7 @@ def golden_lines() -> Iterator[str]:
         line = {
             "etag": stored.record.etag,
             "change": stored.change.decode(),
-            "compressed": compressed(stored.change).hex(),
+            "compressed": compress(stored.change).hex(),
             "snapshot": encode_record(stored.record).decode(),
         }
         yield json.dumps(line, ensure_ascii=False)
@@ -783,31 +779,31 @@ def test_a_golden_stored_game_is_what_is_written_today() -> None:
 
 def test_the_compressed_form_of_a_change_stays_readable() -> None:
     for line in stored_lines():
-        assert decompressed(bytes.fromhex(line["compressed"])) == line["change"].encode()
+        assert decompress(bytes.fromhex(line["compressed"])) == line["change"].encode()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_history_takes_a_third_of_its_bytes_and_comes_back_equal(seed: int) -> None:
     changes = [stored.change for stored in random_game(seed)]
-    small = [compressed(change) for change in changes]
-    assert [decompressed(stored) for stored in small] == changes
+    small = [compress(change) for change in changes]
+    assert [decompress(stored) for stored in small] == changes
     assert sum(map(len, small)) < 0.45 * sum(map(len, changes))
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "more", "empty", "plain", "huge"])
 def test_a_damaged_change_is_refused(damage: str) -> None:
     change = golden_game()[3].change
-    stored = compressed(change)
+    stored = compress(change)
     data = {
         "cut": stored[:-3],
         "changed": bytes([stored[0] ^ 0xFF, *stored[1:]]),
         "more": stored + b"x",
         "empty": b"",
         "plain": change,
-        "huge": compressed(bytes(CHANGE_BYTES_MAX + 1)),
+        "huge": compress(bytes(CHANGE_BYTES_MAX + 1)),
     }[damage]
     with pytest.raises(StoredFormatUnknown):
-        decode_entry(decompressed(data), "")
+        decode_entry(decompress(data), "")
 
 
 # Etags
@@ -887,7 +883,7 @@ def test_no_nonce_and_no_digest_of_a_token_can_be_reached_from_what_anyone_sees(
         entry = decode_entry(stored.change, stored.record.etag)
         assert entry.nonce.hex() in secrets
         for seat in (None, 1, 2, 3, 4):
-            for sight in (see_game(stored.record, seat, START_MS), see_change(entry, seat)):
+            for sight in (snapshot_view(stored.record, seat, START_MS), change_view(entry, seat)):
                 found = set(leaves(sight))
                 assert stored.record.etag in found
                 assert not secrets & found
@@ -899,7 +895,7 @@ def test_no_nonce_and_no_digest_of_a_token_can_be_reached_from_what_anyone_sees(
 def test_the_walk_finds_a_secret_wherever_it_is() -> None:
     """The test above is worth what its walk is."""
     stored = golden_game()[-1]
-    sight = see_game(stored.record, 1, START_MS)
+    sight = snapshot_view(stored.record, 1, START_MS)
     mistakes: list[tuple[Any, str]] = [(stored.record.tokens[0], "what is stored"), (stored.nonce, "bytes")]
     for mistake, told in mistakes:
         view = replace(sight.view, players=(*sight.view.players, mistake))

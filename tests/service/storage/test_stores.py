@@ -20,6 +20,7 @@ from engine.ruleset import Ruleset
 from engine.turns import Applied, apply, create
 from service.app.identity import new_shuffle
 from service.errors import StoreUnavailable
+from service.storage import redis_connection
 from service.storage.base import (
     CLAIM_MS,
     NO_ETAG,
@@ -27,19 +28,19 @@ from service.storage.base import (
     Committed,
     Conflict,
     Due,
+    GameState,
     GameStore,
     Loaded,
     Memo,
     Record,
     SeatToken,
-    State,
     Subscription,
     lineage,
 )
-from service.storage.game_cache import Recollection
-from service.storage.measured import MeasuredStore
+from service.storage.game_cache import GameCache
 from service.storage.redis import RedisStore, connect
-from service.storage.snapshot import FINGERPRINT_BYTES, encode_change
+from service.storage.snapshot import FINGERPRINT_BYTES
+from service.storage.stored_events import encode_change
 from support.harness import (
     HISTORY,
     LIFETIMES,
@@ -208,14 +209,14 @@ async def test_a_change_that_was_not_decided_by_the_stores_clock_is_stored_only_
 
 
 async def test_what_is_recalled_is_what_a_load_answers_without_the_memo(store: GameStore, clock: FakeClock) -> None:
-    assert store.recall(GAME) is None
+    assert store.cached(GAME) is None
     record = await stored(store, replace(creation(), request_key="request-1", memo=MEMO))
     for name in ("Ada", "Ben"):
         clock.advance(1)
-        recalled = store.recall(GAME)
+        recalled = store.cached(GAME)
         assert recalled in {None, await store.load(GAME)}
         record = await stored(store, joining(record, name))
-    assert store.recall(OTHER_GAME) is None
+    assert store.cached(OTHER_GAME) is None
 
 
 async def test_a_game_that_another_server_has_changed_is_forgotten_when_that_is_noticed(
@@ -224,11 +225,11 @@ async def test_a_game_that_another_server_has_changed_is_forgotten_when_that_is_
     other = redis_store(empty_redis_url, clock)
     record = await stored(redis_backed, creation())
     changed = await stored(other, joining(record, "Ada"))
-    assert redis_backed.recall(GAME) == Loaded(START_MS, record, None)  # it does not know yet
+    assert redis_backed.cached(GAME) == Loaded(START_MS, record, None)  # it does not know yet
     assert await redis_backed.commit(joining(record, "Ben")) == Conflict()
-    assert redis_backed.recall(GAME) is None
+    assert redis_backed.cached(GAME) is None
     assert (await redis_backed.load(GAME)).record == changed
-    assert redis_backed.recall(GAME) == Loaded(START_MS, changed, None)
+    assert redis_backed.cached(GAME) == Loaded(START_MS, changed, None)
     await other.close()
 
 
@@ -239,7 +240,7 @@ async def test_a_game_that_is_gone_is_forgotten_and_not_brought_back(
     await raw.flushdb()
     assert await redis_backed.commit(joining(record, "Ada")) == Conflict()
     assert (await redis_backed.load(GAME)).record is None
-    assert redis_backed.recall(GAME) is None
+    assert redis_backed.cached(GAME) is None
     assert not await raw.keys()
 
 
@@ -248,18 +249,18 @@ async def test_a_repeated_request_makes_a_server_look_at_the_game_anew(redis_bac
     request = replace(joining(record, "Ada"), request_key="request-1", memo=MEMO)
     await stored(redis_backed, request)
     assert await redis_backed.commit(request) == MEMO
-    assert redis_backed.recall(GAME) is None
+    assert redis_backed.cached(GAME) is None
 
 
 async def test_no_more_games_are_remembered_than_there_is_room_for() -> None:
-    recollection = Recollection(lambda: START_MS, games=3)
+    cache = GameCache(lambda: START_MS, games=3)
     records = [creation(f"{number:032x}").record for number in range(5)]
     for record in records[:3]:
-        recollection.keep(b"", record)
-    assert recollection.read(records[0].game_id, b"") == records[0]  # used again
+        cache.put(b"", record)
+    assert cache.decode(records[0].game_id, b"") == records[0]  # used again
     for record in records[3:]:
-        recollection.keep(b"", record)
-    known = [record for record in records if recollection.recall(record.game_id)]
+        cache.put(b"", record)
+    known = [record for record in records if cache.get(record.game_id)]
     assert known == [records[0], *records[3:]]
 
 
@@ -267,7 +268,7 @@ async def test_the_time_that_is_recalled_is_that_of_the_redis_server(empty_redis
     store = redis_store(empty_redis_url)
     record = await stored(store, creation(now_ms=0))
     seconds, micros = await raw.time()
-    recalled = store.recall(GAME)
+    recalled = store.cached(GAME)
     assert recalled
     assert -10_000 < recalled.now_ms - (seconds * 1000 + micros // 1000) < 10_000
     change = replace(joining(record, "Ada", recalled.now_ms), until_ms=recalled.now_ms + 60_000)
@@ -280,7 +281,7 @@ async def test_a_game_of_the_future_is_recalled_no_earlier_than_it_was_changed(e
     store = redis_store(empty_redis_url)
     future_ms = 4_000_000_000_000
     record = await stored(store, creation(now_ms=future_ms))
-    recalled = store.recall(GAME)
+    recalled = store.cached(GAME)
     assert recalled
     assert recalled.now_ms == future_ms
     change = replace(joining(record, "Ada", recalled.now_ms), until_ms=recalled.now_ms + 1000)
@@ -401,7 +402,7 @@ def test_two_stores_have_two_secrets() -> None:
 # Lists
 
 
-async def listed(store: GameStore, state: State, limit: int = 100) -> list[str]:
+async def listed(store: GameStore, state: GameState, limit: int = 100) -> list[str]:
     """The ids of all games in a list, page by page."""
     found: list[str] = []
     cursor = ""
@@ -421,16 +422,16 @@ async def test_games_are_paged_newest_first_each_once(store: GameStore, limit: i
         record = await stored(store, creation(game_id, START_MS + age // 2))  # pairs of the same age
         await store.index(record)
     by_age = sorted(ids, key=lambda game_id: (ids.index(game_id) // 2, game_id), reverse=True)
-    assert await listed(store, State.LOBBY, limit) == by_age
-    assert await listed(store, State.PLAYING, limit) == []
+    assert await listed(store, GameState.LOBBY, limit) == by_age
+    assert await listed(store, GameState.PLAYING, limit) == []
 
 
 async def test_a_game_created_while_pages_are_read_moves_none_of_them(store: GameStore) -> None:
     for number in range(1, 5):
         await store.index(await stored(store, creation(f"{number:032x}", START_MS + number)))
-    first, cursor = await store.page(State.LOBBY, "", 2)
+    first, cursor = await store.page(GameState.LOBBY, "", 2)
     await store.index(await stored(store, creation(f"{9:032x}", START_MS + 9)))
-    second, _ = await store.page(State.LOBBY, cursor, 2)
+    second, _ = await store.page(GameState.LOBBY, cursor, 2)
     assert [int(record.game_id, 16) for record in (*first, *second)] == [4, 3, 2, 1]
 
 
@@ -438,29 +439,29 @@ async def test_a_game_is_listed_and_counted_under_its_state_alone(store: GameSto
     records = await started_game(store)
     await store.index(records[0])
     assert await store.count() == {
-        State.LOBBY: 1,
-        State.PLAYING: 0,
-        State.ROUND_OVER: 0,
-        State.FINISHED: 0,
+        GameState.LOBBY: 1,
+        GameState.PLAYING: 0,
+        GameState.ROUND_OVER: 0,
+        GameState.FINISHED: 0,
     }
     await store.index(records[-1])
     await store.index(records[-1])
     assert await store.count() == {
-        State.LOBBY: 0,
-        State.PLAYING: 1,
-        State.ROUND_OVER: 0,
-        State.FINISHED: 0,
+        GameState.LOBBY: 0,
+        GameState.PLAYING: 1,
+        GameState.ROUND_OVER: 0,
+        GameState.FINISHED: 0,
     }
-    assert await listed(store, State.LOBBY) == []
-    assert await listed(store, State.PLAYING) == [GAME]
+    assert await listed(store, GameState.LOBBY) == []
+    assert await listed(store, GameState.PLAYING) == [GAME]
 
 
 async def test_a_list_that_missed_a_change_of_state_is_mended_when_it_is_read(store: GameStore) -> None:
     records = await started_game(store)
     await store.index(records[0])  # and never again, as if the server had died after the start
-    assert await listed(store, State.LOBBY) == []
-    assert await listed(store, State.PLAYING) == [GAME]
-    assert (await store.count())[State.LOBBY] == 0
+    assert await listed(store, GameState.LOBBY) == []
+    assert await listed(store, GameState.PLAYING) == [GAME]
+    assert (await store.count())[GameState.LOBBY] == 0
 
 
 async def test_a_list_forgets_games_that_have_expired(
@@ -470,8 +471,8 @@ async def test_a_list_forgets_games_that_have_expired(
     await redis_backed.index(await stored(redis_backed, creation(OTHER_GAME, START_MS + 1)))
     await raw.delete(f"rummikub:{{{GAME}}}:game")
     clock.advance(7200)
-    assert await listed(redis_backed, State.LOBBY) == [OTHER_GAME]
-    assert (await redis_backed.count())[State.LOBBY] == 1
+    assert await listed(redis_backed, GameState.LOBBY) == [OTHER_GAME]
+    assert (await redis_backed.count())[GameState.LOBBY] == 1
 
 
 async def test_a_list_leaves_out_games_of_a_newer_server_and_keeps_them(
@@ -480,8 +481,8 @@ async def test_a_list_leaves_out_games_of_a_newer_server_and_keeps_them(
     for game_id in (GAME, OTHER_GAME):
         await redis_backed.index(await stored(redis_backed, creation(game_id)))
     await raw.hset(f"rummikub:{{{GAME}}}:game", "snapshot", b'{"format":999}')
-    assert await listed(redis_backed, State.LOBBY) == [OTHER_GAME]
-    assert (await redis_backed.count())[State.LOBBY] == 2
+    assert await listed(redis_backed, GameState.LOBBY) == [OTHER_GAME]
+    assert (await redis_backed.count())[GameState.LOBBY] == 2
 
 
 async def test_a_list_names_a_game_that_is_about_to_be_stored_for_an_hour(
@@ -489,11 +490,11 @@ async def test_a_list_names_a_game_that_is_about_to_be_stored_for_an_hour(
 ) -> None:
     """A creation lists its game first, so that no list lacks one; what came to nothing is forgotten by and by."""
     await redis_backed.index(creation().record)
-    assert await listed(redis_backed, State.LOBBY) == []
-    assert (await redis_backed.count())[State.LOBBY] == 1
+    assert await listed(redis_backed, GameState.LOBBY) == []
+    assert (await redis_backed.count())[GameState.LOBBY] == 1
     clock.advance(3601)
-    assert await listed(redis_backed, State.LOBBY) == []
-    assert (await redis_backed.count())[State.LOBBY] == 0
+    assert await listed(redis_backed, GameState.LOBBY) == []
+    assert (await redis_backed.count())[GameState.LOBBY] == 0
 
 
 # Deadlines
@@ -811,7 +812,7 @@ async def test_a_paused_redis_is_unavailable_within_a_second_or_two_and_recovers
         store.load(GAME),
         store.commit(drawing(records[-1])),
         store.events(GAME, 1, 10),
-        store.page(State.LOBBY, "", 10),
+        store.page(GameState.LOBBY, "", 10),
         store.claim(10),
         store.ping(),
         return_exceptions=True,
@@ -908,8 +909,8 @@ async def test_a_late_answer_of_a_redis_that_was_left_takes_no_connection_from_t
     own_redis.pause()
     late = asyncio.create_task(own_store.ping())
     await asyncio.sleep(0)
-    wire = own_store._wire  # noqa: SLF001 - left as an answer of the same Redis that came in time has it done
-    wire.leave(wire.held)
+    connection = own_store._connection  # noqa: SLF001 - left as an answer of the same Redis that came in time has it done
+    connection.drop(connection.current)
     primary.socket.replace(own_redis.socket)
     await stored(own_store, creation())
     primary.pause()
@@ -937,7 +938,7 @@ async def test_a_game_that_cannot_be_put_on_its_new_list_stays_on_the_old_one(
         with suppress(StoreUnavailable):  # a lost connection may be noticed before
             await store.index(started)
         admin.config_set("maxmemory", 0)
-    found = [record for state in State for record in (await store.page(state, "", 10))[0]]
+    found = [record for state in GameState for record in (await store.page(state, "", 10))[0]]
     found += (await store.page(started.state, "", 10))[0]
     assert started in found
     await store.close()
@@ -1276,13 +1277,39 @@ async def test_the_pool_hands_out_no_more_connections_than_it_may(
     assert len(clients) <= 64 + 1
 
 
+@pytest.mark.parametrize("can_share", [True, False])
+async def test_a_redis_py_without_the_private_attributes_is_used_by_its_pool(
+    own_redis: RedisServer, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
+) -> None:
+    monkeypatch.setattr(redis_connection, "CAN_SHARE", can_share)
+    store = redis_store(own_redis.url, clock)
+    assert (await store.load(GAME)).record is None
+    record = await stored(store, creation())
+    lost = asyncio.create_task(store.load(GAME))
+    await asyncio.sleep(0)
+    lost.cancel()
+    loads = await asyncio.gather(*(store.load(GAME) for _ in range(100)))
+    assert all(loaded.record == record for loaded in loads)
+    await store.index(record)
+    assert await store.page(record.state, "", 10) == ((record,), "")
+    assert [entry.revision for entry in await store.events(GAME, 1, 10)] == [1]
+    assert await store.bounds(GAME) == (1, 1)
+    assert (store._connection.current is not None) == can_share  # noqa: SLF001 - nothing else shows it
+    own_redis.stop()
+    with pytest.raises(StoreUnavailable):
+        await store.load(GAME)
+    own_redis.start()
+    await store.load(GAME)
+    await store.close()
+
+
 def test_connections_are_made_for_every_kind_of_url() -> None:
     for url in ("redis://127.0.0.1:1/0", "rediss://127.0.0.1:1/0", "unix:///nowhere/redis.sock"):
         options = connect(url).connection_pool.connection_kwargs
         assert options["socket_timeout"] == options["socket_connect_timeout"] == 1.0
 
 
-# The store that is measured
+# Observed operations
 
 
 async def test_every_operation_is_told_with_its_name_and_how_it_went(store: GameStore) -> None:
@@ -1292,20 +1319,20 @@ async def test_every_operation_is_told_with_its_name_and_how_it_went(store: Game
         assert 0 <= seconds < 60
         observed.append((operation, result))
 
-    measured = MeasuredStore(store, observe)
-    record = await stored(measured, creation())
-    await measured.load(GAME)
-    await measured.events(GAME, 1, 10)
-    await measured.bounds(GAME)
-    await measured.secret()
-    await measured.check_room()
-    await measured.index(record)
-    await measured.page(State.LOBBY, "", 10)
-    await measured.count()
-    await measured.arm(GAME, START_MS)
-    await measured.rearm(Due(GAME, START_MS, START_MS), None)
-    await measured.claim(10)
-    await measured.ping()
+    store.observe = observe
+    record = await stored(store, creation())
+    await store.load(GAME)
+    await store.events(GAME, 1, 10)
+    await store.bounds(GAME)
+    await store.secret()
+    await store.check_room()
+    await store.index(record)
+    await store.page(GameState.LOBBY, "", 10)
+    await store.count()
+    await store.arm(GAME, START_MS)
+    await store.rearm(Due(GAME, START_MS, START_MS), None)
+    await store.claim(10)
+    await store.ping()
     operations = [
         "commit",
         "load",
@@ -1326,9 +1353,10 @@ async def test_every_operation_is_told_with_its_name_and_how_it_went(store: Game
 
 async def test_a_failed_operation_is_told_with_the_name_of_its_fault(own_redis: RedisServer, clock: FakeClock) -> None:
     observed: list[tuple[str, str]] = []
-    measured = MeasuredStore(redis_store(own_redis.url, clock), lambda name, result, _: observed.append((name, result)))
+    store = redis_store(own_redis.url, clock)
+    store.observe = lambda name, result, _: observed.append((name, result))
     own_redis.stop()
     with pytest.raises(StoreUnavailable):
-        await measured.load(GAME)
-    await measured.close()
+        await store.load(GAME)
+    await store.close()
     assert observed == [("load", "StoreUnavailable")]

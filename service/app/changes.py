@@ -1,0 +1,330 @@
+"""The change loop: load a game, let a command decide, commit.
+
+Every change takes the same steps. One load also looks up the answer to a repeated request. An overdue turn is timed
+out. The command decides, by the engine's rules. One commit stores the decision, fenced by the history that it was
+decided on. A conflict starts over. If the store fails, the loop tries once more, provided that the request has an id.
+
+A turn in a cached game is first decided without the load (`_commit_cached`). Its commit checks everything that the load
+would have checked, and the decision takes effect only if it is stored.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Protocol, TypeVar
+
+from engine.analysis import options_needing_analysis
+from engine.game import Playing, bots_to_act, is_expired
+from engine.turns import create, may_have_searched_all_racks
+from service.app.commands import Basis, Command, CreateGame, Decision, GameCommand, decide_time_out
+from service.app.identity import Chance, new_game_id, requested_game_id
+from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoreUnavailable
+from service.storage.base import (
+    NO_ETAG,
+    Commit,
+    Committed,
+    Conflict,
+    GameState,
+    GameStore,
+    Loaded,
+    Memo,
+    Outcome,
+    Record,
+    lineage,
+)
+from service.storage.stored_events import encode_change
+
+ATTEMPTS: Final = 16
+"""How often a change is decided again because others change the game at the same time."""
+RETRY_SECONDS: Final = 0.05
+"""The wait before a failed store is tried once more."""
+BOT_WAIT_MS: Final = 5_000
+"""How long after a change a bot that has not acted counts as forgotten, because its server may have died."""
+CACHED_MS: Final = 1_000
+"""How long a decision on a cached game is valid."""
+NONCE_BYTES: Final = 16
+SEARCH_STEP_SECONDS: Final = 0.25
+"""Decisions that searched other racks take a multiple of this, so their time leaks little. Nearly all take one step."""
+SEARCH_THREADS: Final = 2
+"""Most decisions with a search at once. More threads would only compete with other calls for the interpreter."""
+
+
+_T = TypeVar("_T")
+
+
+class OffLoopRunner(Protocol):
+    """Runs functions off the event loop."""
+
+    async def run(self, function: Callable[[], _T]) -> _T:
+        """Returns the function's result."""
+
+
+class _Overtaken(Exception):  # noqa: N818 - a signal between two methods
+    """The game changed between load and commit."""
+
+
+class ChangeLoop:
+    """Applies commands to games in a store.
+
+    Args:
+        store: The store.
+        chance: The source of randomness.
+        bot_wait_ms: How long after a change a bot counts as forgotten.
+    """
+
+    def __init__(self, store: GameStore, chance: Chance, bot_wait_ms: int) -> None:
+        self._store = store
+        self._chance = chance
+        self._bot_wait_ms = bot_wait_ms
+        self._on_bot_turn: Callable[[Record], None] = lambda _: None
+        # The event loop's own threads also resolve the store's address, so searches must not occupy them.
+        self._searches = ThreadPoolExecutor(SEARCH_THREADS, "rules")
+
+    def on_bot_turn(self, callback: Callable[[Record], None]) -> None:
+        """Sets a callback for games in which a bot is to act: after each change, and when the bot seems forgotten."""
+        self._on_bot_turn = callback
+
+    async def create(self, command: CreateGame) -> bytes:
+        """Creates a game and returns the answer."""
+        return await self._retrying(command, lambda: self._try_create(command))
+
+    async def run(self, command: GameCommand, runner: OffLoopRunner | None = None) -> bytes:
+        """Changes a game and returns the answer.
+
+        Args:
+            command: The change.
+            runner: Makes the decision off the event loop; for one that may take long.
+        """
+        return await self._retrying(command, lambda: self._try_change(command, runner))
+
+    async def run_cached(self, command: GameCommand) -> bytes:
+        """Changes a game with one commit if it is cached, otherwise as `run` does."""
+        return await self._retrying(command, lambda: self._try_cached(command))
+
+    async def basis(self, game_id: str) -> Basis:
+        """Returns a game to decide on, after the time-out of an overdue turn. Raises GameNotFound."""
+        loaded, overdue_revision = await self._settle(game_id, "")
+        if loaded.record is None:
+            raise GameNotFound
+        return Basis(loaded.record, loaded.now_ms, overdue_revision)
+
+    async def load(self, game_id: str) -> Loaded:
+        """Returns a game for readers: settled, or still overdue if the store refuses the time-out."""
+        try:
+            return await self.settle(game_id)
+        except StoreUnavailable:
+            await asyncio.sleep(RETRY_SECONDS)
+            return await self._store.load(game_id)
+
+    async def settle(self, game_id: str) -> Loaded:
+        """Returns a game after the time-out of an overdue turn."""
+        loaded, _ = await self._settle(game_id, "")
+        return loaded
+
+    async def decide(
+        self, decide: Callable[[Basis], Decision], basis: Basis, runner: OffLoopRunner | None = None
+    ) -> Decision:
+        """Returns a decision. Rules that ask for possible plays may search for seconds, so they run in a thread."""
+        if options_needing_analysis(basis.record.game.ruleset):
+            return await asyncio.get_running_loop().run_in_executor(self._searches, decide, basis)
+        return decide(basis) if runner is None else await runner.run(lambda: decide(basis))
+
+    def next_look(self, loaded: Loaded) -> int | None:
+        """Returns when to look at an idle game: at its deadline, or when a bot that is to act would seem forgotten.
+
+        None: not before a round starts or a bot is to act.
+        """
+        if loaded.record is None:
+            return None
+        deadline_ms = _deadline_ms(loaded.record)
+        if not bots_to_act(loaded.record.game):
+            return deadline_ms
+        wait_ms = loaded.now_ms + self._bot_wait_ms
+        return wait_ms if deadline_ms is None else min(wait_ms, deadline_ms)
+
+    async def _retrying(self, command: Command, attempt: Callable[[], Awaitable[bytes]]) -> bytes:
+        try:
+            return await attempt()
+        except StoreUnavailable:
+            if not command.request.key:
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
+        return await attempt()
+
+    async def _try_create(self, command: CreateGame) -> bytes:
+        key = command.request.key
+        game_id = requested_game_id(await self._store.secret(), key) if key else new_game_id(self._chance)
+        loaded = await self._store.load(game_id, key)
+        if loaded.memo:
+            return _replay(loaded.memo, command)
+        if loaded.record:  # the store has dropped the memo; the game and its place in the lists must not change
+            raise StaleState(loaded.record.game.revision)
+        now_ms = loaded.now_ms
+        applied = create(command.ruleset)
+        new = Record(game_id, applied.game, NO_ETAG, (), now_ms, now_ms)
+        await self._store.check_room()
+        await self._store.index(new)  # before the commit: a list may name a missing game, but never lacks one
+        try:
+            return await self._commit(command, Basis(new, now_ms), Decision(applied, ()))
+        except _Overtaken:
+            raise StaleState(applied.game.revision) from None
+
+    async def _try_change(self, command: GameCommand, runner: OffLoopRunner | None = None) -> bytes:
+        revision = 0
+        for _ in range(ATTEMPTS):
+            loaded, overdue_revision = await self._settle(command.game_id, command.request.key)
+            if loaded.memo:
+                return _replay(loaded.memo, command)
+            if loaded.record is None:
+                raise GameNotFound
+            revision = loaded.record.game.revision
+            basis = Basis(loaded.record, loaded.now_ms, overdue_revision)
+            decision = await self._decide_in_steps(command.decide, basis, runner)
+            with contextlib.suppress(_Overtaken):
+                return await self._commit(command, basis, decision)
+        raise StaleState(revision)
+
+    async def _try_cached(self, command: GameCommand) -> bytes:
+        basis = self._cached_basis(command.game_id)
+        if basis is not None:
+            with contextlib.suppress(_Overtaken):
+                return await self._commit_cached(command, basis)
+        return await self._try_change(command)
+
+    def _cached_basis(self, game_id: str) -> Basis | None:
+        """Returns a cached game to decide on.
+
+        None if a load must come first: the game is not cached, its turn is overdue, or its rules may search, which
+        should not be done in vain.
+        """
+        cached = self._store.cached(game_id)
+        if cached is None or cached.record is None:
+            return None
+        record, now_ms = cached.record, cached.now_ms
+        if options_needing_analysis(record.game.ruleset) or is_expired(record.game, now_ms):
+            return None
+        return Basis(record, now_ms, until_ms=_valid_until_ms(record, now_ms))
+
+    async def _commit_cached(self, command: GameCommand, basis: Basis) -> bytes:
+        """Decides on a cached game and commits; the commit checks that the game is unchanged.
+
+        Raises _Overtaken for every refusal too, because no answer may be based on possibly stale cached state.
+        """
+        try:
+            decision = command.decide(basis)
+        except Fault:
+            raise _Overtaken from None
+        return await self._commit(command, basis, decision)
+
+    async def _decide_in_steps(
+        self, decide: Callable[[Basis], Decision], basis: Basis, runner: OffLoopRunner | None = None
+    ) -> Decision:
+        """Returns a decision to store. If it searched other racks, its time is rounded up to hide the result."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        decision = await self.decide(decide, basis, runner)
+        if may_have_searched_all_racks(decision.applied):
+            await asyncio.sleep(SEARCH_STEP_SECONDS - (loop.time() - began) % SEARCH_STEP_SECONDS)
+        return decision
+
+    async def _settle(self, game_id: str, request_key: str) -> tuple[Loaded, int | None]:
+        """Loads a game and applies the time-out of an overdue turn. Of concurrent calls only one applies it (R55).
+
+        Returns:
+            The game after that, and the revision before the time-out if this call found the turn overdue.
+        """
+        loaded = await self._store.load(game_id, request_key)
+        record = loaded.record
+        if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
+            self._notify_of_forgotten_bots(loaded)
+            return loaded, None
+        basis = Basis(record, loaded.now_ms)
+        after, change = self._after(basis, await self._decide_in_steps(decide_time_out, basis))
+        await self._store_change(record, Commit(record.etag, after, change))
+        return await self._store.load(game_id, request_key), record.game.revision
+
+    def _after(self, basis: Basis, decision: Decision) -> tuple[Record, bytes]:
+        """Returns the record after a change, and the change's stored bytes, which its etag hashes."""
+        before, game = basis.record, decision.applied.game
+        nonce = self._chance.token_bytes(NONCE_BYTES)
+        change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events)
+        etag = lineage(before.etag, change)
+        return Record(before.game_id, game, etag, decision.tokens, before.created_ms, basis.now_ms), change
+
+    async def _commit(self, command: Command, basis: Basis, decision: Decision) -> bytes:
+        """Stores a decision and the answer to its request, and returns the answer. Raises _Overtaken on a conflict."""
+        after, change = self._after(basis, decision)
+        answer, request = command.encode(decision, after), command.request
+        memo = Memo(request.fingerprint, answer, decision.salt) if request.key else None
+        commit = Commit(basis.record.etag, after, change, request.key, memo, request.sender, basis.until_ms)
+        outcome = await self._store_change(basis.record, commit)
+        match outcome:
+            case Memo():
+                return _replay(outcome, command)
+            case Conflict():
+                raise _Overtaken
+            case Committed():
+                return command.complete(answer, decision.salt)
+
+    async def _store_change(self, before: Record, commit: Commit) -> Outcome:
+        """Commits a change and reports bot turns, also if it is unknown whether the change is stored."""
+        after = commit.record
+        await self._arm(before, after)
+        try:
+            outcome = await self._store.commit(commit)
+        except (StoreUnavailable, asyncio.CancelledError):
+            self._notify_of_bot_turn(after)
+            raise
+        if isinstance(outcome, Committed):
+            self._notify_of_bot_turn(after)
+            await self._update_lists(before, after)
+        return outcome
+
+    def _notify_of_bot_turn(self, record: Record) -> None:
+        if bots_to_act(record.game):
+            self._on_bot_turn(record)
+
+    def _notify_of_forgotten_bots(self, loaded: Loaded) -> None:
+        """Reports a bot turn again if it is long due: the server that was to play the bot may have died."""
+        record = loaded.record
+        if record and loaded.now_ms - record.updated_ms >= self._bot_wait_ms:
+            self._notify_of_bot_turn(record)
+
+    async def _arm(self, before: Record, after: Record) -> None:
+        """Schedules the sweeper's look at a game, before a round starts or a bot acts.
+
+        Deadlines only move forward, so the sweeper finds later ones by itself and no turn needs to write them. A bot's
+        turn is written because it may have no deadline, and the sweeper must find it if this server dies.
+        """
+        started = after.state is GameState.PLAYING and before.state is not GameState.PLAYING
+        if not started and not bots_to_act(after.game):
+            return
+        looks = (_deadline_ms(before), self.next_look(Loaded(after.updated_ms, after, None)))
+        known = [at_ms for at_ms in looks if at_ms is not None]
+        if known:
+            await self._store.arm(after.game_id, min(known))
+
+    async def _update_lists(self, before: Record, after: Record) -> None:
+        """Lists a game under its new state. A failure is ignored: the change is stored, and reading repairs lists."""
+        if before.state is not after.state:
+            with contextlib.suppress(StoreUnavailable):
+                await self._store.index(after)
+
+
+def _replay(memo: Memo, command: Command) -> bytes:
+    """Returns the first answer again. Raises DuplicateRequest if the content differs."""
+    if memo.fingerprint != command.request.fingerprint:
+        raise DuplicateRequest
+    return command.complete(memo.answer, memo.salt)
+
+
+def _valid_until_ms(record: Record, now_ms: int) -> int:
+    """Returns when a decision on a cached game expires: at the latest at the deadline that it assumes."""
+    deadline_ms = _deadline_ms(record)
+    return now_ms + CACHED_MS if deadline_ms is None else min(now_ms + CACHED_MS, deadline_ms)
+
+
+def _deadline_ms(record: Record) -> int | None:
+    """Returns the deadline of the turn in progress, if it has one."""
+    return record.game.phase.round.turn.deadline_ms if isinstance(record.game.phase, Playing) else None

@@ -1,0 +1,329 @@
+"""Feeds: everything that the watchers of one game on this server share.
+
+A feed reads each change once from the store, and all viewers of one kind (a seat, or spectators) share one view and its
+bytes. Feeds never report what is not stored.
+
+Waking a thousand watchers would block other calls for too long, so a WakeQueue wakes a few in each iteration of the
+event loop, taking the feeds in turn.
+"""
+
+import asyncio
+import contextlib
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Generic, TypeVar
+
+from engine.events import GameEnded, PlayerLeft
+from service.app.games import Games
+from service.app.views import ChangeView, GameSnapshotView, change_view, snapshot_view
+from service.errors import Fault, GameNotFound
+from service.storage.base import Entry, GameStore, Loaded, Record
+
+LAG: Final = 64
+"""A live watcher who is more changes behind gets a snapshot."""
+RECENT: Final = 8
+"""How many changes a feed keeps."""
+WOKEN_AT_ONCE: Final = 64
+"""How many watchers are woken in one iteration of the event loop, in about 4 ms."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True, eq=False)
+class SharedView(Generic[_T]):
+    """A view that all viewers of one kind share.
+
+    Attributes:
+        view: The view.
+        data: Its bytes, set by the first viewer who encodes it.
+    """
+
+    view: _T
+    data: bytes | None = None
+
+
+class SharedChange:
+    """A change that all watchers of a game get, with a view for each kind of viewer."""
+
+    __slots__ = ("_entry", "_views", "ends_the_game", "etag", "previous_etag", "revision", "seats_left")
+
+    def __init__(self, entry: Entry, previous_etag: str) -> None:
+        self._entry = entry
+        self._views: dict[int | None, SharedView[ChangeView]] = {}
+        self.revision = entry.revision
+        self.etag = entry.etag
+        self.previous_etag = previous_etag
+        self.seats_left = {event.seat for event in entry.events if isinstance(event, PlayerLeft)}
+        self.ends_the_game = any(isinstance(event, GameEnded) for event in entry.events)
+
+    def view_for(self, seat: int | None) -> SharedView[ChangeView]:
+        """Returns the view of a seat, or of a spectator."""
+        view = self._views.get(seat)
+        if view is None:
+            view = self._views[seat] = SharedView(change_view(self._entry, seat))
+        return view
+
+
+class ChangePage:
+    """Changes that were read from the store together.
+
+    Attributes:
+        revision: The revision of the first entry, which watchers know already; 0 if there is none.
+        etag: The first entry's etag.
+        changes: The changes after it.
+    """
+
+    __slots__ = ("changes", "etag", "revision")
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.revision, self.etag = (entries[0].revision, entries[0].etag) if entries else (0, "")
+        self.changes = [SharedChange(entry, before.etag) for before, entry in pairwise(entries)]
+
+    @property
+    def end(self) -> tuple[int, str]:
+        """Revision and etag of the last entry."""
+        return (self.changes[-1].revision, self.changes[-1].etag) if self.changes else (self.revision, self.etag)
+
+
+class SharedSnapshot:
+    """A game that was loaded once for several watchers. The constructor raises GameNotFound."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        if loaded.record is None:
+            raise GameNotFound
+        self.record: Record = loaded.record
+        self._now_ms = loaded.now_ms
+        self._views: dict[int | None, SharedView[GameSnapshotView]] = {}
+
+    def view_for(self, seat: int | None) -> SharedView[GameSnapshotView]:
+        """Returns the view of a seat, or of a spectator."""
+        view = self._views.get(seat)
+        if view is None:
+            view = self._views[seat] = SharedView(snapshot_view(self.record, seat, self._now_ms))
+        return view
+
+
+class WakeQueue:
+    """Resolves the futures of waiting watchers, a few at a time, taking the feeds in turn."""
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[object, deque[tuple[asyncio.Future[bool], object]]] = OrderedDict()
+        self._handle: asyncio.Handle | None = None
+
+    def wake(self, feed: object, futures: "list[asyncio.Future[bool]]", result: object) -> None:
+        """Resolves futures soon: with a boolean, or with an exception."""
+        self._waiting.setdefault(feed, deque()).extend((future, result) for future in futures)
+        if self._handle is None:
+            self._handle = asyncio.get_running_loop().call_soon(self._wake_some)
+
+    async def turn(self, feed: object) -> None:
+        """Returns when it is the caller's turn."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.wake(feed, [future], True)  # noqa: FBT003 - the future's result
+        await future
+
+    def _wake_some(self) -> None:
+        self._handle = None
+        for _ in range(WOKEN_AT_ONCE):
+            if not self._waiting:
+                return
+            feed, futures = self._waiting.popitem(last=False)
+            _resolve(*futures.popleft())
+            if futures:
+                self._waiting[feed] = futures
+        if self._waiting:
+            self._handle = asyncio.get_running_loop().call_soon(self._wake_some)
+
+
+def _resolve(future: "asyncio.Future[bool]", result: object) -> None:
+    if future.done():  # its watcher is gone
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(bool(result))
+
+
+class CoalescedRead(Generic[_T]):
+    """A read that concurrent callers share. A caller never gets the result of a read that began before its call.
+
+    Args:
+        read: The read.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[_T]]) -> None:
+        self._read = read
+        self._running: asyncio.Task[_T] | None = None
+        self._next: asyncio.Task[_T] | None = None
+
+    async def __call__(self) -> _T:
+        """Returns the result of a read that begins after this call."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._run_after(self._running))
+            self._next.add_done_callback(_retrieve_exception)
+        return await asyncio.shield(self._next)
+
+    async def _run_after(self, before: "asyncio.Task[_T] | None") -> _T:
+        if before is not None:
+            await asyncio.wait({before})
+        self._running, self._next = self._next, None
+        return await self._read()
+
+
+def _retrieve_exception(task: "asyncio.Task[Any]") -> None:
+    """Retrieves a task's exception, so that asyncio does not log it if all callers are gone."""
+    if not task.cancelled():
+        task.exception()
+
+
+class Feed:
+    """Follows one game for all its watchers on this server.
+
+    Args:
+        game_id: The game.
+        games: Loads the game.
+        store: Has the game's stream.
+        heartbeat_seconds: The longest time between two wake-ups of a watcher.
+        wake_queue: Wakes watchers.
+        stopping: Set when the server stops.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place
+        self,
+        game_id: str,
+        games: Games,
+        store: GameStore,
+        heartbeat_seconds: float,
+        wake_queue: WakeQueue,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._game_id = game_id
+        self._store = store
+        self._heartbeat_seconds = heartbeat_seconds
+        self._wake_queue = wake_queue
+        self._stopping = stopping
+        self._recent: deque[SharedChange] = deque(maxlen=RECENT)
+        self._head: tuple[int, str] | None = None
+        """Revision and etag up to which the feed has read; None if it must start again from a snapshot."""
+        self._waiting: list[asyncio.Future[bool]] = []
+        self._reads: dict[int, asyncio.Task[ChangePage]] = {}
+        self.watchers = 0
+        self.snapshot = CoalescedRead(lambda: _snapshot(games, game_id))
+        """Returns the current game (SharedSnapshot)."""
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._is_closed = False
+
+    def start(self) -> None:
+        """Starts to follow the game."""
+        self._tasks = (asyncio.create_task(self._follow()), asyncio.create_task(self._wake_at_the_end()))
+
+    async def close(self) -> None:
+        """Stops; the last watcher is gone."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+
+    def start_at(self, record: Record) -> None:
+        """Sets the head to a loaded game, unless the feed has a head."""
+        if self._head is None:
+            self._recent.clear()
+            self._head = record.game.revision, record.etag
+
+    async def _follow(self) -> None:
+        """Reads changes, and wakes watchers for them and for heartbeats.
+
+        The loop checks a flag because cancellation may be lost: redis-py may swallow it in a read.
+        """
+        async with self._store.changes(self._game_id) as subscription:
+            while not self._is_closed:
+                has_changed = False
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._heartbeat_seconds):
+                        await subscription.wait()
+                        has_changed = True
+                try:
+                    is_news = await self._read_on()
+                except Fault as error:
+                    self._wake(error)
+                else:
+                    if is_news or not has_changed:
+                        self._wake(is_news)
+
+    async def _read_on(self) -> bool:
+        """Reads the changes after the head; returns whether watchers must check for changes.
+
+        If the stream no longer has the head, the feed drops its state, and each watcher checks its own position.
+        """
+        if self._head is None:
+            return True
+        head = self._head
+        page = await self._page(head[0])
+        if self._head != head:
+            return True
+        if (page.revision, page.etag) != head or len(page.changes) > LAG:
+            self._recent.clear()
+            self._head = None
+            return True
+        self._recent.extend(page.changes)
+        self._head = page.end
+        return bool(page.changes)
+
+    async def _page(self, revision: int) -> ChangePage:
+        return ChangePage(await self._store.events(self._game_id, revision, LAG + 2))
+
+    async def _wake_at_the_end(self) -> None:
+        await self._stopping.wait()
+        self._wake(True)  # noqa: FBT003 - the futures' result
+
+    def _wake(self, result: object) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._wake_queue.wake(self, waiting, result)
+
+    async def wait(self) -> bool:
+        """Returns True when there may be changes, False when a heartbeat is due. Raises the errors of reading."""
+        if self._stopping.is_set():
+            return True
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        return await future
+
+    async def turn(self) -> None:
+        """Returns when it is the caller's turn, if many watchers continue at the same time."""
+        await self._wake_queue.turn(self)
+
+    def recent_after(self, revision: int, etag: str) -> list[SharedChange] | None:
+        """Returns the kept changes after a revision; None if the feed does not reach back to it."""
+        if self._head is None:
+            return None
+        if revision >= self._head[0]:
+            return [] if self._head == (revision, etag) or revision > self._head[0] else None
+        found = [change for change in self._recent if change.revision > revision]
+        is_next = bool(found) and found[0].revision == revision + 1 and found[0].previous_etag == etag
+        return found if is_next else None
+
+    def etag_at(self, revision: int) -> str | None:
+        """Returns the etag of a revision, if the feed keeps its change."""
+        return next((change.etag for change in self._recent if change.revision == revision), None)
+
+    async def read(self, revision: int) -> ChangePage:
+        """Returns the stored changes from a revision on. Watchers at the same revision share one read."""
+        read = self._reads.get(revision)
+        if read is None:
+            read = self._reads[revision] = asyncio.create_task(self._page(revision))
+            read.add_done_callback(lambda _: self._reads.pop(revision))
+            read.add_done_callback(_retrieve_exception)
+        page = await asyncio.shield(read)
+        await self.turn()
+        return page
+
+    async def bounds(self) -> tuple[int, int]:
+        """Returns the oldest and the newest revision in the stream."""
+        return await self._store.bounds(self._game_id)
+
+
+async def _snapshot(games: Games, game_id: str) -> SharedSnapshot:
+    return SharedSnapshot(await games.load(game_id))

@@ -1,0 +1,248 @@
+"""The stored form of changes: the entries of a game's event stream, compressed."""
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from engine import events as ev
+from service.errors import StoredFormatUnknown
+from service.storage.base import Entry
+from service.storage.stored_values import (
+    FORMAT,
+    Json,
+    dump,
+    load,
+    read_each,
+    read_flag,
+    read_level,
+    read_number,
+    read_proposed,
+    read_rack,
+    read_reason,
+    read_result,
+    read_ruleset,
+    read_seat,
+    read_seats,
+    read_table,
+    read_text,
+    read_tile,
+    read_tiles,
+    read_time,
+    read_turn,
+    reading,
+    write_declined,
+    write_proposed,
+    write_rack,
+    write_result,
+    write_ruleset,
+    write_table,
+    write_tiles,
+    write_turn,
+)
+
+CHANGE_BYTES_MAX: Final = 1_048_576
+"""The largest change that is decompressed, many times the size of the largest table."""
+
+
+def encode_change(revision: int, time_ms: int, nonce: bytes, events: tuple[ev.Event, ...]) -> bytes:
+    """Returns a change's stored bytes. They lack the etag, which hashes them."""
+    return dump(
+        {
+            "format": FORMAT,
+            "revision": revision,
+            "time": time_ms,
+            "nonce": nonce.hex(),
+            "events": [_write_event(event) for event in events],
+        }
+    )
+
+
+@reading()
+def decode_entry(change: bytes, etag: str) -> Entry:
+    """Returns a stream's entry from a change's stored bytes. Raises StoredFormatUnknown.
+
+    Args:
+        change: The change.
+        etag: The game's etag after the change.
+    """
+    stored = load(change)
+    return Entry(
+        revision=read_number(stored["revision"]),
+        etag=etag,
+        time_ms=read_time(stored["time"]),
+        nonce=bytes.fromhex(stored["nonce"]),
+        events=read_each(lambda event: _READERS[event["type"]](event), stored["events"]),
+    )
+
+
+_DICTIONARY: Final = (
+    b'{"type":"GameCreated","ruleset":"{}"}{"type":"PlayerLeft","seat":{"type":"PlayerResigned","seat":{"type":"TurnTimedOut"'
+    b',"seat":1,"tiles":"{"type":"RoundEnded","result":{"number":1,"end":"WENT_OUT","winners":[1],"seats":[[1,0,{"type":"'
+    b'GameEnded","winners":[{"type":"TurnPassed","seat":,"GROUP",30],["RUN",6],["GROUP",12],["","RUN",],"points":,"pulled":""}'
+    b',{"type":"TilesPlayed","seat":3,"tiles":"0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f2021222324252627'
+    b'28292a2b2c2d2e2f30313233343501","table":[["{"type":"TurnStarted","turn":[1,null]}]}{"format":3,"revision":,"time":17'
+    b'","nonce":"","events":[{"type":"TileDrawn","seat":1,"tile":2},{"type":"TurnStarted","turn":[2,17'
+)
+"""Text that changes have in common, the most frequent last. Compression with it takes a third of the memory.
+
+It is part of the stored format: a new dictionary needs a new FORMAT.
+"""
+_WINDOW_BITS: Final = -12
+"""Raw deflate with a window of 4 KiB. The default window takes five times as long to set up."""
+
+
+def compress(change: bytes) -> bytes:
+    """Returns a change compressed for the stream, in about 10 us."""
+    deflate = zlib.compressobj(1, zlib.DEFLATED, _WINDOW_BITS, 4, zlib.Z_DEFAULT_STRATEGY, _DICTIONARY)
+    return deflate.compress(change) + deflate.flush()
+
+
+def decompress(stored: bytes) -> bytes:
+    """Returns a change from its compressed form. Raises StoredFormatUnknown."""
+    inflate = zlib.decompressobj(_WINDOW_BITS, _DICTIONARY)
+    try:
+        change = inflate.decompress(stored, CHANGE_BYTES_MAX)
+    except zlib.error:
+        raise StoredFormatUnknown from None
+    if not inflate.eof or inflate.unused_data:
+        raise StoredFormatUnknown
+    return change
+
+
+def _write_event(event: ev.Event) -> Json:
+    return {"type": type(event).__name__, **_event_fields(event)}
+
+
+def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case for each event
+    match event:
+        case ev.GameCreated(ruleset):
+            return {"ruleset": write_ruleset(ruleset)}
+        case ev.PlayerJoined(seat, name, bot):
+            return {"seat": seat, "name": name, **({"bot": bot.name} if bot else {})}
+        case ev.RoundStarted():
+            return _write_round_started(event)
+        case ev.TurnStarted(turn):
+            return {"turn": write_turn(turn)}
+        case ev.TilesPlayed():
+            return _write_tiles_played(event)
+        case ev.TileDrawn() | ev.TilesDrawn() | ev.TilesOffered() | ev.TurnEnded() | ev.TurnPassed():
+            return {**_without_a_play(event), **write_declined(event.declined)}
+        case ev.RiverTileLaid(seat, tile):
+            return {"seat": seat, "tile": tile}
+        case ev.TurnTimedOut(seat, tiles) | ev.TurnPenalised(seat, tiles):
+            return {"seat": seat, "tiles": write_tiles(tiles)}
+        case ev.DraftSaved(seat, table):
+            return {"seat": seat, "table": write_proposed(table)}
+        case ev.IllegalPlayShown(seat, table, reasons):
+            return {"seat": seat, "table": write_proposed(table), "reasons": [reason.name for reason in reasons]}
+        case ev.ErrorClaimed(seat, agrees):
+            return {"seat": seat, "agrees": agrees}
+        case ev.PlayerLeft(seat) | ev.RedealDemanded(seat) | ev.PlayerResigned(seat):
+            return {"seat": seat}
+        case ev.LastChanceStarted(seats):
+            return {"seats": list(seats)}
+        case ev.RoundEnded(result):
+            return {"result": write_result(result)}
+        case ev.GameEnded(winners):
+            return {"winners": list(winners)}
+
+
+def _without_a_play(event: ev.TileDrawn | ev.TilesDrawn | ev.TilesOffered | ev.TurnEnded | ev.TurnPassed) -> Json:
+    match event:
+        case ev.TileDrawn(seat, tile):
+            return {"seat": seat, "tile": tile}
+        case ev.TilesDrawn(seat, tiles) | ev.TilesOffered(seat, tiles):
+            return {"seat": seat, "tiles": write_tiles(tiles)}
+        case ev.TurnEnded(seat) | ev.TurnPassed(seat):
+            return {"seat": seat}
+
+
+def _write_round_started(event: ev.RoundStarted) -> Json:
+    return {
+        "number": event.number,
+        "draws": [[draw.seat, draw.tile] for draw in event.draws],
+        "order": list(event.order),
+        "racks": [write_rack(rack) for rack in event.racks],
+        "pool": write_tiles(event.pool),
+    }
+
+
+def _read_round_started(stored: Json) -> ev.RoundStarted:
+    return ev.RoundStarted(
+        number=read_number(stored["number"]),
+        draws=read_each(_read_start_draw, stored["draws"]),
+        order=read_seats(stored["order"]),
+        racks=read_each(read_rack, stored["racks"]),
+        pool=read_tiles(stored["pool"]),
+    )
+
+
+def _read_start_draw(stored: list[Any]) -> ev.StartDraw:
+    seat, tile = stored
+    return ev.StartDraw(read_seat(seat), read_tile(tile))
+
+
+def _write_tiles_played(event: ev.TilesPlayed) -> Json:
+    return {
+        "seat": event.seat,
+        "tiles": write_tiles(event.tiles),
+        "table": write_table(event.table),
+        "points": event.points,
+        "pulled": write_tiles(event.pulled),
+    }
+
+
+def _read_tiles_played(stored: Json) -> ev.TilesPlayed:
+    return ev.TilesPlayed(
+        seat=read_seat(stored["seat"]),
+        tiles=read_tiles(stored["tiles"]),
+        table=read_table(stored["table"]),
+        points=read_number(stored["points"]),
+        pulled=read_tiles(stored["pulled"]),
+    )
+
+
+def _has_declined(stored: Json) -> bool:
+    return read_flag(stored.get("declined", False))
+
+
+def _read_tiles_offered(stored: Json) -> ev.TilesOffered:
+    first, second = read_tiles(stored["tiles"])
+    return ev.TilesOffered(read_seat(stored["seat"]), (first, second), _has_declined(stored))
+
+
+def _read_illegal_play_shown(stored: Json) -> ev.IllegalPlayShown:
+    reasons = read_each(read_reason, stored["reasons"])
+    return ev.IllegalPlayShown(read_seat(stored["seat"]), read_proposed(stored["table"]), reasons)
+
+
+_READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
+    "GameCreated": lambda stored: ev.GameCreated(read_ruleset(stored["ruleset"])),
+    "PlayerJoined": lambda stored: ev.PlayerJoined(
+        read_seat(stored["seat"]), read_text(stored["name"]), read_level(stored.get("bot"))
+    ),
+    "PlayerLeft": lambda stored: ev.PlayerLeft(read_seat(stored["seat"])),
+    "RoundStarted": _read_round_started,
+    "TurnStarted": lambda stored: ev.TurnStarted(read_turn(stored["turn"])),
+    "TilesPlayed": _read_tiles_played,
+    "TileDrawn": lambda stored: ev.TileDrawn(
+        read_seat(stored["seat"]), read_tile(stored["tile"]), _has_declined(stored)
+    ),
+    "TilesDrawn": lambda stored: ev.TilesDrawn(
+        read_seat(stored["seat"]), read_tiles(stored["tiles"]), _has_declined(stored)
+    ),
+    "TilesOffered": _read_tiles_offered,
+    "RiverTileLaid": lambda stored: ev.RiverTileLaid(read_seat(stored["seat"]), read_tile(stored["tile"])),
+    "TurnEnded": lambda stored: ev.TurnEnded(read_seat(stored["seat"]), _has_declined(stored)),
+    "TurnPassed": lambda stored: ev.TurnPassed(read_seat(stored["seat"]), _has_declined(stored)),
+    "TurnTimedOut": lambda stored: ev.TurnTimedOut(read_seat(stored["seat"]), read_tiles(stored["tiles"])),
+    "TurnPenalised": lambda stored: ev.TurnPenalised(read_seat(stored["seat"]), read_tiles(stored["tiles"])),
+    "DraftSaved": lambda stored: ev.DraftSaved(read_seat(stored["seat"]), read_proposed(stored["table"])),
+    "IllegalPlayShown": _read_illegal_play_shown,
+    "ErrorClaimed": lambda stored: ev.ErrorClaimed(read_seat(stored["seat"]), read_flag(stored["agrees"])),
+    "RedealDemanded": lambda stored: ev.RedealDemanded(read_seat(stored["seat"])),
+    "LastChanceStarted": lambda stored: ev.LastChanceStarted(read_seats(stored["seats"])),
+    "PlayerResigned": lambda stored: ev.PlayerResigned(read_seat(stored["seat"])),
+    "RoundEnded": lambda stored: ev.RoundEnded(read_result(stored["result"])),
+    "GameEnded": lambda stored: ev.GameEnded(read_seats(stored["winners"])),
+}

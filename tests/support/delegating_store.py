@@ -1,0 +1,76 @@
+"""A store that forwards every operation to another one. Tests override single operations, or `_forward` for all."""
+
+from collections.abc import Awaitable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+from service.storage.base import Commit, Due, Entry, GameState, GameStore, Loaded, Outcome, Record, Subscription
+from service.storage.timing import Observer
+
+_T = TypeVar("_T")
+
+
+class DelegatingStore:
+    """GameStore around another one, which observes the operations that reach it."""
+
+    def __init__(self, store: GameStore) -> None:
+        self._store = store
+
+    async def _forward(self, _operation: str, reply: Awaitable[_T]) -> _T:
+        return await reply
+
+    @property
+    def observe(self) -> Observer:
+        return self._store.observe
+
+    @observe.setter
+    def observe(self, observe: Observer) -> None:
+        self._store.observe = observe
+
+    async def load(self, game_id: str, request_key: str = "") -> Loaded:
+        return await self._forward("load", self._store.load(game_id, request_key))
+
+    def cached(self, game_id: str) -> Loaded | None:
+        return self._store.cached(game_id)
+
+    async def commit(self, commit: Commit) -> Outcome:
+        return await self._forward("commit", self._store.commit(commit))
+
+    async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
+        return await self._forward("events", self._store.events(game_id, first_revision, limit))
+
+    async def bounds(self, game_id: str) -> tuple[int, int]:
+        return await self._forward("bounds", self._store.bounds(game_id))
+
+    def changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
+        return self._store.changes(game_id)
+
+    async def secret(self) -> bytes:
+        return await self._forward("secret", self._store.secret())
+
+    async def check_room(self) -> None:
+        await self._forward("check_room", self._store.check_room())
+
+    async def index(self, record: Record) -> None:
+        await self._forward("index", self._store.index(record))
+
+    async def page(self, state: GameState, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
+        return await self._forward("page", self._store.page(state, cursor, limit))
+
+    async def count(self) -> dict[GameState, int]:
+        return await self._forward("count", self._store.count())
+
+    async def arm(self, game_id: str, at_ms: int) -> None:
+        await self._forward("arm", self._store.arm(game_id, at_ms))
+
+    async def rearm(self, due: Due, at_ms: int | None) -> None:
+        await self._forward("rearm", self._store.rearm(due, at_ms))
+
+    async def claim(self, limit: int, skip: Collection[str] = ()) -> Sequence[Due]:
+        return await self._forward("claim", self._store.claim(limit, skip))
+
+    async def ping(self) -> None:
+        await self._forward("ping", self._store.ping())
+
+    async def close(self) -> None:
+        await self._store.close()
