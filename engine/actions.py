@@ -1,7 +1,7 @@
 """The actions of a game: one frozen dataclass each, and the union `Action`.
 
 `turns.apply` decides what an action leads to. A new action is a class here, a member of `Action`, and a case in
-`turns.py`; mypy reports every other place that must handle it.
+`turns`; mypy reports every other place that must handle it.
 """
 
 from dataclasses import dataclass

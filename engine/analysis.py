@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol
 
-from engine.fast.identity_cache import kept
-from engine.melds import Meld
+from engine.fast.identity_cache import identity_cache
 from engine.ruleset import (
     PoolEmptyPass,
     PoolEmptyStuckTest,
@@ -18,6 +17,7 @@ from engine.ruleset import (
     TurnDraw,
     TurnVoluntaryDraw,
 )
+from engine.table import Table
 from engine.tiles import Tile
 
 
@@ -25,7 +25,7 @@ from engine.tiles import Tile
 class Situation:
     """The input of an analysis: table, rack, whether the player has melded, rules, and River."""
 
-    table: tuple[Meld, ...]
+    table: Table
     rack: tuple[Tile, ...]
     has_melded: bool
     ruleset: Ruleset
@@ -59,7 +59,7 @@ NEEDS_ANALYSIS: Final[dict[str, tuple[object, ...]]] = {
 """The option values under which games need an analysis. Judging a play never does."""
 
 
-@kept(most=256)
+@identity_cache(maxsize=256)
 def options_needing_analysis(ruleset: Ruleset) -> tuple[str, ...]:
     """Returns the options of a ruleset whose values need an analysis."""
     return tuple(option for option, values in NEEDS_ANALYSIS.items() if getattr(ruleset, option) in values)

@@ -7,8 +7,8 @@ seat may see of them is in views.py.
 from dataclasses import dataclass
 
 from engine.game import BotLevel, Rack, RoundResult, Turn
-from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset
+from engine.table import ProposedTable, Table
 from engine.tiles import Tile
 from engine.violations import Reason
 
@@ -79,7 +79,7 @@ class TilesPlayed:
 
     seat: int
     tiles: tuple[Tile, ...]
-    table: tuple[Meld, ...]
+    table: Table
     points: int
     pulled: tuple[Tile, ...] = ()
 
@@ -136,7 +136,7 @@ class DraftSaved:
     """A player saved an unfinished table."""
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class IllegalPlayShown:
     """A player submitted an illegal play. The others may claim the error."""
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
     reasons: tuple[Reason, ...]
 
 

@@ -6,8 +6,8 @@ It includes hidden racks and the order of the pool. What a seat may see of it is
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnDirection
+from engine.table import ProposedTable, Table, tiles_on
 from engine.tiles import Tile, in_order
 from engine.violations import Reason
 
@@ -83,7 +83,7 @@ class ShownPlay:
     """
 
     revision: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
     reasons: tuple[Reason, ...]
     claimed: tuple[int, ...] = ()
     against: int | None = None
@@ -113,14 +113,14 @@ class Round:
 
     number: int
     order: tuple[int, ...]
-    table: tuple[Meld, ...]
+    table: Table
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
     turn: Turn
     passed: tuple[int, ...] = ()
     river: tuple[Tile, ...] = ()
     step: Step = Open()
-    draft: tuple[ProposedMeld, ...] | None = None
+    draft: ProposedTable | None = None
     shown_play: ShownPlay | None = None
     last_chance: tuple[int, ...] | None = None
     declined: tuple[int, ...] = ()
@@ -138,9 +138,8 @@ class Round:
     def tiles(self) -> tuple[Tile, ...]:
         """Every tile of the round in ascending order: always the full tile set (R1)."""
         on_racks = (t for rack in self.racks for t in rack.tiles)
-        on_table = (t for meld in self.table for t in meld.tiles)
         pending = self.step.tiles if isinstance(self.step, Choosing) else ()
-        return in_order((*on_racks, *on_table, *self.pool, *self.river, *pending))
+        return in_order((*on_racks, *tiles_on(self.table), *self.pool, *self.river, *pending))
 
 
 class RoundEnd(Enum):

@@ -17,6 +17,7 @@ from engine.ruleset import (
     InitialMeldSets,
     Ruleset,
 )
+from engine.table import count_tiles
 from engine.tiles import JOKER, MAX_VALUE, Tile, value_of
 
 Melds = tuple[Meld, ...]
@@ -81,7 +82,7 @@ def _with(chosen: Melds, melds: Melds, tiles: Counter[Tile], ruleset: Ruleset, e
 
 
 def _tiles(melds: Iterable[Meld]) -> Counter[Tile]:
-    return Counter(t for meld in melds for t in meld.tiles)
+    return count_tiles(melds)
 
 
 def _heaviest(melds: Melds, tiles: Counter[Tile], ruleset: Ruleset, effort: Effort) -> Melds:

@@ -6,26 +6,26 @@ from typing import NamedTuple
 
 from engine.matching import unmatched
 from engine.melds import Meld, MeldKind
-from engine.play import Play
+from engine.play import BasePlay
 from engine.ruleset import Manipulation
 from engine.tiles import Tile
 from engine.violations import Reason, Violation
 
 
-def melds_only_grow(play: Play) -> Iterator[Violation]:
+def melds_only_grow(play: BasePlay) -> Iterator[Violation]:
     """Manipulation NONE: each old meld is contained unchanged in a distinct new one, which may have more tiles."""
     if play.ruleset.manipulation is Manipulation.NONE and play.may_use_table:
         yield from play.least_wrong(partial(_without_successor, succeeds=_has_grown, reason=Reason.TABLE_MELD_CHANGED))
 
 
-def no_meld_is_dissolved(play: Play) -> Iterator[Violation]:
+def no_meld_is_dissolved(play: BasePlay) -> Iterator[Violation]:
     """Manipulation PRIMITIVES_ONLY: each old meld keeps two tiles in a distinct new meld of the same kind."""
     if play.ruleset.manipulation is Manipulation.PRIMITIVES_ONLY and play.may_use_table:
         yield from play.least_wrong(partial(_without_successor, succeeds=_lives_on, reason=Reason.TABLE_MELD_DISSOLVED))
 
 
 def _without_successor(
-    play: Play, succeeds: Callable[["_LaidMeld", "_LaidMeld"], bool], reason: Reason
+    play: BasePlay, succeeds: Callable[["_LaidMeld", "_LaidMeld"], bool], reason: Reason
 ) -> tuple[Violation, ...]:
     """Returns a violation for each old meld that has no successor in a maximum matching."""
     play.effort.take(len(play.table_before) * len(play.melds))

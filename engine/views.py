@@ -48,8 +48,8 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset
+from engine.table import ProposedTable, Table
 from engine.tiles import Tile
 
 
@@ -81,7 +81,7 @@ class TurnView:
     turn: Turn
     step: type[Step]
     tiles_drawn: tuple[Tile, ...]
-    draft: tuple[ProposedMeld, ...] | None
+    draft: ProposedTable | None
     shown_play: ShownPlay | None
 
 
@@ -113,7 +113,7 @@ class GameView:
     ruleset: Ruleset
     players: tuple[PlayerView, ...]
     round_number: int
-    table: tuple[Meld, ...]
+    table: Table
     river: tuple[Tile, ...]
     pool_count: int
     turn: TurnView | None

@@ -24,7 +24,7 @@ from service.grpc_api.handlers import Reader
 from service.grpc_api.interceptor import Boundary
 from service.grpc_api.server_options import CLOSING_SECONDS, credentials, options
 from service.grpc_api.turn_service import TurnServicer
-from service.grpc_api.turn_validator import Validation
+from service.grpc_api.turn_validator import Validator
 from service.grpc_api.validation_service import ValidationServicer
 from service.metrics.metrics import Metrics, served
 from service.runtime.addresses import cannot_listen
@@ -125,7 +125,7 @@ class Server:
         games = Games(self._store, chance or SystemChance(), BOT_WAIT_MS + settings.bot_delay_ms)
         watch = Watch(games, self._store, settings.heartbeat_seconds, self._stopping)
         self.sweeper = Sweeper(games, self._store, settings.sweep_seconds, self._stopping)
-        validation = Validation()
+        validation = Validator()
         self.slow_calls = SlowCalls(settings.peer_share)
         self._validation = ValidationServicer(validation, self.slow_calls, self._stopping)
         self._validation_listener = ValidationListener(settings, validation, self.slow_calls, self.metrics)

@@ -36,14 +36,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 PAGE = ROOT / "docs" / "mutation.md"
 
-from engine.lazy import fact  # noqa: E402 - a script makes its path first
+from engine.lazy import lazy_property  # noqa: E402 - a script makes its path first
 
 RETRIEVAL = tuple(
     f"retrieval/{path.stem}" for path in sorted((ROOT / "engine" / "retrieval").glob("*.py")) if path.stem != "__init__"
 )
 RULES = ("melds", "rules", "play", "initial_meld", "manipulation", *RETRIEVAL, "variants")
 """The modules that are tried if none is named."""
-QUICK_JUDGES = ("tally", "referee")
+QUICK_JUDGES = ("fast/tile_counts", "fast/read_melds", "fast/fast_play", "fast/fast_judge")
 STEPS = "solver/steps"
 SOLVER = tuple(
     f"solver/{path.stem}" for path in sorted((ROOT / "engine" / "solver").glob("*.py")) if path.stem != "__init__"
@@ -420,7 +420,7 @@ def functions_in(names: Mapping[str, object], module: str) -> Iterator[types.Fun
             case (
                 property(fget=types.FunctionType() as function)
                 | cached_property(func=types.FunctionType() as function)
-                | fact(_find=types.FunctionType() as function)
+                | lazy_property(_function=types.FunctionType() as function)
             ):
                 yield function
             case _:

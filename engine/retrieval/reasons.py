@@ -5,7 +5,7 @@ from typing import Final
 
 from engine.effort import Effort, TooComplexError
 from engine.melds import Meld
-from engine.play import STEPS, Play
+from engine.play import STEPS, BasePlay
 from engine.retrieval.demands import NO_DEMANDS, Demands, demands_of
 from engine.retrieval.search import is_possible
 from engine.retrieval.tables import Tables
@@ -14,7 +14,7 @@ from engine.tiles import JOKER, Tile
 from engine.violations import Reason
 
 
-def retrieval_reasons(play: Play) -> tuple[Reason, ...]:
+def retrieval_reasons(play: BasePlay) -> tuple[Reason, ...]:
     """Returns why no assignment of tiles makes a play legal with regard to the jokers of the table; empty if one does.
 
     The play must be settled: its melds are valid, no tile is missing, and every new tile is the player's own.

@@ -7,10 +7,10 @@ from itertools import permutations
 from typing import Final, NamedTuple
 
 from engine.effort import Effort
-from engine.lazy import fact
+from engine.lazy import lazy_property
 from engine.melds import Meld
-from engine.play import identity
 from engine.retrieval.demands import Demands
+from engine.table import identity
 from engine.tiles import JOKER, Tile
 
 RACK: Final = -1
@@ -68,32 +68,32 @@ class Tables:
     played: Counter[Tile]
     effort: Effort
 
-    @fact
+    @lazy_property
     def old_jokers(self) -> tuple[Joker, ...]:
         """The jokers of the old table."""
         return _jokers(self.before)
 
-    @fact
+    @lazy_property
     def new_jokers(self) -> tuple[Joker, ...]:
         """The jokers of the new table: the positions of the old jokers and of those from the rack."""
         return _jokers(self.after)
 
-    @fact
+    @lazy_property
     def old_jokers_in(self) -> dict[int, tuple[Joker, ...]]:
         """The jokers of each old meld that has any."""
         return {joker.meld: tuple(j for j in self.old_jokers if j.meld == joker.meld) for joker in self.old_jokers}
 
-    @fact
+    @lazy_property
     def new_joker_count(self) -> Counter[int]:
         """The number of jokers of each new meld."""
         return Counter(joker.meld for joker in self.new_jokers)
 
-    @fact
+    @lazy_property
     def new_role_count(self) -> Counter[int]:
         """The number of new jokers of each role."""
         return Counter(joker.role for joker in self.new_jokers)
 
-    @fact
+    @lazy_property
     def previous_twin(self) -> dict[int, int]:
         """For each new meld with jokers that equals an earlier one: the last earlier one."""
         last: dict[Hashable, int] = {}
@@ -105,24 +105,24 @@ class Tables:
             last[key] = new
         return found
 
-    @fact
+    @lazy_property
     def old_naturals(self) -> tuple[frozenset[Tile], ...]:
         """The numbered tiles of each old meld. A meld has each face at most once."""
         return tuple(map(_naturals, self.before))
 
-    @fact
+    @lazy_property
     def new_naturals(self) -> tuple[frozenset[Tile], ...]:
         """The numbered tiles of each new meld."""
         return tuple(map(_naturals, self.after))
 
-    @fact
+    @lazy_property
     def contained_in(self) -> tuple[frozenset[int], ...]:
         """For each new meld: the old melds all of whose numbered faces it has."""
         return tuple(
             frozenset(old for old, faces in enumerate(self.old_naturals) if faces <= new) for new in self.new_naturals
         )
 
-    @fact
+    @lazy_property
     def sources(self) -> dict[Tile, tuple[int, ...]]:
         """The sources of the copies of each face: old melds, and the rack."""
         found: dict[Tile, list[int]] = {}
@@ -133,7 +133,7 @@ class Tables:
             found.setdefault(face, []).extend([RACK] * copies)
         return {face: tuple(melds) for face, melds in found.items()}
 
-    @fact
+    @lazy_property
     def targets(self) -> dict[Tile, tuple[int, ...]]:
         """The new melds of the copies of each face."""
         found: dict[Tile, list[int]] = {}
@@ -142,7 +142,7 @@ class Tables:
                 found.setdefault(face, []).append(meld)
         return {face: tuple(melds) for face, melds in found.items()}
 
-    @fact
+    @lazy_property
     def all_sources(self) -> frozenset[int]:
         """Every source: the rack, and the old melds."""
         return frozenset({RACK, *range(len(self.before))})
@@ -154,37 +154,37 @@ class Tables:
             self.known_assignments[face] = tuple(tuple(zip(self.targets[face], order, strict=True)) for order in orders)
         return self.known_assignments[face]
 
-    @fact
+    @lazy_property
     def known_assignments(self) -> dict[Tile, tuple[Assignment, ...]]:
         """Cache of `assignments`."""
         return {}
 
-    @fact
+    @lazy_property
     def known_possible(self) -> dict[Demands, bool]:
         """Cache of `search.is_possible`."""
         return {}
 
-    @fact
+    @lazy_property
     def known_elsewhere(self) -> dict[tuple[int, int], AtLeast]:
         """Cache of `conditions.not_all_in`."""
         return {}
 
-    @fact
+    @lazy_property
     def known_satisfiable(self) -> dict[Conditions, bool]:
         """Cache of `origins.are_satisfiable`."""
         return {}
 
-    @fact
+    @lazy_property
     def known_unlockable(self) -> dict[bool, Set[int]]:
         """Cache of the sources of replacements in mode LOCKED, by `Demands.both_colors`."""
         return {}
 
-    @fact
+    @lazy_property
     def known_replaceable(self) -> dict[Hashable, bool]:
         """Cache of `replacements.may_be_retrieved`."""
         return {}
 
-    @fact
+    @lazy_property
     def known_unlocked(self) -> dict[Hashable, set[Conditions]]:
         """Cache of `replacements.are_unlocked`."""
         return {}

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from engine.matching import unmatched
 from engine.melds import Meld
-from engine.play import identity
 from engine.solver.claims import Asked, Claim, MeldClaim, joker_claims, may_be_retrieved_in, meld_claims
 from engine.solver.openings import helpful_readings, own_melds
 from engine.solver.partitions import Partition, Partitions
 from engine.solver.rearrangement import NODES_A_JUDGEMENT, Guarded, Melds, Rearranged, tiles_of
+from engine.table import identity
 from engine.tiles import JOKER
 from engine.variants import CONTRACTS
 

@@ -22,6 +22,7 @@ from engine.solver.arrangement import Lay, best_lay, best_lay_of, declared
 from engine.solver.joker_search import Wanted, are_free, joker_rules
 from engine.solver.problem import FACES, Problem, layable
 from engine.solver.search import Meter
+from engine.table import tiles_on
 from engine.tiles import JOKER, MAX_VALUE, Tile, in_order, value_of
 
 Melds = tuple[Meld, ...]
@@ -234,7 +235,7 @@ def least_openings(own: Counter[Tile], table: Melds, ruleset: Ruleset, meter: Me
     tiles = Counter({t: count for t, count in own.items() if t != JOKER or not forbidden})
     known: set[tuple[Tile, ...]] = set()
     for chosen in _openings(tiles, ruleset, meter):
-        laid = in_order(t for meld in chosen for t in meld.tiles)
+        laid = in_order(tiles_on(chosen))
         if laid not in known:
             known.add(laid)
             yield from _readings(chosen, table, ruleset)

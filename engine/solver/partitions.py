@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.melds import Meld
-from engine.play import identity
 from engine.solver.problem import Problem
 from engine.solver.search import Meter
+from engine.table import identity
 from engine.tiles import JOKER, Tile, value_of
 
 PIECES_A_NODE = 16

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from engine.melds import Meld
 from engine.solver.problem import Problem
 from engine.solver.search import Meter
+from engine.table import count_tiles
 from engine.tiles import Tile
 
 Melds = tuple[Meld, ...]
@@ -19,7 +20,7 @@ NODES_A_JUDGEMENT = 16
 
 def tiles_of(melds: Melds) -> Counter[Tile]:
     """The tiles of some melds."""
-    return Counter(t for meld in melds for t in meld.tiles)
+    return count_tiles(melds)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed
 from engine.notation import Naming, format_meld, format_tile, format_tiles
-from engine.play import identity
 from engine.ruleset import SABRA, Ruleset
+from engine.table import identity
 from engine.tiles import JOKER, Tile
 
 

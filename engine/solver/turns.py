@@ -15,7 +15,7 @@ from typing import Final
 
 from engine.analysis import Situation
 from engine.melds import Meld, MeldKind, as_proposed
-from engine.play import Play, identity
+from engine.play import Play
 from engine.rules import judge
 from engine.ruleset import InitialMeldSameTurnTablePlay
 from engine.solver.answers import BestTurn, Budget, Objective, Turn
@@ -28,6 +28,7 @@ from engine.solver.openings import best_opening, least_openings, own_melds
 from engine.solver.problem import Problem, problem, weight
 from engine.solver.rearrangement import Guarded, Melds
 from engine.solver.search import Meter, OutOfBudget
+from engine.table import count_tiles, identity
 from engine.tiles import JOKER, Tile, in_order, without
 
 
@@ -87,7 +88,7 @@ class Question:
     def with_table(self, changed: frozenset[int]) -> Problem:
         """The same with the tiles of melds of the table."""
         own, table = self.own, self.situation.table
-        must = Counter(chain(*[table[place].tiles for place in changed]))
+        must = count_tiles(table[place] for place in changed)
         for t, count in own.must.items():
             must[t] += count
         return Problem(must, own.may, own.ruleset, own.objective)
@@ -248,7 +249,7 @@ def _beside_the_table(question: Question, limit: int) -> Iterator[Candidate]:
 
 def _on_the_table(question: Question, opening: Melds, limit: int) -> Iterator[Candidate]:
     """The best turn of a player who may use the table, having laid some melds that must stay."""
-    laid = Counter(t for meld in opening for t in meld.tiles)
+    laid = count_tiles(opening)
 
     def rest(changed: frozenset[int]) -> Problem:
         whole = question.with_table(changed)
@@ -393,7 +394,7 @@ def _with_own_melds(question: Question) -> Iterator[Candidate]:
         choices = ((meld,) for meld in islice(own_melds(own, ruleset), QUICKLY.nodes))
     with suppress(OutOfBudget):
         for melds in choices:
-            laid = Counter(t for meld in melds for t in meld.tiles)
+            laid = count_tiles(melds)
             if Counter(question.own.must) <= laid:
                 cost = everything - question.own.cost(laid.elements())
                 yield Candidate(cost, frozenset(), melds, is_least_change=False)
@@ -416,7 +417,7 @@ def _turn(question: Question, candidate: Candidate) -> Turn:
     table = question.situation.table
     untouched, melds = _untouched(table, candidate)
     after = (*[table[place] for place in untouched], *melds)
-    came = Counter(chain(*[meld.tiles for meld in melds]))
+    came = count_tiles(melds)
     came.subtract(question.pulled[:1])
     kept = set(untouched)
     for place, meld in enumerate(table):

@@ -5,14 +5,15 @@ from typing import Final
 
 from engine.actions import ClaimError, PlayTiles
 from engine.events import ErrorClaimed, IllegalPlayShown, TilesPlayed
-from engine.fast.fast_judge import AtTheTable, Referees
+from engine.fast.fast_judge import FastJudges
+from engine.fast.fast_play import PlayerState
+from engine.fast.read_melds import melds_by_identity
 from engine.game import Drawn, Game, Round, is_expired, round_of
-from engine.melds import ProposedMeld
-from engine.play import Play
+from engine.melds import Meld, ProposedMeld
+from engine.play import BasePlay
 from engine.replay import evolve
 from engine.rules import has_own_tiles_only
 from engine.ruleset import Ruleset, TurnInvalidSubmission
-from engine.tiles import Tile
 from engine.turns.decisions import Context, Decision, IllegalPlay
 from engine.turns.turn_end import end_turn, penalize, penalize_if_unanimous
 from engine.violations import Reason, Refused, Violation, refused
@@ -22,7 +23,7 @@ from engine.violations import Reason, Refused, Violation, refused
 class Rejected:
     """A play that the rules reject."""
 
-    play: Play
+    play: BasePlay
     violations: tuple[Violation, ...]
 
 
@@ -35,13 +36,14 @@ def play_tiles(game: Game, round_: Round, action: PlayTiles, context: Context) -
             return _illegal(game, play, violations, context)
 
 
-_REFEREES: Final = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, "play.table")
+_SUBJECT: Final = "play.table"
+_JUDGES: Final = FastJudges[Ruleset, Meld, ProposedMeld](lambda ruleset: ruleset, melds_by_identity, _SUBJECT)
 
 
 def judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | Rejected:
     """Returns the event of a legal play, or the violations of an illegal one."""
     rack = round_.rack(action.seat)
-    seat = AtTheTable(
+    player = PlayerState(
         rack.tiles,
         rack.has_melded,
         river=round_.river,
@@ -49,19 +51,19 @@ def judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | 
         drawn=round_.step.tile if isinstance(round_.step, Drawn) else None,
         calls_rummikub=action.calls_rummikub,
     )
-    referee = _REFEREES.of(ruleset)
-    before, after = referee.lying(round_.table), referee.read_same(action.table)
-    judgement = referee.plainly_legal(before, after, seat)
-    pulled: tuple[Tile, ...] = ()
-    if judgement is None:
-        play = referee.play(before, after, seat)
-        judgement, pulled = referee.judge(play), play.pulled
-        if judgement.violations:
-            return Rejected(play, judgement.violations)
-    return TilesPlayed(action.seat, judgement.tiles_played, judgement.table, judgement.points, pulled)
+    judge = _JUDGES.of(ruleset)
+    verdict = judge.judge(round_.table, action.table, player)
+    if verdict is None:
+        verdict = judge.judge_plainly(player.plain_play(round_.table, action.table, ruleset, _SUBJECT))
+    play = verdict.play
+    if play is not None and verdict.violations:
+        return Rejected(play, verdict.violations)
+    table = judge.new_table(round_.table, action.table)
+    pulled = () if play is None else play.pulled
+    return TilesPlayed(action.seat, verdict.tiles_played, table, verdict.points, pulled)
 
 
-def _illegal(game: Game, play: Play, violations: tuple[Violation, ...], context: Context) -> Decision:
+def _illegal(game: Game, play: BasePlay, violations: tuple[Violation, ...], context: Context) -> Decision:
     """Returns the consequences of an illegal play (turn_invalid_submission).
 
     A play whose only violation is TURN_TOO_COMPLEX is never penalized.

@@ -29,7 +29,8 @@ from load.corpus.turns import LEGAL, MISTAKES, recorded
 from load.corpus.turns import read as read_turns
 from load.messages import to_send
 from rummikub.v1 import validation_service_pb2 as pb
-from service import codec
+from service.codec import tiles as tile_codec
+from service.codec import validation
 
 FILE: Final = Path(__file__).resolve().parents[1] / "corpus" / "data" / "validation.jsonl"
 TABLE_TILES: Final = range(55, 66)
@@ -93,9 +94,9 @@ def read(path: Path = FILE) -> Turns:
 
 def _measured(sort: str, play: Play, request: pb.ValidateTurnRequest, melds: pb.ValidateMeldsRequest) -> MeasuredTurn:
     readings = [
-        codec.encode_reading(read_meld(meld, play.ruleset), place) for place, meld in enumerate(play.table_after)
+        tile_codec.encode_reading(read_meld(meld, play.ruleset), place) for place, meld in enumerate(play.table_after)
     ]
-    answer = codec.encode_judgement(judge(play))
+    answer = validation.encode_judgement(judge(play))
     return MeasuredTurn(sort, play, request, melds, answer, pb.ValidateMeldsResponse(melds=readings))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.actions import TurnAction
-from engine.melds import ProposedMeld
+from engine.table import ProposedTable
 from service.app.identity import Caller
 
 KEY_LENGTH: Final = 32
@@ -60,7 +60,7 @@ class DraftRequest:
     game_id: str
     expected_revision: int
     etag: str
-    table: tuple[ProposedMeld, ...] | None
+    table: ProposedTable | None
 
 
 @dataclass(frozen=True, slots=True)

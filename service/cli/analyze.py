@@ -32,6 +32,7 @@ from engine.ruleset import Preset, Ruleset, TurnDraw, with_options
 from engine.ruleset_checks import RANGES, problems
 from engine.solver import BestTurn, Budget, Objective, Turn, best_turn
 from engine.solver.steps import describe, explain
+from engine.table import tiles_on
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
 from engine.violation_texts import DESCRIPTIONS
 from engine.violations import Reason
@@ -194,7 +195,7 @@ def read_situation(
     if pulled and ruleset.turn_draw is not TurnDraw.TWO_RIVER:
         raise PositionError("--river: these rules have no River; --option turn_draw=TWO_RIVER has")
     table = tuple(_meld(place, meld, ruleset, naming) for place, meld in enumerate(proposed, 1))
-    _count((*(t for meld in table for t in meld.tiles), *rack.tiles, *pulled, *others), ruleset, naming)
+    _count((*tiles_on(table), *rack.tiles, *pulled, *others), ruleset, naming)
     return Situation(table, rack.tiles, rack.has_melded and not unmelded, ruleset, pulled)
 
 

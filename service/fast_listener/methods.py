@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from service.fast_listener.calls import Method
 from service.fast_listener.interceptor import SynchronousBoundary
-from service.grpc_api.turn_validator import Validation
+from service.grpc_api.turn_validator import Validator
 from service.grpc_api.validation_service import path_of
 
 
-def validation_methods(validation: Validation, boundary: SynchronousBoundary) -> Mapping[str, Method]:
+def validation_methods(validation: Validator, boundary: SynchronousBoundary) -> Mapping[str, Method]:
     """Returns the methods by name."""
     return {
         "ValidateTurn": boundary.unary_in_steps(

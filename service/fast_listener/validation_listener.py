@@ -5,7 +5,7 @@ import asyncio
 from service.fast_listener.interceptor import SynchronousBoundary
 from service.fast_listener.listener import SynchronousServer
 from service.fast_listener.methods import validation_methods
-from service.grpc_api.turn_validator import Validation
+from service.grpc_api.turn_validator import Validator
 from service.grpc_api.validation_service import NAME
 from service.metrics.metrics import Metrics
 from service.runtime.addresses import cannot_listen
@@ -26,7 +26,7 @@ class ValidationListener:
         metrics: Counts calls.
     """
 
-    def __init__(self, settings: Settings, validation: Validation, slow_calls: SlowCalls, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, validation: Validator, slow_calls: SlowCalls, metrics: Metrics) -> None:
         self._settings = settings
         self._server: SynchronousServer | None = None
         if settings.validation_listen:

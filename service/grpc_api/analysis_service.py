@@ -8,11 +8,11 @@ from engine.analysis import Situation
 from engine.ruleset import Ruleset
 from engine.views import GameView
 from rummikub.v1 import analysis_service_pb2 as pb
-from service import codec
 from service.analysis.pool import AnalysisPool
 from service.analysis.questions import HowArranged, WhetherTurn, about_turn, check_tier, kept_tiles, own_situation
 from service.app.games import Games
 from service.app.identity import SPECTATOR
+from service.codec import analysis, fields, rulesets
 from service.errors import FieldFault, InvalidRequest, NotAPlayer
 from service.grpc_api.handlers import Context, Reader, Service, caller, peer_of, unary
 
@@ -47,8 +47,8 @@ class AnalysisServicer:
     async def suggest_turn(self, read: "_Suggest", context: Context) -> bytes:
         """SuggestTurn."""
         request, situation = read
-        tier, objective = codec.tier(request.tier), codec.objective(request.objective)
-        seconds = codec.time_limit(request.time_limit_ms)
+        tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
+        seconds = analysis.time_limit(request.time_limit_ms)
         view = None
         if situation is None:
             situation, view = await self._own(request, context)
@@ -56,43 +56,43 @@ class AnalysisServicer:
             question = about_turn(situation, tier, objective, kept_tiles(view) if view else ())
             suggestion = await self._pool.ask(question, seconds, _until(context))
         return pb.SuggestTurnResponse(
-            suggestion=codec.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
+            suggestion=analysis.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
         ).SerializeToString()
 
     async def _own(self, request: pb.SuggestTurnRequest, context: Context) -> tuple[Situation, GameView]:
         """Returns the caller's own position in a game, and the view that it is made of."""
         if request.WhichOneof("subject") is None:
             raise InvalidRequest(FieldFault("subject", "expected one of position, game_id"))
-        game_id, sender = codec.game_id(request.game_id), caller(context)
+        game_id, sender = fields.game_id(request.game_id), caller(context)
         if sender == SPECTATOR:
             raise NotAPlayer
         view = (await self._games.get_game(game_id, sender)).view
         situation = own_situation(view)
-        check_tier(codec.tier(request.tier), view.ruleset)
+        check_tier(analysis.tier(request.tier), view.ruleset)
         return situation, view
 
     async def has_legal_turn(self, read: "_HasLegal", context: Context) -> bytes:
         """HasLegalTurn."""
         request, situation = read
-        seconds = codec.time_limit(request.time_limit_ms)
+        seconds = analysis.time_limit(request.time_limit_ms)
         with self._pool.place(peer_of(context)):
             suggestion = await self._pool.ask(WhetherTurn(situation), seconds, _until(context))
-        return pb.HasLegalTurnResponse(exists=codec.encode_existence(suggestion.exists)).SerializeToString()
+        return pb.HasLegalTurnResponse(exists=analysis.encode_existence(suggestion.exists)).SerializeToString()
 
     async def arrange_tiles(self, request: pb.ArrangeTilesRequest, context: Context) -> bytes:
         """ArrangeTiles."""
-        rules = codec.ruleset(request.ruleset)
-        tiles = codec.tiles_to_arrange(request, rules)
-        seconds = codec.time_limit(request.time_limit_ms)
+        rules = rulesets.ruleset(request.ruleset)
+        tiles = analysis.tiles_to_arrange(request, rules)
+        seconds = analysis.time_limit(request.time_limit_ms)
         with self._pool.place(peer_of(context)):
             arrangement = await self._pool.ask(HowArranged(tiles, rules), seconds, _until(context))
-        return codec.encode_arrangement(arrangement).SerializeToString()
+        return analysis.encode_arrangement(arrangement).SerializeToString()
 
     async def batch_suggest_turns(self, read: "_Batch", context: Context) -> bytes:
         """BatchSuggestTurns: one position after the other, each with its share of the time that is left."""
         request, situations = read
-        tier, objective = codec.tier(request.tier), codec.objective(request.objective)
-        seconds = codec.time_limit(request.time_limit_ms, codec.BATCH_TIME_LIMIT_MS)
+        tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
+        seconds = analysis.time_limit(request.time_limit_ms, analysis.BATCH_TIME_LIMIT_MS)
         until = _until(context)
         suggestions = []
         with self._pool.place(peer_of(context)):
@@ -100,7 +100,7 @@ class AnalysisServicer:
                 share = _left(seconds, until) / (len(situations) - place)
                 suggestion, spent = await self._pool.ask_timed(about_turn(situation, tier, objective), share, until)
                 seconds = max(0.0, seconds - spent)
-                suggestions.append(codec.encode_suggestion(suggestion, tier))
+                suggestions.append(analysis.encode_suggestion(suggestion, tier))
         return pb.BatchSuggestTurnsResponse(suggestions=suggestions).SerializeToString()
 
 
@@ -111,25 +111,25 @@ _Batch = tuple[pb.BatchSuggestTurnsRequest, Sequence[Situation]]
 
 
 def _read_suggest(data: bytes) -> Generator[None, None, _Suggest]:
-    request = codec.decode(pb.SuggestTurnRequest, data)
+    request = fields.decode(pb.SuggestTurnRequest, data)
     yield
     is_position = request.WhichOneof("subject") == "position"
-    return request, codec.situation(request.position, Ruleset()) if is_position else None
+    return request, analysis.situation(request.position, Ruleset()) if is_position else None
 
 
 def _read_has_legal(data: bytes) -> Generator[None, None, _HasLegal]:
-    request = codec.decode(pb.HasLegalTurnRequest, data)
+    request = fields.decode(pb.HasLegalTurnRequest, data)
     yield
-    return request, codec.situation(request.position, Ruleset())
+    return request, analysis.situation(request.position, Ruleset())
 
 
 def _read_batch(data: bytes) -> Generator[None, None, _Batch]:
-    request = codec.decode(pb.BatchSuggestTurnsRequest, data)
-    default = codec.ruleset(request.ruleset)
+    request = fields.decode(pb.BatchSuggestTurnsRequest, data)
+    default = rulesets.ruleset(request.ruleset)
     situations = []
-    for place, position in enumerate(codec.positions(request)):
+    for place, position in enumerate(analysis.positions(request)):
         yield
-        situations.append(codec.situation(position, default, f"positions[{place}]."))
+        situations.append(analysis.situation(position, default, f"positions[{place}]."))
     return request, situations
 
 

@@ -11,11 +11,11 @@ import grpc
 from google.protobuf.message import Message
 from grpc.aio import ServicerContext
 
-from service import codec
 from service.app.commands import Request
 from service.app.identity import SPECTATOR, Caller, digest
 from service.app.views import GameSight
-from service.codec import decode
+from service.codec import fields, games
+from service.codec.fields import decode
 from service.errors import AuthorizationMalformed, NotAPlayer
 from service.runtime.admission import peer_address
 from service.runtime.slow_calls import SlowCalls, Steps, completed
@@ -89,13 +89,13 @@ def seat_mutation(request: Mutating, context: Context) -> Request:
 
 
 def _mutation(request: Mutating, sender: Caller, least: int) -> Request:
-    request_id = codec.request_id(request.request_id, least)
-    return Request(sender, request_id, codec.fingerprint(type(request).__name__, request))
+    request_id = fields.request_id(request.request_id, least)
+    return Request(sender, request_id, fields.fingerprint(type(request).__name__, request))
 
 
 def answer(message_type: Callable[..., Message]) -> Callable[[GameSight], bytes]:
     """An encoder of answers that hold a game."""
-    return lambda sight: message_type(game=codec.encode_game(sight)).SerializeToString()
+    return lambda sight: message_type(game=games.encode_game(sight)).SerializeToString()
 
 
 def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:

@@ -16,7 +16,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from engine.violation_texts import describe_violation
 from engine.violations import Reason, Refused
-from service.codec import encode_illegal_turn
+from service.codec.tiles import encode_illegal_turn
 from service.errors import (
     ActionRefused,
     AlreadySeated,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rummikub.v1 import turn_service_pb2 as pb
-from service import codec
 from service.app.commands import DraftRequest, TurnRequest
 from service.app.games import Games
+from service.codec import fields, turns
 from service.grpc_api.handlers import SHORT_BYTES, Context, Reader, Service, answer, seat_mutation, unary
 from service.runtime.slow_calls import in_one_step
 
@@ -59,7 +59,7 @@ class TurnServicer:
         request, turn = read
         size = request.ByteSize()
         judge = _Judge(self._reader, size, context) if size > SHORT_BYTES else None
-        return await self._games.play_turn(turn, seat_mutation(request, context), codec.encode_turn, judge)
+        return await self._games.play_turn(turn, seat_mutation(request, context), turns.encode_turn, judge)
 
     async def save_draft(self, read: _Draft, context: Context) -> bytes:
         """SaveDraft."""
@@ -68,17 +68,17 @@ class TurnServicer:
 
     async def claim_error(self, request: pb.ClaimErrorRequest, context: Context) -> bytes:
         """ClaimError."""
-        claim = codec.claim(request)
+        claim = turns.claim(request)
         return await self._games.claim_error(claim, seat_mutation(request, context), answer(pb.ClaimErrorResponse))
 
 
 def _read_turn(data: bytes) -> Generator[None, None, _Turn]:
-    request = codec.decode(pb.PlayTurnRequest, data)
+    request = fields.decode(pb.PlayTurnRequest, data)
     yield
-    return request, codec.turn_request(request)
+    return request, turns.turn_request(request)
 
 
 def _read_draft(data: bytes) -> Generator[None, None, _Draft]:
-    request = codec.decode(pb.SaveDraftRequest, data)
+    request = fields.decode(pb.SaveDraftRequest, data)
     yield
-    return request, codec.draft_request(request)
+    return request, turns.draft_request(request)

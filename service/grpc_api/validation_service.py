@@ -9,7 +9,7 @@ import grpc
 
 from service.errors import ShuttingDown
 from service.grpc_api.handlers import Context, Handler, Service, deadline_of, peer_of
-from service.grpc_api.turn_validator import Validation
+from service.grpc_api.turn_validator import Validator
 from service.runtime.slow_calls import SlowCalls, Steps, in_one_step
 
 NAME: Final = "rummikub.v1.ValidationService"
@@ -33,7 +33,7 @@ class ValidationServicer:
         stopping: Set when the server stops: streams end then.
     """
 
-    def __init__(self, validation: Validation, slow_calls: SlowCalls, stopping: asyncio.Event) -> None:
+    def __init__(self, validation: Validator, slow_calls: SlowCalls, stopping: asyncio.Event) -> None:
         self._validation = validation
         self._slow_calls = slow_calls
         self._stopping = stopping

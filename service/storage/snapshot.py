@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from engine import events as ev
-from engine.fast.identity_cache import kept
+from engine.fast.identity_cache import identity_cache
 from engine.game import (
     BotLevel,
     Choosing,
@@ -47,6 +47,7 @@ from engine.game import (
 )
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.ruleset import Ruleset
+from engine.table import ProposedTable, Table
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason
 from service.errors import StoredFormatUnknown
@@ -86,7 +87,7 @@ def encode_record(record: Record) -> bytes:
     )
 
 
-@kept(most=4_096)
+@identity_cache(maxsize=4_096)
 def _tokens(tokens: tuple[SeatToken, ...]) -> orjson.Fragment:
     return orjson.Fragment(_json({str(token.seat): token.digest.hex() for token in tokens}))
 
@@ -252,7 +253,7 @@ def _read_tiles(text: str) -> tuple[Tile, ...]:
     return tuple(map(Tile, numbers))
 
 
-@kept(most=1_024)
+@identity_cache(maxsize=1_024)
 def _ruleset(ruleset: Ruleset) -> str:
     """The options that differ from the defaults, which never change: a server that lacks a newer option can read on."""
     values = {field.name: getattr(ruleset, field.name) for field in fields(ruleset)}
@@ -281,7 +282,7 @@ def _read_option(default: object, stored: Any) -> object:  # noqa: ANN401 - what
             return _number(stored, -LARGEST)
 
 
-@kept(most=16_384)
+@identity_cache(maxsize=16_384)
 def _meld(meld: Meld) -> bytes:
     """A meld as it is stored: most of a table lay there before."""
     return _json((_tiles(meld.tiles), meld.kind.name, meld.points, *map(_tiles, meld.joker_faces)))
@@ -292,22 +293,22 @@ def _read_meld(tiles: str, kind: str, points: int, *faces: str) -> Meld:
     return Meld(_read_tiles(tiles), MeldKind[kind], _number(points), tuple(map(_read_tiles, faces)))
 
 
-@kept(most=4_096)
-def _table(table: tuple[Meld, ...]) -> orjson.Fragment:
+@identity_cache(maxsize=4_096)
+def _table(table: Table) -> orjson.Fragment:
     """A table as it is stored, in the game and in the event of the play that has made it."""
-    return orjson.Fragment(b"[%b]" % b",".join(_meld.each(table)))
+    return orjson.Fragment(b"[%b]" % b",".join(_meld.map(table)))
 
 
-def _read_table(stored: object) -> tuple[Meld, ...]:
+def _read_table(stored: object) -> Table:
     return _each(lambda meld: _read_meld(*meld), stored)
 
 
-def _proposed(table: tuple[ProposedMeld, ...]) -> list[list[Any]]:
+def _proposed(table: ProposedTable) -> list[list[Any]]:
     """Melds as a player sent them."""
     return [[_tiles(meld.tiles), meld.kind and meld.kind.name, _tiles(meld.declared)] for meld in table]
 
 
-def _read_proposed(stored: object) -> tuple[ProposedMeld, ...]:
+def _read_proposed(stored: object) -> ProposedTable:
     return _each(_read_proposed_meld, stored)
 
 
@@ -416,7 +417,7 @@ def _read_round(stored: Json) -> Round:
     )
 
 
-@kept(most=4_096)
+@identity_cache(maxsize=4_096)
 def _result(result: RoundResult) -> orjson.Fragment:
     """A finished round as it is stored, which changes no more."""
     parts = {
@@ -484,7 +485,7 @@ def _game(game: Game) -> Json:
         "revision": game.revision,
         "players": [_player(player) for player in game.players],
         "phase": _phase(game.phase),
-        "results": _result.each(game.results),
+        "results": _result.map(game.results),
     }
 
 

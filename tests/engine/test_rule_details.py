@@ -14,7 +14,7 @@ import pytest
 
 import engine
 from engine import retrieval
-from engine.lazy import fact
+from engine.lazy import lazy_property
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tiles, parse_meld, parse_tiles
 from engine.play import Play
@@ -655,5 +655,5 @@ def test_values_are_frozen(value: type) -> None:
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)
 def test_values_have_slots_unless_they_cache_facts(value: type) -> None:
-    remembers = any(isinstance(part, cached_property | fact) for part in vars(value).values())
+    remembers = any(isinstance(part, cached_property | lazy_property) for part in vars(value).values())
     assert remembers or "__slots__" in vars(value)

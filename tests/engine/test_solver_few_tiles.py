@@ -11,7 +11,6 @@ import pytest
 from engine.analysis import Situation
 from engine.melds import Meld, read_meld
 from engine.notation import format_rack, parse_table, parse_tiles
-from engine.play import identity
 from engine.presets import PRESETS
 from engine.ruleset import SABRA, JokersDeclaration, Preset, Ruleset
 from engine.solver import Budget, Existence, Objective, best_turn, few_tiles, has_turn
@@ -19,6 +18,7 @@ from engine.solver.openings import own_melds
 from engine.solver.partitions import Partitions, Total
 from engine.solver.problem import Problem, problem
 from engine.solver.search import Meter
+from engine.table import identity
 from engine.tiles import in_order
 from load.corpus.joker_positions import RESTRICTED, joker_positions
 from oracles import brute_force

@@ -16,7 +16,7 @@ from engine.tiles import Tile, without
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.codec import ruleset
+from service.codec.rulesets import ruleset
 from support.harness import Client, GameAtHand, as_tiles, new_id
 from support.random_play import random_table, solved
 

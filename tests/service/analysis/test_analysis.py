@@ -28,10 +28,10 @@ from rummikub.v1 import analysis_service_pb2 as pb
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
 from service.analysis import pool as analysis_pool
 from service.analysis.pool import Ahead, AnalysisPool
 from service.analysis.questions import Suggestion, WhetherTurn, WhichTurn
+from service.codec import rulesets
 from service.metrics.metrics import Metrics
 from service.server import Server
 from service.settings import Settings
@@ -483,7 +483,7 @@ async def test_a_game_says_which_hints_its_seats_may_ask_for(
         assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         info = error_info(refusal.value)
         assert (info.reason, dict(info.metadata)) == ("HINT_NOT_ALLOWED", {"hints": allowed.name})
-    asked = position("R7 K1", "R4 R5 R6", ruleset=codec.encode_ruleset(replace(SABRA, hints=allowed)))
+    asked = position("R7 K1", "R4 R5 R6", ruleset=rulesets.encode_ruleset(replace(SABRA, hints=allowed)))
     assert (await suggested(game.client, asked)).table, "a position of the caller's own is nobody's hint"
 
 

@@ -30,9 +30,9 @@ from engine.tiles import Tile
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service import codec
 from service.app import games
 from service.app.views import see_change, see_game
+from service.codec import games as game_codec
 from service.storage.base import Entry, GameStore, Record
 from support.harness import Client, FakeClock, GameAtHand, as_tiles, error_info, memory_store, put_game, running_server
 from support.positions import game_at
@@ -78,7 +78,7 @@ def test_events_are_sent_the_same_whether_the_player_declined_or_not(
 ) -> None:
     plain = replace(event, declined=False)
     sent = [
-        codec.encode_change(see_change(Entry(3, "e7a9", 5, b"", (one,)), seat)).SerializeToString()
+        game_codec.encode_change(see_change(Entry(3, "e7a9", 5, b"", (one,)), seat)).SerializeToString()
         for one in (event, plain)
     ]
     assert event != plain
@@ -91,7 +91,7 @@ def test_games_are_sent_the_same_whoever_declined(seat: int | None) -> None:
     assert isinstance(game.phase, Playing)
     declined = replace(game, phase=Playing(replace(game.phase.round, declined=(1, 3))))
     sent = [
-        codec.encode_game(see_game(Record("0" * 32, one, "e7a9", (), 1, 2), seat, 3)).SerializeToString()
+        game_codec.encode_game(see_game(Record("0" * 32, one, "e7a9", (), 1, 2), seat, 3)).SerializeToString()
         for one in (game, declined)
     ]
     assert sent[0] == sent[1]

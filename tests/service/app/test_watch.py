@@ -15,11 +15,11 @@ from engine.ruleset import Ruleset
 from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service import codec
 from service.app.games import Games
 from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
 from service.app.views import ChangeSight, GameSight
 from service.app.watch import LAG, Change, Closing, Snapshot, Update, Watch
+from service.codec import games
 from service.errors import StoreUnavailable
 from service.server import Server
 from service.storage.base import (
@@ -531,13 +531,13 @@ async def test_a_change_is_read_and_encoded_once_for_all_watchers(
     store: GameStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counting, encoded = Counting(store), list[ChangeSight]()
-    plain = codec.encode_change
+    plain = games.encode_change
 
     def encode(sight: ChangeSight) -> game_pb2.GameChange:
         encoded.append(sight)
         return plain(sight)
 
-    monkeypatch.setattr(codec, "encode_change", encode)
+    monkeypatch.setattr(games, "encode_change", encode)
     async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
         watchers = [Watcher(game, number % 3) for number in range(150)]

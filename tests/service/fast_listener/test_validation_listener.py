@@ -24,7 +24,7 @@ from conformance.grpc_answers import turn_request
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
-from service.grpc_api.turn_validator import TurnsOfAStream, Validation
+from service.grpc_api.turn_validator import StreamValidator, Validator
 from service.server import Server
 from support import malformed_protobuf as wire
 from support.conformance_cases import load
@@ -186,15 +186,15 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, holds_the_thread: bool = False) -> None:
         self.came = 0
         self._opened = threading.Event()
-        plain = Validation.batch
+        plain = Validator.batch
 
-        def waiting(validation: Validation, data: bytes) -> Generator[None, None, bytes]:
+        def waiting(validation: Validator, data: bytes) -> Generator[None, None, bytes]:
             self.came += 1
             while not self._opened.wait(SOON if holds_the_thread else 0.001):
                 yield
             return (yield from plain(validation, data))
 
-        monkeypatch.setattr(Validation, "batch", waiting)
+        monkeypatch.setattr(Validator, "batch", waiting)
 
     async def has(self, calls: int) -> None:
         """Returns when so many calls have begun."""
@@ -399,15 +399,15 @@ async def test_tls_is_served_here_too(tmp_path: Path) -> None:
 async def test_a_fault_of_ours_tells_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def failing(_validation: Validation, _data: bytes) -> bytes:
+    def failing(_validation: Validator, _data: bytes) -> bytes:
         raise RuntimeError("secret")
 
-    def failing_too(_turns: TurnsOfAStream, data: bytes) -> bytes:
-        return failing(Validation(), data)
+    def failing_too(_turns: StreamValidator, data: bytes) -> bytes:
+        return failing(Validator(), data)
 
     for at_once in (False, True):
-        monkeypatch.setattr(Validation, "turn_at_once" if at_once else "validate_turn", failing)
-        monkeypatch.setattr(TurnsOfAStream, "at_once" if at_once else "__call__", failing_too)
+        monkeypatch.setattr(Validator, "turn_at_once" if at_once else "validate_turn", failing)
+        monkeypatch.setattr(StreamValidator, "at_once" if at_once else "__call__", failing_too)
         async with listening() as (_, caller):
             stream = caller.stream()
             await stream.write(asked())
@@ -609,16 +609,16 @@ async def test_a_stream_may_end_before_the_answer_to_its_turn_is_sent(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     judging, may_go_on = threading.Event(), threading.Event()
-    plain = TurnsOfAStream.at_once
+    plain = StreamValidator.at_once
 
-    def held(turns: TurnsOfAStream, data: bytes) -> bytes | None:
+    def held(turns: StreamValidator, data: bytes) -> bytes | None:
         judging.set()
         assert may_go_on.wait(SOON)
         return plain(turns, data)
 
     async with listening(drain_seconds=60) as (server, caller):
         streams = [await caller.open_stream() for _ in range(3)]
-        monkeypatch.setattr(TurnsOfAStream, "at_once", held)
+        monkeypatch.setattr(StreamValidator, "at_once", held)
         for stream in streams:
             await stream.write(asked(QUICK))
         await until(judging.is_set)
@@ -838,13 +838,13 @@ async def test_a_server_s_end_waits_for_no_message() -> None:
 async def test_a_long_batch_holds_a_stopping_server_no_longer_than_its_drain(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, stopping = threading.Event(), threading.Event()
 
-    def endless(_validation: Validation, _data: bytes) -> Generator[None, None, bytes]:
+    def endless(_validation: Validator, _data: bytes) -> Generator[None, None, bytes]:
         begun.set()
         stopping.wait()
         while True:
             yield
 
-    monkeypatch.setattr(Validation, "batch", endless)
+    monkeypatch.setattr(Validator, "batch", endless)
     async with listening(drain_seconds=0) as (server, caller):
         call = caller.call(f"/{SERVICE}/BatchValidateTurns", b"")
         refused = asyncio.ensure_future(refusal(call))

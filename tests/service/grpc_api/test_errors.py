@@ -68,7 +68,7 @@ from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
+from service.codec import rulesets, validation
 from service.settings import Settings
 from service.storage.base import Commit, Conflict, GameStore, Loaded, Outcome
 from service.storage.memory import MemoryStore
@@ -535,7 +535,7 @@ def played(case: TurnCase) -> ts.PlayTiles:
 
 async def before_turn(stage: Stage, case: TurnCase) -> GameAtHand:
     """A running game in which seat 1 can take the turn of a case."""
-    play = codec.play(turn_to_validate(case), codec.ruleset(ruleset_of(case.ruleset)))
+    play = validation.play(turn_to_validate(case), rulesets.ruleset(ruleset_of(case.ruleset)))
     return await put(stage, a_game(Playing(round_of(play)), play.ruleset))
 
 
