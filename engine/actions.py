@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from engine.deal import Shuffle
 from engine.game import BotLevel
-from engine.melds import ProposedMeld
+from engine.table import ProposedTable
 from engine.tiles import Tile
 
 
@@ -56,7 +56,7 @@ class PlayTiles:
     """
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
     river_index: int | None = None
     calls_rummikub: bool = False
 
@@ -88,7 +88,7 @@ class SaveDraft:
     """A player saves an unfinished table. It is not validated."""
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
 
 
 @dataclass(frozen=True, slots=True)
