@@ -1,14 +1,14 @@
 """The actions of a game: one frozen dataclass each, and the union `Action`.
 
 `turns.apply` decides what an action leads to. A new action is a class here, a member of `Action`, and a case in
-`turns.py`; mypy reports every other place that must handle it.
+`turns`; mypy reports every other place that must handle it.
 """
 
 from dataclasses import dataclass
 
 from engine.deal import Shuffle
 from engine.game import BotLevel
-from engine.melds import ProposedMeld
+from engine.table import ProposedTable
 from engine.tiles import Tile
 
 
@@ -56,7 +56,7 @@ class PlayTiles:
     """
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
     river_index: int | None = None
     calls_rummikub: bool = False
 
@@ -88,7 +88,7 @@ class SaveDraft:
     """A player saves an unfinished table. It is not validated."""
 
     seat: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
 
 
 @dataclass(frozen=True, slots=True)

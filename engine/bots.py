@@ -28,6 +28,7 @@ from engine.ruleset import (
     TurnVoluntaryDraw,
 )
 from engine.solver import Budget, LegalTurn, Objective, best_turn
+from engine.table import ProposedTable
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
 from engine.views import GameView, TurnView
 
@@ -44,8 +45,6 @@ CANDIDATES: Final = 60
 
 _HIGHEST: Final = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}
 """The highest value of a run, counting on after 13 (run_wrap)."""
-
-Table = tuple[ProposedMeld, ...]
 
 
 def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
@@ -157,7 +156,7 @@ class _Position:
         return _Position(seat, situation, view.rack, drawn, drawn is None and _must_play(view, has_melded=has_melded))
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ProposedTable:
         """The table as proposed melds."""
         return tuple(map(_as_proposal, self.situation.table))
 
@@ -167,7 +166,7 @@ class _Position:
         same_turn = self.situation.ruleset.initial_meld_same_turn_table_play
         return self.situation.has_melded or same_turn is InitialMeldSameTurnTablePlay.ALLOWED
 
-    def judged(self, table: Table, river_index: int | None = None) -> "_Found | None":
+    def judged(self, table: ProposedTable, river_index: int | None = None) -> "_Found | None":
         """Returns the play that results in a table, if it is legal."""
         situation = self.situation
         play = Play(
@@ -356,7 +355,7 @@ def _added(position: _Position, laid: _Found | None) -> _Found | None:
     return found
 
 
-def _with_one_more(position: _Position, table: Table, left: tuple[Tile, ...]) -> _Found | None:
+def _with_one_more(position: _Position, table: ProposedTable, left: tuple[Tile, ...]) -> _Found | None:
     """Returns a play with one more tile, if there is one."""
     naturals = tuple(dict.fromkeys(t for t in reversed(left) if t != JOKER))
     for t in naturals or left[:1]:

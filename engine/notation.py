@@ -26,6 +26,7 @@ from typing import Final
 from engine.game import Rack, Round
 from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed
 from engine.ruleset import SABRA, Ruleset
+from engine.table import ProposedTable
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, in_order, tile
 
 EMPTY_TABLE: Final = "."
@@ -71,7 +72,7 @@ class NotationError(ValueError):
 class Position:
     """The position of a round, like FEN in chess."""
 
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
     turn_seat: int
@@ -173,7 +174,7 @@ def format_table(table: Iterable[ProposedMeld | Meld], naming: Naming = Naming.T
     return " | ".join(format_meld(meld, naming, ruleset) for meld in table) or EMPTY_TABLE
 
 
-def parse_table(text: str, naming: Naming = Naming.TILES) -> tuple[ProposedMeld, ...]:
+def parse_table(text: str, naming: Naming = Naming.TILES) -> ProposedTable:
     """Parses the melds of a table. Raises NotationError."""
     text = text.strip()
     return () if text in {"", EMPTY_TABLE} else tuple(parse_meld(meld, naming) for meld in text.split("|"))
@@ -196,9 +197,9 @@ def parse_rack(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
 class PlayText:
     """The parts of a play: table and rack before and after."""
 
-    table_before: tuple[ProposedMeld, ...]
+    table_before: ProposedTable
     rack_before: tuple[Tile, ...]
-    table_after: tuple[ProposedMeld, ...]
+    table_after: ProposedTable
     rack_after: tuple[Tile, ...]
 
 

@@ -4,12 +4,12 @@ from collections import Counter
 from typing import Final
 
 from engine.effort import Effort, TooComplexError
-from engine.melds import Meld
 from engine.play import STEPS, BasePlay
 from engine.retrieval.demands import NO_DEMANDS, Demands, demands_of
 from engine.retrieval.search import is_possible
 from engine.retrieval.tables import Tables
 from engine.ruleset import JokerRetrievalMode, JokerRetrievalReuse, Ruleset
+from engine.table import Table
 from engine.tiles import JOKER, Tile
 from engine.violations import Reason
 
@@ -32,9 +32,7 @@ def retrieval_reasons(play: BasePlay) -> tuple[Reason, ...]:
     return _replacement_reasons(tables, demands) + _use_reasons(tables, demands) or _joint_reasons(tables, demands)
 
 
-def may_be_retrieved(
-    before: tuple[Meld, ...], after: tuple[Meld, ...], played: Counter[Tile], ruleset: Ruleset
-) -> bool:
+def may_be_retrieved(before: Table, after: Table, played: Counter[Tile], ruleset: Ruleset) -> bool:
     """Returns whether some assignment of tiles moves the jokers of the old table legally.
 
     Also returns True where the answer takes more steps than judging a turn may.

@@ -10,7 +10,7 @@ from engine.effort import Effort
 from engine.lazy import lazy_property
 from engine.melds import Meld
 from engine.retrieval.demands import Demands
-from engine.table import identity
+from engine.table import Table, identity
 from engine.tiles import JOKER, Tile
 
 RACK: Final = -1
@@ -63,8 +63,8 @@ Assignment = tuple[tuple[int, int], ...]
 class Tables:
     """The melds before and after, the tiles played, and the steps left for the search."""
 
-    before: tuple[Meld, ...]
-    after: tuple[Meld, ...]
+    before: Table
+    after: Table
     played: Counter[Tile]
     effort: Effort
 
@@ -190,7 +190,7 @@ class Tables:
         return {}
 
 
-def _jokers(table: tuple[Meld, ...]) -> tuple[Joker, ...]:
+def _jokers(table: Table) -> tuple[Joker, ...]:
     found: list[Joker] = []
     for number, meld in enumerate(table):
         roles: dict[frozenset[Tile], int] = {}

@@ -158,9 +158,8 @@ class Bots:
     async def _decide(
         self, loaded: Loaded, question: ChooseAction, most_seconds: float, act_by: float | None
     ) -> BotAction:
-        seconds = min(
-            most_seconds, self._left(loaded) * SHARE * SHARE
-        )  # the action_without_play for a worker may take as long
+        # the wait for a worker may take as long as the search
+        seconds = min(most_seconds, self._left(loaded) * SHARE * SHARE)
         try:
             async with asyncio.timeout_at(act_by), self._room:
                 return await self._thinker.ask(question, seconds)

@@ -121,7 +121,7 @@ POSITIONS: Mapping[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("name", POSITIONS)
-def test_a_level_plays_what_it_sees(name: str) -> None:
+def test_each_level_finds_its_play(name: str) -> None:
     position, *expected = POSITIONS[name]
     assert [what(game_at(position), level) for level in LEVELS] == expected
 
@@ -141,7 +141,7 @@ def test_a_joker_is_declared_where_it_has_to_be(level: BotLevel, declaration: Jo
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_same_view_gets_the_same_answer_whatever_is_hidden(level: BotLevel) -> None:
+def test_the_same_view_gets_the_same_action_for_any_hidden_tiles(level: BotLevel) -> None:
     game = game_at("[R5 R6 R7 R8] / 1*{B8 K8 R9 J O1} 2{B1 B2} / {R1 R2} / 1")
     other = game_at("[R5 R6 R7 R8] / 1*{B8 K8 R9 J O1} 2{R2 B2} / {B1 R1} / 1")
     first = choose_action(see(game, 1), level, LITTLE)
@@ -188,13 +188,13 @@ def test_the_initial_meld_is_made_where_it_may_not_be_delayed(level: BotLevel) -
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_who_has_drawn_need_not_play(level: BotLevel) -> None:
+def test_a_player_need_not_play_after_drawing(level: BotLevel) -> None:
     rules = replace(PLAYS_FIRST, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
     game = in_step(game_at("[R3 R4 R5] / 1*{R6 O1} 2{B1} / {R1} / 1", rules), Drawn(parse_tile("R6")))
     assert what(game, level) == "Pass"
 
 
-def test_a_search_without_budget_leads_to_what_is_found_without_one() -> None:
+def test_a_search_without_budget_falls_back_to_a_simple_play() -> None:
     nothing = Budget(nodes=0)
     game = game_at("[R3 R4 R5] / 1*{R6 R9 B9 K9 O1} 2{B1} / {R1} / 1")
     action = is_a(choose_action(see(game, 1), HARD, nothing), PlayTiles)
@@ -272,7 +272,7 @@ def test_a_claim_that_has_failed_asks_no_bot() -> None:
     assert bots_to_act(replace(game, phase=Playing(replace(round_, shown_play=shown)))) == (1,)
 
 
-def test_nobody_else_is_asked() -> None:
+def test_no_other_bot_acts() -> None:
     assert bots_to_act(of_bots(lobby("Ada", "Ben"), EASY)) == ()
     game = game_at(". / 1{R9 B9} 2{B1} 3{K1} / {R1} / 1")
     assert bots_to_act(game) == ()
@@ -350,7 +350,7 @@ def test_bots_play_random_rulesets_to_their_ends(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("threshold", "end"), [(60, RoundEnd.WENT_OUT), (200, RoundEnd.BLOCKED)])
-def test_games_of_hard_bots_end_where_a_round_ends_when_nobody_can_play(threshold: int, end: RoundEnd) -> None:
+def test_games_of_hard_bots_end_when_no_player_can_play(threshold: int, end: RoundEnd) -> None:
     stuck = replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT, initial_meld_threshold=threshold)
     ends = {bot_game(stuck, 4, seed, levels=(HARD,)).results[0].end for seed in range(3)}
     assert ends == {end}

@@ -174,7 +174,7 @@ def worth(tile: Tile, ruleset: Ruleset) -> int | None:
 
 
 @given(SEATS, SMALL_PILES, DRAWS)
-def test_what_is_drawn_explains_the_order(seats: tuple[int, ...], tiles: tuple[Tile, ...], ruleset: Ruleset) -> None:
+def test_the_draws_explain_the_turn_order(seats: tuple[int, ...], tiles: tuple[Tile, ...], ruleset: Ruleset) -> None:
     order, draws = draw_for_start(seats, tiles, ruleset)
     assert sorted(order) == sorted(seats)
     assert tuple(draw.tile for draw in draws) == tiles[: len(draws)]
@@ -288,7 +288,7 @@ def after_a_round(
 
 
 @pytest.mark.parametrize("name", NEXT_ROUNDS)
-def test_who_starts_the_next_round(name: str) -> None:
+def test_the_starter_of_the_next_round(name: str) -> None:
     ruleset, *last, order = NEXT_ROUNDS[name]
     game = after_a_round(ruleset, *last)  # type: ignore[arg-type] # a row of the table
     dealt = deal_round(game, some_shuffle(ruleset, len(game.active_seats), first="R9 R3 R2 R1"))
@@ -299,7 +299,7 @@ def test_who_starts_the_next_round(name: str) -> None:
 
 
 @pytest.mark.parametrize("ruleset", [AGAIN, ROTATE, WINNER, LOSER])
-def test_the_first_round_is_drawn_for_whoever_starts_the_next(ruleset: Ruleset) -> None:
+def test_the_first_round_has_a_start_draw_under_every_rule_for_later_rounds(ruleset: Ruleset) -> None:
     dealt = deal_round(a_game(ruleset, 1, 2), some_shuffle(ruleset, 2, first="R1 R3"))
     assert (dealt.number, dealt.order, len(dealt.draws)) == (1, (2, 1), 2)
 
@@ -340,7 +340,7 @@ def test_a_shuffle_of_other_tiles_is_the_callers_fault(wrong: tuple[Tile, ...]) 
             deal_round(a_game(SABRA, 1, 2), shuffle)
 
 
-def test_jokers_are_those_of_the_players_who_are_dealt_in() -> None:
+def test_the_number_of_jokers_follows_the_players_dealt_in() -> None:
     ruleset = replace(SABRA, geometry_jokers=0, geometry_jokers_per_player=1)
     game = a_game(ruleset, 1, 2, 3, resigned=(2,))
     dealt = deal_round(game, some_shuffle(ruleset, 2))

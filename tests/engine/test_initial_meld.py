@@ -63,7 +63,7 @@ def test_the_best_melds_are_those_found_by_force(ruleset: Ruleset) -> None:
         assert (has_required_kind(best, ruleset), counted_points(best, ruleset)) == by_force(melds, tiles, ruleset)
 
 
-def test_what_is_enough_need_not_be_the_best() -> None:
+def test_an_initial_meld_that_suffices_need_not_be_the_best() -> None:
     for seed in range(250):
         melds, tiles = some_melds(random.Random(seed))
         least = by_force(melds, tiles, BEST)[1]
@@ -90,7 +90,7 @@ def test_a_search_takes_no_more_work_than_it_did(ruleset: Ruleset, most: int) ->
     assert sum(work(*some_melds(random.Random(seed)), ruleset) for seed in range(100)) <= most
 
 
-def test_what_cannot_count_more_is_not_searched() -> None:
+def test_a_search_skips_melds_that_cannot_add_points() -> None:
     melds, _ = some_melds(random.Random(0))
     assert work(melds[:1] * 9, Counter(melds[0].tiles * 2), BEST) <= 97
 

@@ -326,7 +326,7 @@ def test_one_natural_and_jokers_are_a_run_unless_the_kind_is_stated(
 
 
 @pytest.mark.parametrize(("text", "reason", "order"), NO_MELDS)
-def test_what_forms_no_meld_says_why_and_how_it_would_be_a_run(text: str, reason: str, order: str) -> None:
+def test_invalid_tiles_have_a_reason_and_a_suggested_order(text: str, reason: str, order: str) -> None:
     assert read(text) == NotAMeld(parse_meld(text).tiles, (Reason[reason],), parse_tiles(order))
 
 
@@ -457,7 +457,7 @@ IN_ANY_ORDER = [
 
 
 @pytest.mark.parametrize(("ruleset", "text", "read_as", "faces"), IN_ANY_ORDER)
-def test_where_the_order_is_not_the_players_the_options_and_what_is_declared_choose_it(
+def test_canonical_order_follows_options_and_declared_faces(
     ruleset: Ruleset, text: str, read_as: str, faces: list[str]
 ) -> None:
     reading = read(text, ruleset)
@@ -486,7 +486,7 @@ WRONG_IN_ANY_ORDER = [
 
 
 @pytest.mark.parametrize(("ruleset", "text", "order", "reasons"), WRONG_IN_ANY_ORDER)
-def test_what_forms_no_meld_in_any_order_is_read_in_the_likeliest(
+def test_tiles_that_form_no_meld_are_read_in_the_likeliest_order(
     ruleset: Ruleset, text: str, order: str, reasons: list[str]
 ) -> None:
     assert read(text, ruleset) == NotAMeld(parse_tiles(order), tuple(Reason[reason] for reason in reasons))
@@ -520,7 +520,7 @@ def test_as_many_faces_are_declared_as_there_are_jokers() -> None:
         (ALWAYS, "group[R4 J=O4 K4 B4]", ["O4"], "O4"),
     ],
 )
-def test_what_is_declared_holds_and_can_be_told_again(
+def test_declared_faces_are_kept_and_declared_again(
     ruleset: Ruleset, text: str, faces: list[str], declared: str
 ) -> None:
     meld = read(text, ruleset)
@@ -542,7 +542,7 @@ def test_no_declaration_is_wanted_where_there_is_no_joker() -> None:
     assert reading == NotAMeld(tiles, (Reason.JOKER_DECLARATION_MISMATCH,))
 
 
-def test_a_joker_counts_what_it_stands_for() -> None:
+def test_a_joker_counts_as_its_face() -> None:
     meld = read("[J R2 R3 J]")
     assert isinstance(meld, Meld)
     assert joker_points(meld) == (1, 4)
@@ -586,7 +586,7 @@ def test_a_meld_that_is_proposed_or_written_again_is_the_same_by_every_ruleset(s
     assert min(sorts[kind, declares] for kind in MeldKind for declares in (False, True)) > 20
 
 
-def test_what_has_no_joker_reads_the_same_under_every_option_on_jokers() -> None:
+def test_a_meld_without_jokers_ignores_the_joker_options() -> None:
     rng = random.Random(21)
     for _ in range(300):
         proposed = ProposedMeld(tuple(t for t in random_tiles(rng) if t != JOKER))

@@ -167,7 +167,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("parse", "text", "message"), ERRORS, ids=[f"{row[0].__name__}-{row[1]}" for row in ERRORS])
-def test_what_is_not_of_the_notation_is_quoted_with_what_was_expected(parse: object, text: str, message: str) -> None:
+def test_invalid_notation_is_quoted_with_the_expected_form(parse: object, text: str, message: str) -> None:
     assert callable(parse)
     with pytest.raises(NotationError) as caught:
         parse(text)
@@ -221,7 +221,7 @@ def test_green_and_purple_have_no_cards() -> None:
     assert str(caught.value) == "'P7' has no card: green and purple have none"
 
 
-def test_what_is_declared_is_written_with_its_joker_and_the_kind() -> None:
+def test_declared_faces_are_formatted_with_joker_and_kind() -> None:
     text = "group[R5 J=B5 J=K5 O5]"
     assert parse_meld(text) == ProposedMeld(parse_tiles("R5 J J O5"), MeldKind.GROUP, parse_tiles("B5 K5"))
     assert format_meld(parse_meld(text)) == text
@@ -243,7 +243,7 @@ def test_what_is_declared_is_written_with_its_joker_and_the_kind() -> None:
         ("[R5 J=K5 J=B5]", 4, "group[R5 J=K5 J=B5]"),
     ],
 )
-def test_of_a_meld_is_written_what_was_declared_and_holds(text: str, colors: int, written: str) -> None:
+def test_a_formatted_meld_has_its_declared_faces(text: str, colors: int, written: str) -> None:
     ruleset = replace(SABRA, geometry_colors=colors)
     meld = read_meld(parse_meld(text), ruleset)
     assert isinstance(meld, Meld)
@@ -254,7 +254,7 @@ def test_of_a_meld_is_written_what_was_declared_and_holds(text: str, colors: int
     assert format_position(position_of(round_, ruleset)) == f"{written} / 1{{J}} / {{}} / 1"
 
 
-def test_what_jokers_of_a_run_stand_for_is_written_where_its_order_says_nothing() -> None:
+def test_faces_of_jokers_in_a_run_are_formatted_under_canonical_order() -> None:
     ruleset = replace(SABRA, set_order=SetOrder.CANONICALISE)
     for text in ("run[J=O3 J=O4 O5]", "run[O5 J=O6 J=O7]"):
         meld = read_meld(parse_meld(text), ruleset)

@@ -126,12 +126,12 @@ PRESETS_SHOW: Mapping[Preset, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_is_done_in_a_golden_game_leads_to_what_it_says(name: str) -> None:
+def test_golden_games_replay_to_their_text(name: str) -> None:
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
     assert "\n".join(playthrough(name, SCENARIOS[name][2], actions_of(golden))) + "\n" == golden
 
 
-def test_the_golden_games_show_what_their_names_say() -> None:
+def test_the_golden_games_match_their_names() -> None:
     files = {path.relative_to(GOLDEN).with_suffix(""): path for path in GOLDEN.rglob("*.txt")}
     texts = {name.as_posix(): path.read_text(encoding="utf-8") for name, path in files.items()}
     assert set(texts) == set(SCENARIOS)
@@ -143,7 +143,7 @@ def test_the_golden_games_show_what_their_names_say() -> None:
         assert texts[name].count(" joined at seat ") == players
 
 
-def test_the_golden_games_of_the_presets_show_what_is_theirs() -> None:
+def test_the_golden_games_of_the_presets_show_their_differences() -> None:
     texts = {preset: (GOLDEN / f"presets/{preset.name}.txt").read_text(encoding="utf-8") for preset in Preset}
     for preset, patterns in PRESETS_SHOW.items():
         assert [pattern for pattern in patterns if not re.search(pattern, texts[preset])] == [], preset

@@ -171,7 +171,7 @@ RARE = (
 """Rules under which rare events happen."""
 
 
-def test_random_games_meet_what_games_are_made_of() -> None:
+def test_random_games_have_every_kind_of_event() -> None:
     recorder = Recorder()
     for seed in range(49):
         ruleset = RARE[seed % 7] if seed % 7 < len(RARE) else random_ruleset(random.Random(seed), with_analysis=True)

@@ -296,7 +296,7 @@ def test_a_play_breaks_a_rule(text: str, ruleset: Ruleset, expected: list[tuple[
     assert violations_of_play(play_of(text, ruleset)) == expected
 
 
-def test_a_meld_may_count_exactly_what_the_contract_allows() -> None:
+def test_a_meld_may_reach_the_limit_of_the_contract() -> None:
     ruleset = replace(CYCLIC, contract=Contract.SUM_AT_MOST_41)
     assert (
         violations_of_play(play_of(". + *{R13 R1 R2 R3 R4 R5 R6 R7} -> [R13 R1 R2 R3 R4 R5 R6 R7] ; {}", ruleset)) == []
@@ -314,16 +314,16 @@ def test_a_meld_may_count_exactly_what_the_contract_allows() -> None:
         (". + *{R1 R2} -> [R1 R2 G3] ; {}", SABRA, False),
     ],
 )
-def test_whether_a_player_has_what_came_to_the_table(text: str, ruleset: Ruleset, has: bool) -> None:
+def test_whether_a_player_has_all_added_tiles(text: str, ruleset: Ruleset, has: bool) -> None:
     assert has_own_tiles_only(play_of(text, ruleset)) is has
 
 
-def test_a_play_judged_twice_is_told_the_same() -> None:
+def test_judging_a_play_twice_gives_the_same_violations() -> None:
     play = play_of("[R8 R9 R10] + *{R1 R2 R3} -> [R8 R9 R10] | [R1 R2 R3] ; {}", BELOW_10)
     assert judged(play) == judged(play)
 
 
-def test_a_meld_of_a_group_in_another_order_is_read_as_what_it_looks_like() -> None:
+def test_a_group_in_another_order_is_read_by_its_tiles() -> None:
     judgement = judge_text("group[J R5 J] + *{R1 R2 R3} -> [R5 J J] | [R1 R2 R3] ; {}")
     assert judgement.table[0].kind is MeldKind.RUN
 
@@ -362,16 +362,14 @@ def test_the_plunder_is_named_in_ascending_order() -> None:
 
 @pytest.mark.parametrize("reuse", JokerRetrievalReuse)
 @pytest.mark.parametrize("mode", [mode for mode in JokerRetrievalMode if mode is not JokerRetrievalMode.NONE])
-def test_a_joker_is_not_asked_about_beside_plunder_that_is_played(
-    mode: JokerRetrievalMode, reuse: JokerRetrievalReuse
-) -> None:
+def test_joker_rules_are_skipped_if_plunder_is_played(mode: JokerRetrievalMode, reuse: JokerRetrievalReuse) -> None:
     text = "[B10 B11 J] | [R10 R11 R12] + *{B12 R9} -> [B10 B11 B12] | [R10 R11 R12] | [R8 R9 R10 J] ; {}"
     ruleset = replace(RIVER, joker_retrieval_mode=mode, joker_retrieval_reuse=reuse)
     play = replace(play_of(text, ruleset), river=parse_tiles("R8 R10"), river_index=0)
     assert violations_of_play(play) == [("RIVER_PLUNDER_PLAYED", "R10")]
 
 
-def test_a_pull_beside_the_river_says_how_long_that_is() -> None:
+def test_a_pull_outside_the_river_reports_its_length() -> None:
     (violation,) = judged(pull(". + *{R7 B7 K7} -> [R7 B7 K7] ; {}", "O1 O2", 5)).violations
     assert violation.metadata == (("index", 5), ("count", 2))
 
@@ -656,6 +654,6 @@ def test_values_are_frozen(value: type) -> None:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)
-def test_values_have_no_room_for_more_unless_they_remember_what_they_worked_out(value: type) -> None:
+def test_values_have_slots_unless_they_cache_facts(value: type) -> None:
     remembers = any(isinstance(part, cached_property | lazy_property) for part in vars(value).values())
     assert remembers or "__slots__" in vars(value)

@@ -71,7 +71,7 @@ LEGAL = [
 
 
 @pytest.mark.parametrize(("text", "points"), [row[1:] for row in LEGAL], ids=[row[0] for row in LEGAL])
-def test_a_legal_play_has_no_violation_and_leaves_what_it_says(text: str, points: int) -> None:
+def test_a_legal_play_has_no_violation_and_the_stated_rack(text: str, points: int) -> None:
     play, parsed = play_of(text), parse_play(text.replace("+ *", "+ "))
     judgement = judged(play)
     assert judgement.violations == ()
@@ -195,7 +195,7 @@ UNDER_OPTIONS = [
 
 
 @pytest.mark.parametrize(("text", "ruleset"), [row[1:] for row in UNDER_OPTIONS], ids=[row[0] for row in UNDER_OPTIONS])
-def test_options_of_the_initial_meld_allow_what_they_say(text: str, ruleset: Ruleset) -> None:
+def test_options_of_the_initial_meld_are_applied(text: str, ruleset: Ruleset) -> None:
     assert judge_text(text, ruleset).violations == ()
 
 
@@ -239,7 +239,7 @@ def test_the_subject_of_a_play_is_the_callers_name_for_it() -> None:
     assert [v.subject for v in judge(play).violations] == ["play.table[0]"]
 
 
-def test_the_threshold_is_not_asked_about_while_other_tiles_are_wrong() -> None:
+def test_the_threshold_is_skipped_while_other_tiles_are_invalid() -> None:
     assert [v.reason for v in judge_text(". + {R9 B9} -> [R9 B9 K9] ; {}").violations] == [Reason.TILE_NOT_IN_RACK]
     assert [v.reason for v in judge_text(". + {R9 B9} -> [R9 B9] ; {}").violations] == [Reason.SET_TOO_SHORT]
 

@@ -280,7 +280,7 @@ def test_melds_with_jokers_are_no_initial_meld_without_jokers_even_at_no_thresho
     assert reasons(text, SAME_TURN_0_NO_JOKER) == told
 
 
-def test_melds_with_jokers_are_told_once_where_they_do_not_reach_the_threshold() -> None:
+def test_melds_with_jokers_are_reported_once_below_the_threshold() -> None:
     assert reasons(". + {R10 O10 J} -> [R10 O10 J] ; {}", SAME_TURN_NO_JOKER) == ["INITIAL_MELD_BELOW_THRESHOLD"]
 
 
@@ -356,7 +356,7 @@ def test_a_pull_that_breaks_one_rule(text: str, river: str, index: int, reason: 
     assert [violation.reason for violation in judged(pull(text, river, index)).violations] == [reason]
 
 
-def test_a_tile_of_the_river_is_foreign_to_who_does_not_pull_it() -> None:
+def test_a_river_tile_that_was_not_pulled_is_foreign() -> None:
     play = replace(play_of(". + *{R7 B7} -> [R7 B7 K7] ; {}", RIVER), river=parse_tiles("K7"))
     assert [violation.reason for violation in judged(play).violations] == [Reason.TILE_NOT_IN_RACK]
 
@@ -370,13 +370,13 @@ def test_a_tile_of_the_river_is_foreign_to_who_does_not_pull_it() -> None:
         ("R7 B7 K7 K7", TurnPlayAfterDraw.FORBIDDEN, False),
     ],
 )
-def test_the_tile_drawn_stays_where_the_ruleset_says_so(rack: str, rule: TurnPlayAfterDraw, legal: bool) -> None:
+def test_the_drawn_tile_stays_if_the_ruleset_requires_it(rack: str, rule: TurnPlayAfterDraw, legal: bool) -> None:
     play = play_of(f". + *{{{rack}}} -> [R7 B7 K7] ; {{}}", rules(turn_play_after_draw=rule))
     violations = judged(replace(play, drawn=parse_tile("K7"))).violations
     assert [violation.reason for violation in violations] == ([] if legal else [Reason.PLAY_AFTER_DRAW])
 
 
-def test_who_plays_the_last_tiles_calls_out_where_it_is_required() -> None:
+def test_playing_the_last_tiles_requires_the_call() -> None:
     play = play_of(". + *{R7 B7 K7} -> [R7 B7 K7] ; {}", CALL)
     assert [violation.reason for violation in judged(play).violations] == [Reason.RUMMIKUB_NOT_CALLED]
     assert judged(replace(play, calls_rummikub=True)).violations == ()

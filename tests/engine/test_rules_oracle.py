@@ -102,7 +102,7 @@ class Oracle:
     [(MUST_PLAY, range(10)), (MAY_DECLINE, (0, 1, 3, 4, 6, 7, 9))],  # the program is slow for others
     ids=["must play", "may decline"],
 )
-def test_the_rules_know_what_could_be_played_as_the_program_does(
+def test_analysis_agrees_with_the_integer_program(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, object], seeds: Sequence[int]
 ) -> None:
     monkeypatch.setattr(random_play, "ANALYSIS", EXACT)

@@ -291,19 +291,19 @@ def test_all_problems_are_found_numbers_first_conflicts_then_and_tiles_last() ->
 @pytest.mark.parametrize(
     ("option", "value"), [(option, value) for option, values in NEEDS_ANALYSIS.items() for value in values]
 )
-def test_what_asks_for_analysis_is_named_and_no_problem(option: str, value: object) -> None:
+def test_options_needing_analysis_are_named_and_no_problem(option: str, value: object) -> None:
     ruleset = chosen(**{option: value})
     assert options_needing_analysis(ruleset) == (option,)
     assert problems(ruleset) == ()
 
 
 @pytest.mark.parametrize(("option", "value"), CHOICES, ids=[f"{option}-{value.name}" for option, value in CHOICES])
-def test_what_asks_for_nothing_is_not_named(option: str, value: Enum) -> None:
+def test_a_value_needs_an_analysis_only_if_listed(option: str, value: Enum) -> None:
     asks = value in NEEDS_ANALYSIS.get(option, ())
     assert bool(options_needing_analysis(chosen(**{option: value}))) == asks
 
 
-def test_everything_that_asks_is_named() -> None:
+def test_all_options_needing_an_analysis_are_named() -> None:
     ruleset = chosen(pool_empty_stuck_test=PoolEmptyStuckTest.BOTH, initial_meld_voluntary_delay=False)
     assert options_needing_analysis(ruleset) == ("initial_meld_voluntary_delay", "pool_empty_stuck_test")
 
@@ -311,7 +311,7 @@ def test_everything_that_asks_is_named() -> None:
 # Presets
 
 
-def test_every_preset_can_be_played_and_says_where_it_comes_from() -> None:
+def test_every_preset_is_valid_and_has_a_source() -> None:
     assert set(PRESETS) == set(PRESET_SOURCES) == set(Preset)
     for preset, ruleset in PRESETS.items():
         assert ruleset.preset is preset
@@ -319,7 +319,7 @@ def test_every_preset_can_be_played_and_says_where_it_comes_from() -> None:
         assert PRESET_SOURCES[preset]
 
 
-def test_presets_that_ask_what_could_be_played() -> None:
+def test_presets_that_need_an_analysis() -> None:
     asking = {preset: options_needing_analysis(rules) for preset, rules in PRESETS.items()}
     assert {preset: options for preset, options in asking.items() if options} == {
         Preset.INTL_OFFICIAL: ("pool_empty_pass",),
@@ -359,7 +359,7 @@ def test_without_a_chosen_mode_the_presets_value_stays() -> None:
     assert with_options(SABRA, {}) == SABRA
 
 
-def test_choosing_leaves_what_is_given_alone() -> None:
+def test_with_options_keeps_given_options() -> None:
     options = {"joker_retrieval_mode": JokerRetrievalMode.LOCKED}
     with_options(SABRA, options)
     assert options == {"joker_retrieval_mode": JokerRetrievalMode.LOCKED}

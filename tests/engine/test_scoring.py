@@ -273,7 +273,7 @@ def test_options_that_meet_in_a_blocked_round(ruleset: Ruleset, points: list[int
     assert points_of(score_round(1, BLOCKED, standings(racks), ruleset)) == points
 
 
-def test_partners_sit_opposite_whatever_the_turn_order() -> None:
+def test_partners_sit_opposite_in_any_turn_order() -> None:
     seated = zip(standings("; R5 ; K9 ; J"), (20, 40, 30, 50), strict=True)
     result = score_round(1, WENT_OUT, tuple(replace(held, seat=seat) for held, seat in seated), PAIRS)
     assert result.winners == (20, 40)
@@ -298,7 +298,7 @@ def test_of_two_partners_left_one_has_gone_out(tie: ScoreBlockedTie) -> None:
         assert (result.winners, points_of(result)) == ((1, 3), [points, 0, points, 0]), partners
 
 
-def test_who_goes_out_ties_with_nobody() -> None:
+def test_going_out_never_ties() -> None:
     ruleset = replace(SABRA, score_blocked_tie=ScoreBlockedTie.SHARE, score_joker_penalty=0)
     assert score_round(1, WENT_OUT, standings("J ; ; R5"), ruleset).winners == (2,)
 
@@ -309,7 +309,7 @@ def test_every_contract_has_its_points(contract: Contract) -> None:
     assert points_of(score_round(1, WENT_OUT, standings("; R5"), ruleset)) == [12, -5]
 
 
-def test_the_points_of_who_resigned_with_a_contract_are_not_raised() -> None:
+def test_a_resigned_player_gets_no_contract_points() -> None:
     assert points_of(score_round(1, RESIGNED, standings("x R5 ; R9"), CONTRACT)) == [-5, 55]
 
 
@@ -478,14 +478,14 @@ def won_by(*winners: int) -> RoundResult:
         (MatchWinner.LOWEST_TOTAL, (10, 5, 5), (), (2, 3)),
     ],
 )
-def test_who_wins_a_game(
+def test_the_winner_of_a_game(
     winner: MatchWinner, totals: tuple[int, ...], rounds: tuple[RoundResult, ...], winners: tuple[int, ...]
 ) -> None:
     assert game_winners(players(*totals), rounds, replace(SABRA, match_winner=winner)) == winners
 
 
 @pytest.mark.parametrize("winner", MatchWinner)
-def test_who_has_resigned_does_not_win(winner: MatchWinner) -> None:
+def test_a_resigned_player_does_not_win(winner: MatchWinner) -> None:
     first, second, third = players(90, 10, 5) if winner is not MatchWinner.LOWEST_TOTAL else players(5, 10, 90)
     ruleset = replace(SABRA, match_winner=winner)
     assert game_winners((replace(first, resigned=True), second, third), (won_by(1),), ruleset) == (2,)

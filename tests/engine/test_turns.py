@@ -222,7 +222,7 @@ def test_the_pool_decides_between_drawing_and_passing() -> None:
 
 
 @pytest.mark.parametrize(("pool", "drawn"), [("O9 R1 B2 K3", "O9 R1 B2"), ("O9 R1 B2", "O9 R1 B2"), ("O9", "O9")])
-def test_a_time_out_costs_three_tiles_or_what_the_pool_has(pool: str, drawn: str) -> None:
+def test_a_time_out_costs_three_tiles_or_the_rest_of_the_pool(pool: str, drawn: str) -> None:
     game = game_at(f"[R4 R5 R6] / 1*{{R7 B1}} 2{{K1}} / {{{pool}}} / 1", passed=(2,))
     timed_out = do(game, TimeOut(), NOW + 120_001)
     assert timed_out.events == (TurnTimedOut(1, parse_tiles(drawn)), TurnStarted(Turn(2, NOW + 240_001)))
@@ -318,7 +318,7 @@ def test_a_play_between_passes_begins_the_circle_anew() -> None:
     assert round_ended(do(game, Pass(1)).events).result.end is RoundEnd.BLOCKED
 
 
-def test_the_results_of_a_round_are_by_seat_whoever_started() -> None:
+def test_the_results_of_a_round_are_by_seat() -> None:
     game = game_at(". / 1{R7} 2{K7} 3{B9} / {} / 2", starter=3, passed=(1, 3))
     result = round_ended(do(game, Pass(2)).events).result
     assert [seat.seat for seat in result.seats] == [1, 2, 3]
@@ -384,7 +384,7 @@ def test_resigning_can_complete_a_circle_of_passes() -> None:
     assert points(resigned.events) == [2, 0, -2]
 
 
-def test_the_passes_of_the_others_still_count_when_one_who_passed_resigns() -> None:
+def test_the_passes_of_the_others_still_count_after_a_resignation() -> None:
     game = do(game_at(". / 1{R7} 2{K1} 3{B9} / {} / 2", passed=(1, 3)), Resign(1)).game
     assert isinstance(game.phase, Playing)
     assert round_ended(do(game, Pass(2)).events).result.end is RoundEnd.BLOCKED
@@ -398,7 +398,7 @@ def test_a_resigned_player_is_scored_but_cannot_win_a_blocked_round() -> None:
     assert points(blocked.events) == [2, 0, -2]
 
 
-def test_a_resigned_player_pays_what_is_on_the_rack_when_someone_goes_out() -> None:
+def test_a_resigned_player_pays_their_rack_value_when_another_goes_out() -> None:
     game = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1 J} 3{B9} / {O9} / 1"), Resign(2)).game
     out = do(game, play(1, "[R4 R5 R6 R7]"))
     assert points(out.events) == [40, -31, -9]
@@ -434,7 +434,7 @@ def with_bots(game: Game, *seats: int) -> Game:
     return replace(game, players=players)
 
 
-def test_a_game_left_to_its_bots_between_rounds_ends_as_nobody_would_start_the_next() -> None:
+def test_a_game_left_to_its_bots_between_rounds_ends() -> None:
     resigned = do(with_bots(over(), 2, 3), Resign(1))
     assert resigned.events == (PlayerResigned(1), GameEnded((3,)))
     assert isinstance(do(with_bots(over(), 3), Resign(1)).game.phase, RoundOver)

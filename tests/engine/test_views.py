@@ -163,7 +163,7 @@ def test_the_walk_finds_tiles_wherever_they_are() -> None:
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_a_seat_sees_what_lies_open_and_its_own_and_no_other_tile(seat: int | None) -> None:
+def test_a_seat_sees_only_open_and_own_tiles_of_a_game(seat: int | None) -> None:
     for game in GAMES:
         assert Counter(tiles_in(see(game, seat))) == open_tiles_in(game, seat)
 
@@ -208,7 +208,7 @@ def open_tiles_of(event: Event, seat: int | None) -> Counter[Tile]:
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_a_seat_sees_of_events_what_is_open_or_its_own(seat: int | None) -> None:
+def test_a_seat_sees_only_open_and_own_tiles_of_events(seat: int | None) -> None:
     for event in (*EVENTS, *(event for change in CHANGES for event in change.applied.events)):
         assert Counter(tiles_in(see_event(event, seat))) == open_tiles_of(event, seat)
 
@@ -225,7 +225,7 @@ def rack(seat: int, tiles: str) -> Rack:
     return Rack(seat, parse_tiles(tiles))
 
 
-def test_what_is_hidden_in_an_event_is_told_as_a_number_at_most() -> None:
+def test_hidden_parts_of_events_are_shown_as_numbers_at_most() -> None:
     draws = (StartDraw(1, parse_tile("R4")),)
     deal = RoundStarted(1, draws, (2, 1), (rack(1, "R1 R2"), rack(2, "B1 B2")), parse_tiles("K1 K2 K3"))
     assert see_event(deal, 2) == RoundStartedView(1, draws, (2, 1), parse_tiles("B1 B2"), pool_count=3)
@@ -245,7 +245,7 @@ def test_what_is_hidden_in_an_event_is_told_as_a_number_at_most() -> None:
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_nobody_sees_who_could_have_melded_and_did_not(seat: int | None) -> None:
+def test_no_view_shows_declined_initial_melds(seat: int | None) -> None:
     for event in DECLINED:
         assert see_event(event, seat) == see_event(replace(event, declined=False), seat)
     for game in GAMES:
@@ -254,7 +254,7 @@ def test_nobody_sees_who_could_have_melded_and_did_not(seat: int | None) -> None
             assert see(declined, seat) == see(game, seat)
 
 
-def test_nobody_sees_a_draft_in_the_history_not_even_who_saved_it() -> None:
+def test_no_view_of_the_history_shows_a_draft() -> None:
     for seat in SEATS:
         assert see_event(DraftSaved(2, DRAFT), seat) == DraftSavedView(2)
 
@@ -262,9 +262,7 @@ def test_nobody_sees_a_draft_in_the_history_not_even_who_saved_it() -> None:
 @pytest.mark.parametrize(
     ("step", "tiles"), [(Open(), ()), (Choosing(TWO), TWO), (Drawn(Tile(22)), (Tile(22),))], ids=["open", "two", "one"]
 )
-def test_only_the_player_sees_what_they_have_drawn_and_laid_out_in_their_turn(
-    step: Step, tiles: tuple[Tile, ...]
-) -> None:
+def test_only_the_player_sees_their_drawn_tiles_and_draft(step: Step, tiles: tuple[Tile, ...]) -> None:
     for seat in SEATS:
         turn = see(a_game(step), seat).turn
         assert turn
@@ -314,7 +312,7 @@ def test_the_games_looked_at_have_every_phase() -> None:
     assert {type(game.phase) for game in GAMES} == {Lobby, Playing, RoundOver, Finished}
 
 
-def test_a_player_who_was_not_dealt_in_has_no_tiles() -> None:
+def test_a_player_not_dealt_in_has_no_tiles() -> None:
     before = next(change.applied.game for change in CHANGES if isinstance(change.applied.game.phase, Playing))
     assert isinstance(before.phase, Playing)
     round_ = before.phase.round
