@@ -105,3 +105,16 @@ async def test_another_release_serves_the_validation_address_and_logs_a_warning(
             )
             assert await asyncio.wait_for(list_rulesets(b""), 10)
     assert "RUMMIKUB_VALIDATION_LISTEN is served by grpc.aio" in capsys.readouterr().out
+
+
+async def test_the_end_of_the_plain_validation_listener_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that is not UTF-8 ends a plain grpc.aio server of this release."""
+    monkeypatch.setattr("service.server.Server.grpcio", "0")
+    settings = server_settings(validation_listen="127.0.0.1:0")
+    async with running_server(memory_store(), settings) as (server, _):
+        ended = asyncio.ensure_future(server.ended())
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.validation_port}") as channel:
+            unknown: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(b"/\xff")  # type: ignore[arg-type]
+            with pytest.raises(grpc.aio.AioRpcError):
+                await unknown(b"", timeout=2)
+        assert str(await asyncio.wait_for(ended, 10)).startswith("RUMMIKUB_VALIDATION_LISTEN has ended by itself")
