@@ -1,1 +1,1 @@
-"""Use cases: games, watching, sweeping, bots, and what callers see."""
+"""Use cases: games, watching, sweeping, bots, and the views that callers get."""

@@ -1,7 +1,7 @@
 """Feeds: everything that the watchers of one game on this server share.
 
 A feed reads each change once from the store, and all viewers of one kind (a seat, or spectators) share one view and its
-bytes. Feeds never report what is not stored.
+bytes. Feeds report only stored changes.
 
 Waking a thousand watchers would block other calls for too long, so a WakeQueue wakes a few in each iteration of the
 event loop, taking the feeds in turn.

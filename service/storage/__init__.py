@@ -1,1 +1,1 @@
-"""Where games are kept: one protocol, a store in memory and one on Redis."""
+"""Stores of games: one protocol, one store in memory and one on Redis."""

@@ -1,4 +1,4 @@
-"""GameStore on Redis 7, Valkey, or a compatible server.
+"""GameStore on Redis 7, Valkey, or a compatible server. One subject, so the module is long.
 
 All keys of a game share a hash tag, so a game lives in one slot of a cluster, and each script touches the keys of one
 game. Keys that span games (the lists by state, the deadlines) are separate and no turn needs them: they may lag, and
@@ -177,9 +177,13 @@ class RedisStore:
 
     async def _run(self, script: "_Script", keys: Sequence[str], arguments: Sequence[str | int | bytes]) -> Any:  # noqa: ANN401 - any reply
         """Returns a script's reply. On NOSCRIPT, which has no effect, it falls back to EVAL with the full script."""
+        try:
+            return await self._connection.execute("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        except exceptions.NoScriptError:
+            pass
+        except FAILURES as error:
+            raise await self._unavailable(error) from error
         async with self._converting_failures():
-            with contextlib.suppress(exceptions.NoScriptError):
-                return await self._connection.execute("EVALSHA", script.sha, len(keys), *keys, *arguments)
             return await self._connection.execute("EVAL", script.text, len(keys), *keys, *arguments)
 
     @contextlib.asynccontextmanager
