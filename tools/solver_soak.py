@@ -1,9 +1,8 @@
-"""Compares the solver with its oracles on many positions: with the integer program, and small ones with brute force.
+"""Compares the solver with its oracles on many positions: an integer program, and brute force on small positions.
 
-`solver_soak.py 20000` takes half of so many positions from games and half by chance, and a quarter as many small ones.
-As many small ones again have rules that ask for more than faces (engine/solver/guarded.py): options at random, or a
-preset that restricts jokers. They are asked twice, the second time without the search of few tiles, so that the search
-by claims answers them.
+`solver_soak.py 20000` takes half of its positions from games and half at random, and adds a quarter as many small ones.
+As many small positions again have rules that restrict more than faces: random options, or a preset that restricts
+jokers. These are solved twice, the second time without the search for few tiles, so that the general search runs.
 """
 
 import argparse
@@ -57,15 +56,15 @@ GUARDING = (
     "contract",
     "jokers_beyond_physical",
 )
-"""Options by which it matters where a tile came from, or of which retrieval consists."""
+"""Options that make the origin of a tile matter, or that define retrieval."""
 
 Job = tuple[str, int]
-"""Where positions come from, and a seed."""
+"""The source of positions, and a seed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job has brought: how often what, and what the solver and the oracle do not agree on."""
+    """The result of a job: counts, and the disagreements between the solver and the oracle."""
 
     job: Job
     counts: Counter[str] = field(default_factory=Counter)
@@ -73,10 +72,12 @@ class Outcome:
 
 
 def main() -> int:
-    """Compares and reports; 1 when there is a disagreement."""
+    """Compares and reports; returns 1 if there is a disagreement."""
     parser = argparse.ArgumentParser(description="Compare the solver with its oracles on many positions.")
-    parser.add_argument("positions", type=int, nargs="?", default=20_000, help="positions for the program (20000)")
-    parser.add_argument("--small", type=int, help="positions for brute force of each sort (a quarter as many)")
+    parser.add_argument(
+        "positions", type=int, nargs="?", default=20_000, help="positions for the integer program (20000)"
+    )
+    parser.add_argument("--small", type=int, help="positions for brute force, of each kind (a quarter as many)")
     parser.add_argument("--seed", type=int, default=1_000_000, help="the first seed (1000000)")
     chosen = parser.parse_args()
     small = chosen.positions // 4 if chosen.small is None else chosen.small
@@ -92,7 +93,7 @@ def main() -> int:
 
 
 def compared(wanted: dict[str, int], seed: int, console: Console) -> tuple[Counter[str], list[str]]:
-    """So many positions of each sort, until too many disagreements were found."""
+    """Compares the wanted number of positions of each kind; stops early after MOST_FAULTS disagreements."""
     totals: Counter[str] = Counter()
     faults: list[str] = []
     with multiprocessing.Pool(PROCESSES) as pool, Progress(console=console) as progress:
@@ -109,7 +110,7 @@ def compared(wanted: dict[str, int], seed: int, console: Console) -> tuple[Count
 
 
 def compare(job: Job) -> Outcome:
-    """One job."""
+    """Runs one job."""
     sort, seed = job
     few_tiles.MOST_TILES = 0 if sort == CLAIMS else MOST_TILES
     outcome = Outcome(job)
@@ -119,13 +120,13 @@ def compare(job: Job) -> Outcome:
             comparison = asked(sort, situation, objective)
             outcome.counts.update(counted(sort, situation, comparison))
             found += [comparison.fault] if comparison and comparison.fault else []
-    except Exception:  # noqa: BLE001 - whatever breaks is what the soak is for; it is reported with the seed
+    except Exception:  # noqa: BLE001 - any error is a finding; it is reported with the seed
         found.append(traceback.format_exc())
     return Outcome(job, outcome.counts, tuple(found))
 
 
 def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
-    """The situations of a seed: all turns of a game, or one."""
+    """Yields the situations of a seed: all turns of a game, or one situation."""
     rng = random.Random(seed)
     if sort == GAMES:
         for recorded in positions([seed]):
@@ -139,7 +140,7 @@ def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
 
 
 def guarded_situation(rng: random.Random) -> Situation:
-    """A small situation in which the rules ask for more than faces."""
+    """Returns a small situation with rules that restrict more than faces."""
     if rng.random() < 0.2:
         return next(joker_positions(rng.choice(list(RESTRICTED.values())), rng.randrange(1 << 32), 1))
     while True:
@@ -151,14 +152,14 @@ def guarded_situation(rng: random.Random) -> Situation:
 
 
 def guarding_ruleset(rng: random.Random) -> Ruleset:
-    """Options at random that ask for more than faces; every other time with more jokers. There may be problems."""
+    """Returns random options that restrict more than faces, half of the time with more jokers. They may conflict."""
     ruleset = random_ruleset(rng, with_analysis=True) if rng.random() < 0.3 else SABRA
     options = {option: rng.choice(CHOICES[option]) for option in rng.sample(GUARDING, rng.randint(1, 4))}
     return choose(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
 
 
 def asked(sort: str, situation: Situation, objective: Objective) -> Comparison | None:
-    """What the solver and the oracle say; None if the position is too large for it."""
+    """Compares the solver with the oracle; returns None if the position is too large for the oracle."""
     if sort in {GAMES, CHANCE}:
         return integer_program.compare(program(), situation, objective, BUDGET)
     try:
@@ -169,12 +170,12 @@ def asked(sort: str, situation: Situation, objective: Objective) -> Comparison |
 
 @cache
 def program() -> IntegerProgram:
-    """The program of this process."""
+    """Returns the integer program of this process."""
     return IntegerProgram()
 
 
 def counted(sort: str, situation: Situation, comparison: Comparison | None) -> Iterator[str]:
-    """What is counted of a comparison."""
+    """Yields the counters that a comparison increments."""
     if comparison is None:
         yield f"{sort}: too large"
         return
@@ -206,7 +207,7 @@ ROWS = (
 
 
 def summary(totals: Counter[str], sorts: dict[str, int]) -> str:
-    """The soak as a table."""
+    """Returns the totals as a table."""
     lines = ["".join([f"{'':<24}", *(f"{sort:>11}" for sort in sorts)])]
     lines += ["".join([f"{row:<24}", *(f"{totals[f'{sort}: {row}']:>11,}" for sort in sorts)]) for row in ROWS]
     return "\n".join(lines)
