@@ -41,11 +41,11 @@ KERNEL: Final = "kernel: the rest"
 CORE: Final = "gRPC's core (C++) and its Cython"
 COLLECTOR: Final = "garbage collection"
 PYTHON: Final = "Python"
-SERVER: Final = "our server (`polling`, `slow_calls`)"
-BOUNDARY: Final = "boundary: request id, metrics, log (`synchronous_boundary`, `tally`)"
-DECODING: Final = "decoding and checks (`packed`, `validation`)"
-ENGINE: Final = "engine (`referee`, `tally`, `rules`)"
-ENCODING: Final = "encoding (`packed`, `codec`)"
+SERVER: Final = "listener (`fast_listener`, `slow_calls`)"
+BOUNDARY: Final = "boundary: request id, metrics, log (`interceptor`, `metrics`)"
+DECODING: Final = "decoding and checks (`codec`, `turn_validator`)"
+ENGINE: Final = "engine"
+ENCODING: Final = "encoding (`codec`)"
 ROWS: Final = (NETWORK, KERNEL, CORE, LOCKS, SERVER, BOUNDARY, DECODING, ENGINE, ENCODING, COLLECTOR)
 
 _OF_CONNECTIONS: Final = re.compile(r"sock|tcp|inet|epoll|sendmsg|recvmsg|net_rx|skb|eventfd")
@@ -95,16 +95,14 @@ def part_of_python(frames: Sequence[Frame]) -> str | None:
 def _part_of_frame(function: str, file: str) -> str | None:
     encodes = re.search(r"answer$|encode", function) is not None
     match file.split("/"):
-        case [*_, "engine", _]:
+        case [*_, "engine", _] | [*_, "engine", _, _]:
             return ENGINE
-        case [*_, "service", "codec", _]:
+        case [*_, "service", "codec", _] | [*_, "service", "grpc_api", "turn_validator.py"]:
             return ENCODING if encodes else DECODING
-        case [*_, "service", "packed.py" | "validation.py"]:
-            return ENCODING if encodes else DECODING
-        case [*_, "service", "polling.py" | "calls.py" | "slow_calls.py" | "admission.py"]:
-            return SERVER
-        case [*_, "service", "synchronous_boundary.py" | "interceptors.py" | "metrics.py" | "tally.py"]:
+        case [*_, "service", _, "interceptor.py"] | [*_, "service", "metrics", _]:
             return BOUNDARY
+        case [*_, "service", "fast_listener", _] | [*_, "service", "runtime", "slow_calls.py" | "admission.py"]:
+            return SERVER
         case _:
             return None
 

@@ -2,7 +2,9 @@
 
 import gc
 import os
+import sys
 from enum import IntEnum
+from pathlib import Path
 
 from engine.analysis import Situation
 from engine.solver import BestTurn, Budget, Existence, Objective
@@ -69,6 +71,7 @@ def best(situation: Situation, _objective: Objective, budget: Budget) -> BestTur
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # a pickled Script is found as support.scripted_worker
     for name, stand_in in {"has_turn": act, "best_turn": best}.items():
         setattr(queries, name, stand_in)
     main()
