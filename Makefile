@@ -7,7 +7,7 @@ STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench figures compiled profile floods crowds load load-ci check fmt proto docs lock image clean
+.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants canary speed bench figures compiled profile floods crowds load load-ci check fmt proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ goldens: $(STAMP) ## Write the golden games anew, after the engine was changed o
 
 mutants: $(STAMP) ## Change the rules a little, place by place, and see whether tests notice (ARGS="--quick variants"; long)
 	@$(BIN)/python tools/mutation.py $(ARGS)
+
+canary: $(STAMP) ## Test the edge with the newest grpcio, protobuf and redis, in an environment of their own
+	@$(BIN)/python tools/canary.py
 
 speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
 	@$(BIN)/python tools/compare_speed.py $(or $(BASE),main)

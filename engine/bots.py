@@ -27,7 +27,7 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
 )
-from engine.solver import Budget, Objective, Turn, best_turn
+from engine.solver import Budget, LegalTurn, Objective, best_turn
 from engine.table import ProposedTable
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
 from engine.views import GameView, TurnView
@@ -231,7 +231,7 @@ def _solved(position: _Position, budget: Budget) -> _Found | None:
     return max((found for found in (solved, simple) if found), key=lambda found: found.count, default=None)
 
 
-def _as_found(position: _Position, turn: Turn) -> _Found | None:
+def _as_found(position: _Position, turn: LegalTurn) -> _Found | None:
     """Returns the solver's turn if it is legal, first with as few declared faces as possible, then with all."""
     melds, untouched = turn.table, len(turn.untouched)
     declared = (*map(_as_proposal, melds[:untouched]), *map(_declared, melds[untouched:]))

@@ -22,7 +22,7 @@ from load.users.analysis import AnalysisUser
 from load.users.games import GameUser
 from load.users.grpc_user import GrpcUser
 from load.users.validation import BaselineUser, ValidationUser
-from service.runtime.parent_death import end_with
+from service.runtime.parent_death import end_with_parent
 
 __all__ = ["AnalysisUser", "BaselineUser", "GameUser", "ValidationUser"]
 
@@ -62,7 +62,7 @@ def _end_with_master(environment: Environment, **_others: Any) -> None:  # noqa:
     """Has a process of `--processes` end with the one that started it, however that ends."""
     options = environment.parsed_options
     if options and options.processes and isinstance(environment.runner, WorkerRunner):
-        end_with(_MASTER, signal.SIGKILL)
+        end_with_parent(_MASTER, signal.SIGKILL)
 
 
 def _tell(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - whatever Locust tells

@@ -22,7 +22,7 @@ import grpc
 
 from load.options import explain
 from load.servers import ROOT, ServerError, baseline, end_in_order, free_port, service
-from service.runtime.parent_death import end_with
+from service.runtime.parent_death import end_with_parent
 
 LOCUSTFILE: Final = Path("load") / "locustfile.py"
 RESULTS: Final = Path("build") / "load"
@@ -127,7 +127,7 @@ def _run(command: Sequence[str]) -> int:
 
     If this process is killed, so is Locust: nobody reads its report, and asked to stop while it starts it may go on.
     """
-    kill_with_parent = partial(end_with, os.getpid(), signal.SIGKILL)
+    kill_with_parent = partial(end_with_parent, os.getpid(), signal.SIGKILL)
     locust = subprocess.Popen(command, cwd=ROOT, preexec_fn=kill_with_parent)  # noqa: PLW1509 - no threads here
     try:
         return locust.wait()

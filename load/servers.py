@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from service.runtime.parent_death import end_with
+from service.runtime.parent_death import end_with_parent
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 START_SECONDS: Final = 30.0
@@ -101,7 +101,7 @@ def started(
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=own_session,
-        preexec_fn=partial(end_with, os.getpid()),  # noqa: PLW1509 - set before other threads start
+        preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 - set before other threads start
     ) as process:
         try:
             yield process

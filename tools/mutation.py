@@ -3,7 +3,7 @@
 `mutation.py` tries every change below in every module of the rules. What survives must be listed in docs/mutation.md,
 which says why nobody could notice it. `mutation.py melds` tries one module, `mutation.py --only _steps` what is in one
 function, `--quick` leaves out the tests that try many examples, `--sample 60` tries so many changes of a module, always
-the same ones, `--list` tries nothing. Modules that are no rules, as `referee` and `solver/lines`, are tried if they are
+the same ones, `--list` tries nothing. Modules that are no rules, as `referee` and `solver/run_assembly`, are tried if
 named, and nothing is asked of how many survive there.
 
 A mutant of a function is tried in a fork of this process in which the function gets the mutant's code: tests are
@@ -44,7 +44,7 @@ RETRIEVAL = tuple(
 RULES = ("melds", "rules", "play", "initial_meld", "manipulation", *RETRIEVAL, "variants")
 """The modules that are tried if none is named."""
 QUICK_JUDGES = ("fast/tile_counts", "fast/read_melds", "fast/fast_play", "fast/fast_judge")
-STEPS = "solver/steps"
+STEPS = {"solver/steps", "solver/explanation", "solver/tile_assignment"}
 SOLVER = tuple(
     f"solver/{path.stem}" for path in sorted((ROOT / "engine" / "solver").glob("*.py")) if path.stem != "__init__"
 )
@@ -61,8 +61,8 @@ TESTS_OF_RULES = (
 TESTS_OF_QUICK_JUDGES = ("tests/engine/test_tile_counts.py", "tests/engine/test_fast_judge.py")
 TESTS_OF_STEPS = ("tests/engine/test_steps.py",)
 TESTS_OF_SOLVER = (
-    "tests/engine/test_solver_layout.py",
-    "tests/engine/test_solver_guarded.py",
+    "tests/engine/test_solver_melds.py",
+    "tests/engine/test_solver_restricted.py",
     "tests/engine/test_solver_few_tiles.py",
     "tests/engine/test_solver.py",
 )
@@ -613,7 +613,7 @@ def tests_of_one(module: str) -> tuple[str, ...]:
     """The files of the tests of a module, its oracle last."""
     if module in QUICK_JUDGES:
         return TESTS_OF_QUICK_JUDGES
-    if module == STEPS:
+    if module in STEPS:
         return TESTS_OF_STEPS
     if module in SOLVER:
         return (*TESTS_OF_SOLVER, SOLVER_ORACLE)

@@ -22,18 +22,21 @@ COMPILED: Final = ROOT / "build" / "compiled"
 
 MODULES: Final = (
     "answers",
-    "arrangement",
-    "color_steps",
-    "halves",
+    "color_transitions",
+    "combined_transitions",
+    "fewest_changes",
+    "hitting_set",
+    "joker_reconstruction",
+    "joker_rules",
     "joker_search",
-    "layout",
-    "least_change",
+    "joker_transitions",
     "levels",
-    "lines",
     "problem",
+    "reconstruction",
+    "run_assembly",
     "search",
-    "turns",
-    "untouched",
+    "solution",
+    "turn_search",
 )
 """What of engine/solver is compiled: all that a search goes through. The rest would take longer to compile than it
 saves."""

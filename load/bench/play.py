@@ -29,7 +29,7 @@ from engine.ruleset import SABRA, MatchEnd, with_options
 from load.bench.figures import are_met, print_report, printer, quantiles, requirement
 from load.bench.measured_servers import cpu_seconds_of, ready, serving
 from load.bench.noop_server import AIO
-from load.corpus.recorded_turns import RecordedRound, Turn, rounds
+from load.corpus.recorded_turns import RecordedRound, ReplayTurn, rounds
 from service.app.identity import digest
 from service.storage.base import NO_ETAG, Commit, Committed, Memo, Record, SeatToken, lineage
 from service.storage.redis import RedisStore, connect, keys_of
@@ -98,7 +98,7 @@ class Template:
 
     game_id: str
     record: Record
-    turns: tuple[Turn, ...]
+    turns: tuple[ReplayTurn, ...]
 
 
 def _tokens(record_seats: Iterable[int]) -> tuple[SeatToken, ...]:
@@ -158,7 +158,7 @@ class Shelf:
         await pipeline.execute()
         return sent
 
-    def _call(self, turn: Turn, record: Record, place: int) -> Call:
+    def _call(self, turn: ReplayTurn, record: Record, place: int) -> Call:
         request = turn.request(record.game_id, record.game.revision + place, next(self._request_ids))
         return request.SerializeToString(), bearer(_token(turn.seat))
 

@@ -19,7 +19,7 @@ from engine.bots import BotAction, action_without_play, action_without_search, c
 from engine.game import BotLevel, bots_to_act
 from engine.solver import Budget
 from engine.views import GameView, see
-from service.analysis.questions import Question
+from service.analysis.queries import Query
 from service.app.commands import Claim, Request, TurnRequest
 from service.app.games import Games
 from service.app.identity import Caller
@@ -44,7 +44,7 @@ _A = TypeVar("_A")
 class Thinker(Protocol):
     """Who answers questions off the event loop (analysis_pool)."""
 
-    async def ask(self, question: Question[_A], seconds: float) -> _A:
+    async def ask(self, question: Query[_A], seconds: float) -> _A:
         """The answer, as soon as there is room for the search."""
 
 

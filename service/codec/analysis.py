@@ -11,7 +11,7 @@ from engine.solver import steps as st
 from engine.table import tiles_on
 from engine.tiles import JOKER, Tile
 from rummikub.v1 import analysis_service_pb2
-from service.analysis.questions import PlayedTurn, Suggestion, Tier
+from service.analysis.queries import HintTier, PlayedTurn, Suggestion
 from service.codec.fields import invalid
 from service.codec.rulesets import ruleset
 from service.codec.tiles import encode_meld, encode_proposed, rack, tile_numbers
@@ -23,11 +23,11 @@ TIME_LIMIT_MS: Final = (1_000, 10_000)
 """The default and the maximum time limit of exact analysis."""
 BATCH_TIME_LIMIT_MS: Final = (10_000, 60_000)
 """The default and the maximum time limit of a batch."""
-_TIERS: Final[dict[int, Tier]] = {
-    analysis_service_pb2.HINT_TIER_UNSPECIFIED: Tier.TURN,
-    analysis_service_pb2.HINT_TIER_PLAY_EXISTS: Tier.PLAY_EXISTS,
-    analysis_service_pb2.HINT_TIER_TILES: Tier.TILES,
-    analysis_service_pb2.HINT_TIER_TURN: Tier.TURN,
+_TIERS: Final[dict[int, HintTier]] = {
+    analysis_service_pb2.HINT_TIER_UNSPECIFIED: HintTier.TURN,
+    analysis_service_pb2.HINT_TIER_PLAY_EXISTS: HintTier.PLAY_EXISTS,
+    analysis_service_pb2.HINT_TIER_TILES: HintTier.TILES,
+    analysis_service_pb2.HINT_TIER_TURN: HintTier.TURN,
 }
 _OBJECTIVES: Final[dict[int, Objective]] = {
     analysis_service_pb2.OBJECTIVE_UNSPECIFIED: Objective.MOST_TILES,
@@ -41,7 +41,7 @@ _EXISTENCES: Final = {
 }
 
 
-def tier(number: int) -> Tier:
+def tier(number: int) -> HintTier:
     """Returns the tier of a hint; the whole turn if unset."""
     if number not in _TIERS:
         raise invalid("tier", f"{number} is not a hint tier")
@@ -107,16 +107,16 @@ def encode_arrangement(arrangement: Arrangement) -> analysis_service_pb2.Arrange
     )
 
 
-def encode_suggestion(suggestion: Suggestion, shown: Tier) -> analysis_service_pb2.Suggestion:
+def encode_suggestion(suggestion: Suggestion, shown: HintTier) -> analysis_service_pb2.Suggestion:
     """Returns as much of a suggestion as the tier shows."""
     message = analysis_service_pb2.Suggestion(play_exists=encode_existence(suggestion.exists))
     played = suggestion.played
-    if played is None or shown is Tier.PLAY_EXISTS:
+    if played is None or shown is HintTier.PLAY_EXISTS:
         return message
     message.tiles_played.extend(tile_numbers(played.turn.tiles))
     message.value = played.value
     message.is_best = suggestion.is_best
-    if shown is Tier.TURN:
+    if shown is HintTier.TURN:
         message.is_least_change = suggestion.is_least_change
         message.MergeFrom(_whole_turn(played))
     return message
@@ -135,7 +135,7 @@ def _whole_turn(played: PlayedTurn) -> analysis_service_pb2.Suggestion:
 
 def _step(step: st.Step) -> analysis_service_pb2.SuggestedStep:
     message = _step_without_description(step)
-    message.description = st.describe(step)
+    message.description = st.describe_step(step)
     return message
 
 
@@ -187,9 +187,9 @@ def _from_meld(message: analysis_service_pb2.SuggestedStep, source: st.FromMeld)
 def _step_meld(label: st.Label) -> analysis_service_pb2.StepMeld:
     """Returns a meld's index. The engine counts from 1, the contract from 0."""
     match label:
-        case st.OfTable(place):
+        case st.TableMeld(place):
             return analysis_service_pb2.StepMeld(table_before=place - 1)
-        case st.Made(place, _):
+        case st.NewMeld(place, _):
             return analysis_service_pb2.StepMeld(table_after=place - 1)
 
 

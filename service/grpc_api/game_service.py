@@ -1,4 +1,4 @@
-"""GameService: decode, call the use case, encode."""
+"""GameService: decodes, calls the use case, encodes."""
 
 import time
 from contextlib import aclosing
@@ -22,8 +22,8 @@ class GameServicer:
 
     Args:
         games: The use cases.
-        watch: Streams of changes.
-        new_games: Limits the games that one address creates.
+        watch: The streams of changes.
+        new_games: Limits the new games of one address.
     """
 
     def __init__(self, games: Games, watch: Watch, new_games: RateLimit) -> None:
@@ -32,7 +32,7 @@ class GameServicer:
         self._new_games = new_games
 
     def service(self) -> Service:
-        """The service to serve."""
+        """Returns the service with its handlers."""
         handlers = {
             "CreateGame": unary(pb.CreateGameRequest, self.create_game),
             "JoinGame": unary(pb.JoinGameRequest, self.join_game),
@@ -83,7 +83,7 @@ class GameServicer:
         return pb.GetGameResponse(game=game_codec.encode_game(sight)).SerializeToString()
 
     async def list_games(self, request: pb.ListGamesRequest, context: Context) -> bytes:
-        """ListGames. Whoever calls sees the same, but a malformed token is refused as everywhere."""
+        """ListGames. The answer does not depend on the caller, but a malformed token is an error as in all RPCs."""
         caller(context)
         state = game_codec.listed_state(request.state)
         size = fields.page_size(request.page_size, default=20, most=100)
@@ -132,7 +132,7 @@ class GameServicer:
 
 
 def _update(update: Update) -> bytes:
-    """Returns an update as bytes; what several watchers see is encoded once."""
+    """Encodes an update. An update for several watchers is encoded once."""
     match update:
         case Snapshot(seen):
             if seen.data is None:

@@ -1,4 +1,4 @@
-"""TurnService: decode, call the use case, encode."""
+"""TurnService: decodes, calls the use case, encodes."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from rummikub.v1 import turn_service_pb2 as pb
 from service.app.commands import DraftRequest, TurnRequest
 from service.app.games import Games
 from service.codec import fields, turns
-from service.grpc_api.handlers import SHORT_BYTES, Context, Reader, Service, answer, seat_mutation, unary
+from service.grpc_api.handlers import SHORT_BYTES, Context, RequestReader, Service, answer, seat_mutation, unary
 from service.runtime.slow_calls import in_one_step
 
 _T = TypeVar("_T")
@@ -18,16 +18,16 @@ _Draft = tuple[pb.SaveDraftRequest, DraftRequest]
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
-    """Judges a large play in the thread for slow calls (games.Elsewhere)."""
+class _SlowJudge:
+    """Runs the judging of a large play in SlowCalls (games.Elsewhere)."""
 
-    reader: Reader
+    reader: RequestReader
     size: int
     context: Context
 
     async def __call__(self, decide: Callable[[], _T]) -> _T:
-        """Returns what is decided."""
-        decided: _T = await self.reader.slowly(
+        """Returns the decision."""
+        decided: _T = await self.reader.run_slow(
             "PlayTurn", self.size, self.context, in_one_step(lambda _: decide(), b"")
         )
         return decided
@@ -38,15 +38,15 @@ class TurnServicer:
 
     Args:
         games: The use cases.
-        reader: Reads requests with tables.
+        reader: Decodes requests with tables.
     """
 
-    def __init__(self, games: Games, reader: Reader) -> None:
+    def __init__(self, games: Games, reader: RequestReader) -> None:
         self._games = games
         self._reader = reader
 
     def service(self) -> Service:
-        """Returns the service to serve."""
+        """Returns the service with its handlers."""
         handlers = {
             "PlayTurn": self._reader.unary("PlayTurn", _read_turn, self.play_turn),
             "SaveDraft": self._reader.unary("SaveDraft", _read_draft, self.save_draft),
@@ -58,7 +58,7 @@ class TurnServicer:
         """PlayTurn."""
         request, turn = read
         size = request.ByteSize()
-        judge = _Judge(self._reader, size, context) if size > SHORT_BYTES else None
+        judge = _SlowJudge(self._reader, size, context) if size > SHORT_BYTES else None
         return await self._games.play_turn(turn, seat_mutation(request, context), turns.encode_turn, judge)
 
     async def save_draft(self, read: _Draft, context: Context) -> bytes:

@@ -1,4 +1,4 @@
-"""AnalysisService on a real server: what is suggested, to whom, and that searches keep within their bounds."""
+"""AnalysisService on a real server: suggestions, permissions, and the bounds of searches; one subject."""
 
 import asyncio
 import os
@@ -29,8 +29,8 @@ from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.analysis import pool as analysis_pool
-from service.analysis.pool import Ahead, AnalysisPool
-from service.analysis.questions import Suggestion, WhetherTurn, WhichTurn
+from service.analysis.pool import AnalysisPool, PriorityAnalysis
+from service.analysis.queries import BestTurnQuery, Suggestion, TurnExistsQuery
 from service.codec import rulesets
 from service.metrics.metrics import Metrics
 from service.server import Server
@@ -91,12 +91,12 @@ def text(numbers: object) -> str:
 
 
 def sent_back(melds: Iterable[meld_pb2.TableMeld]) -> list[meld_pb2.Meld]:
-    """A table suggested, as PlayTurn takes it."""
+    """Returns a suggested table as PlayTurn takes it."""
     return [meld_pb2.Meld(tiles=one.tiles, kind=one.kind, declared_faces=single_faces(one)) for one in melds]
 
 
 def single_faces(one: meld_pb2.TableMeld) -> list[tile_pb2.Tile.ValueType]:
-    """The faces of jokers of which each has one."""
+    """Returns the joker faces of jokers with exactly one."""
     return [] if any(len(joker.faces) > 1 for joker in one.jokers) else [joker.faces[0] for joker in one.jokers]
 
 
@@ -283,7 +283,7 @@ async def test_the_river_is_pulled_from(served: tuple[Client, MemoryStore]) -> N
     assert text(found.steps[0].tiles) == "R7"
 
 
-# What is malformed
+# Malformed requests
 
 
 BAD_POSITIONS = {
@@ -526,7 +526,7 @@ def settings(workers: int = 1, queue: int = 64) -> Settings:
 
 @asynccontextmanager
 async def scripted(workers: int = 1, queue: int = 64) -> AsyncIterator[tuple[Server, Client]]:
-    """A server whose workers do as the rack says."""
+    """Runs a server whose workers follow scripts (scripted_worker.py)."""
     store = memory_store()
     async with running_server(store, settings(workers, queue), analysis_command=SCRIPTED) as (server, client):
         yield server, client
@@ -541,7 +541,7 @@ def ask(client: Client, script: Script, time_limit_ms: int = LONG_MS, timeout: f
 
 
 async def reason(call: Answering) -> str:
-    """The reason of a refusal, or nothing for an answer."""
+    """Returns the reason of an error, or nothing for an answer."""
     try:
         await call
     except grpc.aio.AioRpcError as refusal:
@@ -551,7 +551,7 @@ async def reason(call: Answering) -> str:
 
 @asynccontextmanager
 async def soon() -> AsyncIterator[None]:
-    """What is in here takes less than a search may."""
+    """Asserts that the block takes less time than a search may."""
     started = time.monotonic()
     async with asyncio.timeout(2 * LONG_MS / 1000):
         yield
@@ -651,14 +651,14 @@ async def test_a_cancelled_call_frees_its_worker() -> None:
 
 @asynccontextmanager
 async def one_worker() -> AsyncIterator[AnalysisPool]:
-    """A pool of one worker that does as the rack says, without a server."""
+    """Returns a pool of one scripted worker, without a server."""
     pool = AnalysisPool(1, 64, Metrics(), command=SCRIPTED)
     yield pool
     await pool.close()
 
 
-def asked(script: Script) -> WhetherTurn:
-    return WhetherTurn(Situation((), (Tile(script),), has_melded=True, ruleset=SABRA))
+def asked(script: Script) -> TurnExistsQuery:
+    return TurnExistsQuery(Situation((), (Tile(int(script)),), has_melded=True, ruleset=SABRA))
 
 
 async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> None:
@@ -666,9 +666,9 @@ async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> N
         searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
         waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
         await asyncio.sleep(0)
-        assert (await Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+        assert (await PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
         assert searching.done()
-        bots_next = asyncio.create_task(Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000))
+        bots_next = asyncio.create_task(PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000))
         done, _ = await asyncio.wait([waiting, bots_next], timeout=0.2)
         assert not done
         waiting.cancel()
@@ -682,7 +682,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_costs_nobody_a_worker() -
         await asyncio.sleep(0)
         waiting[0].cancel()
         await searching
-        waiting[1].cancel()  # the worker comes to it at this very moment
+        waiting[1].cancel()  # a worker is assigned to it at this moment
         assert (await waiting[2]).exists is Existence.NO
         assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
 
@@ -800,7 +800,7 @@ async def test_a_worker_ends_with_a_server_that_is_killed(*, is_searching: bool)
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process has started."""
+    """Returns the child processes of a process."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
@@ -820,8 +820,8 @@ async def ended(process: int) -> None:
 
 def test_a_turn_that_the_rules_cannot_judge_is_not_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     table = (Meld(parse_tiles("R4 R5 R6"), MeldKind.RUN, 15),)
-    question = WhichTurn(Situation(table, parse_tiles("R7"), has_melded=True, ruleset=SABRA), Objective.MOST_TILES)
-    assert question.answer(Budget(1_000)).exists is Existence.YES
+    query = BestTurnQuery(Situation(table, parse_tiles("R7"), has_melded=True, ruleset=SABRA), Objective.MOST_TILES)
+    assert query.answer(Budget(1_000)).exists is Existence.YES
     too_complex = Judgement((Violation(Reason.TURN_TOO_COMPLEX, "table_after"),), (), (), (), 0)
-    monkeypatch.setattr("service.analysis.questions.judge", lambda _: too_complex)
-    assert question.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)
+    monkeypatch.setattr("service.analysis.queries.judge", lambda _: too_complex)
+    assert query.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)

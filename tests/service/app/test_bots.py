@@ -30,7 +30,7 @@ from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.analysis.questions import Question
+from service.analysis.queries import Query
 from service.app.bots import Bots
 from service.app.commands import Claim, Request, TurnRequest
 from service.app.games import BOT_WAIT_MS, Games
@@ -472,7 +472,7 @@ class Here:
         self.asked = 0
         self._failures = failures
 
-    async def ask(self, question: Question[T], seconds: float) -> T:
+    async def ask(self, question: Query[T], seconds: float) -> T:
         await asyncio.sleep(0)
         assert seconds > 0
         self.asked += 1
@@ -588,7 +588,7 @@ async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore, 
 class Nowhere:
     """Has no room for any search."""
 
-    async def ask(self, question: Question[T], _seconds: float) -> T:
+    async def ask(self, question: Query[T], _seconds: float) -> T:
         await asyncio.Event().wait()
         return question.answer(Budget(nodes=0))
 

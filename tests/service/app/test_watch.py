@@ -779,7 +779,7 @@ async def test_a_watcher_who_goes_away_at_once_leaves_nothing_either(store: Game
         await game.draw()
         assert (await watcher.change()).revision == 5
         watcher.call.cancel()
-        await asyncio.wait_for(server._boundary.drained(), 10)  # noqa: SLF001 - nothing else shows it
+        await asyncio.wait_for(server._interceptor.drained(), 10)  # noqa: SLF001 - nothing else shows it
         if isinstance(store, MemoryStore):
             assert not store._subscriptions  # noqa: SLF001 - nothing else shows it
     await raw.aclose()

@@ -1,7 +1,7 @@
-"""Questions for exact analysis, and their answers: plain values, which travel to a worker process and back.
+"""Queries for exact analysis and their answers: plain values that are pickled to a worker process and back.
 
-What a seat asks about its own position is made of its view of the game alone, so that no answer, and no time that one
-takes, can depend on what the seat may not see.
+A query about a seat's own position is made from the seat's view only. So neither its answer nor its timing can depend
+on hidden tiles.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ from engine.play import Play
 from engine.rules import judge
 from engine.ruleset import Hints, Ruleset, TurnPlayAfterDraw
 from engine.scoring import rack_value
-from engine.solver import Arrangement, Budget, Existence, Objective, Turn, arrange, best_turn, has_turn
-from engine.solver.steps import Step, explain
+from engine.solver import Arrangement, Budget, Existence, LegalTurn, Objective, arrange, best_turn, has_turn
+from engine.solver.explanation import explain
+from engine.solver.steps import Step
 from engine.tiles import Tile, in_order, without
 from engine.views import GameView
 from engine.violations import Reason, refused
@@ -25,38 +26,43 @@ from service.errors import ActionRefused, HintNotAllowed
 _A_co = TypeVar("_A_co", covariant=True)
 
 
-class Tier(IntEnum):
-    """How much of a best turn is told, each more than the one before."""
+class HintTier(IntEnum):
+    """How much of a best turn a hint shows; each tier shows more than the one before."""
 
     PLAY_EXISTS = 1
     TILES = 2
     TURN = 3
 
 
-ALLOWED: Final = {Hints.NONE: 0, Hints.PLAY_EXISTS: Tier.PLAY_EXISTS, Hints.TILES: Tier.TILES, Hints.TURN: Tier.TURN}
-"""The highest tier that a seat may ask for, by the game's option."""
+HIGHEST_TIERS: Final = {
+    Hints.NONE: 0,
+    Hints.PLAY_EXISTS: HintTier.PLAY_EXISTS,
+    Hints.TILES: HintTier.TILES,
+    Hints.TURN: HintTier.TURN,
+}
+"""The highest tier that a seat may request, by the game's option."""
 
 
-class Question(Protocol[_A_co]):
-    """What a worker answers."""
+class Query(Protocol[_A_co]):
+    """A query that a worker answers."""
 
     def answer(self, budget: Budget) -> _A_co:
-        """The answer, or as much of it as the budget allows."""
+        """Returns the answer, or as much of it as the budget allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedTurn:
-    """A legal turn, with what the rules say of it.
+    """A legal turn with its evaluation by the rules.
 
     Attributes:
         turn: The turn.
-        points: The points of its tiles, a joker counting as what it stands for (R20).
-        value: What its tiles would have cost on the rack (R61).
-        goes_out: Whether it leaves the rack empty (R57).
-        steps: How to get there.
+        points: The points of its tiles; a joker counts the tile it stands for (R20).
+        value: The rack value of its tiles (R61).
+        goes_out: Whether it empties the rack (R57).
+        steps: How to play it.
     """
 
-    turn: Turn
+    turn: LegalTurn
     points: int
     value: int
     goes_out: bool
@@ -65,11 +71,11 @@ class PlayedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What was found of a best turn.
+    """The best turn found, as far as it was requested.
 
     Attributes:
         exists: Whether any turn exists.
-        played: The turn, unless none was found or nobody asked for it.
+        played: The turn, unless none was found or only its existence was requested.
         is_best: Whether no turn is better by the objective.
         is_least_change: Whether also no equally good turn leaves more melds of the table untouched.
     """
@@ -81,13 +87,13 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class WhichTurn:
-    """Which turn is best?
+class BestTurnQuery:
+    """Asks for the best turn.
 
     Attributes:
-        situation: Of this position.
-        objective: By this measure.
-        kept: Tiles of the rack besides, which may not be played.
+        situation: The position.
+        objective: The measure of turns.
+        kept: Further tiles of the rack, which may not be played.
     """
 
     situation: Situation
@@ -95,79 +101,79 @@ class WhichTurn:
     kept: tuple[Tile, ...] = ()
 
     def answer(self, budget: Budget) -> Suggestion:
-        """See Question. Raises RuntimeError if the solver finds what the rules forbid."""
+        """Returns the best turn. Raises RuntimeError if the rules forbid the solver's turn."""
         found = best_turn(self.situation, self.objective, budget)
         if found.turn is None:
             return Suggestion(Existence.NO if found.is_proven else Existence.UNKNOWN)
-        played = _played(self.situation, found.turn, self.kept)
+        played = _judged(self.situation, found.turn, self.kept)
         if played is None:
             return Suggestion(Existence.UNKNOWN)
         return Suggestion(Existence.YES, played, found.is_proven, found.is_least_change)
 
 
 @dataclass(frozen=True, slots=True)
-class WhetherTurn:
-    """Is there any turn?"""
+class TurnExistsQuery:
+    """Asks whether any turn exists."""
 
     situation: Situation
 
     def answer(self, budget: Budget) -> Suggestion:
-        """See Question."""
+        """Returns a suggestion without a turn."""
         return Suggestion(has_turn(self.situation, budget))
 
 
 @dataclass(frozen=True, slots=True)
-class HowArranged:
-    """Can these tiles all lie in melds, and how?"""
+class ArrangementQuery:
+    """Asks whether and how tiles can all be arranged into melds."""
 
     tiles: tuple[Tile, ...]
     ruleset: Ruleset
 
     def answer(self, budget: Budget) -> Arrangement:
-        """See Question."""
+        """Returns the arrangement."""
         return arrange(self.tiles, self.ruleset, budget)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A question, and how many seconds its answer is worth."""
+    """A query, and the most seconds to search."""
 
-    question: Question[Any]
+    query: Query[Any]
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The search itself has failed: a fault of ours, told for the log."""
+    """A search raised an exception: its traceback for the log."""
 
     trace: str
 
 
-def about_turn(
-    situation: Situation, tier: Tier, objective: Objective, kept: tuple[Tile, ...] = ()
-) -> WhichTurn | WhetherTurn:
-    """The question that a tier needs: whether a turn exists is often known long before the best one."""
-    return WhetherTurn(situation) if tier is Tier.PLAY_EXISTS else WhichTurn(situation, objective, kept)
+def turn_query(
+    situation: Situation, tier: HintTier, objective: Objective, kept: tuple[Tile, ...] = ()
+) -> BestTurnQuery | TurnExistsQuery:
+    """Returns the query for a tier; whether a turn exists is often known long before the best one."""
+    return TurnExistsQuery(situation) if tier is HintTier.PLAY_EXISTS else BestTurnQuery(situation, objective, kept)
 
 
 def own_situation(view: GameView) -> Situation:
-    """What the seat of a view can play from, on its turn or if it were. Raises ActionRefused."""
-    reason = _not_playing(view)
+    """Returns the position of a view's seat, on its turn or as if it were. Raises ActionRefused."""
+    reason = _refusal(view)
     if reason:
         raise ActionRefused(refused(reason))
     player = next(player for player in view.players if player.seat == view.seat)
-    playable = without(view.rack, kept_tiles(view))
+    playable = without(view.rack, unplayable_tiles(view))
     return Situation(view.table, playable, player.has_melded, view.ruleset, view.river)
 
 
-def check_tier(tier: Tier, ruleset: Ruleset) -> None:
-    """Whether a game's seats may ask for a tier (hints). Raises HintNotAllowed."""
-    if tier > ALLOWED[ruleset.hints]:
+def check_tier(tier: HintTier, ruleset: Ruleset) -> None:
+    """Raises HintNotAllowed if a game's seats may not request a tier (hints)."""
+    if tier > HIGHEST_TIERS[ruleset.hints]:
         raise HintNotAllowed(ruleset.hints)
 
 
-def _not_playing(view: GameView) -> Reason | None:
-    """Why the seat of a view can play nothing, whatever it holds; of a running round it may ask at any time."""
+def _refusal(view: GameView) -> Reason | None:
+    """Returns why the seat of a view can play nothing, if so; in a running round it may ask at any time."""
     by_phase = {Lobby: Reason.GAME_NOT_STARTED, RoundOver: Reason.ROUND_OVER, Finished: Reason.GAME_OVER}
     if view.phase in by_phase:
         return by_phase[view.phase]
@@ -179,8 +185,8 @@ def _not_playing(view: GameView) -> Reason | None:
     return None
 
 
-def kept_tiles(view: GameView) -> tuple[Tile, ...]:
-    """The tile of the seat's rack that was drawn in this very turn, where it may not be played (R25)."""
+def unplayable_tiles(view: GameView) -> tuple[Tile, ...]:
+    """Returns the tile of the seat's rack that was drawn in this turn, if it may not be played (R25)."""
     turn = view.turn
     is_drawn = turn is not None and turn.turn.seat == view.seat and turn.step is Drawn
     if turn is None or not is_drawn or view.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.OTHER_TILES:
@@ -188,8 +194,8 @@ def kept_tiles(view: GameView) -> tuple[Tile, ...]:
     return turn.tiles_drawn
 
 
-def _played(situation: Situation, turn: Turn, kept: tuple[Tile, ...]) -> PlayedTurn | None:
-    """Returns a turn as the rules judge it; None if that is too complex for them (TURN_TOO_COMPLEX).
+def _judged(situation: Situation, turn: LegalTurn, kept: tuple[Tile, ...]) -> PlayedTurn | None:
+    """Returns a turn as the rules judge it; None if it is too complex for them (TURN_TOO_COMPLEX).
 
     Raises RuntimeError if the rules forbid the turn.
     """
@@ -207,7 +213,7 @@ def _played(situation: Situation, turn: Turn, kept: tuple[Tile, ...]) -> PlayedT
     if any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in judgement.violations):
         return None
     if judgement.violations or judgement.tiles_played != in_order(turn.tiles + play.pulled[:1]):
-        reasons = ", ".join(violation.reason.name for violation in judgement.violations)  # a log is to have no rack
+        reasons = ", ".join(violation.reason.name for violation in judgement.violations)  # logs must not show racks
         raise RuntimeError(f"the solver's turn is not legal: {reasons or 'other tiles are played'}")
     return PlayedTurn(
         turn=turn,

@@ -1,4 +1,4 @@
-"""The solver where the rules ask for more than faces: where jokers may go, how melds may change, what may be played."""
+"""The solver under rules that depend on the origin of tiles: retrieval, manipulation, contracts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ BUDGET = Budget(nodes=20_000)
 
 @pytest.fixture(params=[few_tiles.MOST_TILES, 0], ids=["few tiles", "by claims"], autouse=True)
 def search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asks the search of few tiles, then that by claims, which takes all others."""
+    """Runs a test with the search of few tiles, then with branching alone."""
     monkeypatch.setattr(few_tiles, "MOST_TILES", request.param)
 
 
@@ -37,7 +37,7 @@ def at(table: str, rack: str, options: Mapping[str, Any], *, melded: bool = True
 
 
 def played(situation: Situation) -> str | None:
-    """The tiles of the best turn, which must be proven."""
+    """Returns the tiles of the best turn, which must be proven."""
     answer = best_turn(situation, budget=BUDGET)
     assert answer.is_proven
     assert has_turn(situation, BUDGET) is (Existence.YES if answer.turn else Existence.NO)

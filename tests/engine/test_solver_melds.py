@@ -1,4 +1,4 @@
-"""Corners of how the solver lays out melds, which positions of games hardly reach."""
+"""Corner cases of the solver's melds, which positions of games rarely reach."""
 
 from collections import Counter
 from dataclasses import replace
@@ -18,8 +18,8 @@ from engine.ruleset import (
     with_options,
 )
 from engine.solver import Existence, arrange, best_turn, has_turn
-from engine.solver.lines import Line, whole_runs
-from engine.solver.openings import own_melds
+from engine.solver.meld_enumeration import possible_melds
+from engine.solver.run_assembly import RunPart, whole_runs
 from engine.tiles import in_order
 
 
@@ -43,8 +43,8 @@ def test_no_joker_fits_where_all_groups_are_full() -> None:
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_a_run_that_goes_round_is_cut(rounds: int) -> None:
     ruleset = with_options(SABRA, {"run_wrap": RunWrap.CYCLIC})
-    line = Line(5, *(parse_tiles("R5 R6 R7 R8 R9 R10 R11 R12 R13") + parse_tiles("R1 R2 R3 R4")) * rounds)
-    line.before = line
+    line = RunPart(5, *(parse_tiles("R5 R6 R7 R8 R9 R10 R11 R12 R13") + parse_tiles("R1 R2 R3 R4")) * rounds)
+    line.previous = line
     runs = list(whole_runs([], [line], ruleset))
     assert Counter(t for run in runs for t in run.tiles) == Counter(line.tiles)
     assert all(isinstance(read_meld(ProposedMeld(run.tiles), ruleset), Meld) for run in runs)
@@ -52,7 +52,7 @@ def test_a_run_that_goes_round_is_cut(rounds: int) -> None:
 
 def test_no_meld_of_a_rack_has_more_jokers_than_it_may() -> None:
     ruleset = with_options(SABRA, {"jokers_max_per_set": JokersMaxPerSet.ONE})
-    melds = list(own_melds(Counter(parse_tiles("R1 R2 J J")), ruleset))
+    melds = list(possible_melds(Counter(parse_tiles("R1 R2 J J")), ruleset))
     assert melds
     assert max(meld.tiles.count(parse_tiles("J")[0]) for meld in melds) == 1
 
