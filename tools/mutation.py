@@ -68,9 +68,9 @@ PLAY_ORACLE = "tests/engine/test_retrieval_oracle.py"
 SOLVER_ORACLE = "tests/engine/test_solver_oracle.py"
 ORACLES = {MELD_ORACLE, PLAY_ORACLE, SOLVER_ORACLE}
 
-LONG = {"test_a_search_asks_often_whether_its_time_is_up"}
+LONG = {"test_a_search_polls_its_deadline_often"}
 """Tests that try many examples, each by itself."""
-UNFIT = "test_answers_are_the_same_whatever_was_asked_before"
+UNFIT = "test_answers_do_not_depend_on_earlier_questions"
 """A test that starts processes, which know of no mutant."""
 
 ENOUGH = 0.95
