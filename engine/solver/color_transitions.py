@@ -94,7 +94,7 @@ value and of the one after it, and how many may be set aside for after the 13.
 
 
 class LevelTraits(NamedTuple):
-    """What is possible at a level.
+    """The possibilities at a level.
 
     Attributes:
         after: How many values come after this one; 3 means three or more.
