@@ -52,7 +52,7 @@ TESTS: Mapping[str, Sequence[str]] = {
 """Patterns of test files in tests/engine/, by the beginning of a module's name; the first entry that fits counts."""
 MELD_ORACLE, RULES_ORACLE = "test_meld_oracle.py", "test_retrieval_oracle.py"
 
-LONG_TESTS = {"test_a_search_asks_often_whether_its_time_is_up"}
+LONG_TESTS = {"test_a_search_polls_its_deadline_often"}
 """Tests without a marker that try many examples."""
 EXCLUDED_TEST = "test_answers_are_the_same_whatever_was_asked_before"
 """A test that starts processes, which do not run the mutant."""

@@ -94,7 +94,7 @@ value and of the one after it, and how many may be set aside for after the 13.
 
 
 class LevelTraits(NamedTuple):
-    """What is possible at a level.
+    """The possibilities at a level.
 
     Attributes:
         after: How many values come after this one; 3 means three or more.
@@ -150,19 +150,31 @@ def transition_set(number: int, where: ColorLevel, jokers: int) -> TransitionSet
 
 def _transitions(runs: OpenRuns, tiles: Supply, traits: LevelTraits, jokers: int) -> Iterator[Transition]:
     """Yields the transitions after which every run can still be completed."""
+    for left, grouped, naturals, before in _distributions(runs, tiles, traits):
+        for spent, after in _extended(before, naturals, jokers, traits.after):
+            missing = _missing(after, tiles)
+            if spent + missing <= jokers and _can_go_on(after, tiles, traits.after):
+                capped = _capped(after, tiles, traits.after, jokers - spent)
+                yield Transition(left, grouped, spent, pack(capped), missing)
+
+
+def _distributions(runs: OpenRuns, tiles: Supply, traits: LevelTraits) -> Iterator[tuple[int, int, int, OpenRuns]]:
+    """Yields how many tiles stay on the rack, go to groups, and go to runs, with the open runs that these extend."""
     must, may = (runs.held, 0) if traits.is_held else tiles[:2]
     runs = runs._replace(held=0) if traits.is_held else runs
-    most = (must if traits.groups_of_must else must + may) if traits.groups else 0
+    most = _most_grouped(must, may, traits)
     for left in range(may + 1):
         used = must + may - left
         for held in range(min(used, tiles[4]) + 1):
+            before = runs._replace(held=held) if traits.holds else runs
             for grouped in range(min(used - held, most) + 1):
-                before = runs._replace(held=held) if traits.holds else runs
-                for spent, after in _extended(before, used - held - grouped, jokers, traits.after):
-                    missing = _missing(after, tiles)
-                    if spent + missing <= jokers and _can_go_on(after, tiles, traits.after):
-                        capped = _capped(after, tiles, traits.after, jokers - spent)
-                        yield Transition(left, grouped, spent, pack(capped), missing)
+                yield left, grouped, used - held - grouped, before
+
+
+def _most_grouped(must: int, may: int, traits: LevelTraits) -> int:
+    if not traits.groups:
+        return 0
+    return must if traits.groups_of_must else must + may
 
 
 def _extended(runs: OpenRuns, naturals: int, jokers: int, after: int) -> list[tuple[int, OpenRuns]]:

@@ -179,12 +179,13 @@ class SurvivalConstraint:
             self.context.tiles,
             lambda shape: shape[0] is self.old.kind and len(naturals.intersection(shape[1])) >= least,
         )
-        is_plain = self.context.ruleset.run_wrap is RunWrap.NONE and not self.old.joker_faces
-        return [
-            Alternative(meld)
-            for meld in melds
-            if self.is_satisfied_by(meld) and (len(meld.tiles) <= LONGEST_UNCUT_RUN or meld.joker_faces or not is_plain)
-        ]
+        return [Alternative(meld) for meld in melds if self.is_satisfied_by(meld) and not self._can_be_cut(meld)]
+
+    def _can_be_cut(self, meld: Meld) -> bool:
+        """Returns whether a meld is a long run without jokers, and so was the old one."""
+        has_jokers = meld.joker_faces or self.old.joker_faces
+        is_long = len(meld.tiles) > LONGEST_UNCUT_RUN
+        return is_long and not has_jokers and self.context.ruleset.run_wrap is RunWrap.NONE
 
     def is_satisfied_by(self, meld: Meld) -> bool:
         """Returns whether it may survive in a meld."""

@@ -8,7 +8,8 @@ from typing import Final
 from engine.analysis import Situation
 from engine.solver.answers import Count, Objective
 from engine.solver.search import Meter, OutOfBudget
-from engine.solver.turn_search import TurnSearch, best_cost, candidates, turn_searches
+from engine.solver.turn_problem import TurnSearch
+from engine.solver.turn_search import best_cost, candidates, turn_searches
 from engine.tiles import Tile
 
 Tiles = tuple[Tile, ...]

@@ -218,10 +218,17 @@ def _source_place(route: Route) -> int:
     return route.source.place
 
 
+def _in_place(routes: tuple[Route, ...]) -> list[Route]:
+    return sorted((route for route in routes if route.is_in_place), key=_source_place)
+
+
+def _added(routes: tuple[Route, ...]) -> list[Route]:
+    return sorted((route for route in routes if not route.is_in_place), key=_target_place)
+
+
 def _in_order(turn: Assignment, routes: tuple[Route, ...], target: int | None) -> list[Route]:
     """Returns the tiles of a meld from left to right: old ones in their old order, new ones at their final places."""
-    ordered = sorted((route for route in routes if route.is_in_place), key=_source_place)
-    added = sorted((route for route in routes if not route.is_in_place), key=_target_place)
+    ordered, added = _in_place(routes), _added(routes)
     if target is not None and turn.after[target].kind is MeldKind.GROUP:
         return ordered + added
     for route in added:

@@ -5,7 +5,7 @@ tables without room for an unneeded joker. It has many more states than search.p
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import combinations_with_replacement, product
@@ -123,18 +123,16 @@ def _start_states(search: JokerProblem, meter: Meter) -> Iterator[JokerState]:
 def _run_kinds(rules: JokerRules, jokers: int) -> list[OpenRun]:
     """Returns every possible open run."""
     found: set[OpenRun] = set()
-    layer = {run for joker in (False, True) if (run := new_run(joker=joker, rules=rules)) and (jokers or not joker)}
-    while layer - found:
-        found |= layer
-        layer = {
-            after
-            for run in layer
-            for joker in (False, True)
-            if (after := extended_run(run, joker=joker, rules=rules))
-            and after.jokers <= jokers
-            and after.naturals <= MAX_VALUE
-        }
+    runs = _within(jokers, (new_run(joker=joker, rules=rules) for joker in (False, True)))
+    while runs - found:
+        found |= runs
+        runs = _within(jokers, (extended_run(run, joker=joker, rules=rules) for run in runs for joker in (False, True)))
     return sorted(found)
+
+
+def _within(jokers: int, runs: Iterable[OpenRun | None]) -> set[OpenRun]:
+    """Returns the runs that a number of jokers and one round of values allow."""
+    return {run for run in runs if run and run.jokers <= jokers and run.naturals <= MAX_VALUE}
 
 
 class _Node(NamedTuple):

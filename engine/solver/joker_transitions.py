@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import le
 from typing import NamedTuple
 
 from engine.solver.color_transitions import LevelTraits, Supply
@@ -166,6 +167,10 @@ def _can_group(total: int, number: int, jokers: int, colors: int, rules: JokerRu
     small, larger = divmod(total, number)
     sizes = [small + 1] * larger + [small] * (number - larger)
     least = [max(0, 3 - size) for size in sizes]
-    most = [min(colors - size, rules.most, size if rules.balanced else UNLIMITED) for size in sizes]
-    fits = all(low <= high for low, high in zip(least, most, strict=True))
+    most = [_most_jokers(size, colors, rules) for size in sizes]
+    fits = all(map(le, least, most))
     return small > 0 and fits and sum(least) <= jokers <= sum(most)
+
+
+def _most_jokers(size: int, colors: int, rules: JokerRules) -> int:
+    return min(colors - size, rules.most, size if rules.balanced else UNLIMITED)

@@ -53,16 +53,16 @@ def _levels(problem: Problem, *, downwards: bool) -> Iterator[Level]:
     values = order[::-1] if downwards else order
     places = [(value - 1) % MAX_VALUE for value in values]
     rows = [_row(places, of_color, wrap, jokers) for of_color in counts]
-    last = len(values) - 1
-    for index, (value, tiles) in enumerate(zip(values, zip(*rows, strict=True), strict=True)):
+    rest = range(len(values) - 1, -1, -1)
+    for value, tiles, after in zip(values, zip(*rows, strict=True), rest, strict=True):
         traits = _traits(
-            3 if wrap is RunWrap.CYCLIC else min(3, last - index),
+            3 if wrap is RunWrap.CYCLIC else min(3, after),
             value <= MAX_VALUE and has_groups(tiles, jokers),
             wrap is RunWrap.ONE_HIGH and value == 1,
             value > MAX_VALUE,
             problem.groups_of_must,
         )
-        yield Level(value, tiles, traits, problem.cost(FACES[places[index]][:1]))
+        yield Level(value, tiles, traits, problem.cost(FACES[(value - 1) % MAX_VALUE][:1]))
 
 
 _traits = lru_cache(maxsize=1 << 6)(LevelTraits)

@@ -32,7 +32,7 @@ def keeps_contract(meld: Meld, ruleset: Ruleset) -> bool:
 
 @dataclass(frozen=True)
 class RestrictedProblem:
-    """What may be rearranged.
+    """The melds and tiles that may be rearranged, and the rules that limit it.
 
     Attributes:
         table: The melds in play.

@@ -5,128 +5,30 @@ turn by faces alone is a bound. If the rules allow that turn, it is the best; el
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
 from engine.analysis import Situation
-from engine.melds import Meld, MeldKind, as_proposed
-from engine.play import Play
-from engine.rules import judge
+from engine.melds import Meld, MeldKind
 from engine.ruleset import InitialMeldSameTurnTablePlay
 from engine.solver.answers import BestTurn, Budget, LegalTurn, Objective
+from engine.solver.change_reduction import reduce_changes
 from engine.solver.few_tiles import is_small
-from engine.solver.hitting_set import small_sufficient, smallest_sufficient
 from engine.solver.initial_melds import best_initial_meld, minimal_initial_melds
 from engine.solver.joker_rules import are_jokers_free
 from engine.solver.meld_enumeration import possible_melds
-from engine.solver.problem import Problem, problem_from, weight
+from engine.solver.problem import weight
 from engine.solver.restricted_problem import Melds, RestrictedProblem
 from engine.solver.restricted_search import is_restricted, restricted_turns
 from engine.solver.search import Meter, OutOfBudget
-from engine.solver.solution import Solution, can_play_rack_tile, fewest_changed, is_solvable_below, solve
+from engine.solver.solution import Solution, can_play_rack_tile, solve
+from engine.solver.turn_problem import Candidate, TurnSearch
 from engine.table import identity
-from engine.tiles import JOKER, Tile, in_order, without
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A turn found: its cost, the places of the changed melds, and the melds in their place.
-
-    Attributes:
-        is_least_change: Whether no turn of the same cost changes fewer melds.
-    """
-
-    cost: int
-    changed: frozenset[int]
-    melds: Melds
-    is_least_change: bool = True
-
-
-@dataclass(frozen=True)
-class TurnSearch:
-    """The search for a turn without the River, or with one tile of it.
-
-    Attributes:
-        situation: The situation.
-        objective: The measure of turns.
-        meter: The budget.
-        river_index: The place in the River of the oldest tile pulled, if any.
-        played: Tiles of the rack that must be played.
-        left: Tiles of the rack that must not be played.
-        minimizes_changes: Whether to change the fewest melds.
-    """
-
-    situation: Situation
-    objective: Objective
-    meter: Meter
-    river_index: int | None = None
-    played: tuple[Tile, ...] = ()
-    left: tuple[Tile, ...] = ()
-    minimizes_changes: bool = True
-
-    @cached_property
-    def pulled(self) -> tuple[Tile, ...]:
-        """Returns the pulled tiles: the first must be played, the others go to the rack."""
-        return () if self.river_index is None else self.situation.river[self.river_index :]
-
-    @cached_property
-    def rack_problem(self) -> Problem:
-        """Returns the problem of laying the player's own tiles."""
-        fixed = (*self.played, *self.left)
-        may = without(self.situation.rack, fixed) if fixed else self.situation.rack
-        return problem_from((*self.pulled[:1], *self.played), may, self.situation.ruleset, self.objective)
-
-    @property
-    def tiles(self) -> Counter[Tile]:
-        """Returns all tiles that the player can lay."""
-        return Counter(self.rack_problem.must) + Counter(self.rack_problem.may)
-
-    def with_table(self, changed: frozenset[int]) -> Problem:
-        """Returns the problem with the tiles of some melds of the table."""
-        rack_problem, table = self.rack_problem, self.situation.table
-        must = Counter(chain(*[table[place].tiles for place in changed]))
-        for t, count in rack_problem.must.items():
-            must[t] += count
-        return Problem(must, rack_problem.may, rack_problem.ruleset, rack_problem.objective)
-
-    def problem_after(self, initial_meld: Melds, changed: frozenset[int]) -> Problem:
-        """Returns the problem that is left after an initial meld if only some melds of the table may change."""
-        whole = self.with_table(changed)
-        if not initial_meld:
-            return whole
-        laid = Counter(t for meld in initial_meld for t in meld.tiles)
-        of_must = laid & Counter(self.rack_problem.must)
-        return replace(whole, must=Counter(whole.must) - of_must, may=Counter(whole.may) - (laid - of_must))
-
-    @cached_property
-    def all_places(self) -> frozenset[int]:
-        """Returns the places of all melds of the table."""
-        return frozenset(range(len(self.situation.table)))
-
-    @cached_property
-    def pull_cost(self) -> int:
-        """Returns the cost of the tiles that go to the rack."""
-        return self.rack_problem.cost(self.pulled[1:])
-
-    def is_legal(self, melds: Melds, kept: frozenset[int]) -> bool:
-        """Returns whether the rules allow new melds beside the old melds at some places."""
-        old = [meld for place, meld in enumerate(self.situation.table) if place in kept]
-        ruleset = self.situation.ruleset
-        play = Play(
-            self.situation.table,
-            tuple(as_proposed(meld, ruleset) for meld in (*old, *melds)),
-            self.situation.rack,
-            self.situation.has_melded,
-            ruleset,
-            river=self.situation.river,
-            river_index=self.river_index,
-            calls_rummikub=True,
-        )
-        return not judge(play).violations
+from engine.tiles import JOKER, in_order
 
 
 def find_best(situation: Situation, objective: Objective, meter: Meter) -> BestTurn:
@@ -283,7 +185,7 @@ def _with_table(search: TurnSearch, initial_meld: Melds, limit: int) -> Iterator
 
 
 def _with_few_changes(search: TurnSearch, initial_meld: Melds, found: Solution) -> Candidate:
-    change = _reduced(search, partial(search.problem_after, initial_meld), found)
+    change = reduce_changes(search, partial(search.problem_after, initial_meld), found)
     return Candidate(found.cost, change.places, (*initial_meld, *change.solution.melds), change.is_least)
 
 
@@ -293,88 +195,6 @@ def _restricted_candidates(restricted: RestrictedProblem, limit: int, bound: int
         yield Candidate(other.cost, other.changed, other.melds, other.is_least_change)
         if other.cost <= bound:
             return
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """The changed melds, the new melds, and whether no fewer melds can change."""
-
-    places: frozenset[int]
-    solution: Solution
-    is_least: bool
-
-
-def _reduced(search: TurnSearch, problem_for: Callable[[frozenset[int]], Problem], found: Solution) -> _Change:
-    """Returns an equally good solution with the fewest changed melds; with few, if the fewest take too long to find."""
-    allowed = search.meter.budget.change_nodes if search.minimizes_changes else 0
-    if allowed:
-        reducer = _Reducer(search, problem_for, found)
-        with suppress(OutOfBudget):
-            return reducer.with_fewest(search.meter.part(allowed))
-        with suppress(OutOfBudget):
-            return reducer.with_few(allowed // TRIALS)
-    return _Change(search.all_places, found, is_least=False)
-
-
-TRIALS: Final = 64
-"""The part of Budget.change_nodes that one trial in `with_few` may take."""
-
-
-@dataclass(frozen=True)
-class _Reducer:
-    """Finds equally good solutions with fewer changed melds.
-
-    Attributes:
-        search: The turn search.
-        problem_for: Returns the problem if only some melds may change.
-        found: The solution found so far.
-    """
-
-    search: TurnSearch
-    problem_for: Callable[[frozenset[int]], Problem]
-    found: Solution
-
-    def with_fewest(self, meter: Meter) -> _Change:
-        """Returns the change with the fewest melds; ties go to the melds that come first."""
-        all_places, table = self.search.all_places, self.search.situation.table
-        changed = fewest_changed(self.problem_for(all_places), table, self.found.cost, meter)
-        solution = None if changed is None else self._solve(changed)
-        if changed is None or solution is None:
-            changed = smallest_sufficient(len(all_places), self._sufficiency(meter), meter)
-            solution = self._solve(changed)
-        return _Change(changed, solution or self.found, is_least=True)
-
-    def with_few(self, nodes: int) -> _Change:
-        """Returns a change with few melds; each trial takes a limited number of nodes.
-
-        Raises:
-            OutOfBudget: The whole budget is spent.
-        """
-
-        def is_quickly_sufficient(changed: frozenset[int]) -> bool:
-            self.search.meter.count(0)
-            with suppress(OutOfBudget):
-                return self._sufficiency(self.search.meter.part(nodes))(changed)
-            return False
-
-        changed = small_sufficient(len(self.search.all_places), is_quickly_sufficient)
-        return _Change(changed, self._solve(changed) or self.found, is_least=False)
-
-    def _solve(self, changed: frozenset[int]) -> Solution | None:
-        if changed == self.search.all_places:
-            return self.found
-        return solve(self.problem_for(changed), self.search.meter, self.found.cost + 1)
-
-    def _sufficiency(self, meter: Meter) -> Callable[[frozenset[int]], bool]:
-        """Returns a memoized test whether it is sufficient that some melds may change."""
-        known = {self.search.all_places: True}
-
-        def is_sufficient(changed: frozenset[int]) -> bool:
-            if changed not in known:
-                known[changed] = is_solvable_below(self.problem_for(changed), meter, self.found.cost + 1)
-            return known[changed]
-
-        return is_sufficient
 
 
 EASY_BUDGET: Final = Budget(nodes=150)

@@ -22,6 +22,7 @@ COMPILED: Final = ROOT / "build" / "compiled"
 
 MODULES: Final = (
     "answers",
+    "change_reduction",
     "color_transitions",
     "combined_transitions",
     "fewest_changes",
@@ -36,6 +37,7 @@ MODULES: Final = (
     "run_assembly",
     "search",
     "solution",
+    "turn_problem",
     "turn_search",
 )
 """What of engine/solver is compiled: all that a search goes through. The rest would take longer to compile than it

@@ -2,8 +2,8 @@
 
 A search takes seconds of CPU time, so it runs in a process of its own with low priority. Processes start on demand, and
 each runs one query at a time. When a call ends before its answer, by deadline or cancellation, its place is free at
-once and its worker is told to stop. A worker that dies fails only the call it works for. Any client may fill the queue,
-so bots' queries go first: a full queue must not stall a game.
+once and its worker gets a stop signal. A worker that dies fails only the call it works for. Any client may fill the
+queue, so bots' queries go first: a full queue must not stall a game.
 """
 
 import asyncio

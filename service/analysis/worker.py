@@ -20,7 +20,7 @@ from service.runtime.gc_tuning import tune_gc
 
 NICENESS: Final = 10
 """Searches yield to the other work of the machine."""
-NODES_A_SECOND: Final = 200_000
+NODES_PER_SECOND: Final = 200_000
 """The node budget per second: more than a machine can visit, so that time ends a search."""
 LENGTH: Final = struct.Struct("!I")
 """The header of a frame: the number of bytes that follow."""
@@ -54,7 +54,7 @@ def _read(channel: socket.socket, count: int) -> bytes:
 
 def _answer(job: Job, channel: socket.socket) -> object:
     try:
-        nodes = round(job.seconds * NODES_A_SECOND)
+        nodes = round(job.seconds * NODES_PER_SECOND)
         return job.query.answer(Budget(nodes=nodes, is_over=_is_over(job.seconds, channel)))
     except Exception:  # noqa: BLE001 - the parent logs it
         return Failed(traceback.format_exc())

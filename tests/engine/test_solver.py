@@ -491,7 +491,7 @@ def test_tiles_are_arranged_as_the_options_allow(options: Mapping[str, Any], til
 
 
 @pytest.mark.parametrize("declaration", JokersDeclaration)
-def test_what_jokers_stand_for_is_said_where_it_must_be(declaration: JokersDeclaration) -> None:
+def test_required_joker_faces_are_declared(declaration: JokersDeclaration) -> None:
     situation = (
         at("[R3 J R5]", "B9 K9 J B4", {"jokers_declaration": declaration})
         if (declaration is not JokersDeclaration.ALWAYS_EXPLICIT)
@@ -695,7 +695,7 @@ for situation in [row.situation for row in rows] + [row.situation for row in rea
 
 
 @pytest.mark.unmeasured
-def test_answers_are_the_same_whatever_was_asked_before(capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_do_not_depend_on_earlier_questions(capsys: pytest.CaptureFixture[str]) -> None:
     def asked_elsewhere(hash_seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         run = [sys.executable, "-c", ASKED]
@@ -716,7 +716,7 @@ NODES = (0, 1, 2, 5, 10, 30, 60, 100, 300, 1_000, 3_000)
 
 
 @pytest.mark.parametrize("nodes", NODES)
-def test_what_the_budget_did_not_let_it_prove_is_not_said(nodes: int) -> None:
+def test_nothing_unproven_is_reported_as_proven(nodes: int) -> None:
     for situation in _positions(12, seed=4):
         full, exists = best_turn(situation), has_turn(situation)
         assert full.is_proven
@@ -725,7 +725,7 @@ def test_what_the_budget_did_not_let_it_prove_is_not_said(nodes: int) -> None:
 
 
 @pytest.mark.parametrize("asks", [0, 1, 2, 5])
-def test_a_search_may_be_stopped_at_any_question(asks: int) -> None:
+def test_a_search_may_be_stopped_at_any_poll(asks: int) -> None:
     for situation in _positions(12, seed=5):
         full, exists = best_turn(situation), has_turn(situation)
         asked = count()
@@ -753,7 +753,7 @@ def test_a_clock_that_is_never_over_changes_no_answer() -> None:
         at("[B1 B2 B3]", "R9 R10 R11 J J B13", {"jokers_max_per_set": JokersMaxPerSet.ONE} | ONE_REACHES, melded=False),
     ],
 )
-def test_under_other_rules_too_nothing_is_said_that_is_not_proven(situation: Situation, nodes: int) -> None:
+def test_under_other_rules_too_nothing_unproven_is_reported_as_proven(situation: Situation, nodes: int) -> None:
     full, exists = best_turn(situation), has_turn(situation)
     assert full.is_proven
     _check_bounded(situation, full, exists, Budget(nodes=nodes))
@@ -783,7 +783,7 @@ def test_many_jokers_on_a_table_of_six_colors_are_no_hindrance() -> None:
     assert not list(faults(situation, answer.turn))
 
 
-def test_jokers_stay_at_the_low_end_of_a_run_where_order_says_nothing() -> None:
+def test_jokers_stay_at_the_low_end_of_a_run_where_order_has_no_meaning() -> None:
     options = {"set_order": SetOrder.CANONICALISE, "joker_retrieval_mode": JokerRetrievalMode.NONE}
     situation = at("run[J=O3 J=O4 O5 O6] | [B3 K3 O3] | [B2 B3 B4 B5 B6]", "K6", options)
     assert has_turn(situation) is YES
@@ -795,7 +795,7 @@ def test_jokers_stay_at_the_low_end_of_a_run_where_order_says_nothing() -> None:
     assert exists_by_force(situation)
 
 
-def test_what_is_no_meld_is_never_laid_as_one() -> None:
+def test_tiles_that_are_no_meld_are_never_laid_as_one() -> None:
     with pytest.raises(ValueError, match="RUN_GAP"):
         read_stated(Proposed(parse_tiles("R3 R5 R6"), MeldKind.RUN), SABRA)
 
@@ -900,7 +900,7 @@ class Work:
 @pytest.mark.parametrize(
     "hostile", [pytest.param(one, id=f"{place}-{one.sort}-{one.question}") for place, one in enumerate(read_hostile())]
 )
-def test_a_search_asks_often_whether_its_time_is_up(hostile: Hostile) -> None:
+def test_a_search_polls_its_deadline_often(hostile: Hostile) -> None:
     situation, work = hostile.situation, Work()
     forget()
     sys.setprofile(work.profile)

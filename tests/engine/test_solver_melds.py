@@ -29,7 +29,7 @@ def test_a_joker_finds_the_group_that_lacks_a_color() -> None:
     assert sorted(len(meld.tiles) for meld in found.melds) == [4, 4]
 
 
-def test_a_joker_lies_between_a_whole_run_and_the_tile_it_is_for() -> None:
+def test_a_joker_connects_a_complete_run_with_a_further_tile() -> None:
     found = arrange(parse_tiles("R9 R10 R11 R13 J"), SABRA)
     assert [meld.tiles for meld in found.melds] == [parse_tiles("R9 R10 R11 J R13")]
     found = arrange(in_order(parse_tiles("R9 R10 R11 R13 R9 R10 R11 R12 R13 J")), SABRA)

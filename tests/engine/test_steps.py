@@ -313,7 +313,7 @@ TURNS = {
 
 
 @pytest.mark.parametrize("name", TURNS)
-def test_a_turn_is_told_in_few_steps(name: str) -> None:
+def test_a_turn_is_explained_in_few_steps(name: str) -> None:
     play, steps = TURNS[name]
     assert described(play) == steps
 
@@ -337,7 +337,7 @@ def test_the_joker_of_a_run_over_13_is_replaced() -> None:
     ]
 
 
-def test_what_is_pulled_from_the_river_comes_first() -> None:
+def test_the_pull_from_the_river_comes_first() -> None:
     play = play_of("[R3 R4 R5] + {B1} -> [R3 R4 R5 R6] ; {B1}")
     steps = explain(play.table_before, play.melds, pulled=parse_tiles("R6 K2"))
     assert [describe_step(step) for step in steps] == [
@@ -453,7 +453,7 @@ def test_the_steps_of_plays_of_random_games_lead_to_their_tables(seed: int) -> N
     assert plays
 
 
-def test_the_best_turns_of_random_positions_are_told() -> None:
+def test_the_best_turns_of_random_positions_are_explained() -> None:
     rng = random.Random("best turns")
     found = 0
     for _ in range(15):

@@ -131,7 +131,7 @@ async def test_a_new_meld_is_named_by_its_place_on_the_table(served: tuple[Clien
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_the_solver_rearranges_is_legal_and_told_step_by_step(served: tuple[Client, MemoryStore]) -> None:
+async def test_a_rearrangement_is_legal_and_explained_step_by_step(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     asked = position("R5 B4", "R3 R4 R5 R6 R7", "K4 O4 B4")
     found = await suggested(client, asked)
@@ -157,7 +157,7 @@ async def test_steps_leave_the_meld_alone_that_is_untouched_where_two_are_alike(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_jokers_stand_for_is_told_where_the_order_of_a_run_does_not_say_it(
+async def test_joker_faces_are_declared_where_the_order_of_a_run_does_not_show_them(
     served: tuple[Client, MemoryStore],
 ) -> None:
     client, _ = served
@@ -184,7 +184,7 @@ async def test_what_jokers_stand_for_is_told_where_the_order_of_a_run_does_not_s
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_tier_tells_no_more_than_asked_for(served: tuple[Client, MemoryStore]) -> None:
+async def test_a_tier_shows_no_more_than_requested(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     asked = position("R7", "R4 R5 R6")
     whether = await suggested(client, asked, tier=pb.HINT_TIER_PLAY_EXISTS)
@@ -199,7 +199,7 @@ async def test_a_tier_tells_no_more_than_asked_for(served: tuple[Client, MemoryS
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_objective_decides_what_is_best(served: tuple[Client, MemoryStore]) -> None:
+async def test_the_objective_decides_which_turn_is_best(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     asked = position("R1 R2 R4 R5 R13 B13 J")
     most = await suggested(client, asked)
@@ -372,7 +372,9 @@ TWO_SEATS = "[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} / {O1 O2} / 1"
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_each_seat_is_told_of_its_own_rack_at_any_time_of_the_round(served: tuple[Client, MemoryStore]) -> None:
+async def test_each_seat_gets_hints_for_its_own_rack_at_any_time_of_the_round(
+    served: tuple[Client, MemoryStore],
+) -> None:
     game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
     first, second = await hint(game, 1), await hint(game, 2)
     assert (await game.see()).turn.seat == 1
@@ -394,7 +396,7 @@ PLAYED = {
 
 @pytest.mark.parametrize("rules", PLAYED.values(), ids=PLAYED)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_suggested_can_be_played(served: tuple[Client, MemoryStore], rules: ruleset_pb2.Ruleset) -> None:
+async def test_a_suggested_turn_can_be_played(served: tuple[Client, MemoryStore], rules: ruleset_pb2.Ruleset) -> None:
     client, _ = served
     game = await client.new_game(3, ruleset=rules)
     plays = 0
@@ -469,7 +471,7 @@ async def test_a_hint_changes_nothing(served: tuple[Client, MemoryStore]) -> Non
 
 @pytest.mark.parametrize("allowed", Hints, ids=lambda allowed: allowed.name)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_game_says_which_hints_its_seats_may_ask_for(
+async def test_a_game_limits_the_hints_that_its_seats_may_request(
     served: tuple[Client, MemoryStore], allowed: Hints
 ) -> None:
     game = await put(served, game_at(TWO_SEATS, replace(NO_LIMIT, hints=allowed)))
@@ -505,7 +507,7 @@ async def test_a_tile_just_drawn_is_suggested_where_it_may_be_played(
 
 @pytest.mark.parametrize("may_play", [TurnPlayAfterDraw.OTHER_TILES, TurnPlayAfterDraw.ALLOWED], ids=lambda v: v.name)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_nobody_goes_out_who_keeps_the_tile_just_drawn(
+async def test_a_player_who_keeps_the_drawn_tile_does_not_go_out(
     served: tuple[Client, MemoryStore], may_play: TurnPlayAfterDraw
 ) -> None:
     rules = replace(NO_LIMIT, turn_play_after_draw=may_play)
@@ -558,7 +560,7 @@ async def soon() -> AsyncIterator[None]:
     assert time.monotonic() - started < SOON_SECONDS
 
 
-async def test_what_a_worker_remembers_is_not_looked_through_for_garbage_in_the_middle_of_a_search() -> None:
+async def test_a_workers_caches_are_not_garbage_collected_during_a_search() -> None:
     async with scripted() as (_, client):
         await ask(client, Script.REMEMBERS_MUCH)
         answer = await ask(client, Script.TELLS_WHETHER_GARBAGE_IS_FOUND_SOON)
@@ -590,7 +592,7 @@ async def test_a_batch_shares_its_time() -> None:
         assert [found.play_exists for found in answer.suggestions] == [unknown, no, unknown, no]
 
 
-async def test_a_batch_shares_what_the_calls_deadline_leaves() -> None:
+async def test_a_batch_shares_the_time_until_the_deadline() -> None:
     async with scripted() as (_, client), soon():
         assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO  # the worker has started
         scripts = (Script.SEARCHES_TO_THE_END, Script.TELLS_WHETHER_IT_HAS_TIME)
@@ -612,7 +614,7 @@ async def test_waiting_for_a_worker_takes_nothing_from_a_batchs_time() -> None:
         assert [found.play_exists for found in answer.suggestions] == [pb.EXISTENCE_YES, pb.EXISTENCE_YES]
 
 
-async def test_a_call_past_the_queue_is_refused_at_once_and_told_to_come_again() -> None:
+async def test_a_call_beyond_the_queue_is_refused_at_once_with_a_retry_delay() -> None:
     async with scripted(workers=1, queue=1) as (_, client), soon():
         calls = [ask(client, Script.SEARCHES_TO_THE_END) for _ in range(3)]
         done, waiting = await asyncio.wait(
@@ -675,7 +677,7 @@ async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> N
         assert (await bots_next).exists is Existence.NO
 
 
-async def test_a_call_that_is_cancelled_while_it_waits_costs_nobody_a_worker() -> None:
+async def test_a_call_that_is_cancelled_while_it_waits_takes_no_worker() -> None:
     async with one_worker() as pool, soon():
         searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
         waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)) for _ in range(3)]
@@ -719,7 +721,7 @@ async def test_a_worker_that_gets_stuck_is_replaced(monkeypatch: pytest.MonkeyPa
         assert server.metrics.registry.get_sample_value("rummikub_analysis_workers_lost_total") == 1
 
 
-async def test_metrics_tell_how_many_calls_have_a_place() -> None:
+async def test_metrics_count_the_admitted_calls() -> None:
     async with scripted() as (server, client):
         searching = ask(client, Script.SEARCHES_TO_THE_END)
         while (places := calls_with_a_place(server)) == 0:
@@ -754,7 +756,7 @@ async def test_a_worker_that_is_killed_is_replaced() -> None:
         assert server.analysis.processes != (process,)
 
 
-async def test_a_search_that_fails_tells_nothing_of_the_inside_and_leaves_the_worker() -> None:
+async def test_a_failed_search_reveals_no_internals_and_keeps_the_worker() -> None:
     async with scripted() as (server, client):
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await ask(client, Script.FAILS)

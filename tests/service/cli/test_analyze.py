@@ -56,7 +56,7 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
-def test_a_position_is_told_with_its_best_turn_the_steps_and_the_table_then() -> None:
+def test_the_output_shows_position_best_turn_steps_and_table_afterwards() -> None:
     assert analyze("[R4 J R6] | [B9 K9 O9] + {R5 O11 O12 B1}") == Ran(
         0,
         """\
@@ -93,7 +93,7 @@ def test_without_a_position_a_puzzle_is_solved_in_which_melds_are_rebuilt_and_th
     assert re.search(r"Take J from meld \d", ran.out)
 
 
-def test_of_a_whole_position_the_player_to_move_is_asked() -> None:
+def test_a_full_position_is_analyzed_for_the_player_to_move() -> None:
     position = "[R3 R4 R5] | [B6 K6 O6] / 1*{R2 B5} 2{K1 J} / {R7 O8} / "
     assert "Best turn: play R2\n" in analyze(f"{position}1").out
     assert "There is no legal turn: nothing can be played." in analyze(f"{position}2").out
@@ -120,7 +120,7 @@ def test_the_rules_and_the_objective_are_chosen() -> None:
     assert "No turn plays a higher value" in high
 
 
-def test_what_is_pulled_from_the_river_is_the_first_step() -> None:
+def test_the_pull_from_the_river_is_the_first_step() -> None:
     ran = analyze("[R3 R4 R5] + {R7}", "--option", "turn_draw=TWO_RIVER", "--river", "B1 R6 K2")
     assert "River: B1 R6 K2\n" in ran.out
     assert "Best turn: play R6 R7\nRack then: K2\n" in ran.out
@@ -140,7 +140,7 @@ def test_cards_have_their_own_names() -> None:
         (True, True, "No turn plays more tiles; an equally good one may leave more melds unchanged."),
     ],
 )
-def test_what_the_search_had_no_time_to_prove_is_not_said(
+def test_nothing_unproven_is_printed_as_proven(
     is_found: bool, is_proven: bool, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def search(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:
@@ -242,7 +242,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_told_in_one_line(name: str) -> None:
+def test_an_error_is_printed_in_one_line(name: str) -> None:
     arguments, message = WRONG[name]
     assert analyze(*arguments) == Ran(2, "", f"rummikub-analyze: {message}\n")
 
