@@ -1,4 +1,4 @@
-"""How much work a search does, counted: the same on every machine."""
+"""Deterministic measures of the work of a search, equal on every machine."""
 
 import sys
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from types import FrameType, ModuleType
 
 
 def calls_in(module: ModuleType, search: Callable[[], object]) -> int:
-    """How many functions of a module are called in a search."""
+    """Returns the number of calls of a module's functions during a search."""
     count = 0
 
     def note(frame: FrameType, event: str, _: object) -> None:
