@@ -1,8 +1,8 @@
-"""What the rules cost alone, in this process, without gRPC: microseconds of CPU a turn, a meld and a table.
+"""Measures the rules alone, in this process, without gRPC: microseconds of CPU for a turn, a meld and a table.
 
-The same turns as in bench_validation.py are judged by a fast judge as the service asks it (melds as bytes, known by
-them), by the plain rules beside it, and from the bytes of a request to those of its answer. What is required is for a
-machine where a stock no-op call costs 150 us: that call is measured in between, and limits are scaled by it.
+It judges the turns of the validation benchmark with the fast judge, called with melds as bytes as the service does,
+with the plain rules, and from the bytes of a request to the bytes of its answer. Requirements assume a machine where a
+stock no-op call costs 150 us: that call is measured in between, and limits scale with it.
 """
 
 import argparse
@@ -39,7 +39,7 @@ QUICK_ROUNDS: Final = 5
 FULL_ROUNDS: Final = 100
 STOCK_CALLS: Final = 500
 REFERENCE_US: Final = 150.0
-"""What a stock no-op costs on the machine that requirements are for."""
+"""The CPU time of a stock no-op call on the reference machine."""
 LEGAL: Final = "legal turn, fast judge"
 MELD: Final = "meld, fast judge"
 LIMITS_US: Final = {LEGAL: 10.0, MELD: 0.5}
@@ -49,7 +49,7 @@ Question = tuple[Sequence[bytes], Sequence[bytes], PlayerState]
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; 1 when a requirement is missed."""
+    """Measures, prints and writes the report; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(prog="load.bench engine", description="Measure what the rules cost alone.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, not {ROUNDS}")
     parser.add_argument("--full", action="store_true", help=f"{FULL_ROUNDS} rounds")
@@ -65,13 +65,13 @@ def run(arguments: Sequence[str], results: Path) -> int:
     return 0 if are_met(report) else 1
 
 
-# What is measured.
+# Measurement
 
 
 def works(turns: Turns) -> dict[str, tuple[Work, int]]:
-    """What is measured by its name: what to do, and how many turns, melds or tables that is.
+    """Returns the measured operations by name, each with the number of turns, melds or tables that it handles.
 
-    The plain rules get each play anew (`replace`), as it remembers its facts.
+    Each run of the plain rules gets a fresh copy of a play (`replace`), because a play caches its facts.
     """
     fast_judge, validation = FastJudge(RULESET, melds_by_key(_proposed)(RULESET, CacheBudget())), Validator()
     legal, illegal = _questions(turns.legal), _questions(turns.illegal)
@@ -101,7 +101,7 @@ def works(turns: Turns) -> dict[str, tuple[Work, int]]:
 
 
 def _questions(turns: Sequence[MeasuredTurn]) -> list[Question]:
-    """Turns as the service asks a fast judge about them: both tables, a meld as its bytes, and who plays."""
+    """Returns turns as the service passes them to the fast judge: both tables, a meld as bytes, and the player."""
     questions: list[Question] = []
     for turn in turns:
         sent = raw_messages.parse_turn(turn.request.SerializeToString())
@@ -115,7 +115,7 @@ def _proposed(data: bytes) -> ProposedMeld:
 
 
 def _measured(turns: Turns, rounds: int, console: Console) -> tuple[dict[str, list[float]], list[float]]:
-    """Microseconds of each round by what was done, and of a stock no-op call."""
+    """Returns the microseconds of each round by operation, and those of a stock no-op call."""
     to_do = works(turns)
     microseconds: dict[str, list[float]] = {name: [] for name in to_do}
     stock = []
@@ -124,7 +124,7 @@ def _measured(turns: Turns, rounds: int, console: Console) -> tuple[dict[str, li
         server = ready(process)
         making_calls.send(server.main, load, STOCK_CALLS, CLIENTS)
         for work, _ in to_do.values():
-            work()  # what is made once is not measured
+            work()  # warms up the caches
         for _ in track(range(rounds), "Measuring", console=console):
             for name, (work, count) in to_do.items():
                 started = time.thread_time()
@@ -136,11 +136,11 @@ def _measured(turns: Turns, rounds: int, console: Console) -> tuple[dict[str, li
     return microseconds, stock
 
 
-# The report.
+# The report
 
 
 def report_of(microseconds: dict[str, list[float]], stock: list[float]) -> dict[str, Any]:
-    """Figures and requirements. The least of each is compared, as the machine disturbs that the least."""
+    """Returns figures and requirements. Minima are compared, because the machine's other load disturbs them least."""
     scale = min(stock) / REFERENCE_US
     return {
         "versions": {"python": sys.version.split()[0]},
@@ -160,7 +160,7 @@ def report_of(microseconds: dict[str, list[float]], stock: list[float]) -> dict[
 
 
 def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """The tables of a report."""
+    """Returns the tables of a report."""
     measured = {**report["microseconds"], "a stock no-op call": report["stock_noop_us"]}
     return {
         "The rules alone: microseconds of CPU": [
@@ -174,5 +174,5 @@ def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
 
 
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was measured with, and where."""
+    """Returns sentences on the conditions of the measurement."""
     return (f"python {report['versions']['python']}, {report['machine']}",)

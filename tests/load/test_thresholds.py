@@ -66,11 +66,11 @@ def with_row(changed: Row) -> tuple[Row, ...]:
             ["ValidateTurn: p95 71 ms; the limit is 70 ms, given 5 ms of its baseline"],
             id="slower than may be",
         ),
-        pytest.param((TURNS, PLAYS), 0, ["ValidateTurnhas no baseline to compare with"], id="no baseline is measured"),
+        pytest.param((TURNS, PLAYS), 0, ["ValidateTurn has no baseline to compare with"], id="no baseline is measured"),
         pytest.param(
             with_row(replace(NOTHING, requests=0)),
             0,
-            ["ValidateTurnhas no baseline to compare with"],
+            ["ValidateTurn has no baseline to compare with"],
             id="the baseline is not called",
         ),
         pytest.param(

@@ -1,4 +1,4 @@
-"""How much work a search does, counted: the same on every machine."""
+"""Deterministic measures of the work of a search, equal on every machine."""
 
 import sys
 from collections.abc import Callable
