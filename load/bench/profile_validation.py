@@ -132,7 +132,7 @@ def py_spy_samples(raw: str) -> Iterator[tuple[list[Frame], int]]:
 
 
 def shares(cpu: Counter[str], python: Counter[str]) -> dict[str, float]:
-    """Returns the share of each row in the CPU; without samples from perf, its share in the time that the GIL is held."""
+    """Returns the share of each row in the CPU; without samples from perf, its share in the time with the GIL held."""
     cpu = cpu or Counter({PYTHON: 1})
     found = {row: cpu[row] / cpu.total() for row in ROWS}
     for row, count in python.items():

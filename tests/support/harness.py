@@ -1,4 +1,4 @@
-"""Test harness, long because it is one toolbox: Redis-compatible servers, services in this process and others, games."""
+"""The test harness, one toolbox: Redis-compatible servers, services in this process and others, games."""
 
 import asyncio
 import os
