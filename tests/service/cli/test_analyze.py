@@ -175,12 +175,12 @@ WRONG = {
     "no position": (("hello",), "'hello' is not a position: expected table + {rack}, or table / racks / pool / seat"),
     "no meld": (
         ("[R1 R2 R4] + {R5}",),
-        "meld 1 of the table, [R1 R2 R4], is not a meld: the values of a run rise by exactly one",
+        "meld 1 of the table, [R1 R2 R4], is not a meld: the values of a run must ascend by exactly one",
     ),
     "a meld in another order": (
         ("[R3 R4 R5] | [R7 R6 R8] + {R5}",),
         "meld 2 of the table, [R7 R6 R8], is not a meld: "
-        "the values of a run rise from left to right; as a meld: R6 R7 R8",
+        "the values of a run must ascend from left to right; as a meld: R6 R7 R8",
     ),
     "no tile": (
         ("[R1 R2 R3] + {R14}",),
@@ -215,20 +215,19 @@ WRONG = {
     ),
     "a number out of range": (
         (".+{}", "--option", "geometry_copies=9"),
-        "--option geometry_copies: the option's number is out of its range (9): expected 2 or 3",
+        "--option geometry_copies: the value of the option is out of range (9): expected 2 or 3",
     ),
     "a number out of a wide range": (
         (".+{}", "--option", "score_joker_penalty=101"),
-        "--option score_joker_penalty: the option's number is out of its range (101): expected 0 to 100",
+        "--option score_joker_penalty: the value of the option is out of range (101): expected 0 to 100",
     ),
     "a number between those in range": (
         (".+{}", "--option", "geometry_jokers=3"),
-        "--option geometry_jokers: the option's number is out of its range (3): expected 0 or 2 or 4",
+        "--option geometry_jokers: the value of the option is out of range (3): expected 0 or 2 or 4",
     ),
     "options that conflict": (
         (".+{}", "--option", "match_rounds=3"),
-        "--option match_rounds and match_end: the options contradict each other (3); "
-        "docs/options.md lists the conflicts",
+        "--option match_rounds and match_end: the options conflict (3); docs/options.md lists the conflicts",
     ),
     "no River": (
         ("[R1 R2 R3] + {R4}", "--river", "R5"),
