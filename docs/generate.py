@@ -179,7 +179,7 @@ def options_of(title: str) -> tuple[str, ...]:
 
 
 def values(option: str) -> Sequence[object]:
-    """What an option may be: the members of its enum, or the numbers of its range."""
+    """Returns the values of an option: the members of its enum, or the numbers of its range."""
     default = getattr(SABRA, option)
     return tuple(type(default)) if isinstance(default, Enum) else RANGES[option]
 
@@ -235,7 +235,7 @@ def _asks(option: str, value: object) -> bool:
 
 
 def _introduction(option: str, said: dict[str, Comment]) -> str:
-    """What an option is: of an enum the type's comment, and what the field's adds to it; of a number the field's."""
+    """Returns the description of an option: of an enum the comments of type and field, of a number the field's."""
     default = getattr(SABRA, option)
     meaning = re.sub(rf" Default {text(default)}\.", "", said[option].meaning)
     if isinstance(default, Enum):
@@ -268,7 +268,7 @@ def _value_row(option: str, value: Enum, said: dict[str, Comment]) -> tuple[str,
 
 
 def _conflict_rows() -> Iterator[tuple[str, str, str]]:
-    """What can contradict: values of the first option, what the second may be beside them, the second option."""
+    """Returns the conflicts: values of the first option, the allowed values of the second, the second option."""
     for first, second, contradict in CONFLICTS:
         beside: dict[tuple[object, ...], list[object]] = {}
         for value in values(first):

@@ -1,4 +1,4 @@
-"""What the engine answers to the questions of the conformance cases, in the cases' own terms."""
+"""Answers the conformance cases with the engine, in the terms of the cases."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -164,7 +164,7 @@ class GameSeen:
     violations: Faces = ()
 
     def see(self, key: str) -> object:
-        """What is seen, by the key of an outcome."""
+        """The observed results, by the key of an outcome."""
         return _SEEN[key](self)
 
     @property

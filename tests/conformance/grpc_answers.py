@@ -1,4 +1,4 @@
-"""What a running service answers to the questions of the conformance cases, in the cases' own terms."""
+"""Answers the conformance cases with a running service, in the terms of the cases."""
 
 import uuid
 from collections import deque
@@ -186,7 +186,7 @@ class GameSeen:
     violations: Faces
 
     def see(self, key: str) -> object:
-        """What is seen, by the key of an outcome."""
+        """The observed results, by the key of an outcome."""
         return _SEEN[key](self)
 
 

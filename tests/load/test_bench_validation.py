@@ -1,4 +1,4 @@
-"""What the benchmark of validation sends, and what it makes of its figures."""
+"""The requests of the validation benchmark, and the report on its figures."""
 
 from collections import Counter
 from dataclasses import replace

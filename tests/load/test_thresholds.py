@@ -1,4 +1,4 @@
-"""What makes a load test fail."""
+"""The thresholds of a load test."""
 
 from dataclasses import replace
 

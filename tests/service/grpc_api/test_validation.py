@@ -226,7 +226,7 @@ def normal(message_type: type[Message], data: bytes) -> bytes:
 
 
 def asked(validation: Validator, data: bytes) -> bytes | Refusal:
-    """What validation says of a turn, the same again and again."""
+    """Returns the response to a turn, which must be the same each time."""
     once, again, at_last = (outcome(validation.validate_turn, data) for _ in range(3))
     assert once == again == at_last
     assert validation.turn_at_once(data) in {None, once if isinstance(once, bytes) else None}
@@ -240,7 +240,7 @@ def validation() -> Validator:
 
 
 def sort_of(answer: bytes | Refusal) -> str:
-    """What an answer is, in a word."""
+    """Returns an answer in one word."""
     if isinstance(answer, bytes):
         return "illegal" if vs.ValidateTurnResponse.FromString(answer).violations else "legal"
     return answer if isinstance(answer, str) else answer[0][0]
