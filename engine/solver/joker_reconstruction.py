@@ -29,14 +29,12 @@ class _JokerRunPart(RunPart):
         super().__init__(first, *tiles)
         self.state = state
 
-    def extend(self, kind: str, face: Tile, rules: JokerRules) -> bool:
-        """Adds a tile or joker to the run; returns whether the rules allow it."""
+    def extend(self, kind: str, face: Tile, rules: JokerRules) -> None:
+        """Adds a tile or joker to the run, which the rules must allow."""
         extended = extended_run(self.state, joker=kind == WILD, rules=rules)
-        if extended is None:
-            return False
+        assert extended is not None, "extensions() yields allowed extensions only"  # noqa: S101 - for the type
         self.state = extended
         self.tiles.append(JOKER if kind == WILD else face)
-        return True
 
 
 def _new_parts(first: int, face: Tile, rules: JokerRules, *, joker: bool) -> list[_JokerRunPart]:
@@ -98,9 +96,10 @@ def _extended_parts(
         (runs, step) for runs, step in options.items() if _matches(runs, transition, rules)
     )
     done = [part for part, kind in zip(parts, choice, strict=True) if kind == END]
-    extended = [
-        part for part, kind in zip(parts, choice, strict=True) if kind != END and part.extend(kind, face, rules)
-    ]
+    extended = [part for part, kind in zip(parts, choice, strict=True) if kind != END]
+    for part, kind in zip(parts, choice, strict=True):
+        if kind != END:
+            part.extend(kind, face, rules)
     new = (False,) * naturals + (True,) * (transition.jokers - choice.count(WILD))
     extended += [part for joker in new for part in _new_parts(level.value, face, rules, joker=joker)]
     extended.sort(key=lambda part: part.state)

@@ -310,6 +310,13 @@ def test_a_verdict_is_quick_if_few_melds_are_new(after: list[tuple[int, ...]], i
     assert quick == (verdict_of(fast_judge.judge(FOUR_RUNS, after, melded)) if is_quick else None)
 
 
+@pytest.mark.parametrize(("new", "has_read_most"), [(8, True), (9, False)])
+def test_a_judge_of_objects_knows_whether_it_has_read_most_melds(new: int, has_read_most: bool) -> None:
+    fast_judge = FastJudge(SABRA, melds_by_identity(SABRA, CacheBudget()))
+    melds = [ProposedMeld((Tile(14), Tile(15), Tile(end))) for end in range(16, 16 + new)]
+    assert fast_judge.has_read_most(melds) is has_read_most
+
+
 @pytest.mark.parametrize(
     ("ruleset", "melds", "is_quick"),
     [

@@ -49,6 +49,7 @@ from engine.game import (
     next_seat,
     turn_order,
 )
+from engine.melds import ProposedMeld
 from engine.notation import (
     parse_rack,
     parse_tile,
@@ -189,6 +190,15 @@ def test_an_illegal_play_is_refused_with_all_its_violations() -> None:
         ("SET_TOO_SHORT", "play.table[0]"),
         ("SET_TOO_SHORT", "play.table[1]"),
     ]
+
+
+def test_a_play_of_more_tiles_than_the_fast_judge_counts_is_refused() -> None:
+    game = game_at("[R1 R2 R3] / 1*{R4 B1} 2{B2} / {B3} / 1")
+    table = (ProposedMeld(parse_tiles("R1 R2 R3 R4")), *[ProposedMeld(parse_tiles("B1"))] * 200)
+    assert {violation.reason for violation in refusal(game, PlayTiles(1, table)).violations} == {
+        Reason.TILE_DUPLICATED,
+        Reason.SET_TOO_SHORT,
+    }
 
 
 def test_a_refusal_tells_nothing_of_where_a_tile_is() -> None:
