@@ -22,7 +22,7 @@ RULES = ROOT / "docs" / "rules.md"
 OPERATION = ROOT / "docs" / "operation.md"
 PAGES = sorted(
     page
-    for folder in ("", "clients", "clients/python", "docs", "load", "tests/conformance")
+    for folder in ("", "clients", "clients/python", "docs", "docs/decisions", "load", "tests/conformance")
     for page in (ROOT / folder).glob("*.md")
 )
 COPIED = [
@@ -178,10 +178,42 @@ def test_the_page_of_operation_has_every_metric() -> None:
 
 @pytest.mark.parametrize("package", ["engine", "service"])
 def test_every_module_has_its_place_in_the_house(package: str) -> None:
-    house = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1]
+    blocks = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1::2]
+    house = next(block for block in blocks if "\nengine/" in block)
     part = re.split(r"^\S+/ +", house.split(f"\n{package}/")[1], maxsplit=1, flags=re.MULTILINE)[0]
     rooms = [entry for entry in (ROOT / package).iterdir() if entry.suffix == ".py" or (entry / "__init__.py").exists()]
     assert {room.stem for room in rooms} - {"__init__"} <= set(re.findall(r"\w+", part))
+
+
+GENERATED = ("build/", "./data")
+"""Beginnings of paths that exist only after some commands."""
+
+
+def paths_named(page: Path) -> set[str]:
+    """Returns the paths in a page's backticks, and those at the start of a line of its code blocks.
+
+    A path has a slash. Placeholders such as `<name>` and `...` are not paths.
+    """
+    parts = page.read_text().split("```")
+    tokens = re.findall(r"`([^`\n]+)`", "".join(parts[::2]))
+    tokens += re.findall(r"^([^\s/]+/\S*)", "".join(parts[1::2]), re.MULTILINE)
+    paths = {token for token in tokens if re.fullmatch(r"[\w.*-]+(/[\w.*-]*)+", token)}
+    return {path for path in paths if "..." not in path and not path.startswith(GENERATED)}
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_paths_that_a_page_names_exist(page: str) -> None:
+    named = paths_named(ROOT / page)
+    assert named
+    assert {path for path in named if not any(ROOT.glob(path))} == set()
+
+
+def test_the_walks_name_functions_that_exist() -> None:
+    hops = re.findall(r"^\d+\. `(\S+)`: `(\S+)`", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    assert hops
+    for file, function in hops:
+        defined = re.findall(r"^ *(?:async )?(?:def|class) (\w+)", (ROOT / file).read_text(), re.MULTILINE)
+        assert set(function.split(".")) <= set(defined), function
 
 
 def anchors(page: Path) -> set[str]:
