@@ -28,11 +28,11 @@ if _version_not_supported:
 class AnalysisServiceStub:
     """Exact analysis: finds the best turn, decides whether any turn exists, and arranges tiles. It changes no state.
 
-    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, as in
-    GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
+    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, like the RPCs
+    of GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
     whichever comes first. If the result is not certain by then, the response reports it: EXISTENCE_UNKNOWN, or a turn
     that is not proven to be the best. Certain results are always the same for the same request; uncertain results can
-    depend on the load of the server. Cancelling a call stops its search.
+    depend on the load of the server. Canceling a call stops its search.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
@@ -70,11 +70,11 @@ class AnalysisServiceStub:
 class AnalysisServiceServicer:
     """Exact analysis: finds the best turn, decides whether any turn exists, and arranges tiles. It changes no state.
 
-    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, as in
-    GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
+    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, like the RPCs
+    of GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
     whichever comes first. If the result is not certain by then, the response reports it: EXISTENCE_UNKNOWN, or a turn
     that is not proven to be the best. Certain results are always the same for the same request; uncertain results can
-    depend on the load of the server. Cancelling a call stops its search.
+    depend on the load of the server. Canceling a call stops its search.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
@@ -154,11 +154,11 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
 class AnalysisService:
     """Exact analysis: finds the best turn, decides whether any turn exists, and arranges tiles. It changes no state.
 
-    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, as in
-    GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
+    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, like the RPCs
+    of GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
     whichever comes first. If the result is not certain by then, the response reports it: EXISTENCE_UNKNOWN, or a turn
     that is not proven to be the best. Certain results are always the same for the same request; uncertain results can
-    depend on the load of the server. Cancelling a call stops its search.
+    depend on the load of the server. Canceling a call stops its search.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
