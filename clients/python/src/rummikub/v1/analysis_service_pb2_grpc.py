@@ -26,13 +26,13 @@ if _version_not_supported:
 
 
 class AnalysisServiceStub:
-    """Exact analysis: the best turn, whether any turn exists, how tiles can be arranged. Nothing is changed by it.
+    """Exact analysis: finds the best turn, decides whether any turn exists, and arranges tiles. It changes no state.
 
-    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game takes one, as
-    GameService does. Searches run beside the other calls, each within its time limit and the call's deadline. When the
-    time is up before an answer is certain, that is said: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best.
-    What is said with certainty is always the same for the same question; what is not may depend on how busy the server is.
-    A call that is cancelled costs nothing more.
+    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, like the RPCs
+    of GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
+    whichever comes first. If the result is not certain by then, the response reports it: EXISTENCE_UNKNOWN, or a turn
+    that is not proven to be the best. Certain results are always the same for the same request; uncertain results can
+    depend on the load of the server. Canceling a call stops its search.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
@@ -68,13 +68,13 @@ class AnalysisServiceStub:
 
 
 class AnalysisServiceServicer:
-    """Exact analysis: the best turn, whether any turn exists, how tiles can be arranged. Nothing is changed by it.
+    """Exact analysis: finds the best turn, decides whether any turn exists, and arranges tiles. It changes no state.
 
-    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game takes one, as
-    GameService does. Searches run beside the other calls, each within its time limit and the call's deadline. When the
-    time is up before an answer is certain, that is said: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best.
-    What is said with certainty is always the same for the same question; what is not may depend on how busy the server is.
-    A call that is cancelled costs nothing more.
+    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, like the RPCs
+    of GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
+    whichever comes first. If the result is not certain by then, the response reports it: EXISTENCE_UNKNOWN, or a turn
+    that is not proven to be the best. Certain results are always the same for the same request; uncertain results can
+    depend on the load of the server. Canceling a call stops its search.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
@@ -82,11 +82,11 @@ class AnalysisServiceServicer:
     """
 
     def SuggestTurn(self, request, context):
-        """Suggests a best turn: from a position, or for the caller's own seat in a running game.
+        """Suggests a best turn for a position, or for the caller's own seat in a running game.
 
-        Of a game it uses what that seat may see and nothing else, and it may be asked at any time of a running round: when
-        it is another seat's turn, what is suggested is the best turn on the table as it lies now. What seats may ask for is the
-        option hints.
+        For a game, the search uses only information that the caller's seat can see. The caller can request a suggestion at
+        any time of a running round. During another seat's turn, the suggestion is the best turn on the current table.
+        Option hints limits the suggestions of a game.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
         PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
         GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
@@ -97,7 +97,7 @@ class AnalysisServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def HasLegalTurn(self, request, context):
-        """Says whether any legal turn exists that plays tiles.
+        """Decides whether a legal turn exists that plays tiles.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -105,14 +105,15 @@ class AnalysisServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ArrangeTiles(self, request, context):
-        """Says whether tiles can all lie in melds, and shows how.
+        """Decides whether all of the given tiles fit into melds, and returns the melds.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchSuggestTurns(self, request, context):
-        """Suggests turns for many positions in one message. One malformed position refuses the whole batch, naming it.
+        """Suggests turns for many positions in one message. If one position is malformed, the whole batch fails with an error
+        that names the position.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -151,13 +152,13 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AnalysisService:
-    """Exact analysis: the best turn, whether any turn exists, how tiles can be arranged. Nothing is changed by it.
+    """Exact analysis: finds the best turn, decides whether any turn exists, and arranges tiles. It changes no state.
 
-    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game takes one, as
-    GameService does. Searches run beside the other calls, each within its time limit and the call's deadline. When the
-    time is up before an answer is certain, that is said: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best.
-    What is said with certainty is always the same for the same question; what is not may depend on how busy the server is.
-    A call that is cancelled costs nothing more.
+    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, like the RPCs
+    of GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
+    whichever comes first. If the result is not certain by then, the response reports it: EXISTENCE_UNKNOWN, or a turn
+    that is not proven to be the best. Certain results are always the same for the same request; uncertain results can
+    depend on the load of the server. Canceling a call stops its search.
 
     Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),

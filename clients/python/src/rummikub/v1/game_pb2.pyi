@@ -33,27 +33,27 @@ class _GameStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GameState.V
     GAME_STATE_UNSPECIFIED: _GameState.ValueType  # 0
     """Not stated."""
     GAME_STATE_LOBBY: _GameState.ValueType  # 1
-    """Players take their seats."""
+    """The lobby is open: players can join and leave."""
     GAME_STATE_PLAYING: _GameState.ValueType  # 2
-    """A round is being played."""
+    """A round is in progress."""
     GAME_STATE_ROUND_OVER: _GameState.ValueType  # 3
-    """A round has been scored and the next one waits for StartNextRound."""
+    """A round has been scored; StartNextRound starts the next one."""
     GAME_STATE_FINISHED: _GameState.ValueType  # 4
-    """The game has ended. Nothing changes any more."""
+    """The game has ended and no longer changes."""
 
 class GameState(_GameState, metaclass=_GameStateEnumTypeWrapper):
-    """Where a game stands."""
+    """The state of a game."""
 
 GAME_STATE_UNSPECIFIED: GameState.ValueType  # 0
 """Not stated."""
 GAME_STATE_LOBBY: GameState.ValueType  # 1
-"""Players take their seats."""
+"""The lobby is open: players can join and leave."""
 GAME_STATE_PLAYING: GameState.ValueType  # 2
-"""A round is being played."""
+"""A round is in progress."""
 GAME_STATE_ROUND_OVER: GameState.ValueType  # 3
-"""A round has been scored and the next one waits for StartNextRound."""
+"""A round has been scored; StartNextRound starts the next one."""
 GAME_STATE_FINISHED: GameState.ValueType  # 4
-"""The game has ended. Nothing changes any more."""
+"""The game has ended and no longer changes."""
 Global___GameState: _TypeAlias = GameState  # noqa: Y015
 
 class _RoundEnd:
@@ -67,9 +67,11 @@ class _RoundEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RoundEnd.Val
     ROUND_END_WENT_OUT: _RoundEnd.ValueType  # 1
     """A player's rack is empty (R57)."""
     ROUND_END_BLOCKED: _RoundEnd.ValueType  # 2
-    """The pool is empty, and all players passed in a row, or as pool_empty_mode or pool_empty_stuck_test say (R59)."""
+    """The pool is empty and all players passed in a row, or the round ended by pool_empty_mode or pool_empty_stuck_test
+    (R59).
+    """
     ROUND_END_RESIGNED: _RoundEnd.ValueType  # 3
-    """All players but one have resigned; with TEAMS_PAIRS, all of one side."""
+    """All players but one have resigned. With TEAMS_PAIRS: all players of one team have resigned."""
 
 class RoundEnd(_RoundEnd, metaclass=_RoundEndEnumTypeWrapper):
     """How a round ended."""
@@ -79,9 +81,11 @@ ROUND_END_UNSPECIFIED: RoundEnd.ValueType  # 0
 ROUND_END_WENT_OUT: RoundEnd.ValueType  # 1
 """A player's rack is empty (R57)."""
 ROUND_END_BLOCKED: RoundEnd.ValueType  # 2
-"""The pool is empty, and all players passed in a row, or as pool_empty_mode or pool_empty_stuck_test say (R59)."""
+"""The pool is empty and all players passed in a row, or the round ended by pool_empty_mode or pool_empty_stuck_test
+(R59).
+"""
 ROUND_END_RESIGNED: RoundEnd.ValueType  # 3
-"""All players but one have resigned; with TEAMS_PAIRS, all of one side."""
+"""All players but one have resigned. With TEAMS_PAIRS: all players of one team have resigned."""
 Global___RoundEnd: _TypeAlias = RoundEnd  # noqa: Y015
 
 class _BotLevel:
@@ -91,25 +95,25 @@ class _BotLevel:
 class _BotLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BotLevel.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     BOT_LEVEL_UNSPECIFIED: _BotLevel.ValueType  # 0
-    """No bot: a person, or whatever else a client is."""
+    """Not a bot: a client plays the seat."""
     BOT_LEVEL_EASY: _BotLevel.ValueType  # 1
-    """Lays melds of its rack, and leaves the melds of the table alone."""
+    """The bot plays only new melds from its rack."""
     BOT_LEVEL_MEDIUM: _BotLevel.ValueType  # 2
-    """Adds tiles of its rack to melds of the table besides."""
+    """The bot plays new melds from its rack and adds tiles to melds of the table."""
     BOT_LEVEL_HARD: _BotLevel.ValueType  # 3
-    """Plays as many tiles as any turn can, however much of the table is rearranged for it."""
+    """The bot plays as many tiles as any turn can, rearranging the table as needed."""
 
 class BotLevel(_BotLevel, metaclass=_BotLevelEnumTypeWrapper):
-    """How well a seat is played that the service plays."""
+    """How well a bot plays. A bot is a seat that the service plays."""
 
 BOT_LEVEL_UNSPECIFIED: BotLevel.ValueType  # 0
-"""No bot: a person, or whatever else a client is."""
+"""Not a bot: a client plays the seat."""
 BOT_LEVEL_EASY: BotLevel.ValueType  # 1
-"""Lays melds of its rack, and leaves the melds of the table alone."""
+"""The bot plays only new melds from its rack."""
 BOT_LEVEL_MEDIUM: BotLevel.ValueType  # 2
-"""Adds tiles of its rack to melds of the table besides."""
+"""The bot plays new melds from its rack and adds tiles to melds of the table."""
 BOT_LEVEL_HARD: BotLevel.ValueType  # 3
-"""Plays as many tiles as any turn can, however much of the table is rearranged for it."""
+"""The bot plays as many tiles as any turn can, rearranging the table as needed."""
 Global___BotLevel: _TypeAlias = BotLevel  # noqa: Y015
 
 class _TurnStep:
@@ -121,28 +125,32 @@ class _TurnStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnStep.Val
     TURN_STEP_UNSPECIFIED: _TurnStep.ValueType  # 0
     """Not stated."""
     TURN_STEP_OPEN: _TurnStep.ValueType  # 1
-    """Nothing yet: play, draw or pass."""
+    """The turn is untouched: the player can play, draw or pass."""
     TURN_STEP_CHOOSING: _TurnStep.ValueType  # 2
-    """Two tiles were drawn, and one of them is to be laid on the River (TURN_DRAW_TWO_RIVER)."""
+    """The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER)."""
     TURN_STEP_DRAWN: _TurnStep.ValueType  # 3
-    """A tile was drawn, or several with TURN_DRAW_UNTIL_PLAYABLE; play, or pass to end the turn (turn_play_after_draw)."""
+    """The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and can play, or pass to end the turn
+    (turn_play_after_draw).
+    """
 
 class TurnStep(_TurnStep, metaclass=_TurnStepEnumTypeWrapper):
-    """What has been done in the turn in progress."""
+    """The progress of the current turn."""
 
 TURN_STEP_UNSPECIFIED: TurnStep.ValueType  # 0
 """Not stated."""
 TURN_STEP_OPEN: TurnStep.ValueType  # 1
-"""Nothing yet: play, draw or pass."""
+"""The turn is untouched: the player can play, draw or pass."""
 TURN_STEP_CHOOSING: TurnStep.ValueType  # 2
-"""Two tiles were drawn, and one of them is to be laid on the River (TURN_DRAW_TWO_RIVER)."""
+"""The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER)."""
 TURN_STEP_DRAWN: TurnStep.ValueType  # 3
-"""A tile was drawn, or several with TURN_DRAW_UNTIL_PLAYABLE; play, or pass to end the turn (turn_play_after_draw)."""
+"""The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and can play, or pass to end the turn
+(turn_play_after_draw).
+"""
 Global___TurnStep: _TypeAlias = TurnStep  # noqa: Y015
 
 @_typing.final
 class Player(_message.Message):
-    """A player as everyone may see them."""
+    """The public data of a player."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -154,21 +162,21 @@ class Player(_message.Message):
     RESIGNED_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat, from 1. Turns pass by rising seat number, or by falling with TURN_DIRECTION_COUNTERCLOCKWISE, or as the start
-    draw said with START_DRAW_DETERMINES_FULL_ORDER: Game.turn_order has them.
+    """The player's seat number, from 1. Turns pass by rising seat number, with TURN_DIRECTION_COUNTERCLOCKWISE by falling
+    seat number, with START_DRAW_DETERMINES_FULL_ORDER in the order of the start draw. Game.turn_order has the order.
     """
     name: _builtins.str
-    """The name given to JoinGame or AddBot."""
+    """The player's name, from JoinGame or AddBot."""
     tile_count: _builtins.int
-    """How many tiles are on the rack. 0 in the lobby."""
+    """Number of tiles on the player's rack. 0 in the lobby."""
     has_melded: _builtins.bool
-    """Whether the player has made the initial meld of this round."""
+    """Whether the player has made the initial meld in this round."""
     total_points: _builtins.int
-    """The points of all finished rounds (R64). May be negative."""
+    """The player's points from all finished rounds (R64). May be negative."""
     resigned: _builtins.bool
     """Whether the player has resigned from the game."""
     bot_level: Global___BotLevel.ValueType
-    """How well the service plays the seat; unspecified for a seat that it does not play."""
+    """How well the bot plays. BOT_LEVEL_UNSPECIFIED if the player is not a bot."""
     def __init__(
         self,
         *,
@@ -190,14 +198,14 @@ Global___Player: _TypeAlias = Player  # noqa: Y015
 
 @_typing.final
 class Draft(_message.Message):
-    """A table as a player has it under their hands: never checked, never the table itself."""
+    """The unfinished table of a player during the player's turn. The server never checks it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TABLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The melds, finished or not. At most 128 melds and 256 tiles."""
+        """The melds of the draft, finished or not. At most 128 melds and 256 tiles."""
 
     def __init__(
         self,
@@ -214,7 +222,9 @@ Global___Draft: _TypeAlias = Draft  # noqa: Y015
 
 @_typing.final
 class ShownPlay(_message.Message):
-    """An illegal play shown to all, for the other players to claim (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)."""
+    """An illegal play that is shown to all players, so that the others can claim the error
+    (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -223,16 +233,16 @@ class ShownPlay(_message.Message):
     CLAIM_SEATS_FIELD_NUMBER: _builtins.int
     AGAINST_SEAT_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The revision of the change that showed it: what ClaimError must name."""
+    """The revision of the change that showed the play, for ClaimErrorRequest.play_revision."""
     against_seat: _builtins.int
-    """Who has voted against the claim, which has failed then; 0 while nobody has."""
+    """The seat that has voted against the claim, which has then failed. 0 if no seat has."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The table as it was submitted."""
+        """The table that the player submitted."""
 
     @_builtins.property
     def claim_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Who has claimed the error, by seat."""
+        """The seats that have claimed the error."""
 
     def __init__(
         self,
@@ -252,7 +262,7 @@ Global___ShownPlay: _TypeAlias = ShownPlay  # noqa: Y015
 
 @_typing.final
 class Turn(_message.Message):
-    """The turn in progress."""
+    """The current turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -263,29 +273,29 @@ class Turn(_message.Message):
     DRAFT_FIELD_NUMBER: _builtins.int
     SHOWN_PLAY_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Whose turn it is."""
+    """The seat whose turn it is."""
     step: Global___TurnStep.ValueType
-    """What has been done in it."""
+    """The progress of the turn."""
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """When it ends, by the store's clock. Unset without a time limit. An action that arrives later is refused with
-        TURN_TIMED_OUT, or with STALE_STATE where the time-out has been applied before. A view made after it shows a turn whose
-        time-out the store did not take, as when it is full; nothing can be done in the turn then.
+        """The end of the turn by the store's clock. Unset without a time limit. A later action is rejected with
+        TURN_TIMED_OUT, or with STALE_STATE if the time-out has already been applied. A deadline in the past means that the
+        store did not accept the time-out, for example because it is full; no action is then possible in the turn.
         """
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles drawn in it, for the viewer's own seat alone: the two to choose from, which are not on the rack yet, or the
-        one drawn last, which is.
+        """The tiles drawn in the turn, visible only to the player who drew: the two tiles to choose from, which are not on
+        the rack yet, or the last drawn tile, which is on the rack.
         """
 
     @_builtins.property
     def draft(self) -> Global___Draft:
-        """The draft that SaveDraft told last, for the viewer's own seat alone. Unset without one."""
+        """The draft that SaveDraft saved last, visible only to its player. Unset if there is none."""
 
     @_builtins.property
     def shown_play(self) -> Global___ShownPlay:
-        """The illegal play shown last in this turn, if there is one."""
+        """The illegal play shown last in this turn. Unset if there is none."""
 
     def __init__(
         self,
@@ -307,7 +317,7 @@ Global___Turn: _TypeAlias = Turn  # noqa: Y015
 
 @_typing.final
 class SeatResult(_message.Message):
-    """What a round brought one player."""
+    """One player's result of a round."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -316,13 +326,15 @@ class SeatResult(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat."""
+    """The player's seat."""
     rack_value: _builtins.int
     """The value of the tiles left on the rack (R61). The tiles themselves stay hidden."""
     tile_count: _builtins.int
-    """How many tiles were left."""
+    """Number of tiles left on the rack."""
     points: _builtins.int
-    """The points won (plus) or lost (minus) (R60, R63); the other way round with MATCH_WINNER_LOWEST_TOTAL."""
+    """The points won (positive) or lost (negative) in the round (R60, R63). With MATCH_WINNER_LOWEST_TOTAL, the signs are
+    reversed.
+    """
     def __init__(
         self,
         *,
@@ -341,7 +353,7 @@ Global___SeatResult: _TypeAlias = SeatResult  # noqa: Y015
 
 @_typing.final
 class RoundResult(_message.Message):
-    """A finished round."""
+    """The result of a finished round."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -352,14 +364,16 @@ class RoundResult(_message.Message):
     round: _builtins.int
     """The round's number, from 1."""
     end: Global___RoundEnd.ValueType
-    """How it ended."""
+    """How the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several, in turn order, where a blocked round is tied, or where teams win. Never who has resigned."""
+        """The winner's seat. Several seats, in turn order, if a blocked round is tied or a team wins. A player who has
+        resigned never wins.
+        """
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatResult]:
-        """A result for each player dealt in, by seat."""
+        """The result of each player dealt in, in order of seats."""
 
     def __init__(
         self,
@@ -379,7 +393,7 @@ Global___RoundResult: _TypeAlias = RoundResult  # noqa: Y015
 
 @_typing.final
 class Game(_message.Message):
-    """A game as one seat, or a spectator, may see it."""
+    """A game as one seat or a spectator sees it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -408,47 +422,47 @@ class Game(_message.Message):
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
-    """How often the game has changed, from 1 for its creation. Lock, order of events and watch cursor at once."""
+    """Number of changes to the game; its creation is 1. It serves as optimistic lock, event order and watch cursor."""
     etag: _builtins.str
-    """The game's lineage up to this revision: it depends on every event before, so that equal etags mean equal histories."""
+    """A hash of the game's history up to this revision. It depends on every event, so equal etags mean equal histories."""
     state: Global___GameState.ValueType
-    """Where the game stands."""
+    """The state of the game."""
     round: _builtins.int
-    """The number of the round being played or last played, from 1; 0 in the lobby."""
+    """The number of the current or last round, from 1. 0 in the lobby."""
     pool_count: _builtins.int
-    """How many tiles are in the pool."""
+    """Number of tiles in the pool."""
     seat: _builtins.int
-    """The seat that this view is for; 0 for a spectator."""
+    """The seat that this view is for. 0 for a spectator."""
     starter_seat: _builtins.int
-    """Who began the round being played or last played; 0 in the lobby."""
+    """The seat that started the current or last round. 0 in the lobby."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """Its rules, every option set."""
+        """The game's rules, with every option set."""
 
     @_builtins.property
     def players(self) -> _containers.RepeatedCompositeFieldContainer[Global___Player]:
-        """The players by seat."""
+        """The game's players, in order of seats."""
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The melds on the table. After a round: as the round left them."""
+        """The melds on the table. Between rounds: the table at the end of the last round."""
 
     @_builtins.property
     def turn(self) -> Global___Turn:
-        """The turn in progress. Unset unless the state is PLAYING."""
+        """The current turn. Unset unless the state is PLAYING."""
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The rack of that seat, in ascending order of tiles. Empty for a spectator."""
+        """The rack of the viewing seat, in ascending order of tiles. Empty for a spectator."""
 
     @_builtins.property
     def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundResult]:
-        """The finished rounds in order."""
+        """The results of the finished rounds, in order."""
 
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner of a finished game; several, by seat, when they tie (match_winner), or where teams win. Never who has
-        resigned.
+        """The seat of the winner of a finished game. Several seats, in order, if players tie (match_winner) or a team wins. A
+        player who has resigned never wins.
         """
 
     @_builtins.property
@@ -457,30 +471,30 @@ class Game(_message.Message):
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When it last changed."""
+        """When the game last changed."""
 
     @_builtins.property
     def server_time(self) -> _timestamp_pb2.Timestamp:
-        """The store's clock when this answer was made: a countdown to the deadline needs no other clock."""
+        """The store's clock at the time of this response. A countdown to the deadline needs no other clock."""
 
     @_builtins.property
     def passed_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Who has passed in a row with an empty pool, with no play since (R59), by seat. A time-out or a penalty that finds the
-        pool empty counts as a pass, unless the player had drawn in the turn. When all who have not resigned have passed, the
-        round is blocked, unless pool_empty_mode or pool_empty_stuck_test say otherwise.
+        """The seats that have passed with an empty pool since the last play (R59). A time-out or penalty with an empty pool
+        counts as a pass, unless the player had drawn in that turn. When all players who have not resigned have passed, the
+        round is blocked, unless pool_empty_mode or pool_empty_stuck_test differ.
         """
 
     @_builtins.property
     def river(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The River, oldest tile first (TURN_DRAW_TWO_RIVER). Open to all."""
+        """The River, oldest tile first (TURN_DRAW_TWO_RIVER). Visible to all."""
 
     @_builtins.property
     def turn_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The seats dealt in, in the order of turns, the starter first. Empty in the lobby."""
+        """The seats dealt in, in turn order from the starter. Empty in the lobby."""
 
     @_builtins.property
     def last_chance_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Whose last turns are still to come, in order, the turn in progress first (POOL_EMPTY_MODE_ONE_LAST_CHANCE)."""
+        """The seats whose last turns remain, in order from the current turn (POOL_EMPTY_MODE_ONE_LAST_CHANCE)."""
 
     def __init__(
         self,
@@ -518,7 +532,7 @@ Global___Game: _TypeAlias = Game  # noqa: Y015
 
 @_typing.final
 class GameSummary(_message.Message):
-    """A game in a list."""
+    """A game in a list of games."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -531,18 +545,18 @@ class GameSummary(_message.Message):
     game_id: _builtins.str
     """The game's id."""
     state: Global___GameState.ValueType
-    """Where it stands."""
+    """The state of the game."""
     players_max: _builtins.int
-    """Most players it takes."""
+    """Maximum number of players."""
     revision: _builtins.int
-    """Its revision."""
+    """The game's revision."""
     @_builtins.property
     def player_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The players' names by seat."""
+        """The names of the players, in order of seats."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was created."""
+        """When the game was created."""
 
     def __init__(
         self,
@@ -564,7 +578,7 @@ Global___GameSummary: _TypeAlias = GameSummary  # noqa: Y015
 
 @_typing.final
 class PlayerJoined(_message.Message):
-    """A player took a seat."""
+    """Event: a player took a seat."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -572,11 +586,11 @@ class PlayerJoined(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat."""
+    """The player's seat."""
     name: _builtins.str
     """The player's name."""
     bot_level: Global___BotLevel.ValueType
-    """How well the service plays the seat; unspecified for a seat that it does not play."""
+    """How well the bot plays. BOT_LEVEL_UNSPECIFIED if the player is not a bot."""
     def __init__(
         self,
         *,
@@ -594,13 +608,13 @@ Global___PlayerJoined: _TypeAlias = PlayerJoined  # noqa: Y015
 
 @_typing.final
 class PlayerLeft(_message.Message):
-    """A player left the lobby."""
+    """Event: a player left the lobby."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat, free again."""
+    """The seat that is now free."""
     def __init__(
         self,
         *,
@@ -616,16 +630,18 @@ Global___PlayerLeft: _TypeAlias = PlayerLeft  # noqa: Y015
 
 @_typing.final
 class StartDraw(_message.Message):
-    """One tile drawn to find the starter."""
+    """One tile of the start draw, which determines the starter."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     TILE_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who drew."""
+    """The seat that drew the tile."""
     tile: _tile_pb2.Tile.ValueType
-    """The tile. Whether it goes back is start_draw_tile's (R9), what a joker means start_draw_joker's (R8)."""
+    """The drawn tile. Option start_draw_tile determines whether it is returned (R9), option start_draw_joker how a joker
+    counts (R8).
+    """
     def __init__(
         self,
         *,
@@ -642,7 +658,7 @@ Global___StartDraw: _TypeAlias = StartDraw  # noqa: Y015
 
 @_typing.final
 class RoundStarted(_message.Message):
-    """A round was dealt."""
+    """Event: a round was dealt."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -655,20 +671,20 @@ class RoundStarted(_message.Message):
     round: _builtins.int
     """The round's number, from 1."""
     starter_seat: _builtins.int
-    """Who plays first."""
+    """The seat that plays first."""
     pool_count: _builtins.int
-    """How many tiles are left in the pool."""
+    """Number of tiles left in the pool."""
     @_builtins.property
     def draws(self) -> _containers.RepeatedCompositeFieldContainer[Global___StartDraw]:
-        """The start draw in order, open to all."""
+        """The draws of the start draw, in order. Visible to all."""
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The viewer's own rack. Empty for a spectator."""
+        """The rack of the viewing seat. Empty for a spectator."""
 
     @_builtins.property
     def turn_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The seats in the order of turns, the starter first."""
+        """The seats in turn order from the starter."""
 
     def __init__(
         self,
@@ -690,14 +706,14 @@ Global___RoundStarted: _TypeAlias = RoundStarted  # noqa: Y015
 
 @_typing.final
 class TurnStarted(_message.Message):
-    """A turn began."""
+    """Event: a turn began."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TURN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def turn(self) -> Global___Turn:
-        """The turn."""
+        """The turn that began."""
 
     def __init__(
         self,
@@ -714,7 +730,7 @@ Global___TurnStarted: _TypeAlias = TurnStarted  # noqa: Y015
 
 @_typing.final
 class TilesPlayed(_message.Message):
-    """A player played tiles."""
+    """Event: a player played tiles."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -724,20 +740,20 @@ class TilesPlayed(_message.Message):
     POINTS_FIELD_NUMBER: _builtins.int
     PULLED_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     points: _builtins.int
     """The points of the tiles played; see ValidateTurnResponse.points."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that left the rack, in ascending order; the first of those pulled is among them."""
+        """The tiles that left the rack, in ascending order, including the first of the pulled tiles."""
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The table afterwards."""
+        """The table after the play."""
 
     @_builtins.property
     def pulled(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles pulled from the River, oldest first; the first was played, the others went to the rack."""
+        """The tiles pulled from the River, oldest first. The first was played; the others went to the rack."""
 
     def __init__(
         self,
@@ -758,7 +774,7 @@ Global___TilesPlayed: _TypeAlias = TilesPlayed  # noqa: Y015
 
 @_typing.final
 class TilesDrawn(_message.Message):
-    """A player drew (R22)."""
+    """Event: a player drew (R22)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -766,14 +782,14 @@ class TilesDrawn(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     tile_count: _builtins.int
-    """How many tiles: one; two to choose from with TURN_DRAW_TWO_RIVER, but for the last tile of the pool, which is drawn
-    alone and kept; any number with TURN_DRAW_UNTIL_PLAYABLE.
+    """Number of tiles drawn. Normally 1. With TURN_DRAW_TWO_RIVER 2, to choose from, or 1 if only one tile was in the
+    pool, which the player keeps. Any number with TURN_DRAW_UNTIL_PLAYABLE.
     """
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles, for the viewer's own seat alone."""
+        """The drawn tiles, visible only to the player who drew them."""
 
     def __init__(
         self,
@@ -792,13 +808,13 @@ Global___TilesDrawn: _TypeAlias = TilesDrawn  # noqa: Y015
 
 @_typing.final
 class TurnPassed(_message.Message):
-    """A player passed with an empty pool."""
+    """Event: a player passed with an empty pool."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     def __init__(
         self,
         *,
@@ -814,9 +830,9 @@ Global___TurnPassed: _TypeAlias = TurnPassed  # noqa: Y015
 
 @_typing.final
 class TurnTimedOut(_message.Message):
-    """A player's time ran out: the table is as it was, and as many tiles were drawn as the ruleset says (R55). With
-    TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT a legal draft follows as TilesPlayed. In TURN_STEP_CHOOSING none is drawn,
-    and the choice follows as RiverTileLaid.
+    """Event: a player's time ran out. The table returned to the start of the turn, and the player drew as many tiles as the
+    ruleset requires (R55). With TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT, a legal draft follows as TilesPlayed. In
+    TURN_STEP_CHOOSING the player draws no tile, and the choice follows as RiverTileLaid.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -825,12 +841,12 @@ class TurnTimedOut(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     tile_count: _builtins.int
-    """How many tiles were drawn."""
+    """Number of tiles drawn."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles, for the viewer's own seat alone."""
+        """The drawn tiles, visible only to the player who drew them."""
 
     def __init__(
         self,
@@ -849,13 +865,13 @@ Global___TurnTimedOut: _TypeAlias = TurnTimedOut  # noqa: Y015
 
 @_typing.final
 class PlayerResigned(_message.Message):
-    """A player resigned."""
+    """Event: a player resigned."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who. Their tiles stay out of play."""
+    """The player's seat. The tiles of its rack stay out of play."""
     def __init__(
         self,
         *,
@@ -871,14 +887,14 @@ Global___PlayerResigned: _TypeAlias = PlayerResigned  # noqa: Y015
 
 @_typing.final
 class RoundEnded(_message.Message):
-    """A round was scored."""
+    """Event: a round was scored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RESULT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def result(self) -> Global___RoundResult:
-        """Its result."""
+        """The result of the round."""
 
     def __init__(
         self,
@@ -895,14 +911,16 @@ Global___RoundEnded: _TypeAlias = RoundEnded  # noqa: Y015
 
 @_typing.final
 class GameEnded(_message.Message):
-    """The game ended."""
+    """Event: the game ended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several, by seat, when they tie (match_winner), or where teams win. Never who has resigned."""
+        """The winner's seat. Several seats, in order, if players tie (match_winner) or a team wins. A player who has resigned
+        never wins.
+        """
 
     def __init__(
         self,
@@ -919,14 +937,14 @@ Global___GameEnded: _TypeAlias = GameEnded  # noqa: Y015
 
 @_typing.final
 class GameCreated(_message.Message):
-    """A game was created."""
+    """Event: a game was created."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RULESET_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """Its rules, every option set."""
+        """The game's rules, with every option set."""
 
     def __init__(
         self,
@@ -943,8 +961,8 @@ Global___GameCreated: _TypeAlias = GameCreated  # noqa: Y015
 
 @_typing.final
 class RiverTileLaid(_message.Message):
-    """A player laid one of the two tiles drawn on the River and kept the other. Where a time-out or a penalty ended the turn
-    before that, the tile drawn first is kept.
+    """Event: a player laid one of the two drawn tiles on the River and kept the other. If a time-out or penalty ended the
+    turn before the choice, the player keeps the tile drawn first.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -952,9 +970,9 @@ class RiverTileLaid(_message.Message):
     SEAT_FIELD_NUMBER: _builtins.int
     TILE_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     tile: _tile_pb2.Tile.ValueType
-    """The tile, now the newest of the River."""
+    """The tile laid, now the newest of the River."""
     def __init__(
         self,
         *,
@@ -971,13 +989,13 @@ Global___RiverTileLaid: _TypeAlias = RiverTileLaid  # noqa: Y015
 
 @_typing.final
 class TurnEnded(_message.Message):
-    """A player ended a turn in which they had drawn and not played (turn_play_after_draw)."""
+    """Event: a player ended a turn after drawing and without playing (turn_play_after_draw)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     def __init__(
         self,
         *,
@@ -993,7 +1011,7 @@ Global___TurnEnded: _TypeAlias = TurnEnded  # noqa: Y015
 
 @_typing.final
 class IllegalPlayShown(_message.Message):
-    """A player submitted an illegal play, which the others may claim; the table stays as it was."""
+    """Event: a player submitted an illegal play, which the other players can claim. The table did not change."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1001,14 +1019,14 @@ class IllegalPlayShown(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     REASONS_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The table as it was submitted."""
+        """The table that the player submitted."""
 
     @_builtins.property
     def reasons(self) -> _containers.RepeatedScalarFieldContainer[_error_reason_pb2.ErrorReason.ValueType]:
-        """What is wrong with it, without repetitions."""
+        """The reasons of the play's violations, without duplicates."""
 
     def __init__(
         self,
@@ -1027,14 +1045,14 @@ Global___IllegalPlayShown: _TypeAlias = IllegalPlayShown  # noqa: Y015
 
 @_typing.final
 class ErrorClaimed(_message.Message):
-    """A player voted on the claim of an error."""
+    """Event: a player voted on a claim."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     AGREES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that voted."""
     agrees: _builtins.bool
     """Whether the player agrees that the play is illegal."""
     def __init__(
@@ -1053,7 +1071,7 @@ Global___ErrorClaimed: _TypeAlias = ErrorClaimed  # noqa: Y015
 
 @_typing.final
 class TurnPenalised(_message.Message):
-    """A player drew penalty tiles for an illegal play, and the turn ended."""
+    """Event: a player drew penalty tiles for an illegal play, and the turn ended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1061,12 +1079,12 @@ class TurnPenalised(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     tile_count: _builtins.int
-    """How many tiles were drawn."""
+    """Number of tiles drawn."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles, for the viewer's own seat alone."""
+        """The drawn tiles, visible only to the player who drew them."""
 
     def __init__(
         self,
@@ -1085,13 +1103,13 @@ Global___TurnPenalised: _TypeAlias = TurnPenalised  # noqa: Y015
 
 @_typing.final
 class RedealDemanded(_message.Message):
-    """A player with three pairs demanded a new deal, which follows."""
+    """Event: a player with three pairs demanded a new deal. The deal follows as RoundStarted."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     def __init__(
         self,
         *,
@@ -1107,13 +1125,13 @@ Global___RedealDemanded: _TypeAlias = RedealDemanded  # noqa: Y015
 
 @_typing.final
 class DraftSaved(_message.Message):
-    """A player told how the table lies under their hands. What it shows is for the player alone."""
+    """Event: a player saved a draft. Only that player can see the draft."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The player's seat."""
     def __init__(
         self,
         *,
@@ -1129,7 +1147,7 @@ Global___DraftSaved: _TypeAlias = DraftSaved  # noqa: Y015
 
 @_typing.final
 class LastChanceStarted(_message.Message):
-    """The pool is empty, and every player who has not resigned has one more turn."""
+    """Event: the pool is empty, and every player who has not resigned has one more turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1153,7 +1171,7 @@ Global___LastChanceStarted: _TypeAlias = LastChanceStarted  # noqa: Y015
 
 @_typing.final
 class GameEvent(_message.Message):
-    """Something that happened in a game, as one seat, or a spectator, may see it."""
+    """An event of a game as one seat or a spectator sees it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1239,11 +1257,11 @@ class GameEvent(_message.Message):
 
     @_builtins.property
     def error_claimed(self) -> Global___ErrorClaimed:
-        """A player voted on the claim of an error."""
+        """A player voted on a claim."""
 
     @_builtins.property
     def turn_penalised(self) -> Global___TurnPenalised:
-        """A player was penalised."""
+        """A player drew penalty tiles."""
 
     @_builtins.property
     def redeal_demanded(self) -> Global___RedealDemanded:
@@ -1293,7 +1311,7 @@ Global___GameEvent: _TypeAlias = GameEvent  # noqa: Y015
 
 @_typing.final
 class GameChange(_message.Message):
-    """One change of a game: what one accepted request, or one time-out, brought about."""
+    """One change of a game: the effect of one accepted request or one time-out."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1302,16 +1320,16 @@ class GameChange(_message.Message):
     TIME_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The game's revision after it."""
+    """The game's revision after the change."""
     etag: _builtins.str
-    """The game's etag after it."""
+    """The game's etag after the change."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
-        """When it was stored, by the store's clock."""
+        """When the change was stored, by the store's clock."""
 
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___GameEvent]:
-        """The events in order; at least one."""
+        """The events of the change, in order. At least one."""
 
     def __init__(
         self,

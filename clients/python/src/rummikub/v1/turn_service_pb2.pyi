@@ -23,7 +23,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class PlayTiles(_message.Message):
-    """The table as it shall lie after the turn. How it came about does not matter (R44)."""
+    """The action of playing tiles, given as the table after the turn. The moves that lead to it do not matter (R44)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -31,14 +31,14 @@ class PlayTiles(_message.Message):
     RIVER_INDEX_FIELD_NUMBER: _builtins.int
     CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
     river_index: _builtins.int
-    """Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn, the others go to
-    the rack after it (TURN_DRAW_TWO_RIVER). Unset: nothing is pulled.
+    """The index, from 0, of the River tile to pull; all newer tiles are pulled too (TURN_DRAW_TWO_RIVER). The turn must
+    play this tile; the others go to the rack afterwards. Unset: the turn pulls nothing.
     """
     calls_rummikub: _builtins.bool
-    """Calls out the win. Needed with the last tiles where win_call is REQUIRED; otherwise it means nothing."""
+    """Whether the player calls the win. Required with the last tiles if win_call is REQUIRED; otherwise ignored."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """All melds: those that were there, changed or not, and new ones. At most 128 melds."""
+        """All melds of the table after the turn: unchanged, changed and new. At most 128."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ Global___PlayTiles: _TypeAlias = PlayTiles  # noqa: Y015
 
 @_typing.final
 class DrawTile(_message.Message):
-    """Drawing, which ends the turn (R22) unless turn_draw or turn_play_after_draw say otherwise."""
+    """The action of drawing. It ends the turn (R22) unless turn_draw or turn_play_after_draw differ."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -76,7 +76,9 @@ Global___DrawTile: _TypeAlias = DrawTile  # noqa: Y015
 
 @_typing.final
 class Pass(_message.Message):
-    """Passing, when the pool is empty; or ending a turn in which a tile was drawn (turn_play_after_draw)."""
+    """The action of passing. Allowed when the pool is empty, or to end a turn in which a tile was drawn
+    (turn_play_after_draw).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -93,13 +95,15 @@ Global___Pass: _TypeAlias = Pass  # noqa: Y015
 
 @_typing.final
 class LayOnRiver(_message.Message):
-    """Laying one of the two tiles drawn on the River; the other is kept, and the turn ends (TURN_DRAW_TWO_RIVER)."""
+    """The action of laying one of the two drawn tiles on the River. The player keeps the other, and the turn ends
+    (TURN_DRAW_TWO_RIVER).
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TILE_FIELD_NUMBER: _builtins.int
     tile: _tile_pb2.Tile.ValueType
-    """The tile."""
+    """The tile to lay on the River."""
     def __init__(
         self,
         *,
@@ -129,21 +133,21 @@ class PlayTurnRequest(_message.Message):
     PASS_FIELD_NUMBER: _builtins.int
     LAY_ON_RIVER_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The game's id."""
     expected_revision: _builtins.int
-    """The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. Alone it does
-    not suffice: see etag.
+    """The revision of the game that the caller has seen. Required: a turn is judged only on the game that the player saw.
+    A revision alone does not identify a history; see etag.
     """
     etag: _builtins.str
-    """The etag of that revision. Optional, but send it always. A failover of the store may lose changes; when the game has
-    come to the same revision again, by other changes, a turn without its etag is applied to that history, which the player
-    never saw. With the etag it is refused (ETAG_MISMATCH).
+    """The etag of expected_revision. Optional, but always send it. A failover of the store can lose changes, and other
+    changes can then reach the same revision. Without an etag, the turn is applied to that other history; with it, the
+    turn is rejected (ETAG_MISMATCH).
     """
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """Idempotency key; see GameService. Optional."""
     validate_only: _builtins.bool
-    """Judges the turn and does not take it. Errors are the same, but that the request_id is neither asked nor remembered,
-    and that an illegal play is refused with its violations whatever turn_invalid_submission is: a trial costs nothing.
+    """Whether to judge the turn without taking it. Errors are the same; request_id is ignored. An illegal play is
+    rejected with its violations under every turn_invalid_submission and has no consequences.
     """
     @_builtins.property
     def play(self) -> Global___PlayTiles:
@@ -181,7 +185,7 @@ Global___PlayTurnRequest: _TypeAlias = PlayTurnRequest  # noqa: Y015
 
 @_typing.final
 class PlayTurnResponse(_message.Message):
-    """The turn taken."""
+    """The result of a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -191,10 +195,10 @@ class PlayTurnResponse(_message.Message):
     TILES_DRAWN_FIELD_NUMBER: _builtins.int
     VIOLATIONS_FIELD_NUMBER: _builtins.int
     points: _builtins.int
-    """Their points; see ValidateTurnResponse.points."""
+    """The points of the tiles played; see ValidateTurnResponse.points."""
     @_builtins.property
     def game(self) -> _game_pb2.Game:
-        """The game after the turn as the caller's seat sees it. With validate_only: before it."""
+        """The game after the turn, as the caller's seat sees it. With validate_only: the game before the turn."""
 
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -202,11 +206,13 @@ class PlayTurnResponse(_message.Message):
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles drawn, if any: the two to choose from, the penalty. Never set with validate_only."""
+        """The tiles drawn in the turn, if any: one or more to keep, two to choose from, or the penalty. Always empty with
+        validate_only.
+        """
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Violation]:
-        """Why the play was illegal, where turn_invalid_submission is not REJECT. Empty when it was legal."""
+        """The violations of an illegal play, unless turn_invalid_submission is REJECT. Empty if the play was legal."""
 
     def __init__(
         self,
@@ -237,18 +243,18 @@ class SaveDraftRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DRAFT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The game's id."""
     expected_revision: _builtins.int
-    """The revision that the caller has seen. Required."""
+    """The revision of the game that the caller has seen. Required."""
     etag: _builtins.str
-    """The etag of that revision. Optional, but send it always: as in PlayTurnRequest. Without it a draft may be kept for a turn
-    of a history that the player never saw, and decide what its time-out does.
+    """The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
+    saved in a history that the player never saw and determine the effect of a time-out there.
     """
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """Idempotency key; see GameService. Optional."""
     @_builtins.property
     def draft(self) -> _game_pb2.Draft:
-        """The table as it lies. Unset: as when the turn began."""
+        """The draft to save. Unset: the table is as at the start of the turn."""
 
     def __init__(
         self,
@@ -269,7 +275,7 @@ Global___SaveDraftRequest: _TypeAlias = SaveDraftRequest  # noqa: Y015
 
 @_typing.final
 class SaveDraftResponse(_message.Message):
-    """The draft saved."""
+    """The response to a saved draft."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -302,13 +308,13 @@ class ClaimErrorRequest(_message.Message):
     AGREES_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The game's id."""
     play_revision: _builtins.int
-    """ShownPlay.revision of the play that the vote is about. Required."""
+    """The ShownPlay.revision of the play to vote on. Required."""
     agrees: _builtins.bool
     """Whether the caller agrees that the play is illegal."""
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """Idempotency key; see GameService. Optional."""
     def __init__(
         self,
         *,
@@ -327,7 +333,7 @@ Global___ClaimErrorRequest: _TypeAlias = ClaimErrorRequest  # noqa: Y015
 
 @_typing.final
 class ClaimErrorResponse(_message.Message):
-    """The vote cast."""
+    """The response to a vote on a claim."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
