@@ -24,39 +24,41 @@ class _Preset:
 class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     PRESET_UNSPECIFIED: _Preset.ValueType  # 0
-    """The default: PRESET_SABRA."""
+    """The default, PRESET_SABRA."""
     PRESET_SABRA: _Preset.ValueType  # 1
-    """Sabra, the game of the publishers' manuals: 30 points to meld, free manipulation, two minutes a turn."""
+    """Sabra, the game in the publishers' manuals: an initial meld of 30 points, free manipulation, two minutes a turn."""
     PRESET_INTL_OFFICIAL: _Preset.ValueType  # 2
-    """The international publisher's manual: one minute a turn, and with an empty pool who can play must."""
+    """The international publisher's manual: one minute a turn; when the pool is empty, a player who can play must play."""
     PRESET_JUMBO_DE: _Preset.ValueType  # 3
-    """The German publisher's manual: one minute a turn; when the pool is empty every player has one last turn."""
+    """The German publisher's manual: one minute a turn; when the pool is empty, each player has one last turn."""
     PRESET_WIKI_EN: _Preset.ValueType  # 4
-    """The English encyclopedia article: a replaced joker goes to a new meld; who never melded pays everyone."""
+    """The English encyclopedia article: a replaced joker goes to a new meld; a loser who never melded pays every other
+    player.
+    """
     PRESET_GUIDE_A: _Preset.ValueType  # 5
-    """The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
+    """The first guide: melds with a joker are locked; the table may be used in the turn of the initial meld."""
     PRESET_GUIDE_B: _Preset.ValueType  # 6
-    """The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total, and the error
-    rule: all others together may claim an error.
+    """The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total score, and the
+    error rule: all other players together may claim an error.
     """
     PRESET_WIKI_FR: _Preset.ValueType  # 7
     """The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
     PRESET_ES: _Preset.ValueType  # 8
-    """The Spanish article: one initial meld in which jokers count nothing; jokers leave by replacement."""
+    """The Spanish article: the initial meld is one meld in which jokers count nothing; jokers leave by replacement."""
     PRESET_GUIDE_4: _Preset.ValueType  # 9
-    """The last guide: one initial meld, and one last turn each when the pool is empty."""
+    """The last guide: the initial meld is one meld; when the pool is empty, each player has one last turn."""
     PRESET_BOOK_1978: _Preset.ValueType  # 10
-    """After the book of 1978, as third parties tell it: 50 points, locked jokers, counter-clockwise."""
+    """The book of 1978, as third parties describe it: 50 points, locked jokers, counterclockwise turns."""
     PRESET_MSO_2019: _Preset.ValueType  # 11
-    """The Mind Sports Olympiad of 2019: two players, each with a joker; 100 or 200 points for never melding."""
+    """The Mind Sports Olympiad of 2019: two players, one joker each; 100 or 200 penalty points for never melding."""
     PRESET_VATIKAN: _Preset.ValueType  # 12
-    """Vatikan, a game with cards: a joker for each player, a run first, no points, jokers leave by replacement, the ace high
-    or low.
+    """Vatikan, a card game: one joker per player, a run first, no points, jokers leave by replacement, the ace is high or
+    low.
     """
     PRESET_MACHIAVELLI: _Preset.ValueType  # 13
-    """Machiavelli, a game with cards: no jokers, fifteen cards, an initial meld of any points, the ace high or low."""
+    """Machiavelli, a card game: no jokers, fifteen cards, an initial meld of any value, the ace is high or low."""
     PRESET_CARDS: _Preset.ValueType  # 14
-    """Sabra with two packs of cards: suits are colors, ace to king are 1 to 13 (the notation has both names)."""
+    """Sabra with two packs of cards: suits are colors, ace to king are 1 to 13. The text notation accepts both names."""
     PRESET_SIX_PLAYERS: _Preset.ValueType  # 15
     """Five or six players with 160 tiles: three copies of each face and four jokers."""
 
@@ -64,39 +66,41 @@ class Preset(_Preset, metaclass=_PresetEnumTypeWrapper):
     """A named set of option values."""
 
 PRESET_UNSPECIFIED: Preset.ValueType  # 0
-"""The default: PRESET_SABRA."""
+"""The default, PRESET_SABRA."""
 PRESET_SABRA: Preset.ValueType  # 1
-"""Sabra, the game of the publishers' manuals: 30 points to meld, free manipulation, two minutes a turn."""
+"""Sabra, the game in the publishers' manuals: an initial meld of 30 points, free manipulation, two minutes a turn."""
 PRESET_INTL_OFFICIAL: Preset.ValueType  # 2
-"""The international publisher's manual: one minute a turn, and with an empty pool who can play must."""
+"""The international publisher's manual: one minute a turn; when the pool is empty, a player who can play must play."""
 PRESET_JUMBO_DE: Preset.ValueType  # 3
-"""The German publisher's manual: one minute a turn; when the pool is empty every player has one last turn."""
+"""The German publisher's manual: one minute a turn; when the pool is empty, each player has one last turn."""
 PRESET_WIKI_EN: Preset.ValueType  # 4
-"""The English encyclopedia article: a replaced joker goes to a new meld; who never melded pays everyone."""
+"""The English encyclopedia article: a replaced joker goes to a new meld; a loser who never melded pays every other
+player.
+"""
 PRESET_GUIDE_A: Preset.ValueType  # 5
-"""The first guide: melds with a joker are locked, and the table may be used in the turn of the initial meld."""
+"""The first guide: melds with a joker are locked; the table may be used in the turn of the initial meld."""
 PRESET_GUIDE_B: Preset.ValueType  # 6
-"""The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total, and the error
-rule: all others together may claim an error.
+"""The second guide: free jokers, no clock, turns in the order of the start draw, rounds up to a total score, and the
+error rule: all other players together may claim an error.
 """
 PRESET_WIKI_FR: Preset.ValueType  # 7
 """The French encyclopedia article: jokers leave only by replacement, into a new meld with two tiles of the rack."""
 PRESET_ES: Preset.ValueType  # 8
-"""The Spanish article: one initial meld in which jokers count nothing; jokers leave by replacement."""
+"""The Spanish article: the initial meld is one meld in which jokers count nothing; jokers leave by replacement."""
 PRESET_GUIDE_4: Preset.ValueType  # 9
-"""The last guide: one initial meld, and one last turn each when the pool is empty."""
+"""The last guide: the initial meld is one meld; when the pool is empty, each player has one last turn."""
 PRESET_BOOK_1978: Preset.ValueType  # 10
-"""After the book of 1978, as third parties tell it: 50 points, locked jokers, counter-clockwise."""
+"""The book of 1978, as third parties describe it: 50 points, locked jokers, counterclockwise turns."""
 PRESET_MSO_2019: Preset.ValueType  # 11
-"""The Mind Sports Olympiad of 2019: two players, each with a joker; 100 or 200 points for never melding."""
+"""The Mind Sports Olympiad of 2019: two players, one joker each; 100 or 200 penalty points for never melding."""
 PRESET_VATIKAN: Preset.ValueType  # 12
-"""Vatikan, a game with cards: a joker for each player, a run first, no points, jokers leave by replacement, the ace high
-or low.
+"""Vatikan, a card game: one joker per player, a run first, no points, jokers leave by replacement, the ace is high or
+low.
 """
 PRESET_MACHIAVELLI: Preset.ValueType  # 13
-"""Machiavelli, a game with cards: no jokers, fifteen cards, an initial meld of any points, the ace high or low."""
+"""Machiavelli, a card game: no jokers, fifteen cards, an initial meld of any value, the ace is high or low."""
 PRESET_CARDS: Preset.ValueType  # 14
-"""Sabra with two packs of cards: suits are colors, ace to king are 1 to 13 (the notation has both names)."""
+"""Sabra with two packs of cards: suits are colors, ace to king are 1 to 13. The text notation accepts both names."""
 PRESET_SIX_PLAYERS: Preset.ValueType  # 15
 """Five or six players with 160 tiles: three copies of each face and four jokers."""
 Global___Preset: _TypeAlias = Preset  # noqa: Y015
@@ -108,25 +112,25 @@ class _StartDrawJoker:
 class _StartDrawJokerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartDrawJoker.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     START_DRAW_JOKER_UNSPECIFIED: _StartDrawJoker.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     START_DRAW_JOKER_REDRAW: _StartDrawJoker.ValueType  # 1
     """The player draws again. Evidence: the Spanish article; German manual "jokers do not count"."""
     START_DRAW_JOKER_LOWEST: _StartDrawJoker.ValueType  # 2
-    """It counts below 1. Evidence: none; a reading where sources are silent."""
+    """The joker counts below 1. Evidence: none; a reading where sources are silent."""
     START_DRAW_JOKER_HIGHEST: _StartDrawJoker.ValueType  # 3
-    """It counts above 13. Evidence: none; a reading where sources are silent."""
+    """The joker counts above 13. Evidence: none; a reading where sources are silent."""
 
 class StartDrawJoker(_StartDrawJoker, metaclass=_StartDrawJokerEnumTypeWrapper):
-    """What a joker drawn for the start means (option start_draw_joker, R8)."""
+    """What happens when a player draws a joker in the start draw (option start_draw_joker, R8)."""
 
 START_DRAW_JOKER_UNSPECIFIED: StartDrawJoker.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 START_DRAW_JOKER_REDRAW: StartDrawJoker.ValueType  # 1
 """The player draws again. Evidence: the Spanish article; German manual "jokers do not count"."""
 START_DRAW_JOKER_LOWEST: StartDrawJoker.ValueType  # 2
-"""It counts below 1. Evidence: none; a reading where sources are silent."""
+"""The joker counts below 1. Evidence: none; a reading where sources are silent."""
 START_DRAW_JOKER_HIGHEST: StartDrawJoker.ValueType  # 3
-"""It counts above 13. Evidence: none; a reading where sources are silent."""
+"""The joker counts above 13. Evidence: none; a reading where sources are silent."""
 Global___StartDrawJoker: _TypeAlias = StartDrawJoker  # noqa: Y015
 
 class _TurnDirection:
@@ -136,21 +140,21 @@ class _TurnDirection:
 class _TurnDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDirection.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TURN_DIRECTION_UNSPECIFIED: _TurnDirection.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     TURN_DIRECTION_CLOCKWISE: _TurnDirection.ValueType  # 1
-    """By rising seat number. Evidence: four of five sources."""
+    """Turns pass by rising seat number. Evidence: four of five sources."""
     TURN_DIRECTION_COUNTERCLOCKWISE: _TurnDirection.ValueType  # 2
-    """By falling seat number. Evidence: the 1978 edition, a variation in the guides."""
+    """Turns pass by falling seat number. Evidence: the 1978 edition, a variation in the guides."""
 
 class TurnDirection(_TurnDirection, metaclass=_TurnDirectionEnumTypeWrapper):
     """The order of turns around the table (option turn_direction, R10)."""
 
 TURN_DIRECTION_UNSPECIFIED: TurnDirection.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 TURN_DIRECTION_CLOCKWISE: TurnDirection.ValueType  # 1
-"""By rising seat number. Evidence: four of five sources."""
+"""Turns pass by rising seat number. Evidence: four of five sources."""
 TURN_DIRECTION_COUNTERCLOCKWISE: TurnDirection.ValueType  # 2
-"""By falling seat number. Evidence: the 1978 edition, a variation in the guides."""
+"""Turns pass by falling seat number. Evidence: the 1978 edition, a variation in the guides."""
 Global___TurnDirection: _TypeAlias = TurnDirection  # noqa: Y015
 
 class _RunWrap:
@@ -160,7 +164,7 @@ class _RunWrap:
 class _RunWrapEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunWrap.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     RUN_WRAP_UNSPECIFIED: _RunWrap.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     RUN_WRAP_NONE: _RunWrap.ValueType  # 1
     """1 is lowest and never follows 13. Evidence: all sources."""
     RUN_WRAP_ONE_HIGH: _RunWrap.ValueType  # 2
@@ -169,10 +173,10 @@ class _RunWrapEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunWrap.Value
     """13 1 2 is a run; a run has at most 13 tiles. Evidence: a private German variant."""
 
 class RunWrap(_RunWrap, metaclass=_RunWrapEnumTypeWrapper):
-    """Whether a run may go on after 13 (option run_wrap, R15)."""
+    """Whether a run may continue after 13 (option run_wrap, R15)."""
 
 RUN_WRAP_UNSPECIFIED: RunWrap.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 RUN_WRAP_NONE: RunWrap.ValueType  # 1
 """1 is lowest and never follows 13. Evidence: all sources."""
 RUN_WRAP_ONE_HIGH: RunWrap.ValueType  # 2
@@ -188,13 +192,13 @@ class _JokersMaxPerSet:
 class _JokersMaxPerSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokersMaxPerSet.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     JOKERS_MAX_PER_SET_UNSPECIFIED: _JokersMaxPerSet.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     JOKERS_MAX_PER_SET_UNLIMITED_WITH_ONE_NATURAL: _JokersMaxPerSet.ValueType  # 1
-    """Any number beside at least one numbered tile. Evidence: publisher's site, tournaments, two sources."""
+    """Any number, with at least one numbered tile. Evidence: publisher's site, tournaments, two sources."""
     JOKERS_MAX_PER_SET_ONE: _JokersMaxPerSet.ValueType  # 2
-    """One. Evidence: private rules."""
+    """At most one joker. Evidence: private rules."""
     JOKERS_MAX_PER_SET_TWO: _JokersMaxPerSet.ValueType  # 3
-    """Two. Matters in games with four jokers. Evidence: none; general rummy practice."""
+    """At most two jokers. Differs from no limit only in games with more than two. Evidence: none; general rummy practice."""
     JOKERS_MAX_PER_SET_NOT_MORE_THAN_NATURALS: _JokersMaxPerSet.ValueType  # 4
     """No more jokers than numbered tiles. Evidence: general rummy practice."""
 
@@ -202,13 +206,13 @@ class JokersMaxPerSet(_JokersMaxPerSet, metaclass=_JokersMaxPerSetEnumTypeWrappe
     """How many jokers one meld may hold (option jokers_max_per_set)."""
 
 JOKERS_MAX_PER_SET_UNSPECIFIED: JokersMaxPerSet.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 JOKERS_MAX_PER_SET_UNLIMITED_WITH_ONE_NATURAL: JokersMaxPerSet.ValueType  # 1
-"""Any number beside at least one numbered tile. Evidence: publisher's site, tournaments, two sources."""
+"""Any number, with at least one numbered tile. Evidence: publisher's site, tournaments, two sources."""
 JOKERS_MAX_PER_SET_ONE: JokersMaxPerSet.ValueType  # 2
-"""One. Evidence: private rules."""
+"""At most one joker. Evidence: private rules."""
 JOKERS_MAX_PER_SET_TWO: JokersMaxPerSet.ValueType  # 3
-"""Two. Matters in games with four jokers. Evidence: none; general rummy practice."""
+"""At most two jokers. Differs from no limit only in games with more than two. Evidence: none; general rummy practice."""
 JOKERS_MAX_PER_SET_NOT_MORE_THAN_NATURALS: JokersMaxPerSet.ValueType  # 4
 """No more jokers than numbered tiles. Evidence: general rummy practice."""
 Global___JokersMaxPerSet: _TypeAlias = JokersMaxPerSet  # noqa: Y015
@@ -220,21 +224,21 @@ class _JokersAdjacent:
 class _JokersAdjacentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokersAdjacent.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     JOKERS_ADJACENT_UNSPECIFIED: _JokersAdjacent.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     JOKERS_ADJACENT_ALLOWED: _JokersAdjacent.ValueType  # 1
-    """They may. Evidence: most sources by silence, publisher's site."""
+    """Jokers may be adjacent. Evidence: most sources by silence, publisher's site."""
     JOKERS_ADJACENT_FORBIDDEN: _JokersAdjacent.ValueType  # 2
-    """They may not (JOKERS_ADJACENT). Evidence: the French article."""
+    """Jokers may not be adjacent (JOKERS_ADJACENT). Evidence: the French article."""
 
 class JokersAdjacent(_JokersAdjacent, metaclass=_JokersAdjacentEnumTypeWrapper):
-    """Whether two jokers may lie side by side in a run (option jokers_adjacent). Groups are never concerned."""
+    """Whether two jokers may lie side by side in a run (option jokers_adjacent). Groups are not affected."""
 
 JOKERS_ADJACENT_UNSPECIFIED: JokersAdjacent.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 JOKERS_ADJACENT_ALLOWED: JokersAdjacent.ValueType  # 1
-"""They may. Evidence: most sources by silence, publisher's site."""
+"""Jokers may be adjacent. Evidence: most sources by silence, publisher's site."""
 JOKERS_ADJACENT_FORBIDDEN: JokersAdjacent.ValueType  # 2
-"""They may not (JOKERS_ADJACENT). Evidence: the French article."""
+"""Jokers may not be adjacent (JOKERS_ADJACENT). Evidence: the French article."""
 Global___JokersAdjacent: _TypeAlias = JokersAdjacent  # noqa: Y015
 
 class _JokersDeclaration:
@@ -244,39 +248,39 @@ class _JokersDeclaration:
 class _JokersDeclarationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokersDeclaration.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     JOKERS_DECLARATION_UNSPECIFIED: _JokersDeclaration.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     JOKERS_DECLARATION_POSITIONAL: _JokersDeclaration.ValueType  # 1
-    """Never: the order says it, and where both kinds fit, the meld is a run unless its kind is stated. Evidence:
-    the English article.
+    """Never: the order of the tiles determines it. Where the tiles fit both kinds, the meld is a run unless its kind is
+    stated. Evidence: the English article.
     """
     JOKERS_DECLARATION_EXPLICIT_WHEN_AMBIGUOUS: _JokersDeclaration.ValueType  # 2
-    """Where both kinds fit, the kind must be stated (SET_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
+    """Where the tiles fit both kinds, the kind must be stated (SET_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
     JOKERS_DECLARATION_EXPLICIT_WHEN_TWO: _JokersDeclaration.ValueType  # 3
-    """In each meld with two jokers or more: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED).
+    """In each meld with two jokers or more: the kind, and in a group also the faces (JOKER_DECLARATION_REQUIRED).
     Evidence: one guide.
     """
     JOKERS_DECLARATION_ALWAYS_EXPLICIT: _JokersDeclaration.ValueType  # 4
-    """In each meld with a joker: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED). Evidence: a
+    """In each meld with a joker: the kind, and in a group also the faces (JOKER_DECLARATION_REQUIRED). Evidence: a
     fragment of a rules site.
     """
 
 class JokersDeclaration(_JokersDeclaration, metaclass=_JokersDeclarationEnumTypeWrapper):
-    """When a player must say what jokers stand for (option jokers_declaration)."""
+    """When a player must declare what jokers stand for (option jokers_declaration)."""
 
 JOKERS_DECLARATION_UNSPECIFIED: JokersDeclaration.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 JOKERS_DECLARATION_POSITIONAL: JokersDeclaration.ValueType  # 1
-"""Never: the order says it, and where both kinds fit, the meld is a run unless its kind is stated. Evidence:
-the English article.
+"""Never: the order of the tiles determines it. Where the tiles fit both kinds, the meld is a run unless its kind is
+stated. Evidence: the English article.
 """
 JOKERS_DECLARATION_EXPLICIT_WHEN_AMBIGUOUS: JokersDeclaration.ValueType  # 2
-"""Where both kinds fit, the kind must be stated (SET_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
+"""Where the tiles fit both kinds, the kind must be stated (SET_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
 JOKERS_DECLARATION_EXPLICIT_WHEN_TWO: JokersDeclaration.ValueType  # 3
-"""In each meld with two jokers or more: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED).
+"""In each meld with two jokers or more: the kind, and in a group also the faces (JOKER_DECLARATION_REQUIRED).
 Evidence: one guide.
 """
 JOKERS_DECLARATION_ALWAYS_EXPLICIT: JokersDeclaration.ValueType  # 4
-"""In each meld with a joker: its kind, and in a group the faces too (JOKER_DECLARATION_REQUIRED). Evidence: a
+"""In each meld with a joker: the kind, and in a group also the faces (JOKER_DECLARATION_REQUIRED). Evidence: a
 fragment of a rules site.
 """
 Global___JokersDeclaration: _TypeAlias = JokersDeclaration  # noqa: Y015
@@ -288,7 +292,7 @@ class _InitialMeldComparison:
 class _InitialMeldComparisonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InitialMeldComparison.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     INITIAL_MELD_COMPARISON_UNSPECIFIED: _InitialMeldComparison.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     INITIAL_MELD_COMPARISON_AT_LEAST: _InitialMeldComparison.ValueType  # 1
     """The total must be at least the threshold. Evidence: all sources."""
     INITIAL_MELD_COMPARISON_GREATER_THAN: _InitialMeldComparison.ValueType  # 2
@@ -298,7 +302,7 @@ class InitialMeldComparison(_InitialMeldComparison, metaclass=_InitialMeldCompar
     """How the initial meld's total is compared with the threshold (option initial_meld_comparison, R29)."""
 
 INITIAL_MELD_COMPARISON_UNSPECIFIED: InitialMeldComparison.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 INITIAL_MELD_COMPARISON_AT_LEAST: InitialMeldComparison.ValueType  # 1
 """The total must be at least the threshold. Evidence: all sources."""
 INITIAL_MELD_COMPARISON_GREATER_THAN: InitialMeldComparison.ValueType  # 2
@@ -312,25 +316,25 @@ class _InitialMeldSets:
 class _InitialMeldSetsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InitialMeldSets.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     INITIAL_MELD_SETS_UNSPECIFIED: _InitialMeldSets.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     INITIAL_MELD_SETS_ONE_OR_MORE: _InitialMeldSets.ValueType  # 1
-    """Any number, added up. Evidence: most sources, manuals, tournaments."""
+    """Any number; their totals are added. Evidence: most sources, manuals, tournaments."""
     INITIAL_MELD_SETS_SINGLE_SET: _InitialMeldSets.ValueType  # 2
-    """Exactly one (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two sources."""
+    """Exactly one meld (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two sources."""
     INITIAL_MELD_SETS_ONE_SET_REACHES_THRESHOLD: _InitialMeldSets.ValueType  # 3
     """Any number, but one of them alone must reach the threshold (INITIAL_MELD_NO_SET_REACHES_THRESHOLD). Evidence: one
     guide's "at least one combination".
     """
 
 class InitialMeldSets(_InitialMeldSets, metaclass=_InitialMeldSetsEnumTypeWrapper):
-    """How many melds the initial meld may have (option initial_meld_sets, R31)."""
+    """How many melds the initial meld may consist of (option initial_meld_sets, R31)."""
 
 INITIAL_MELD_SETS_UNSPECIFIED: InitialMeldSets.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 INITIAL_MELD_SETS_ONE_OR_MORE: InitialMeldSets.ValueType  # 1
-"""Any number, added up. Evidence: most sources, manuals, tournaments."""
+"""Any number; their totals are added. Evidence: most sources, manuals, tournaments."""
 INITIAL_MELD_SETS_SINGLE_SET: InitialMeldSets.ValueType  # 2
-"""Exactly one (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two sources."""
+"""Exactly one meld (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two sources."""
 INITIAL_MELD_SETS_ONE_SET_REACHES_THRESHOLD: InitialMeldSets.ValueType  # 3
 """Any number, but one of them alone must reach the threshold (INITIAL_MELD_NO_SET_REACHES_THRESHOLD). Evidence: one
 guide's "at least one combination".
@@ -344,25 +348,25 @@ class _InitialMeldJoker:
 class _InitialMeldJokerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InitialMeldJoker.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     INITIAL_MELD_JOKER_UNSPECIFIED: _InitialMeldJoker.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     INITIAL_MELD_JOKER_REPRESENTED_VALUE: _InitialMeldJoker.ValueType  # 1
-    """The value of the tile it stands for. Evidence: three sources, publisher, tournaments."""
+    """The value of the tile that the joker stands for. Evidence: three sources, publisher, tournaments."""
     INITIAL_MELD_JOKER_ZERO: _InitialMeldJoker.ValueType  # 2
     """Nothing. Evidence: the Spanish article."""
     INITIAL_MELD_JOKER_FORBIDDEN: _InitialMeldJoker.ValueType  # 3
-    """It may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article."""
+    """A joker may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article."""
 
 class InitialMeldJoker(_InitialMeldJoker, metaclass=_InitialMeldJokerEnumTypeWrapper):
-    """What a joker counts in the initial meld (option initial_meld_joker, R30)."""
+    """How many points a joker counts in the initial meld (option initial_meld_joker, R30)."""
 
 INITIAL_MELD_JOKER_UNSPECIFIED: InitialMeldJoker.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 INITIAL_MELD_JOKER_REPRESENTED_VALUE: InitialMeldJoker.ValueType  # 1
-"""The value of the tile it stands for. Evidence: three sources, publisher, tournaments."""
+"""The value of the tile that the joker stands for. Evidence: three sources, publisher, tournaments."""
 INITIAL_MELD_JOKER_ZERO: InitialMeldJoker.ValueType  # 2
 """Nothing. Evidence: the Spanish article."""
 INITIAL_MELD_JOKER_FORBIDDEN: InitialMeldJoker.ValueType  # 3
-"""It may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article."""
+"""A joker may not be used (INITIAL_MELD_JOKER_FORBIDDEN). Evidence: one reading of the French article."""
 Global___InitialMeldJoker: _TypeAlias = InitialMeldJoker  # noqa: Y015
 
 class _InitialMeldSameTurnTablePlay:
@@ -372,24 +376,26 @@ class _InitialMeldSameTurnTablePlay:
 class _InitialMeldSameTurnTablePlayEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InitialMeldSameTurnTablePlay.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_UNSPECIFIED: _InitialMeldSameTurnTablePlay.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_FORBIDDEN: _InitialMeldSameTurnTablePlay.ValueType  # 1
-    """It may not. Evidence: the English article, all manuals."""
+    """The player may not. Evidence: the English article, all manuals."""
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_ALLOWED: _InitialMeldSameTurnTablePlay.ValueType  # 2
-    """It may, once the new melds of own tiles reach the threshold by themselves. Evidence: a rules site, a senior games
-    sheet, the first guide can be read so.
+    """The player may, if the new melds of the player's own tiles reach the threshold alone. Evidence: a rules site, a
+    senior games sheet, the first guide can be read so.
     """
 
 class InitialMeldSameTurnTablePlay(_InitialMeldSameTurnTablePlay, metaclass=_InitialMeldSameTurnTablePlayEnumTypeWrapper):
-    """Whether the table may be played on in the turn of the initial meld (option initial_meld_same_turn_table_play, R34)."""
+    """Whether a player may also play on melds of the table in the turn of the initial meld (option
+    initial_meld_same_turn_table_play, R34).
+    """
 
 INITIAL_MELD_SAME_TURN_TABLE_PLAY_UNSPECIFIED: InitialMeldSameTurnTablePlay.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 INITIAL_MELD_SAME_TURN_TABLE_PLAY_FORBIDDEN: InitialMeldSameTurnTablePlay.ValueType  # 1
-"""It may not. Evidence: the English article, all manuals."""
+"""The player may not. Evidence: the English article, all manuals."""
 INITIAL_MELD_SAME_TURN_TABLE_PLAY_ALLOWED: InitialMeldSameTurnTablePlay.ValueType  # 2
-"""It may, once the new melds of own tiles reach the threshold by themselves. Evidence: a rules site, a senior games
-sheet, the first guide can be read so.
+"""The player may, if the new melds of the player's own tiles reach the threshold alone. Evidence: a rules site, a
+senior games sheet, the first guide can be read so.
 """
 Global___InitialMeldSameTurnTablePlay: _TypeAlias = InitialMeldSameTurnTablePlay  # noqa: Y015
 
@@ -400,21 +406,25 @@ class _TurnVoluntaryDraw:
 class _TurnVoluntaryDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnVoluntaryDraw.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TURN_VOLUNTARY_DRAW_UNSPECIFIED: _TurnVoluntaryDraw.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     TURN_VOLUNTARY_DRAW_ALLOWED: _TurnVoluntaryDraw.ValueType  # 1
-    """Yes. Evidence: four sources."""
+    """The player may draw. Evidence: four sources."""
     TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: _TurnVoluntaryDraw.ValueType  # 2
-    """No (DRAW_NOT_ALLOWED_PLAY_EXISTS), so a refused draw tells the player that a play exists. Evidence: a house rule."""
+    """The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS). A refused draw reveals that a play exists. Evidence: a house
+    rule.
+    """
 
 class TurnVoluntaryDraw(_TurnVoluntaryDraw, metaclass=_TurnVoluntaryDrawEnumTypeWrapper):
     """Whether a player who could play may draw instead (option turn_voluntary_draw, R23)."""
 
 TURN_VOLUNTARY_DRAW_UNSPECIFIED: TurnVoluntaryDraw.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 TURN_VOLUNTARY_DRAW_ALLOWED: TurnVoluntaryDraw.ValueType  # 1
-"""Yes. Evidence: four sources."""
+"""The player may draw. Evidence: four sources."""
 TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY: TurnVoluntaryDraw.ValueType  # 2
-"""No (DRAW_NOT_ALLOWED_PLAY_EXISTS), so a refused draw tells the player that a play exists. Evidence: a house rule."""
+"""The draw is refused (DRAW_NOT_ALLOWED_PLAY_EXISTS). A refused draw reveals that a play exists. Evidence: a house
+rule.
+"""
 Global___TurnVoluntaryDraw: _TypeAlias = TurnVoluntaryDraw  # noqa: Y015
 
 class _TurnDraw:
@@ -424,34 +434,36 @@ class _TurnDraw:
 class _TurnDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnDraw.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TURN_DRAW_UNSPECIFIED: _TurnDraw.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     TURN_DRAW_ONE: _TurnDraw.ValueType  # 1
-    """One tile, and the turn ends. Evidence: all sources."""
+    """One tile; the turn ends. Evidence: all sources."""
     TURN_DRAW_TWO_RIVER: _TurnDraw.ValueType  # 2
-    """Two tiles, one of which the player lays on the River, or the pool's last tile, which is kept; or instead a pull from
-    the River whose oldest tile is played at once. Evidence: the English article.
+    """Two tiles, of which the player lays one on the River and keeps the other. The pool's last tile is drawn alone and
+    kept. Instead of drawing, a player may pull tiles from the River and play the oldest of them at once. Evidence: the
+    English article.
     """
     TURN_DRAW_UNTIL_PLAYABLE: _TurnDraw.ValueType  # 3
-    """Until a legal play exists or the pool is empty; then the turn ends, unless turn_play_after_draw lets the player go on.
-    With TURN_PLAY_AFTER_DRAW_OTHER_TILES a play without the tile drawn last must exist. All see how many tiles were drawn.
-    Evidence: one sentence of a guide.
+    """Tiles are drawn until a legal play exists or the pool is empty; then the turn ends, unless turn_play_after_draw
+    lets the player continue. With TURN_PLAY_AFTER_DRAW_OTHER_TILES, the play must exist without the tile drawn last.
+    Every player sees how many tiles were drawn. Evidence: one sentence of a guide.
     """
 
 class TurnDraw(_TurnDraw, metaclass=_TurnDrawEnumTypeWrapper):
-    """What drawing is (option turn_draw, R21)."""
+    """What a player draws, and whether the turn then ends (option turn_draw, R21)."""
 
 TURN_DRAW_UNSPECIFIED: TurnDraw.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 TURN_DRAW_ONE: TurnDraw.ValueType  # 1
-"""One tile, and the turn ends. Evidence: all sources."""
+"""One tile; the turn ends. Evidence: all sources."""
 TURN_DRAW_TWO_RIVER: TurnDraw.ValueType  # 2
-"""Two tiles, one of which the player lays on the River, or the pool's last tile, which is kept; or instead a pull from
-the River whose oldest tile is played at once. Evidence: the English article.
+"""Two tiles, of which the player lays one on the River and keeps the other. The pool's last tile is drawn alone and
+kept. Instead of drawing, a player may pull tiles from the River and play the oldest of them at once. Evidence: the
+English article.
 """
 TURN_DRAW_UNTIL_PLAYABLE: TurnDraw.ValueType  # 3
-"""Until a legal play exists or the pool is empty; then the turn ends, unless turn_play_after_draw lets the player go on.
-With TURN_PLAY_AFTER_DRAW_OTHER_TILES a play without the tile drawn last must exist. All see how many tiles were drawn.
-Evidence: one sentence of a guide.
+"""Tiles are drawn until a legal play exists or the pool is empty; then the turn ends, unless turn_play_after_draw
+lets the player continue. With TURN_PLAY_AFTER_DRAW_OTHER_TILES, the play must exist without the tile drawn last.
+Every player sees how many tiles were drawn. Evidence: one sentence of a guide.
 """
 Global___TurnDraw: _TypeAlias = TurnDraw  # noqa: Y015
 
@@ -462,32 +474,32 @@ class _TurnTimeoutDirty:
 class _TurnTimeoutDirtyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnTimeoutDirty.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TURN_TIMEOUT_DIRTY_UNSPECIFIED: _TurnTimeoutDirty.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_PENALTY: _TurnTimeoutDirty.ValueType  # 1
-    """Table and rack are as at the start of the turn, and the player draws penalty_tiles. Evidence: two sources,
+    """Table and rack return to the start of the turn, and the player draws penalty_tiles. Evidence: two sources,
     publisher.
     """
     TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_ONE: _TurnTimeoutDirty.ValueType  # 2
-    """The same with one tile. Evidence: a publisher's sheet."""
+    """Table and rack return to the start of the turn, and the player draws one tile. Evidence: a publisher's sheet."""
     TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT: _TurnTimeoutDirty.ValueType  # 3
-    """The draft that SaveDraft told last is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a
-    shop's text.
+    """The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a shop's
+    text.
     """
 
 class TurnTimeoutDirty(_TurnTimeoutDirty, metaclass=_TurnTimeoutDirtyEnumTypeWrapper):
-    """What happens to a turn whose time runs out with an unfinished table (option turn_timeout_dirty, R55)."""
+    """What happens when a turn's time runs out while the table is unfinished (option turn_timeout_dirty, R55)."""
 
 TURN_TIMEOUT_DIRTY_UNSPECIFIED: TurnTimeoutDirty.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_PENALTY: TurnTimeoutDirty.ValueType  # 1
-"""Table and rack are as at the start of the turn, and the player draws penalty_tiles. Evidence: two sources,
+"""Table and rack return to the start of the turn, and the player draws penalty_tiles. Evidence: two sources,
 publisher.
 """
 TURN_TIMEOUT_DIRTY_REVERT_AND_DRAW_ONE: TurnTimeoutDirty.ValueType  # 2
-"""The same with one tile. Evidence: a publisher's sheet."""
+"""Table and rack return to the start of the turn, and the player draws one tile. Evidence: a publisher's sheet."""
 TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT: TurnTimeoutDirty.ValueType  # 3
-"""The draft that SaveDraft told last is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a
-shop's text.
+"""The draft saved last (SaveDraft) is played if it is legal; otherwise as REVERT_AND_DRAW_PENALTY. Evidence: a shop's
+text.
 """
 Global___TurnTimeoutDirty: _TypeAlias = TurnTimeoutDirty  # noqa: Y015
 
@@ -498,28 +510,28 @@ class _TurnInvalidSubmission:
 class _TurnInvalidSubmissionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnInvalidSubmission.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TURN_INVALID_SUBMISSION_UNSPECIFIED: _TurnInvalidSubmission.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     TURN_INVALID_SUBMISSION_REJECT: _TurnInvalidSubmission.ValueType  # 1
-    """It is refused and the turn goes on. Evidence: none needed; a service can always tell."""
+    """The submission is refused and the turn continues. Evidence: none needed; a service can always check."""
     TURN_INVALID_SUBMISSION_PENALISE: _TurnInvalidSubmission.ValueType  # 2
-    """The table stays as it was, the player draws penalty_tiles and the turn ends. Evidence: play with real tiles."""
+    """The table stays as it was, the player draws penalty_tiles, and the turn ends. Evidence: play with real tiles."""
     TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM: _TurnInvalidSubmission.ValueType  # 3
-    """It is shown to all and the turn goes on; when all other players claim the error (ClaimError), the same penalty
-    follows. Evidence: the error rule of the second guide.
+    """The submission is shown to all players and the turn continues. When all other players claim the error (ClaimError),
+    the player draws penalty_tiles and the turn ends. Evidence: the error rule of the second guide.
     """
 
 class TurnInvalidSubmission(_TurnInvalidSubmission, metaclass=_TurnInvalidSubmissionEnumTypeWrapper):
-    """What happens when an illegal table is submitted (option turn_invalid_submission)."""
+    """What happens when a player submits an illegal table (option turn_invalid_submission)."""
 
 TURN_INVALID_SUBMISSION_UNSPECIFIED: TurnInvalidSubmission.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 TURN_INVALID_SUBMISSION_REJECT: TurnInvalidSubmission.ValueType  # 1
-"""It is refused and the turn goes on. Evidence: none needed; a service can always tell."""
+"""The submission is refused and the turn continues. Evidence: none needed; a service can always check."""
 TURN_INVALID_SUBMISSION_PENALISE: TurnInvalidSubmission.ValueType  # 2
-"""The table stays as it was, the player draws penalty_tiles and the turn ends. Evidence: play with real tiles."""
+"""The table stays as it was, the player draws penalty_tiles, and the turn ends. Evidence: play with real tiles."""
 TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM: TurnInvalidSubmission.ValueType  # 3
-"""It is shown to all and the turn goes on; when all other players claim the error (ClaimError), the same penalty
-follows. Evidence: the error rule of the second guide.
+"""The submission is shown to all players and the turn continues. When all other players claim the error (ClaimError),
+the player draws penalty_tiles and the turn ends. Evidence: the error rule of the second guide.
 """
 Global___TurnInvalidSubmission: _TypeAlias = TurnInvalidSubmission  # noqa: Y015
 
@@ -530,33 +542,33 @@ class _JokerRetrievalMode:
 class _JokerRetrievalModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokerRetrievalMode.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     JOKER_RETRIEVAL_MODE_UNSPECIFIED: _JokerRetrievalMode.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     JOKER_RETRIEVAL_MODE_FREE: _JokerRetrievalMode.ValueType  # 1
     """Only the final table matters. Evidence: the English article, the manuals' pictures."""
     JOKER_RETRIEVAL_MODE_REPLACE: _JokerRetrievalMode.ValueType  # 2
-    """Only by replacement with a tile it stands for; other tiles of the meld may move. Evidence: an older sheet, the
-    French and Spanish articles.
+    """A joker leaves only when a tile that it stands for replaces it; other tiles of the meld may move. Evidence: an
+    older sheet, the French and Spanish articles.
     """
     JOKER_RETRIEVAL_MODE_LOCKED: _JokerRetrievalMode.ValueType  # 3
     """A meld with a joker may only grow until the joker is replaced. Evidence: the first guide, a rules site."""
     JOKER_RETRIEVAL_MODE_NONE: _JokerRetrievalMode.ValueType  # 4
-    """Never (JOKER_RETRIEVAL_FORBIDDEN). Evidence: house rules."""
+    """A joker never leaves its meld (JOKER_RETRIEVAL_FORBIDDEN). Evidence: house rules."""
 
 class JokerRetrievalMode(_JokerRetrievalMode, metaclass=_JokerRetrievalModeEnumTypeWrapper):
-    """How a joker leaves its meld (option joker_retrieval_mode, R46 and R53)."""
+    """How a joker may leave its meld (option joker_retrieval_mode, R46 and R53)."""
 
 JOKER_RETRIEVAL_MODE_UNSPECIFIED: JokerRetrievalMode.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 JOKER_RETRIEVAL_MODE_FREE: JokerRetrievalMode.ValueType  # 1
 """Only the final table matters. Evidence: the English article, the manuals' pictures."""
 JOKER_RETRIEVAL_MODE_REPLACE: JokerRetrievalMode.ValueType  # 2
-"""Only by replacement with a tile it stands for; other tiles of the meld may move. Evidence: an older sheet, the
-French and Spanish articles.
+"""A joker leaves only when a tile that it stands for replaces it; other tiles of the meld may move. Evidence: an
+older sheet, the French and Spanish articles.
 """
 JOKER_RETRIEVAL_MODE_LOCKED: JokerRetrievalMode.ValueType  # 3
 """A meld with a joker may only grow until the joker is replaced. Evidence: the first guide, a rules site."""
 JOKER_RETRIEVAL_MODE_NONE: JokerRetrievalMode.ValueType  # 4
-"""Never (JOKER_RETRIEVAL_FORBIDDEN). Evidence: house rules."""
+"""A joker never leaves its meld (JOKER_RETRIEVAL_FORBIDDEN). Evidence: house rules."""
 Global___JokerRetrievalMode: _TypeAlias = JokerRetrievalMode  # noqa: Y015
 
 class _JokerRetrievalSource:
@@ -566,24 +578,24 @@ class _JokerRetrievalSource:
 class _JokerRetrievalSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokerRetrievalSource.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     JOKER_RETRIEVAL_SOURCE_UNSPECIFIED: _JokerRetrievalSource.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     JOKER_RETRIEVAL_SOURCE_RACK_OR_TABLE: _JokerRetrievalSource.ValueType  # 1
     """From the rack or the table. Evidence: the English article, current manuals."""
     JOKER_RETRIEVAL_SOURCE_RACK_ONLY: _JokerRetrievalSource.ValueType  # 2
-    """From the rack (JOKER_REPLACEMENT_NOT_FROM_RACK). Only with REPLACE or LOCKED. Evidence: the first guide, the French
-    and Spanish examples, older sheets.
+    """From the rack only (JOKER_REPLACEMENT_NOT_FROM_RACK). Requires REPLACE or LOCKED. Evidence: the first guide, the
+    French and Spanish examples, older sheets.
     """
 
 class JokerRetrievalSource(_JokerRetrievalSource, metaclass=_JokerRetrievalSourceEnumTypeWrapper):
-    """Where the tile that replaces a joker comes from (option joker_retrieval_source, R46)."""
+    """Where the tile that replaces a joker may come from (option joker_retrieval_source, R46)."""
 
 JOKER_RETRIEVAL_SOURCE_UNSPECIFIED: JokerRetrievalSource.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 JOKER_RETRIEVAL_SOURCE_RACK_OR_TABLE: JokerRetrievalSource.ValueType  # 1
 """From the rack or the table. Evidence: the English article, current manuals."""
 JOKER_RETRIEVAL_SOURCE_RACK_ONLY: JokerRetrievalSource.ValueType  # 2
-"""From the rack (JOKER_REPLACEMENT_NOT_FROM_RACK). Only with REPLACE or LOCKED. Evidence: the first guide, the French
-and Spanish examples, older sheets.
+"""From the rack only (JOKER_REPLACEMENT_NOT_FROM_RACK). Requires REPLACE or LOCKED. Evidence: the first guide, the
+French and Spanish examples, older sheets.
 """
 Global___JokerRetrievalSource: _TypeAlias = JokerRetrievalSource  # noqa: Y015
 
@@ -594,52 +606,52 @@ class _JokerRetrievalReuse:
 class _JokerRetrievalReuseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokerRetrievalReuse.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     JOKER_RETRIEVAL_REUSE_UNSPECIFIED: _JokerRetrievalReuse.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     JOKER_RETRIEVAL_REUSE_ANY_SET: _JokerRetrievalReuse.ValueType  # 1
     """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
     JOKER_RETRIEVAL_REUSE_NEW_SET: _JokerRetrievalReuse.ValueType  # 2
-    """A new meld: no tile of the joker's old meld in it, and no whole meld of the old table (JOKER_NOT_IN_NEW_SET).
-    Evidence: the Spanish article, the first guide.
+    """A new meld: it has no tile of the joker's old meld and contains no whole meld of the old table
+    (JOKER_NOT_IN_NEW_SET). Evidence: the Spanish article, the first guide.
     """
     JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: _JokerRetrievalReuse.ValueType  # 3
-    """A new meld with two tiles of the rack at least (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
+    """A new meld with at least two tiles of the rack (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
     older sheet.
     """
     JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: _JokerRetrievalReuse.ValueType  # 4
-    """A new meld whose other tiles are all of the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
+    """A new meld whose other tiles all come from the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
     rummy program.
     """
     JOKER_RETRIEVAL_REUSE_NEW_SET_IF_REPLACED: _JokerRetrievalReuse.ValueType  # 5
-    """A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld, which
-    needed one there (JOKER_NOT_IN_NEW_SET). Any meld for a joker that left without being replaced. Only with
-    JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT): elsewhere every retrieved joker is replaced. Evidence: the English
-    article.
+    """A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld,
+    which needed one there (JOKER_NOT_IN_NEW_SET). Any meld if the joker left without being replaced. Requires
+    JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT), because other modes replace every retrieved joker. Evidence: the
+    English article.
     """
 
 class JokerRetrievalReuse(_JokerRetrievalReuse, metaclass=_JokerRetrievalReuseEnumTypeWrapper):
-    """What a retrieved joker must be used for (option joker_retrieval_reuse, R50)."""
+    """In which melds a retrieved joker may be used (option joker_retrieval_reuse, R50)."""
 
 JOKER_RETRIEVAL_REUSE_UNSPECIFIED: JokerRetrievalReuse.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 JOKER_RETRIEVAL_REUSE_ANY_SET: JokerRetrievalReuse.ValueType  # 1
 """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
 JOKER_RETRIEVAL_REUSE_NEW_SET: JokerRetrievalReuse.ValueType  # 2
-"""A new meld: no tile of the joker's old meld in it, and no whole meld of the old table (JOKER_NOT_IN_NEW_SET).
-Evidence: the Spanish article, the first guide.
+"""A new meld: it has no tile of the joker's old meld and contains no whole meld of the old table
+(JOKER_NOT_IN_NEW_SET). Evidence: the Spanish article, the first guide.
 """
 JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: JokerRetrievalReuse.ValueType  # 3
-"""A new meld with two tiles of the rack at least (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
+"""A new meld with at least two tiles of the rack (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
 older sheet.
 """
 JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: JokerRetrievalReuse.ValueType  # 4
-"""A new meld whose other tiles are all of the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
+"""A new meld whose other tiles all come from the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
 rummy program.
 """
 JOKER_RETRIEVAL_REUSE_NEW_SET_IF_REPLACED: JokerRetrievalReuse.ValueType  # 5
-"""A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld, which
-needed one there (JOKER_NOT_IN_NEW_SET). Any meld for a joker that left without being replaced. Only with
-JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT): elsewhere every retrieved joker is replaced. Evidence: the English
-article.
+"""A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld,
+which needed one there (JOKER_NOT_IN_NEW_SET). Any meld if the joker left without being replaced. Requires
+JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT), because other modes replace every retrieved joker. Evidence: the
+English article.
 """
 Global___JokerRetrievalReuse: _TypeAlias = JokerRetrievalReuse  # noqa: Y015
 
@@ -650,24 +662,28 @@ class _JokerRetrievalSameSet:
 class _JokerRetrievalSameSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokerRetrievalSameSet.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     JOKER_RETRIEVAL_SAME_SET_UNSPECIFIED: _JokerRetrievalSameSet.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     JOKER_RETRIEVAL_SAME_SET_ALLOWED: _JokerRetrievalSameSet.ValueType  # 1
-    """It may. Default with JOKER_RETRIEVAL_MODE_FREE. Evidence: current manuals, where only the final table matters."""
+    """It may return. Default with JOKER_RETRIEVAL_MODE_FREE. Evidence: current manuals, where only the final table
+    matters.
+    """
     JOKER_RETRIEVAL_SAME_SET_FORBIDDEN: _JokerRetrievalSameSet.ValueType  # 2
-    """It may not (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in two
-    sources.
+    """It may not return (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in
+    two sources.
     """
 
 class JokerRetrievalSameSet(_JokerRetrievalSameSet, metaclass=_JokerRetrievalSameSetEnumTypeWrapper):
-    """Whether a retrieved joker may go back into its old meld (option joker_retrieval_same_set)."""
+    """Whether a retrieved joker may return to its old meld (option joker_retrieval_same_set)."""
 
 JOKER_RETRIEVAL_SAME_SET_UNSPECIFIED: JokerRetrievalSameSet.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 JOKER_RETRIEVAL_SAME_SET_ALLOWED: JokerRetrievalSameSet.ValueType  # 1
-"""It may. Default with JOKER_RETRIEVAL_MODE_FREE. Evidence: current manuals, where only the final table matters."""
+"""It may return. Default with JOKER_RETRIEVAL_MODE_FREE. Evidence: current manuals, where only the final table
+matters.
+"""
 JOKER_RETRIEVAL_SAME_SET_FORBIDDEN: JokerRetrievalSameSet.ValueType  # 2
-"""It may not (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in two
-sources.
+"""It may not return (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in
+two sources.
 """
 Global___JokerRetrievalSameSet: _TypeAlias = JokerRetrievalSameSet  # noqa: Y015
 
@@ -678,23 +694,23 @@ class _JokerRetrievalGroupOfThree:
 class _JokerRetrievalGroupOfThreeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokerRetrievalGroupOfThree.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     JOKER_RETRIEVAL_GROUP_OF_THREE_UNSPECIFIED: _JokerRetrievalGroupOfThree.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     JOKER_RETRIEVAL_GROUP_OF_THREE_EITHER_COLOR: _JokerRetrievalGroupOfThree.ValueType  # 1
     """A tile of either missing color. Evidence: four sources."""
     JOKER_RETRIEVAL_GROUP_OF_THREE_BOTH_COLORS: _JokerRetrievalGroupOfThree.ValueType  # 2
-    """Tiles of both missing colors (JOKER_GROUP_NEEDS_BOTH_COLORS). Only with REPLACE or LOCKED. Evidence: a variation in
+    """Tiles of both missing colors (JOKER_GROUP_NEEDS_BOTH_COLORS). Requires REPLACE or LOCKED. Evidence: a variation in
     the guides, a 1980 sheet.
     """
 
 class JokerRetrievalGroupOfThree(_JokerRetrievalGroupOfThree, metaclass=_JokerRetrievalGroupOfThreeEnumTypeWrapper):
-    """What replaces the joker of a group of three (option joker_retrieval_group_of_three, R47)."""
+    """Which tiles replace the joker in a group of three (option joker_retrieval_group_of_three, R47)."""
 
 JOKER_RETRIEVAL_GROUP_OF_THREE_UNSPECIFIED: JokerRetrievalGroupOfThree.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 JOKER_RETRIEVAL_GROUP_OF_THREE_EITHER_COLOR: JokerRetrievalGroupOfThree.ValueType  # 1
 """A tile of either missing color. Evidence: four sources."""
 JOKER_RETRIEVAL_GROUP_OF_THREE_BOTH_COLORS: JokerRetrievalGroupOfThree.ValueType  # 2
-"""Tiles of both missing colors (JOKER_GROUP_NEEDS_BOTH_COLORS). Only with REPLACE or LOCKED. Evidence: a variation in
+"""Tiles of both missing colors (JOKER_GROUP_NEEDS_BOTH_COLORS). Requires REPLACE or LOCKED. Evidence: a variation in
 the guides, a 1980 sheet.
 """
 Global___JokerRetrievalGroupOfThree: _TypeAlias = JokerRetrievalGroupOfThree  # noqa: Y015
@@ -706,21 +722,21 @@ class _PoolEmptyMode:
 class _PoolEmptyModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmptyMode.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     POOL_EMPTY_MODE_UNSPECIFIED: _PoolEmptyMode.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     POOL_EMPTY_MODE_CONTINUE_UNTIL_STUCK: _PoolEmptyMode.ValueType  # 1
-    """The round goes on until someone is out or it is blocked. Evidence: four sources, manuals."""
+    """The round continues until a player goes out or the round is blocked. Evidence: four sources, manuals."""
     POOL_EMPTY_MODE_ONE_LAST_CHANCE: _PoolEmptyMode.ValueType  # 2
     """Each player has one more turn. Evidence: the last guide, the German manual."""
     POOL_EMPTY_MODE_END_IMMEDIATELY: _PoolEmptyMode.ValueType  # 3
     """The round ends with the turn that drew the last tile. Evidence: one public implementation."""
 
 class PoolEmptyMode(_PoolEmptyMode, metaclass=_PoolEmptyModeEnumTypeWrapper):
-    """What an empty pool means (option pool_empty_mode, R59)."""
+    """How a round continues when the pool is empty (option pool_empty_mode, R59)."""
 
 POOL_EMPTY_MODE_UNSPECIFIED: PoolEmptyMode.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 POOL_EMPTY_MODE_CONTINUE_UNTIL_STUCK: PoolEmptyMode.ValueType  # 1
-"""The round goes on until someone is out or it is blocked. Evidence: four sources, manuals."""
+"""The round continues until a player goes out or the round is blocked. Evidence: four sources, manuals."""
 POOL_EMPTY_MODE_ONE_LAST_CHANCE: PoolEmptyMode.ValueType  # 2
 """Each player has one more turn. Evidence: the last guide, the German manual."""
 POOL_EMPTY_MODE_END_IMMEDIATELY: PoolEmptyMode.ValueType  # 3
@@ -734,24 +750,24 @@ class _PoolEmptyPass:
 class _PoolEmptyPassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmptyPass.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     POOL_EMPTY_PASS_UNSPECIFIED: _PoolEmptyPass.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     POOL_EMPTY_PASS_ALLOWED: _PoolEmptyPass.ValueType  # 1
-    """Always. Evidence: the guides ("unable or unwilling")."""
+    """A player may always pass. Evidence: the guides ("unable or unwilling")."""
     POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: _PoolEmptyPass.ValueType  # 2
-    """Only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS), so a refused pass tells the player that a play exists.
-    Evidence: a publisher's manual, a tournament.
+    """A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
+    exists. Evidence: a publisher's manual, a tournament.
     """
 
 class PoolEmptyPass(_PoolEmptyPass, metaclass=_PoolEmptyPassEnumTypeWrapper):
     """Whether a player may pass with an empty pool (option pool_empty_pass)."""
 
 POOL_EMPTY_PASS_UNSPECIFIED: PoolEmptyPass.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 POOL_EMPTY_PASS_ALLOWED: PoolEmptyPass.ValueType  # 1
-"""Always. Evidence: the guides ("unable or unwilling")."""
+"""A player may always pass. Evidence: the guides ("unable or unwilling")."""
 POOL_EMPTY_PASS_ONLY_IF_NO_PLAY: PoolEmptyPass.ValueType  # 2
-"""Only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS), so a refused pass tells the player that a play exists.
-Evidence: a publisher's manual, a tournament.
+"""A player may pass only without a legal play (PASS_NOT_ALLOWED_PLAY_EXISTS). A refused pass reveals that a play
+exists. Evidence: a publisher's manual, a tournament.
 """
 Global___PoolEmptyPass: _TypeAlias = PoolEmptyPass  # noqa: Y015
 
@@ -762,29 +778,29 @@ class _PoolEmptyStuckTest:
 class _PoolEmptyStuckTestEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmptyStuckTest.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     POOL_EMPTY_STUCK_TEST_UNSPECIFIED: _PoolEmptyStuckTest.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     POOL_EMPTY_STUCK_TEST_CONSECUTIVE_PASSES: _PoolEmptyStuckTest.ValueType  # 1
-    """When all players have passed in a row. Evidence: one guide."""
+    """When all players pass in a row. Evidence: one guide."""
     POOL_EMPTY_STUCK_TEST_EXACT: _PoolEmptyStuckTest.ValueType  # 2
-    """When nobody has a legal play, at the end of the turn after which that is so, which tells all of it. Evidence: three
-    sources.
+    """When no player has a legal play. The round ends after the turn that leads to this, which reveals it. Evidence:
+    three sources.
     """
     POOL_EMPTY_STUCK_TEST_BOTH: _PoolEmptyStuckTest.ValueType  # 3
-    """Whichever comes first. Evidence: none; the two others together."""
+    """At whichever of the two comes first. Evidence: none; the two others together."""
 
 class PoolEmptyStuckTest(_PoolEmptyStuckTest, metaclass=_PoolEmptyStuckTestEnumTypeWrapper):
     """When a round with an empty pool is blocked (option pool_empty_stuck_test)."""
 
 POOL_EMPTY_STUCK_TEST_UNSPECIFIED: PoolEmptyStuckTest.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 POOL_EMPTY_STUCK_TEST_CONSECUTIVE_PASSES: PoolEmptyStuckTest.ValueType  # 1
-"""When all players have passed in a row. Evidence: one guide."""
+"""When all players pass in a row. Evidence: one guide."""
 POOL_EMPTY_STUCK_TEST_EXACT: PoolEmptyStuckTest.ValueType  # 2
-"""When nobody has a legal play, at the end of the turn after which that is so, which tells all of it. Evidence: three
-sources.
+"""When no player has a legal play. The round ends after the turn that leads to this, which reveals it. Evidence:
+three sources.
 """
 POOL_EMPTY_STUCK_TEST_BOTH: PoolEmptyStuckTest.ValueType  # 3
-"""Whichever comes first. Evidence: none; the two others together."""
+"""At whichever of the two comes first. Evidence: none; the two others together."""
 Global___PoolEmptyStuckTest: _TypeAlias = PoolEmptyStuckTest  # noqa: Y015
 
 class _ScoreBlockedWinner:
@@ -794,7 +810,7 @@ class _ScoreBlockedWinner:
 class _ScoreBlockedWinnerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreBlockedWinner.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SCORE_BLOCKED_WINNER_UNSPECIFIED: _ScoreBlockedWinner.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     SCORE_BLOCKED_WINNER_LOWEST_VALUE: _ScoreBlockedWinner.ValueType  # 1
     """The player whose rack has the lowest value. Evidence: three sources, manuals."""
     SCORE_BLOCKED_WINNER_FEWEST_TILES: _ScoreBlockedWinner.ValueType  # 2
@@ -804,7 +820,7 @@ class ScoreBlockedWinner(_ScoreBlockedWinner, metaclass=_ScoreBlockedWinnerEnumT
     """Who wins a blocked round (option score_blocked_winner, R62)."""
 
 SCORE_BLOCKED_WINNER_UNSPECIFIED: ScoreBlockedWinner.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 SCORE_BLOCKED_WINNER_LOWEST_VALUE: ScoreBlockedWinner.ValueType  # 1
 """The player whose rack has the lowest value. Evidence: three sources, manuals."""
 SCORE_BLOCKED_WINNER_FEWEST_TILES: ScoreBlockedWinner.ValueType  # 2
@@ -818,28 +834,32 @@ class _ScoreBlockedPoints:
 class _ScoreBlockedPointsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreBlockedPoints.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SCORE_BLOCKED_POINTS_UNSPECIFIED: _ScoreBlockedPoints.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     SCORE_BLOCKED_POINTS_DIFFERENCE: _ScoreBlockedPoints.ValueType  # 1
-    """Losers lose what their racks hold beyond the winner's, 0 at least. Evidence: two sources, manuals."""
+    """Each loser loses the amount by which the loser's rack exceeds the winner's, at least 0. Evidence: two sources,
+    manuals.
+    """
     SCORE_BLOCKED_POINTS_NORMAL: _ScoreBlockedPoints.ValueType  # 2
-    """Losers lose their own value, the winner's rack does not count. Evidence: two sources."""
+    """Each loser loses the full value of the rack; the winner's rack does not count. Evidence: two sources."""
     SCORE_BLOCKED_POINTS_OWN_PLUS_DIFFERENCE: _ScoreBlockedPoints.ValueType  # 3
-    """Losers lose their own value, the winner wins the sum of the differences; not zero-sum. Evidence: a newer page of an
-    association.
+    """Each loser loses the full value of the rack; the winner wins the sum of the differences. Not zero-sum. Evidence: a
+    newer page of an association.
     """
 
 class ScoreBlockedPoints(_ScoreBlockedPoints, metaclass=_ScoreBlockedPointsEnumTypeWrapper):
     """How a blocked round is scored (option score_blocked_points, R63)."""
 
 SCORE_BLOCKED_POINTS_UNSPECIFIED: ScoreBlockedPoints.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 SCORE_BLOCKED_POINTS_DIFFERENCE: ScoreBlockedPoints.ValueType  # 1
-"""Losers lose what their racks hold beyond the winner's, 0 at least. Evidence: two sources, manuals."""
+"""Each loser loses the amount by which the loser's rack exceeds the winner's, at least 0. Evidence: two sources,
+manuals.
+"""
 SCORE_BLOCKED_POINTS_NORMAL: ScoreBlockedPoints.ValueType  # 2
-"""Losers lose their own value, the winner's rack does not count. Evidence: two sources."""
+"""Each loser loses the full value of the rack; the winner's rack does not count. Evidence: two sources."""
 SCORE_BLOCKED_POINTS_OWN_PLUS_DIFFERENCE: ScoreBlockedPoints.ValueType  # 3
-"""Losers lose their own value, the winner wins the sum of the differences; not zero-sum. Evidence: a newer page of an
-association.
+"""Each loser loses the full value of the rack; the winner wins the sum of the differences. Not zero-sum. Evidence: a
+newer page of an association.
 """
 Global___ScoreBlockedPoints: _TypeAlias = ScoreBlockedPoints  # noqa: Y015
 
@@ -850,38 +870,38 @@ class _ScoreNeverMelded:
 class _ScoreNeverMeldedEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreNeverMelded.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SCORE_NEVER_MELDED_UNSPECIFIED: _ScoreNeverMelded.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     SCORE_NEVER_MELDED_NONE: _ScoreNeverMelded.ValueType  # 1
-    """Nothing more. Evidence: most sources by silence."""
+    """Nothing extra. Evidence: most sources by silence."""
     SCORE_NEVER_MELDED_CREDIT_EVERY_OTHER_PLAYER: _ScoreNeverMelded.ValueType  # 2
-    """The loser's rack value is credited to every other player; the winner is not credited twice. Not zero-sum. Evidence:
-    the English article.
+    """The value of the loser's rack is credited to every other player; the winner is not credited twice. Not zero-sum.
+    Evidence: the English article.
     """
     SCORE_NEVER_MELDED_FLAT_100: _ScoreNeverMelded.ValueType  # 3
-    """The loser loses 100 points in place of the rack's. The winner wins them. Evidence: a tournament."""
+    """The loser loses 100 points instead of the value of the rack, and the winner wins them. Evidence: a tournament."""
     SCORE_NEVER_MELDED_FLAT_100_OR_200: _ScoreNeverMelded.ValueType  # 4
-    """100 points, or 200 for who drew or passed while they could have melded. Nobody is told before the score. Evidence:
-    the Mind Sports Olympiad of 2019.
+    """100 points, or 200 for a player who drew or passed while able to meld. Players learn which only from the score.
+    Evidence: the Mind Sports Olympiad of 2019.
     """
     SCORE_NEVER_MELDED_DOUBLE: _ScoreNeverMelded.ValueType  # 5
     """The loser loses twice the points. Evidence: general rummy practice."""
 
 class ScoreNeverMelded(_ScoreNeverMelded, metaclass=_ScoreNeverMeldedEnumTypeWrapper):
-    """What a loser pays who never melded (option score_never_melded)."""
+    """What a loser who never melded pays (option score_never_melded)."""
 
 SCORE_NEVER_MELDED_UNSPECIFIED: ScoreNeverMelded.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 SCORE_NEVER_MELDED_NONE: ScoreNeverMelded.ValueType  # 1
-"""Nothing more. Evidence: most sources by silence."""
+"""Nothing extra. Evidence: most sources by silence."""
 SCORE_NEVER_MELDED_CREDIT_EVERY_OTHER_PLAYER: ScoreNeverMelded.ValueType  # 2
-"""The loser's rack value is credited to every other player; the winner is not credited twice. Not zero-sum. Evidence:
-the English article.
+"""The value of the loser's rack is credited to every other player; the winner is not credited twice. Not zero-sum.
+Evidence: the English article.
 """
 SCORE_NEVER_MELDED_FLAT_100: ScoreNeverMelded.ValueType  # 3
-"""The loser loses 100 points in place of the rack's. The winner wins them. Evidence: a tournament."""
+"""The loser loses 100 points instead of the value of the rack, and the winner wins them. Evidence: a tournament."""
 SCORE_NEVER_MELDED_FLAT_100_OR_200: ScoreNeverMelded.ValueType  # 4
-"""100 points, or 200 for who drew or passed while they could have melded. Nobody is told before the score. Evidence:
-the Mind Sports Olympiad of 2019.
+"""100 points, or 200 for a player who drew or passed while able to meld. Players learn which only from the score.
+Evidence: the Mind Sports Olympiad of 2019.
 """
 SCORE_NEVER_MELDED_DOUBLE: ScoreNeverMelded.ValueType  # 5
 """The loser loses twice the points. Evidence: general rummy practice."""
@@ -894,9 +914,9 @@ class _MatchEnd:
 class _MatchEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MatchEnd.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MATCH_END_UNSPECIFIED: _MatchEnd.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     MATCH_END_SINGLE_ROUND: _MatchEnd.ValueType  # 1
-    """After one round. Evidence: none; a round is what all sources describe."""
+    """After one round. Evidence: none; all sources describe a single round."""
     MATCH_END_FIXED_ROUNDS: _MatchEnd.ValueType  # 2
     """After match_rounds rounds. Evidence: most manuals."""
     MATCH_END_TARGET_SCORE: _MatchEnd.ValueType  # 3
@@ -908,9 +928,9 @@ class MatchEnd(_MatchEnd, metaclass=_MatchEndEnumTypeWrapper):
     """When a game ends (option match_end, R64)."""
 
 MATCH_END_UNSPECIFIED: MatchEnd.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 MATCH_END_SINGLE_ROUND: MatchEnd.ValueType  # 1
-"""After one round. Evidence: none; a round is what all sources describe."""
+"""After one round. Evidence: none; all sources describe a single round."""
 MATCH_END_FIXED_ROUNDS: MatchEnd.ValueType  # 2
 """After match_rounds rounds. Evidence: most manuals."""
 MATCH_END_TARGET_SCORE: MatchEnd.ValueType  # 3
@@ -926,17 +946,17 @@ class _DealOrder:
 class _DealOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DealOrder.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     DEAL_ORDER_UNSPECIFIED: _DealOrder.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     DEAL_ORDER_START_DRAW_FIRST: _DealOrder.ValueType  # 1
     """Before the deal, from all tiles. Evidence: four sources."""
     DEAL_ORDER_DEAL_FIRST: _DealOrder.ValueType  # 2
     """After the deal, from the pool. Evidence: the Spanish article."""
 
 class DealOrder(_DealOrder, metaclass=_DealOrderEnumTypeWrapper):
-    """Whether the start is drawn for before or after the deal (option deal_order, R7). No effect on play."""
+    """Whether the start draw takes place before or after the deal (option deal_order, R7). It does not affect play."""
 
 DEAL_ORDER_UNSPECIFIED: DealOrder.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 DEAL_ORDER_START_DRAW_FIRST: DealOrder.ValueType  # 1
 """Before the deal, from all tiles. Evidence: four sources."""
 DEAL_ORDER_DEAL_FIRST: DealOrder.ValueType  # 2
@@ -950,24 +970,26 @@ class _DealThreePairsReshuffle:
 class _DealThreePairsReshuffleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DealThreePairsReshuffle.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     DEAL_THREE_PAIRS_RESHUFFLE_UNSPECIFIED: _DealThreePairsReshuffle.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     DEAL_THREE_PAIRS_RESHUFFLE_OFF: _DealThreePairsReshuffle.ValueType  # 1
     """No. Evidence: all sources by silence."""
     DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST: _DealThreePairsReshuffle.ValueType  # 2
-    """A player whose first tiles hold three pairs may call RequestRedeal until they draw or anyone plays. Evidence: older
-    German rules, a tournament.
+    """A player whose first tiles hold three pairs may call RequestRedeal until that player draws or anyone plays.
+    Evidence: older German rules, a tournament.
     """
 
 class DealThreePairsReshuffle(_DealThreePairsReshuffle, metaclass=_DealThreePairsReshuffleEnumTypeWrapper):
-    """Whether three pairs of identical tiles give a right to a new deal (option deal_three_pairs_reshuffle)."""
+    """Whether a player who is dealt three pairs of identical tiles may demand a new deal (option
+    deal_three_pairs_reshuffle).
+    """
 
 DEAL_THREE_PAIRS_RESHUFFLE_UNSPECIFIED: DealThreePairsReshuffle.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 DEAL_THREE_PAIRS_RESHUFFLE_OFF: DealThreePairsReshuffle.ValueType  # 1
 """No. Evidence: all sources by silence."""
 DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST: DealThreePairsReshuffle.ValueType  # 2
-"""A player whose first tiles hold three pairs may call RequestRedeal until they draw or anyone plays. Evidence: older
-German rules, a tournament.
+"""A player whose first tiles hold three pairs may call RequestRedeal until that player draws or anyone plays.
+Evidence: older German rules, a tournament.
 """
 Global___DealThreePairsReshuffle: _TypeAlias = DealThreePairsReshuffle  # noqa: Y015
 
@@ -978,21 +1000,21 @@ class _StartDrawTile:
 class _StartDrawTileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartDrawTile.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     START_DRAW_TILE_UNSPECIFIED: _StartDrawTile.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     START_DRAW_TILE_RETURN: _StartDrawTile.ValueType  # 1
-    """Back, before the deal. Evidence: two sources, a manual."""
+    """Back to the pool, before the deal. Evidence: two sources, a manual."""
     START_DRAW_TILE_KEEP: _StartDrawTile.ValueType  # 2
-    """The last tile that a player drew is the first of their rack. Evidence: the first guide."""
+    """The last tile that a player drew becomes the first of that player's rack. Evidence: the first guide."""
 
 class StartDrawTile(_StartDrawTile, metaclass=_StartDrawTileEnumTypeWrapper):
-    """Where the tiles drawn for the start go (option start_draw_tile, R9)."""
+    """Where the tiles of the start draw go (option start_draw_tile, R9)."""
 
 START_DRAW_TILE_UNSPECIFIED: StartDrawTile.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 START_DRAW_TILE_RETURN: StartDrawTile.ValueType  # 1
-"""Back, before the deal. Evidence: two sources, a manual."""
+"""Back to the pool, before the deal. Evidence: two sources, a manual."""
 START_DRAW_TILE_KEEP: StartDrawTile.ValueType  # 2
-"""The last tile that a player drew is the first of their rack. Evidence: the first guide."""
+"""The last tile that a player drew becomes the first of that player's rack. Evidence: the first guide."""
 Global___StartDrawTile: _TypeAlias = StartDrawTile  # noqa: Y015
 
 class _StartDrawTie:
@@ -1002,25 +1024,25 @@ class _StartDrawTie:
 class _StartDrawTieEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartDrawTie.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     START_DRAW_TIE_UNSPECIFIED: _StartDrawTie.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     START_DRAW_TIE_REDRAW_TIED: _StartDrawTie.ValueType  # 1
-    """Those who tie draw again. Evidence: general practice."""
+    """The tied players draw again. Evidence: general practice."""
     START_DRAW_TIE_REDRAW_ALL: _StartDrawTie.ValueType  # 2
-    """All draw again. Evidence: none; a reading where sources are silent."""
+    """All players draw again. Evidence: none; a reading where sources are silent."""
     START_DRAW_TIE_SEAT_ORDER: _StartDrawTie.ValueType  # 3
-    """The lowest seat of those who tie starts. Evidence: none; a reading where sources are silent."""
+    """The lowest tied seat starts. Evidence: none; a reading where sources are silent."""
 
 class StartDrawTie(_StartDrawTie, metaclass=_StartDrawTieEnumTypeWrapper):
-    """What a tie for the highest tile means (option start_draw_tie, R7)."""
+    """What happens when the highest tile of the start draw is tied (option start_draw_tie, R7)."""
 
 START_DRAW_TIE_UNSPECIFIED: StartDrawTie.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 START_DRAW_TIE_REDRAW_TIED: StartDrawTie.ValueType  # 1
-"""Those who tie draw again. Evidence: general practice."""
+"""The tied players draw again. Evidence: general practice."""
 START_DRAW_TIE_REDRAW_ALL: StartDrawTie.ValueType  # 2
-"""All draw again. Evidence: none; a reading where sources are silent."""
+"""All players draw again. Evidence: none; a reading where sources are silent."""
 START_DRAW_TIE_SEAT_ORDER: StartDrawTie.ValueType  # 3
-"""The lowest seat of those who tie starts. Evidence: none; a reading where sources are silent."""
+"""The lowest tied seat starts. Evidence: none; a reading where sources are silent."""
 Global___StartDrawTie: _TypeAlias = StartDrawTie  # noqa: Y015
 
 class _StartDrawDetermines:
@@ -1030,9 +1052,9 @@ class _StartDrawDetermines:
 class _StartDrawDeterminesEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartDrawDetermines.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     START_DRAW_DETERMINES_UNSPECIFIED: _StartDrawDetermines.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     START_DRAW_DETERMINES_STARTER_ONLY: _StartDrawDetermines.ValueType  # 1
-    """Who starts; turns then pass by turn_direction. Evidence: all sources but one."""
+    """The starter; turns then pass by turn_direction. Evidence: all sources but one."""
     START_DRAW_DETERMINES_FULL_ORDER: _StartDrawDetermines.ValueType  # 2
     """The order of all turns: from the highest tile down. Evidence: the second guide's wording."""
 
@@ -1040,9 +1062,9 @@ class StartDrawDetermines(_StartDrawDetermines, metaclass=_StartDrawDeterminesEn
     """What the start draw decides (option start_draw_determines, R7)."""
 
 START_DRAW_DETERMINES_UNSPECIFIED: StartDrawDetermines.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 START_DRAW_DETERMINES_STARTER_ONLY: StartDrawDetermines.ValueType  # 1
-"""Who starts; turns then pass by turn_direction. Evidence: all sources but one."""
+"""The starter; turns then pass by turn_direction. Evidence: all sources but one."""
 START_DRAW_DETERMINES_FULL_ORDER: StartDrawDetermines.ValueType  # 2
 """The order of all turns: from the highest tile down. Evidence: the second guide's wording."""
 Global___StartDrawDetermines: _TypeAlias = StartDrawDetermines  # noqa: Y015
@@ -1054,11 +1076,11 @@ class _StartPlayer:
 class _StartPlayerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartPlayer.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     START_PLAYER_UNSPECIFIED: _StartPlayer.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     START_PLAYER_HIGHEST_DRAW: _StartPlayer.ValueType  # 1
-    """Who draws the highest tile. Evidence: all sources."""
+    """The player who draws the highest tile. Evidence: all sources."""
     START_PLAYER_RANDOM: _StartPlayer.ValueType  # 2
-    """A player chosen at random; nothing is shown. Evidence: none; usual in services."""
+    """A player chosen at random; no draw is shown. Evidence: none; usual in services."""
     START_PLAYER_FIXED_SEAT: _StartPlayer.ValueType  # 3
     """The lowest seat. Evidence: none; usual in services."""
 
@@ -1066,11 +1088,11 @@ class StartPlayer(_StartPlayer, metaclass=_StartPlayerEnumTypeWrapper):
     """Who starts the first round (option start_player, R7)."""
 
 START_PLAYER_UNSPECIFIED: StartPlayer.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 START_PLAYER_HIGHEST_DRAW: StartPlayer.ValueType  # 1
-"""Who draws the highest tile. Evidence: all sources."""
+"""The player who draws the highest tile. Evidence: all sources."""
 START_PLAYER_RANDOM: StartPlayer.ValueType  # 2
-"""A player chosen at random; nothing is shown. Evidence: none; usual in services."""
+"""A player chosen at random; no draw is shown. Evidence: none; usual in services."""
 START_PLAYER_FIXED_SEAT: StartPlayer.ValueType  # 3
 """The lowest seat. Evidence: none; usual in services."""
 Global___StartPlayer: _TypeAlias = StartPlayer  # noqa: Y015
@@ -1082,29 +1104,29 @@ class _StartPlayerNextRounds:
 class _StartPlayerNextRoundsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartPlayerNextRounds.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     START_PLAYER_NEXT_ROUNDS_UNSPECIFIED: _StartPlayerNextRounds.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     START_PLAYER_NEXT_ROUNDS_HIGHEST_DRAW: _StartPlayerNextRounds.ValueType  # 1
-    """The set-up is repeated: as start_player says. Evidence: a publisher."""
+    """As start_player selects for the first round. Evidence: a publisher."""
     START_PLAYER_NEXT_ROUNDS_ROTATE: _StartPlayerNextRounds.ValueType  # 2
-    """The next player after the last round's starter. Evidence: none; general practice."""
+    """The player after the last round's starter. Evidence: none; general practice."""
     START_PLAYER_NEXT_ROUNDS_PREVIOUS_WINNER: _StartPlayerNextRounds.ValueType  # 3
     """The last round's winner. Evidence: none; general practice."""
     START_PLAYER_NEXT_ROUNDS_PREVIOUS_LOSER: _StartPlayerNextRounds.ValueType  # 4
-    """Who lost most in the last round. Evidence: a house game on a rules site."""
+    """The player who lost most in the last round. Evidence: a house game on a rules site."""
 
 class StartPlayerNextRounds(_StartPlayerNextRounds, metaclass=_StartPlayerNextRoundsEnumTypeWrapper):
     """Who starts the later rounds (option start_player_next_rounds)."""
 
 START_PLAYER_NEXT_ROUNDS_UNSPECIFIED: StartPlayerNextRounds.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 START_PLAYER_NEXT_ROUNDS_HIGHEST_DRAW: StartPlayerNextRounds.ValueType  # 1
-"""The set-up is repeated: as start_player says. Evidence: a publisher."""
+"""As start_player selects for the first round. Evidence: a publisher."""
 START_PLAYER_NEXT_ROUNDS_ROTATE: StartPlayerNextRounds.ValueType  # 2
-"""The next player after the last round's starter. Evidence: none; general practice."""
+"""The player after the last round's starter. Evidence: none; general practice."""
 START_PLAYER_NEXT_ROUNDS_PREVIOUS_WINNER: StartPlayerNextRounds.ValueType  # 3
 """The last round's winner. Evidence: none; general practice."""
 START_PLAYER_NEXT_ROUNDS_PREVIOUS_LOSER: StartPlayerNextRounds.ValueType  # 4
-"""Who lost most in the last round. Evidence: a house game on a rules site."""
+"""The player who lost most in the last round. Evidence: a house game on a rules site."""
 Global___StartPlayerNextRounds: _TypeAlias = StartPlayerNextRounds  # noqa: Y015
 
 class _Teams:
@@ -1114,24 +1136,24 @@ class _Teams:
 class _TeamsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Teams.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TEAMS_UNSPECIFIED: _Teams.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     TEAMS_NONE: _Teams.ValueType  # 1
-    """Everyone alone. Evidence: all sources."""
+    """Each player scores alone. Evidence: all sources."""
     TEAMS_PAIRS: _Teams.ValueType  # 2
-    """Four players, opposite seats together: the winner's side wins the other side's tiles minus its own, 0 at least.
-    Evidence: a club.
+    """Four players; opposite seats form a team. The winning team wins the other team's rack values minus its own, at
+    least 0. Evidence: a club.
     """
 
 class Teams(_Teams, metaclass=_TeamsEnumTypeWrapper):
-    """Who scores together (option teams)."""
+    """Whether players score alone or in teams (option teams)."""
 
 TEAMS_UNSPECIFIED: Teams.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 TEAMS_NONE: Teams.ValueType  # 1
-"""Everyone alone. Evidence: all sources."""
+"""Each player scores alone. Evidence: all sources."""
 TEAMS_PAIRS: Teams.ValueType  # 2
-"""Four players, opposite seats together: the winner's side wins the other side's tiles minus its own, 0 at least.
-Evidence: a club.
+"""Four players; opposite seats form a team. The winning team wins the other team's rack values minus its own, at
+least 0. Evidence: a club.
 """
 Global___Teams: _TypeAlias = Teams  # noqa: Y015
 
@@ -1142,24 +1164,24 @@ class _SetOrder:
 class _SetOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SetOrder.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SET_ORDER_UNSPECIFIED: _SetOrder.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     SET_ORDER_STRICT: _SetOrder.ValueType  # 1
-    """It is. Evidence: none; a decision."""
+    """Tiles must be sent in order. Evidence: none; a decision."""
     SET_ORDER_CANONICALISE: _SetOrder.ValueType  # 2
-    """It is not: runs are sorted, jokers put in the gaps, then at the high end, then at the low; the canonical order is
-    returned. Evidence: none; a decision for clients without order.
+    """The order does not matter: runs are sorted; jokers fill the gaps first, then the high end, then the low end. The
+    answer has the canonical order. Evidence: none; a decision for clients without order.
     """
 
 class SetOrder(_SetOrder, metaclass=_SetOrderEnumTypeWrapper):
-    """Whether the order of a run's tiles is what the player claims (option set_order)."""
+    """Whether the order of a run's tiles matters (option set_order)."""
 
 SET_ORDER_UNSPECIFIED: SetOrder.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 SET_ORDER_STRICT: SetOrder.ValueType  # 1
-"""It is. Evidence: none; a decision."""
+"""Tiles must be sent in order. Evidence: none; a decision."""
 SET_ORDER_CANONICALISE: SetOrder.ValueType  # 2
-"""It is not: runs are sorted, jokers put in the gaps, then at the high end, then at the low; the canonical order is
-returned. Evidence: none; a decision for clients without order.
+"""The order does not matter: runs are sorted; jokers fill the gaps first, then the high end, then the low end. The
+answer has the canonical order. Evidence: none; a decision for clients without order.
 """
 Global___SetOrder: _TypeAlias = SetOrder  # noqa: Y015
 
@@ -1170,21 +1192,21 @@ class _InitialMeldRequiredKind:
 class _InitialMeldRequiredKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InitialMeldRequiredKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     INITIAL_MELD_REQUIRED_KIND_UNSPECIFIED: _InitialMeldRequiredKind.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     INITIAL_MELD_REQUIRED_KIND_ANY: _InitialMeldRequiredKind.ValueType  # 1
-    """Melds of any kind. Evidence: all sources."""
+    """Any kind. Evidence: all sources."""
     INITIAL_MELD_REQUIRED_KIND_RUN: _InitialMeldRequiredKind.ValueType  # 2
-    """A run at least (INITIAL_MELD_KIND_REQUIRED). Evidence: Vatikan."""
+    """At least one run (INITIAL_MELD_KIND_REQUIRED). Evidence: Vatikan."""
 
 class InitialMeldRequiredKind(_InitialMeldRequiredKind, metaclass=_InitialMeldRequiredKindEnumTypeWrapper):
-    """What the initial meld must have (option initial_meld_required_kind)."""
+    """Which kind of meld the initial meld must include (option initial_meld_required_kind)."""
 
 INITIAL_MELD_REQUIRED_KIND_UNSPECIFIED: InitialMeldRequiredKind.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 INITIAL_MELD_REQUIRED_KIND_ANY: InitialMeldRequiredKind.ValueType  # 1
-"""Melds of any kind. Evidence: all sources."""
+"""Any kind. Evidence: all sources."""
 INITIAL_MELD_REQUIRED_KIND_RUN: InitialMeldRequiredKind.ValueType  # 2
-"""A run at least (INITIAL_MELD_KIND_REQUIRED). Evidence: Vatikan."""
+"""At least one run (INITIAL_MELD_KIND_REQUIRED). Evidence: Vatikan."""
 Global___InitialMeldRequiredKind: _TypeAlias = InitialMeldRequiredKind  # noqa: Y015
 
 class _TurnPlayAfterDraw:
@@ -1194,25 +1216,25 @@ class _TurnPlayAfterDraw:
 class _TurnPlayAfterDrawEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnPlayAfterDraw.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TURN_PLAY_AFTER_DRAW_UNSPECIFIED: _TurnPlayAfterDraw.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     TURN_PLAY_AFTER_DRAW_FORBIDDEN: _TurnPlayAfterDraw.ValueType  # 1
-    """No: drawing ends the turn. Evidence: all sources."""
+    """Drawing ends the turn. Evidence: all sources."""
     TURN_PLAY_AFTER_DRAW_OTHER_TILES: _TurnPlayAfterDraw.ValueType  # 2
-    """Yes, but not the tile just drawn, of several the one drawn last (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
+    """The player may play any tile except the one drawn last (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
     TURN_PLAY_AFTER_DRAW_ALLOWED: _TurnPlayAfterDraw.ValueType  # 3
-    """Yes. Evidence: Carousel, Shanghai."""
+    """The player may play any tile. Evidence: Carousel, Shanghai."""
 
 class TurnPlayAfterDraw(_TurnPlayAfterDraw, metaclass=_TurnPlayAfterDrawEnumTypeWrapper):
-    """Whether a player may play after drawing (option turn_play_after_draw, R22, R25)."""
+    """Whether a player may play in the same turn after drawing (option turn_play_after_draw, R22, R25)."""
 
 TURN_PLAY_AFTER_DRAW_UNSPECIFIED: TurnPlayAfterDraw.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 TURN_PLAY_AFTER_DRAW_FORBIDDEN: TurnPlayAfterDraw.ValueType  # 1
-"""No: drawing ends the turn. Evidence: all sources."""
+"""Drawing ends the turn. Evidence: all sources."""
 TURN_PLAY_AFTER_DRAW_OTHER_TILES: TurnPlayAfterDraw.ValueType  # 2
-"""Yes, but not the tile just drawn, of several the one drawn last (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
+"""The player may play any tile except the one drawn last (PLAY_AFTER_DRAW). Evidence: the first guide's letter."""
 TURN_PLAY_AFTER_DRAW_ALLOWED: TurnPlayAfterDraw.ValueType  # 3
-"""Yes. Evidence: Carousel, Shanghai."""
+"""The player may play any tile. Evidence: Carousel, Shanghai."""
 Global___TurnPlayAfterDraw: _TypeAlias = TurnPlayAfterDraw  # noqa: Y015
 
 class _TurnTimeoutClean:
@@ -1222,25 +1244,27 @@ class _TurnTimeoutClean:
 class _TurnTimeoutCleanEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnTimeoutClean.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TURN_TIMEOUT_CLEAN_UNSPECIFIED: _TurnTimeoutClean.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     TURN_TIMEOUT_CLEAN_DRAW_ONE: _TurnTimeoutClean.ValueType  # 1
     """The player draws one tile. Evidence: none; a decision."""
     TURN_TIMEOUT_CLEAN_DRAW_PENALTY: _TurnTimeoutClean.ValueType  # 2
     """The player draws penalty_tiles. Evidence: none; a reading where sources are silent."""
     TURN_TIMEOUT_CLEAN_PASS: _TurnTimeoutClean.ValueType  # 3
-    """Nothing is drawn. Evidence: none; a reading where sources are silent."""
+    """The player draws nothing. Evidence: none; a reading where sources are silent."""
 
 class TurnTimeoutClean(_TurnTimeoutClean, metaclass=_TurnTimeoutCleanEnumTypeWrapper):
-    """What happens to a turn whose time runs out with the table untouched, as SaveDraft told (option turn_timeout_clean)."""
+    """What happens when a turn's time runs out while the table is untouched, according to SaveDraft (option
+    turn_timeout_clean).
+    """
 
 TURN_TIMEOUT_CLEAN_UNSPECIFIED: TurnTimeoutClean.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 TURN_TIMEOUT_CLEAN_DRAW_ONE: TurnTimeoutClean.ValueType  # 1
 """The player draws one tile. Evidence: none; a decision."""
 TURN_TIMEOUT_CLEAN_DRAW_PENALTY: TurnTimeoutClean.ValueType  # 2
 """The player draws penalty_tiles. Evidence: none; a reading where sources are silent."""
 TURN_TIMEOUT_CLEAN_PASS: TurnTimeoutClean.ValueType  # 3
-"""Nothing is drawn. Evidence: none; a reading where sources are silent."""
+"""The player draws nothing. Evidence: none; a reading where sources are silent."""
 Global___TurnTimeoutClean: _TypeAlias = TurnTimeoutClean  # noqa: Y015
 
 class _Manipulation:
@@ -1250,26 +1274,26 @@ class _Manipulation:
 class _ManipulationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Manipulation.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MANIPULATION_UNSPECIFIED: _Manipulation.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     MANIPULATION_FREE: _Manipulation.ValueType  # 1
     """Without limit. Evidence: all sources."""
     MANIPULATION_PRIMITIVES_ONLY: _Manipulation.ValueType  # 2
-    """No meld may be dissolved: each keeps two tiles in a meld of its kind of its own (TABLE_MELD_DISSOLVED). Evidence:
-    none; a reading.
+    """No meld may be dissolved: at least two of its tiles stay together in a meld of the same kind that continues no
+    other meld (TABLE_MELD_DISSOLVED). Evidence: none; a reading.
     """
     MANIPULATION_NONE: _Manipulation.ValueType  # 3
     """Melds may only grow (TABLE_MELD_CHANGED). Evidence: American Rummikub."""
 
 class Manipulation(_Manipulation, metaclass=_ManipulationEnumTypeWrapper):
-    """How the melds of the table may be changed (option manipulation, R40 to R44)."""
+    """How players may change melds of the table (option manipulation, R40 to R44)."""
 
 MANIPULATION_UNSPECIFIED: Manipulation.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 MANIPULATION_FREE: Manipulation.ValueType  # 1
 """Without limit. Evidence: all sources."""
 MANIPULATION_PRIMITIVES_ONLY: Manipulation.ValueType  # 2
-"""No meld may be dissolved: each keeps two tiles in a meld of its kind of its own (TABLE_MELD_DISSOLVED). Evidence:
-none; a reading.
+"""No meld may be dissolved: at least two of its tiles stay together in a meld of the same kind that continues no
+other meld (TABLE_MELD_DISSOLVED). Evidence: none; a reading.
 """
 MANIPULATION_NONE: Manipulation.ValueType  # 3
 """Melds may only grow (TABLE_MELD_CHANGED). Evidence: American Rummikub."""
@@ -1282,21 +1306,21 @@ class _PoolEmptyLastChanceStart:
 class _PoolEmptyLastChanceStartEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PoolEmptyLastChanceStart.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     POOL_EMPTY_LAST_CHANCE_START_UNSPECIFIED: _PoolEmptyLastChanceStart.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     POOL_EMPTY_LAST_CHANCE_START_DRAWER_FIRST: _PoolEmptyLastChanceStart.ValueType  # 1
-    """Who drew the last tile. Evidence: the German manual."""
+    """The player who drew the last tile. Evidence: the German manual."""
     POOL_EMPTY_LAST_CHANCE_START_NEXT_PLAYER_FIRST: _PoolEmptyLastChanceStart.ValueType  # 2
-    """The next player; who drew the last tile comes last. Evidence: none; a reading."""
+    """The next player; the player who drew the last tile comes last. Evidence: none; a reading."""
 
 class PoolEmptyLastChanceStart(_PoolEmptyLastChanceStart, metaclass=_PoolEmptyLastChanceStartEnumTypeWrapper):
-    """Who has the first of the last turns (option pool_empty_last_chance_start)."""
+    """Who takes the first of the last turns (option pool_empty_last_chance_start)."""
 
 POOL_EMPTY_LAST_CHANCE_START_UNSPECIFIED: PoolEmptyLastChanceStart.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 POOL_EMPTY_LAST_CHANCE_START_DRAWER_FIRST: PoolEmptyLastChanceStart.ValueType  # 1
-"""Who drew the last tile. Evidence: the German manual."""
+"""The player who drew the last tile. Evidence: the German manual."""
 POOL_EMPTY_LAST_CHANCE_START_NEXT_PLAYER_FIRST: PoolEmptyLastChanceStart.ValueType  # 2
-"""The next player; who drew the last tile comes last. Evidence: none; a reading."""
+"""The next player; the player who drew the last tile comes last. Evidence: none; a reading."""
 Global___PoolEmptyLastChanceStart: _TypeAlias = PoolEmptyLastChanceStart  # noqa: Y015
 
 class _ScoreBlockedTie:
@@ -1306,25 +1330,29 @@ class _ScoreBlockedTie:
 class _ScoreBlockedTieEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreBlockedTie.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SCORE_BLOCKED_TIE_UNSPECIFIED: _ScoreBlockedTie.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     SCORE_BLOCKED_TIE_OTHER_METRIC_THEN_SHARE: _ScoreBlockedTie.ValueType  # 1
-    """Tiles settle a tie in value and the other way round; who still ties shares the points. Evidence: none; a decision."""
+    """A tie in value is broken by the number of tiles, and a tie in tiles by value; players still tied share the points.
+    Evidence: none; a decision.
+    """
     SCORE_BLOCKED_TIE_SHARE: _ScoreBlockedTie.ValueType  # 2
-    """Those who tie share the points. Evidence: none; a reading."""
+    """The tied players share the points. Evidence: none; a reading."""
     SCORE_BLOCKED_TIE_TURN_ORDER: _ScoreBlockedTie.ValueType  # 3
-    """Who comes first in turn order from the starter. Evidence: none; a reading."""
+    """The tied player who comes first in turn order from the starter. Evidence: none; a reading."""
 
 class ScoreBlockedTie(_ScoreBlockedTie, metaclass=_ScoreBlockedTieEnumTypeWrapper):
-    """Who wins a blocked round that is tied (option score_blocked_tie)."""
+    """Who wins a tied blocked round (option score_blocked_tie)."""
 
 SCORE_BLOCKED_TIE_UNSPECIFIED: ScoreBlockedTie.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 SCORE_BLOCKED_TIE_OTHER_METRIC_THEN_SHARE: ScoreBlockedTie.ValueType  # 1
-"""Tiles settle a tie in value and the other way round; who still ties shares the points. Evidence: none; a decision."""
+"""A tie in value is broken by the number of tiles, and a tie in tiles by value; players still tied share the points.
+Evidence: none; a decision.
+"""
 SCORE_BLOCKED_TIE_SHARE: ScoreBlockedTie.ValueType  # 2
-"""Those who tie share the points. Evidence: none; a reading."""
+"""The tied players share the points. Evidence: none; a reading."""
 SCORE_BLOCKED_TIE_TURN_ORDER: ScoreBlockedTie.ValueType  # 3
-"""Who comes first in turn order from the starter. Evidence: none; a reading."""
+"""The tied player who comes first in turn order from the starter. Evidence: none; a reading."""
 Global___ScoreBlockedTie: _TypeAlias = ScoreBlockedTie  # noqa: Y015
 
 class _WinCall:
@@ -1334,21 +1362,21 @@ class _WinCall:
 class _WinCallEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WinCall.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     WIN_CALL_UNSPECIFIED: _WinCall.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     WIN_CALL_AUTOMATIC: _WinCall.ValueType  # 1
-    """No. Evidence: no source names a penalty."""
+    """No call is needed. Evidence: no source names a penalty."""
     WIN_CALL_REQUIRED: _WinCall.ValueType  # 2
-    """The last tiles are played with calls_rummikub (RUMMIKUB_NOT_CALLED). Evidence: three sources want the call."""
+    """The last tiles must be played with calls_rummikub (RUMMIKUB_NOT_CALLED). Evidence: three sources want the call."""
 
 class WinCall(_WinCall, metaclass=_WinCallEnumTypeWrapper):
-    """Whether the winner must call out (option win_call, R58)."""
+    """Whether a player who goes out must call it (option win_call, R58)."""
 
 WIN_CALL_UNSPECIFIED: WinCall.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 WIN_CALL_AUTOMATIC: WinCall.ValueType  # 1
-"""No. Evidence: no source names a penalty."""
+"""No call is needed. Evidence: no source names a penalty."""
 WIN_CALL_REQUIRED: WinCall.ValueType  # 2
-"""The last tiles are played with calls_rummikub (RUMMIKUB_NOT_CALLED). Evidence: three sources want the call."""
+"""The last tiles must be played with calls_rummikub (RUMMIKUB_NOT_CALLED). Evidence: three sources want the call."""
 Global___WinCall: _TypeAlias = WinCall  # noqa: Y015
 
 class _ScoreWinner:
@@ -1358,23 +1386,23 @@ class _ScoreWinner:
 class _ScoreWinnerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreWinner.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SCORE_WINNER_UNSPECIFIED: _ScoreWinner.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     SCORE_WINNER_SUM_OF_LOSERS: _ScoreWinner.ValueType  # 1
-    """What the losers lose. Evidence: all sources."""
+    """The sum of the points that the losers lose. Evidence: all sources."""
     SCORE_WINNER_SUM_OF_LOSERS_LOSERS_ZERO: _ScoreWinner.ValueType  # 2
-    """The same, but the losers lose nothing. Evidence: house rules."""
+    """The same points as with SUM_OF_LOSERS; the losers lose nothing. Evidence: house rules."""
     SCORE_WINNER_ONE_WIN: _ScoreWinner.ValueType  # 3
     """One point; the losers lose nothing. Evidence: games without scores."""
 
 class ScoreWinner(_ScoreWinner, metaclass=_ScoreWinnerEnumTypeWrapper):
-    """What the winner of a round wins (option score_winner, R60)."""
+    """How many points the winner of a round gets (option score_winner, R60)."""
 
 SCORE_WINNER_UNSPECIFIED: ScoreWinner.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 SCORE_WINNER_SUM_OF_LOSERS: ScoreWinner.ValueType  # 1
-"""What the losers lose. Evidence: all sources."""
+"""The sum of the points that the losers lose. Evidence: all sources."""
 SCORE_WINNER_SUM_OF_LOSERS_LOSERS_ZERO: ScoreWinner.ValueType  # 2
-"""The same, but the losers lose nothing. Evidence: house rules."""
+"""The same points as with SUM_OF_LOSERS; the losers lose nothing. Evidence: house rules."""
 SCORE_WINNER_ONE_WIN: ScoreWinner.ValueType  # 3
 """One point; the losers lose nothing. Evidence: games without scores."""
 Global___ScoreWinner: _TypeAlias = ScoreWinner  # noqa: Y015
@@ -1386,28 +1414,28 @@ class _MatchWinner:
 class _MatchWinnerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MatchWinner.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MATCH_WINNER_UNSPECIFIED: _MatchWinner.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     MATCH_WINNER_HIGHEST_TOTAL: _MatchWinner.ValueType  # 1
-    """The highest total. Evidence: the English article, a manual."""
+    """The player with the highest total. Evidence: the English article, a manual."""
     MATCH_WINNER_MOST_ROUND_WINS_THEN_TOTAL: _MatchWinner.ValueType  # 2
-    """Most rounds won, then the highest total. Evidence: a publisher."""
+    """The player who won most rounds; a tie is broken by the highest total. Evidence: a publisher."""
     MATCH_WINNER_LOWEST_TOTAL: _MatchWinner.ValueType  # 3
-    """The lowest total: points are penalties, with the signs turned round. Only where losers lose
-    points and without teams. Evidence: senior games.
+    """The player with the lowest total: points are penalties, so their signs are reversed. Requires an option under which
+    losers lose points, and no teams. Evidence: senior games.
     """
 
 class MatchWinner(_MatchWinner, metaclass=_MatchWinnerEnumTypeWrapper):
     """Who wins a game of several rounds (option match_winner)."""
 
 MATCH_WINNER_UNSPECIFIED: MatchWinner.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 MATCH_WINNER_HIGHEST_TOTAL: MatchWinner.ValueType  # 1
-"""The highest total. Evidence: the English article, a manual."""
+"""The player with the highest total. Evidence: the English article, a manual."""
 MATCH_WINNER_MOST_ROUND_WINS_THEN_TOTAL: MatchWinner.ValueType  # 2
-"""Most rounds won, then the highest total. Evidence: a publisher."""
+"""The player who won most rounds; a tie is broken by the highest total. Evidence: a publisher."""
 MATCH_WINNER_LOWEST_TOTAL: MatchWinner.ValueType  # 3
-"""The lowest total: points are penalties, with the signs turned round. Only where losers lose
-points and without teams. Evidence: senior games.
+"""The player with the lowest total: points are penalties, so their signs are reversed. Requires an option under which
+losers lose points, and no teams. Evidence: senior games.
 """
 Global___MatchWinner: _TypeAlias = MatchWinner  # noqa: Y015
 
@@ -1418,36 +1446,36 @@ class _Contract:
 class _ContractEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Contract.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     CONTRACT_UNSPECIFIED: _Contract.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     CONTRACT_NONE: _Contract.ValueType  # 1
     """Any meld. Evidence: all sources."""
     CONTRACT_VALUES_BELOW_10: _Contract.ValueType  # 2
-    """Only values below 10, a joker counting as what it stands for (CONTRACT_VIOLATED). Evidence: the
-    French article.
+    """Only values below 10; a joker counts as the tile that it stands for (CONTRACT_VIOLATED). Evidence: the French
+    article.
     """
     CONTRACT_SINGLE_COLOR: _Contract.ValueType  # 3
-    """Tiles of one color, hence a run (CONTRACT_VIOLATED). Evidence: the French article."""
+    """All tiles have one color, so the meld is a run (CONTRACT_VIOLATED). Evidence: the French article."""
     CONTRACT_SUM_AT_MOST_41: _Contract.ValueType  # 4
-    """At most 41 points a meld, a joker counting as what it stands for (CONTRACT_VIOLATED). Evidence: the
-    French article.
+    """At most 41 points per meld; a joker counts as the tile that it stands for (CONTRACT_VIOLATED). Evidence: the French
+    article.
     """
 
 class Contract(_Contract, metaclass=_ContractEnumTypeWrapper):
-    """What every meld with a tile played must be (option contract; the Montrose contracts of the French article)."""
+    """What every meld with a played tile must satisfy (option contract; the Montrose contracts of the French article)."""
 
 CONTRACT_UNSPECIFIED: Contract.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 CONTRACT_NONE: Contract.ValueType  # 1
 """Any meld. Evidence: all sources."""
 CONTRACT_VALUES_BELOW_10: Contract.ValueType  # 2
-"""Only values below 10, a joker counting as what it stands for (CONTRACT_VIOLATED). Evidence: the
-French article.
+"""Only values below 10; a joker counts as the tile that it stands for (CONTRACT_VIOLATED). Evidence: the French
+article.
 """
 CONTRACT_SINGLE_COLOR: Contract.ValueType  # 3
-"""Tiles of one color, hence a run (CONTRACT_VIOLATED). Evidence: the French article."""
+"""All tiles have one color, so the meld is a run (CONTRACT_VIOLATED). Evidence: the French article."""
 CONTRACT_SUM_AT_MOST_41: Contract.ValueType  # 4
-"""At most 41 points a meld, a joker counting as what it stands for (CONTRACT_VIOLATED). Evidence: the
-French article.
+"""At most 41 points per meld; a joker counts as the tile that it stands for (CONTRACT_VIOLATED). Evidence: the French
+article.
 """
 Global___Contract: _TypeAlias = Contract  # noqa: Y015
 
@@ -1458,41 +1486,41 @@ class _Hints:
 class _HintsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Hints.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     HINTS_UNSPECIFIED: _Hints.ValueType  # 0
-    """Not stated: the preset's value."""
+    """Unset: the preset's value applies."""
     HINTS_NONE: _Hints.ValueType  # 1
-    """Nothing (HINT_NOT_ALLOWED). Evidence: none; our own."""
+    """No hints (HINT_NOT_ALLOWED). Evidence: none; our own."""
     HINTS_PLAY_EXISTS: _Hints.ValueType  # 2
     """Only whether a play exists. Evidence: none; our own."""
     HINTS_TILES: _Hints.ValueType  # 3
-    """That, and which tiles of the rack a best turn plays. Evidence: none; our own."""
+    """Also which tiles of the rack a best turn plays. Evidence: none; our own."""
     HINTS_TURN: _Hints.ValueType  # 4
-    """That, and the whole turn. Evidence: none; our own."""
+    """Also the whole turn. Evidence: none; our own."""
 
 class Hints(_Hints, metaclass=_HintsEnumTypeWrapper):
-    """What a seat of a running game may ask AnalysisService about its own position (option hints). It decides nothing about
-    turns, and says nothing about positions that callers spell out themselves.
+    """Which hints a seat of a running game may get from AnalysisService about its own position (option hints). The option
+    does not affect turns, or questions about positions that a caller sends.
     """
 
 HINTS_UNSPECIFIED: Hints.ValueType  # 0
-"""Not stated: the preset's value."""
+"""Unset: the preset's value applies."""
 HINTS_NONE: Hints.ValueType  # 1
-"""Nothing (HINT_NOT_ALLOWED). Evidence: none; our own."""
+"""No hints (HINT_NOT_ALLOWED). Evidence: none; our own."""
 HINTS_PLAY_EXISTS: Hints.ValueType  # 2
 """Only whether a play exists. Evidence: none; our own."""
 HINTS_TILES: Hints.ValueType  # 3
-"""That, and which tiles of the rack a best turn plays. Evidence: none; our own."""
+"""Also which tiles of the rack a best turn plays. Evidence: none; our own."""
 HINTS_TURN: Hints.ValueType  # 4
-"""That, and the whole turn. Evidence: none; our own."""
+"""Also the whole turn. Evidence: none; our own."""
 Global___Hints: _TypeAlias = Hints  # noqa: Y015
 
 @_typing.final
 class Ruleset(_message.Message):
-    """The rules of a game. A field left unset has the preset's value, but for joker_retrieval_same_set; values in answers are
-    all set.
+    """The rules of a game. An unset field has the preset's value, except joker_retrieval_same_set. In answers every field
+    is set.
 
-    A number out of its range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID; options that contradict each other,
-    or of which one would mean nothing beside the other, as docs/options.md lists them, with INVALID_ARGUMENT and
-    OPTIONS_CONFLICT, naming both fields. No value is replaced by another.
+    A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
+    or that have no effect together, are refused with INVALID_ARGUMENT and OPTIONS_CONFLICT, which names both fields;
+    docs/options.md lists them. The server never substitutes another value.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1564,171 +1592,176 @@ class Ruleset(_message.Message):
     CONTRACT_POINTS_FIELD_NUMBER: _builtins.int
     HINTS_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
-    """Where unset fields take their value from."""
+    """The preset that supplies the values of unset fields."""
     geometry_jokers: _builtins.int
-    """Jokers in the tile set (geometry_jokers, R1): 0, 2 or 4. Default 2. Evidence: 2 in all sources; 4 in the English article
-    and with five or six players; 0 in Machiavelli.
+    """Number of jokers in the tile set (geometry_jokers): 0, 2 or 4. Default 2. Evidence: 2 in all sources; 4 in the
+    English article and with five or six players; 0 in Machiavelli.
     """
     players_min: _builtins.int
-    """Fewest players (players_min, R3): 2 to 6. Default 2. Evidence: four sources."""
+    """Minimum number of players (players_min): 2 to 6. Default 2. Evidence: four sources."""
     players_max: _builtins.int
-    """Most players (players_max, R3): 2 to 6, not below players_min. Default 4. Evidence: four sources; 5 and 6 with 160 tiles."""
+    """Maximum number of players (players_max): 2 to 6, at least players_min. Default 4. Evidence: four sources; 5 and 6
+    with 160 tiles.
+    """
     start_draw_joker: Global___StartDrawJoker.ValueType
-    """A joker drawn for the start (R8). Default REDRAW."""
+    """What happens when a player draws a joker in the start draw. Default REDRAW."""
     turn_direction: Global___TurnDirection.ValueType
-    """Order of turns (R10). Default CLOCKWISE."""
+    """The direction in which turns pass around the table. Default CLOCKWISE."""
     run_wrap: Global___RunWrap.ValueType
-    """Runs beyond 13 (R15). Default NONE."""
+    """Whether a run may continue after 13. Default NONE."""
     jokers_max_per_set: Global___JokersMaxPerSet.ValueType
-    """Jokers a meld. Default UNLIMITED_WITH_ONE_NATURAL."""
+    """How many jokers one meld may hold. Default UNLIMITED_WITH_ONE_NATURAL."""
     jokers_adjacent: Global___JokersAdjacent.ValueType
-    """Jokers side by side in a run. Default ALLOWED."""
+    """Whether two jokers may lie side by side in a run. Default ALLOWED."""
     jokers_declaration: Global___JokersDeclaration.ValueType
-    """Declaring jokers. Default POSITIONAL."""
+    """When a player must declare what jokers stand for. Default POSITIONAL."""
     initial_meld_threshold: _builtins.int
-    """Points that the initial meld needs (R29): 0 to 200; 0 is any complete meld. Default 30. Evidence: 30 in all sources; 50 in
-    the book of 1978.
+    """Points that the initial meld needs: 0 to 200; with 0, any complete meld will do. Default 30. Evidence: 30 in all
+    sources; 50 in the book of 1978.
     """
     initial_meld_comparison: Global___InitialMeldComparison.ValueType
-    """Its comparison. Default AT_LEAST."""
+    """How the initial meld's total is compared with the threshold. Default AT_LEAST."""
     initial_meld_sets: Global___InitialMeldSets.ValueType
-    """Its melds (R31). Default ONE_OR_MORE."""
+    """How many melds the initial meld may consist of. Default ONE_OR_MORE."""
     initial_meld_joker: Global___InitialMeldJoker.ValueType
-    """Its jokers (R30). Default REPRESENTED_VALUE."""
+    """How many points a joker counts in the initial meld. Default REPRESENTED_VALUE."""
     initial_meld_same_turn_table_play: Global___InitialMeldSameTurnTablePlay.ValueType
-    """Table play in its turn (R34). Default FORBIDDEN."""
+    """Whether a player may also play on melds of the table in the turn of the initial meld. Default FORBIDDEN."""
     turn_voluntary_draw: Global___TurnVoluntaryDraw.ValueType
-    """Drawing although a play is possible (R23). Default ALLOWED."""
+    """Whether a player who could play may draw instead. Default ALLOWED."""
     turn_draw: Global___TurnDraw.ValueType
-    """What drawing is (R21). Default ONE."""
+    """What a player draws, and whether the turn then ends. Default ONE."""
     turn_time_limit_seconds: _builtins.int
-    """Seconds a turn may take (R54): 0 (no limit) to 86400. Default 120. Evidence: 120 in three sources; 60 in the
+    """Time limit of a turn in seconds: 0 (no limit) to 86400. Default 120. Evidence: 120 in three sources; 60 in the
     international manuals; 40 in a championship.
     """
     turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType
-    """Time-out (R55). Default REVERT_AND_DRAW_PENALTY."""
+    """What happens when a turn's time runs out while the table is unfinished. Default REVERT_AND_DRAW_PENALTY."""
     turn_invalid_submission: Global___TurnInvalidSubmission.ValueType
-    """An illegal submission. Default REJECT."""
+    """What happens when a player submits an illegal table. Default REJECT."""
     joker_retrieval_mode: Global___JokerRetrievalMode.ValueType
-    """How jokers are retrieved (R46, R53). Default FREE."""
+    """How a joker may leave its meld. Default FREE."""
     joker_retrieval_source: Global___JokerRetrievalSource.ValueType
-    """What replaces them (R46). Default RACK_OR_TABLE."""
+    """Where the tile that replaces a joker may come from. Default RACK_OR_TABLE."""
     joker_retrieval_reuse: Global___JokerRetrievalReuse.ValueType
-    """What they are used for (R50). Default ANY_SET."""
+    """In which melds a retrieved joker may be used. Default ANY_SET."""
     joker_retrieval_same_set: Global___JokerRetrievalSameSet.ValueType
-    """Whether they may go back. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, else FORBIDDEN. Left unset beside another
-    joker_retrieval_mode than the preset's, it has that default and not the preset's value.
+    """Whether a retrieved joker may return to its old meld. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, otherwise
+    FORBIDDEN. If this field is unset and joker_retrieval_mode differs from the preset's, that default applies instead
+    of the preset's value.
     """
     joker_retrieval_group_of_three: Global___JokerRetrievalGroupOfThree.ValueType
-    """Groups of three (R47). Default EITHER_COLOR."""
+    """Which tiles replace the joker in a group of three. Default EITHER_COLOR."""
     pool_empty_mode: Global___PoolEmptyMode.ValueType
-    """An empty pool (R59). Default CONTINUE_UNTIL_STUCK."""
+    """How a round continues when the pool is empty. Default CONTINUE_UNTIL_STUCK."""
     pool_empty_pass: Global___PoolEmptyPass.ValueType
-    """Passing. Default ALLOWED."""
+    """Whether a player may pass when the pool is empty. Default ALLOWED."""
     pool_empty_stuck_test: Global___PoolEmptyStuckTest.ValueType
-    """When a round is blocked. Default CONSECUTIVE_PASSES."""
+    """When a round with an empty pool is blocked. Default CONSECUTIVE_PASSES."""
     score_blocked_winner: Global___ScoreBlockedWinner.ValueType
-    """The winner of a blocked round (R62). Default LOWEST_VALUE."""
+    """Who wins a blocked round. Default LOWEST_VALUE."""
     score_blocked_points: Global___ScoreBlockedPoints.ValueType
-    """The points of a blocked round (R63). Default DIFFERENCE."""
+    """How a blocked round is scored. Default DIFFERENCE."""
     score_joker_penalty: _builtins.int
-    """What a joker left on a rack costs (R61): 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
+    """Value of a joker left on a rack: 0 to 100. Default 30. Evidence: 30 in all sources; 25 in a variation; 50 in a
     tournament.
     """
     score_never_melded: Global___ScoreNeverMelded.ValueType
-    """Losers who never melded. Default NONE."""
+    """What a loser who never melded pays. Default NONE."""
     match_end: Global___MatchEnd.ValueType
-    """When the game ends (R64). Default SINGLE_ROUND."""
+    """When the game ends. Default SINGLE_ROUND."""
     match_rounds: _builtins.int
-    """Rounds of MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Only with that value (OPTIONS_CONFLICT). Evidence:
-    none; a decision.
+    """Number of rounds in a game with MATCH_END_FIXED_ROUNDS: 1 to 100. Default 1. Other values require
+    MATCH_END_FIXED_ROUNDS (OPTIONS_CONFLICT). Evidence: none; a decision.
     """
     match_target_score: _builtins.int
-    """Total of MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Only with that value (OPTIONS_CONFLICT). Evidence:
-    200 on French pages, 100 to 200 elsewhere.
+    """Total that ends a game with MATCH_END_TARGET_SCORE: 1 to 10000. Default 200. Other values require
+    MATCH_END_TARGET_SCORE (OPTIONS_CONFLICT). Evidence: 200 on French pages, 100 to 200 elsewhere.
     """
     geometry_colors: _builtins.int
-    """Colors: 4 or 6. Default 4. A group has no more tiles than there are colors (R13). Evidence: 4 in all sources; 6 in
-    an old German set.
+    """Number of colors in the tile set: 4 or 6. Default 4. A group has at most one tile of each color. Evidence: 4 in all
+    sources; 6 in an old German set.
     """
     geometry_copies: _builtins.int
-    """Copies of each face (R1): 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six players."""
+    """Number of copies of each face in the tile set: 2 or 3. Default 2. Evidence: 2 in all sources; 3 with five or six
+    players.
+    """
     geometry_jokers_per_player: _builtins.int
-    """Jokers for each player dealt in, in place of geometry_jokers: 0 or 1. Default 0. 1 only with geometry_jokers 0
-    (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
+    """Jokers in the tile set for each player dealt in, instead of geometry_jokers: 0 or 1. Default 0. 1 requires
+    geometry_jokers 0 (OPTIONS_CONFLICT). Evidence: older articles, Vatikan.
     """
     deal_hand_size: _builtins.int
-    """Tiles dealt to each player (R5): 5 to 21. Default 14. One tile at least must be left for the pool
-    (INSUFFICIENT_TILES). Evidence: 14 in four sources; 13 in Vatikan, 15 in Machiavelli, 16 in older articles.
+    """Tiles dealt to each player: 5 to 21. Default 14. At least one tile must remain for the pool (INSUFFICIENT_TILES).
+    Evidence: 14 in four sources; 13 in Vatikan, 15 in Machiavelli, 16 in older articles.
     """
     deal_order: Global___DealOrder.ValueType
-    """When the start is drawn for. Default START_DRAW_FIRST."""
+    """Whether the start draw takes place before or after the deal. Default START_DRAW_FIRST."""
     deal_three_pairs_reshuffle: Global___DealThreePairsReshuffle.ValueType
-    """Three pairs. Default OFF."""
+    """Whether a player who is dealt three pairs of identical tiles may demand a new deal. Default OFF."""
     deal_fixed_jokers: _builtins.int
-    """Jokers that each player is given before the rest is dealt: 0 or 1. Default 0. There must be enough
-    (OPTIONS_CONFLICT). Evidence: a tournament for two.
+    """Jokers that each player gets before the other tiles are dealt: 0 or 1. Default 0. The tile set must have enough
+    jokers (OPTIONS_CONFLICT). Evidence: a tournament for two.
     """
     start_draw_tile: Global___StartDrawTile.ValueType
-    """Tiles drawn for the start (R9). Default RETURN."""
+    """Where the tiles of the start draw go. Default RETURN."""
     start_draw_tie: Global___StartDrawTie.ValueType
-    """Ties in the start draw. Default REDRAW_TIED."""
+    """What happens when the highest tile of the start draw is tied. Default REDRAW_TIED."""
     start_draw_determines: Global___StartDrawDetermines.ValueType
     """What the start draw decides. Default STARTER_ONLY."""
     start_player: Global___StartPlayer.ValueType
-    """Who starts (R7). Default HIGHEST_DRAW."""
+    """Who starts the first round. Default HIGHEST_DRAW."""
     start_player_next_rounds: Global___StartPlayerNextRounds.ValueType
-    """Who starts later rounds. Default HIGHEST_DRAW."""
+    """Who starts the later rounds. Default HIGHEST_DRAW."""
     teams: Global___Teams.ValueType
-    """Teams. Default NONE."""
+    """Whether players score alone or in teams. Default NONE."""
     set_order: Global___SetOrder.ValueType
-    """The order of tiles. Default STRICT."""
+    """Whether the order of a run's tiles matters. Default STRICT."""
     jokers_may_lead: _builtins.bool
-    """Whether a meld, in the order in which it is read, may begin with a joker (JOKER_LEADS_SET). Default true. Evidence:
-    false is a reading of the French article.
+    """Whether a joker may be the first tile of a meld, in the order in which the meld is read (JOKER_LEADS_SET). Default
+    true. Evidence: false is a reading of the French article.
     """
     jokers_beyond_physical: _builtins.bool
-    """Whether a joker may stand for a face whose copies are all on the table already (JOKER_FACE_EXHAUSTED). Default
-    true. Evidence: a tournament allows it.
+    """Whether a joker may stand for a face whose copies are all on the table (JOKER_FACE_EXHAUSTED). Default true.
+    Evidence: a tournament allows it.
     """
     initial_meld_required_kind: Global___InitialMeldRequiredKind.ValueType
-    """What the initial meld must have. Default ANY."""
+    """Which kind of meld the initial meld must include. Default ANY."""
     initial_meld_voluntary_delay: _builtins.bool
-    """Whether a player who could make the initial meld may draw instead (R36); if not, a refused draw tells the player that
-    they could. Default true. Evidence: true in the manuals, the English article and a tournament.
+    """Whether a player who could make the initial meld may draw instead. If false, a refused draw reveals that the player
+    could meld. Default true. Evidence: true in the manuals, the English article and a tournament.
     """
     turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType
-    """Playing after drawing (R22, R25). Default FORBIDDEN."""
+    """Whether a player may play in the same turn after drawing. Default FORBIDDEN."""
     turn_timeout_clean: Global___TurnTimeoutClean.ValueType
-    """Time-out with the table untouched. Default DRAW_ONE."""
+    """What happens when a turn's time runs out while the table is untouched, according to SaveDraft. Default DRAW_ONE."""
     penalty_tiles: _builtins.int
-    """Tiles of a penalty (R55): 1 to 14, or what the pool has. Default 3. Evidence: 3 in three sources; 7 in a house
-    rule.
+    """Tiles drawn as a penalty: 1 to 14, or as many as the pool has. Default 3. Evidence: 3 in three sources; 7 in a
+    house rule.
     """
     manipulation: Global___Manipulation.ValueType
-    """Changing melds (R40 to R44). Default FREE."""
+    """How players may change melds of the table. Default FREE."""
     joker_retrieval_end_of_run_free: _builtins.bool
-    """Whether a joker at an end of a run of four or more leaves without being replaced. Default false. true only with
+    """Whether a joker at an end of a run of four or more may leave without being replaced. Default false. true requires
     REPLACE or LOCKED. Evidence: a reading of the French article.
     """
     pool_empty_last_chance_start: Global___PoolEmptyLastChanceStart.ValueType
-    """Who has the first last turn. Default DRAWER_FIRST. Another value only with ONE_LAST_CHANCE."""
+    """Who takes the first of the last turns. Default DRAWER_FIRST. Another value requires ONE_LAST_CHANCE."""
     score_blocked_tie: Global___ScoreBlockedTie.ValueType
-    """Ties of a blocked round. Default OTHER_METRIC_THEN_SHARE."""
+    """Who wins a tied blocked round. Default OTHER_METRIC_THEN_SHARE."""
     win_call: Global___WinCall.ValueType
-    """Calling out (R58). Default AUTOMATIC."""
+    """Whether a player who goes out must call it. Default AUTOMATIC."""
     score_winner: Global___ScoreWinner.ValueType
-    """What the winner wins (R60). Default SUM_OF_LOSERS."""
+    """How many points the winner of a round gets. Default SUM_OF_LOSERS."""
     match_winner: Global___MatchWinner.ValueType
-    """Who wins the game. Default HIGHEST_TOTAL."""
+    """Who wins a game of several rounds. Default HIGHEST_TOTAL."""
     contract: Global___Contract.ValueType
-    """What played melds must be. Default NONE."""
+    """What every meld with a played tile must satisfy. Default NONE."""
     contract_points: _builtins.int
-    """Points that the winner of a round under a contract wins besides, who has melded: 0 to 1000. Default 0. Only with a
-    contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
+    """Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
+    values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
     """
     hints: Global___Hints.ValueType
-    """What a seat may ask. Default TURN."""
+    """Which hints a seat of a running game may get about its own position. Default TURN."""
     def __init__(
         self,
         *,
