@@ -29,25 +29,25 @@ class _Existence:
 class _ExistenceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Existence.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     EXISTENCE_UNSPECIFIED: _Existence.ValueType  # 0
-    """Not a value of an answer."""
+    """Unset. Never in a response."""
     EXISTENCE_YES: _Existence.ValueType  # 1
-    """It does."""
+    """It exists."""
     EXISTENCE_NO: _Existence.ValueType  # 2
-    """It does not: everything was tried."""
+    """It does not exist; the search was complete."""
     EXISTENCE_UNKNOWN: _Existence.ValueType  # 3
-    """The search ended before that was certain. Ask again with more time."""
+    """The search ended before the answer was certain. Ask again with more time."""
 
 class Existence(_Existence, metaclass=_ExistenceEnumTypeWrapper):
-    """Whether something exists."""
+    """Whether a turn or an arrangement exists."""
 
 EXISTENCE_UNSPECIFIED: Existence.ValueType  # 0
-"""Not a value of an answer."""
+"""Unset. Never in a response."""
 EXISTENCE_YES: Existence.ValueType  # 1
-"""It does."""
+"""It exists."""
 EXISTENCE_NO: Existence.ValueType  # 2
-"""It does not: everything was tried."""
+"""It does not exist; the search was complete."""
 EXISTENCE_UNKNOWN: Existence.ValueType  # 3
-"""The search ended before that was certain. Ask again with more time."""
+"""The search ended before the answer was certain. Ask again with more time."""
 Global___Existence: _TypeAlias = Existence  # noqa: Y015
 
 class _Objective:
@@ -61,11 +61,11 @@ class _ObjectiveEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Objective.V
     OBJECTIVE_MOST_TILES: _Objective.ValueType  # 1
     """The most tiles leave the rack."""
     OBJECTIVE_HIGHEST_VALUE: _Objective.ValueType  # 2
-    """The highest value leaves the rack; a joker counts what it costs there (score_joker_penalty)."""
+    """The highest value leaves the rack; a joker counts its penalty (score_joker_penalty)."""
 
 class Objective(_Objective, metaclass=_ObjectiveEnumTypeWrapper):
-    """What makes one turn better than another. Of equally good ones, one that leaves most melds of the table as they lie.
-    What a pull from the River brings to the rack, and the turn does not play, is taken off.
+    """What makes one turn better than another. Among equally good turns, the suggestion leaves the most melds of the table
+    unchanged. Tiles that a pull from the River adds to the rack and that the turn does not play are subtracted.
     """
 
 OBJECTIVE_UNSPECIFIED: Objective.ValueType  # 0
@@ -73,7 +73,7 @@ OBJECTIVE_UNSPECIFIED: Objective.ValueType  # 0
 OBJECTIVE_MOST_TILES: Objective.ValueType  # 1
 """The most tiles leave the rack."""
 OBJECTIVE_HIGHEST_VALUE: Objective.ValueType  # 2
-"""The highest value leaves the rack; a joker counts what it costs there (score_joker_penalty)."""
+"""The highest value leaves the rack; a joker counts its penalty (score_joker_penalty)."""
 Global___Objective: _TypeAlias = Objective  # noqa: Y015
 
 class _HintTier:
@@ -92,7 +92,7 @@ class _HintTierEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HintTier.Val
     """The whole turn, step by step."""
 
 class HintTier(_HintTier, metaclass=_HintTierEnumTypeWrapper):
-    """How much is told, each more than the one before."""
+    """The level of detail of a suggestion. Each level includes the one before."""
 
 HINT_TIER_UNSPECIFIED: HintTier.ValueType  # 0
 """The default: HINT_TIER_TURN."""
@@ -111,54 +111,54 @@ class _StepKind:
 class _StepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StepKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     STEP_KIND_UNSPECIFIED: _StepKind.ValueType  # 0
-    """Not a value of an answer."""
+    """Unset. Never in a response."""
     STEP_KIND_PULL: _StepKind.ValueType  # 1
-    """Tiles are pulled from the River to the rack; the first of them is played."""
+    """Pulls tiles from the River to the rack. The first of them is played."""
     STEP_KIND_SPLIT: _StepKind.ValueType  # 2
-    """A meld of the table is cut in parts: a run from left to right, a group anyhow. One of them goes on as the meld it was."""
+    """Splits a meld of the table: a run from left to right, a group in any way. One part continues the meld."""
     STEP_KIND_SUBSTITUTE: _StepKind.ValueType  # 3
-    """A tile is put in the place of a joker that stood for it; the joker is free, and lies in a later step."""
+    """Replaces a joker with a tile that it stood for. A later step places the joker."""
     STEP_KIND_ARRANGE: _StepKind.ValueType  # 4
-    """The tiles of a meld are laid in another way, or its jokers declared to be something else."""
+    """Rearranges the tiles of a meld, or declares other faces for its jokers."""
     STEP_KIND_TAKE: _StepKind.ValueType  # 5
-    """Tiles are taken from a meld and put to another one, or are the first of a new one."""
+    """Moves tiles from a meld to another one, or starts a new meld with them."""
     STEP_KIND_JOIN: _StepKind.ValueType  # 6
-    """A meld, or all that is left of it, is put to another one."""
+    """Adds a whole meld, or what is left of it, to another one."""
     STEP_KIND_PLACE: _StepKind.ValueType  # 7
-    """Tiles of the rack are laid as a new meld, or are the first of one."""
+    """Lays tiles of the rack as a new meld, or starts one with them."""
     STEP_KIND_EXTEND: _StepKind.ValueType  # 8
-    """Tiles of the rack are put to a meld."""
+    """Adds tiles of the rack to a meld."""
     STEP_KIND_LAY_JOKERS: _StepKind.ValueType  # 9
-    """Jokers that were set free are put to a meld."""
+    """Adds freed jokers to a meld."""
 
 class StepKind(_StepKind, metaclass=_StepKindEnumTypeWrapper):
-    """What is done in a step."""
+    """The kind of a step."""
 
 STEP_KIND_UNSPECIFIED: StepKind.ValueType  # 0
-"""Not a value of an answer."""
+"""Unset. Never in a response."""
 STEP_KIND_PULL: StepKind.ValueType  # 1
-"""Tiles are pulled from the River to the rack; the first of them is played."""
+"""Pulls tiles from the River to the rack. The first of them is played."""
 STEP_KIND_SPLIT: StepKind.ValueType  # 2
-"""A meld of the table is cut in parts: a run from left to right, a group anyhow. One of them goes on as the meld it was."""
+"""Splits a meld of the table: a run from left to right, a group in any way. One part continues the meld."""
 STEP_KIND_SUBSTITUTE: StepKind.ValueType  # 3
-"""A tile is put in the place of a joker that stood for it; the joker is free, and lies in a later step."""
+"""Replaces a joker with a tile that it stood for. A later step places the joker."""
 STEP_KIND_ARRANGE: StepKind.ValueType  # 4
-"""The tiles of a meld are laid in another way, or its jokers declared to be something else."""
+"""Rearranges the tiles of a meld, or declares other faces for its jokers."""
 STEP_KIND_TAKE: StepKind.ValueType  # 5
-"""Tiles are taken from a meld and put to another one, or are the first of a new one."""
+"""Moves tiles from a meld to another one, or starts a new meld with them."""
 STEP_KIND_JOIN: StepKind.ValueType  # 6
-"""A meld, or all that is left of it, is put to another one."""
+"""Adds a whole meld, or what is left of it, to another one."""
 STEP_KIND_PLACE: StepKind.ValueType  # 7
-"""Tiles of the rack are laid as a new meld, or are the first of one."""
+"""Lays tiles of the rack as a new meld, or starts one with them."""
 STEP_KIND_EXTEND: StepKind.ValueType  # 8
-"""Tiles of the rack are put to a meld."""
+"""Adds tiles of the rack to a meld."""
 STEP_KIND_LAY_JOKERS: StepKind.ValueType  # 9
-"""Jokers that were set free are put to a meld."""
+"""Adds freed jokers to a meld."""
 Global___StepKind: _TypeAlias = StepKind  # noqa: Y015
 
 @_typing.final
 class Position(_message.Message):
-    """What a player could play from."""
+    """A position to search for turns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -171,11 +171,11 @@ class Position(_message.Message):
     """Whether the player has made the initial meld in an earlier turn."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The rules. Unset: the preset SABRA, or in a batch the batch's."""
+        """The rules. Unset: the preset SABRA; in a batch, the ruleset of the batch."""
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The melds of the table. Each must be one (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128."""
+        """The melds on the table. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128."""
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -204,7 +204,7 @@ Global___Position: _TypeAlias = Position  # noqa: Y015
 
 @_typing.final
 class SuggestTurnRequest(_message.Message):
-    """What a turn to suggest is looked for in."""
+    """A request for a best turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -214,16 +214,16 @@ class SuggestTurnRequest(_message.Message):
     OBJECTIVE_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The caller's own in this game."""
+    """The game in which to search the caller's own position."""
     tier: Global___HintTier.ValueType
-    """How much to tell."""
+    """The level of detail of the suggestion."""
     objective: Global___Objective.ValueType
-    """What is best."""
+    """The quantity to maximize."""
     time_limit_ms: _builtins.int
-    """How long to search at most, in milliseconds: 0 (1000) to 10000."""
+    """Time limit of the search in milliseconds: 1 to 10000; 0 means 1000."""
     @_builtins.property
     def position(self) -> Global___Position:
-        """This one."""
+        """A position that the caller sends."""
 
     def __init__(
         self,
@@ -246,17 +246,17 @@ Global___SuggestTurnRequest: _TypeAlias = SuggestTurnRequest  # noqa: Y015
 
 @_typing.final
 class SuggestTurnResponse(_message.Message):
-    """A turn suggested."""
+    """The response to SuggestTurn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SUGGESTION_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The game's revision that it is for, as PlayTurn takes it; 0 for a position."""
+    """The revision of the game that the suggestion is for, to send with PlayTurn; 0 for a position."""
     @_builtins.property
     def suggestion(self) -> Global___Suggestion:
-        """What was found."""
+        """The result of the search."""
 
     def __init__(
         self,
@@ -274,7 +274,9 @@ Global___SuggestTurnResponse: _TypeAlias = SuggestTurnResponse  # noqa: Y015
 
 @_typing.final
 class Suggestion(_message.Message):
-    """What was found in a position. What the tier does not tell, and what no turn was found for, is unset."""
+    """The result of a search. Fields beyond the requested tier, and fields that describe a turn when none was found, are
+    unset.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -292,36 +294,36 @@ class Suggestion(_message.Message):
     play_exists: Global___Existence.ValueType
     """Whether a legal turn exists that plays tiles."""
     value: _builtins.int
-    """What they would cost on the rack (R61)."""
+    """The value of tiles_played as a penalty on the rack (R61)."""
     is_best: _builtins.bool
-    """Whether the turn is proven to be the best: no other one plays more tiles, or a higher value."""
+    """Whether the turn is proven to be the best: no other turn plays more tiles, or a higher value."""
     points: _builtins.int
-    """The turn's points, as ValidateTurnResponse has them. HINT_TIER_TURN, like all that follows."""
+    """The points of the turn; see ValidateTurnResponse.points. Set for HINT_TIER_TURN, like all fields below."""
     river_index: _builtins.int
-    """What the turn pulls from the River; see PlayTiles.river_index."""
+    """The tile of the River that the turn pulls; see PlayTiles.river_index."""
     is_least_change: _builtins.bool
-    """Whether it is proven that no equally good turn leaves more melds as they are."""
+    """Whether it is proven that no equally good turn leaves more melds unchanged."""
     goes_out: _builtins.bool
-    """Whether the turn leaves the rack empty, which wins the round (R57); with WIN_CALL_REQUIRED, call it out."""
+    """Whether the turn leaves the rack empty, which wins the round (R57). With WIN_CALL_REQUIRED, send calls_rummikub."""
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles of the rack that leave it, in ascending order; what is pulled from the River is none of them.
-        HINT_TIER_TILES and above, and so on to is_best.
+        """The tiles of the rack that leave it, in ascending order, without the tiles pulled from the River. Set for
+        HINT_TIER_TILES and above, like value and is_best.
         """
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The table after the turn: first the melds that stay as they are, in their order, then the others. To play it, send
-        each meld's tiles and kind, and where each of its jokers has a single face, these as declared_faces.
+        """The table after the turn: first the unchanged melds in their order, then the others. To play it, send each meld's
+        tiles and kind; where each of its jokers has a single face, send these as declared_faces.
         """
 
     @_builtins.property
     def untouched(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The melds that stay as they are, by their places from 0 on the table before the turn."""
+        """The unchanged melds, as positions from 0 on the table before the turn."""
 
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___SuggestedStep]:
-        """How to get there, one step after the other."""
+        """The steps that lead to the table, in order."""
 
     def __init__(
         self,
@@ -350,16 +352,16 @@ Global___Suggestion: _TypeAlias = Suggestion  # noqa: Y015
 
 @_typing.final
 class StepMeld(_message.Message):
-    """Which meld a step is about: from its first step to its last it is called the same."""
+    """The meld that a step refers to. The reference stays the same in all steps of a suggestion."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TABLE_BEFORE_FIELD_NUMBER: _builtins.int
     TABLE_AFTER_FIELD_NUMBER: _builtins.int
     table_before: _builtins.int
-    """One that lay on the table when the turn began: its place there, from 0."""
+    """A meld that was on the table when the turn began: its position there, from 0."""
     table_after: _builtins.int
-    """One that the turn makes anew: its place in Suggestion.table, from 0."""
+    """A meld that the turn creates: its position in Suggestion.table, from 0."""
     def __init__(
         self,
         *,
@@ -378,7 +380,7 @@ Global___StepMeld: _TypeAlias = StepMeld  # noqa: Y015
 
 @_typing.final
 class StepPart(_message.Message):
-    """A part of a meld that is cut."""
+    """A part of a meld that is split."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -386,11 +388,11 @@ class StepPart(_message.Message):
     LAID_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def meld(self) -> Global___StepMeld:
-        """The meld that it belongs to from now on."""
+        """The meld to which the part belongs after the step."""
 
     @_builtins.property
     def laid(self) -> _meld_pb2.Meld:
-        """How it lies."""
+        """The tiles of the part."""
 
     def __init__(
         self,
@@ -408,7 +410,7 @@ Global___StepPart: _TypeAlias = StepPart  # noqa: Y015
 
 @_typing.final
 class SuggestedStep(_message.Message):
-    """One thing to do at the table. Between steps melds may be unfinished."""
+    """One step of a turn. Between steps, melds may be incomplete."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -421,30 +423,30 @@ class SuggestedStep(_message.Message):
     LEFT_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
     kind: Global___StepKind.ValueType
-    """What is done."""
+    """The kind of the step."""
     description: _builtins.str
-    """The same in one line of English, for a log or a first front end. Not for parsing: it may change."""
+    """The step in one line of English, for a log or a first front end. Do not parse it: it may change."""
     @_builtins.property
     def meld(self) -> Global___StepMeld:
-        """The meld that is changed or made; unset for STEP_KIND_PULL."""
+        """The meld that is changed or created. Unset for STEP_KIND_PULL."""
 
     @_builtins.property
     def laid(self) -> _meld_pb2.Meld:
-        """How that meld lies after the step: with its kind and what is declared once it is finished, else its tiles alone."""
+        """The meld after the step: with its kind and declared faces once it is complete, otherwise only its tiles."""
 
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that are pulled, put, taken, joined or laid."""
+        """The tiles that the step pulls, adds, takes, joins or lays."""
 
     @_builtins.property
     def source(self) -> Global___StepMeld:
-        """Where they come from, if that is a meld: STEP_KIND_TAKE, STEP_KIND_JOIN, and STEP_KIND_SUBSTITUTE unless it is the
-        rack.
+        """The meld from which the tiles come: for STEP_KIND_TAKE, STEP_KIND_JOIN, and STEP_KIND_SUBSTITUTE unless the tile
+        comes from the rack.
         """
 
     @_builtins.property
     def left(self) -> _meld_pb2.Meld:
-        """How that meld lies without them; unset where none are left."""
+        """What is left of the source meld. Unset if no tiles are left."""
 
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepPart]:
@@ -472,14 +474,14 @@ Global___SuggestedStep: _TypeAlias = SuggestedStep  # noqa: Y015
 
 @_typing.final
 class HasLegalTurnRequest(_message.Message):
-    """A position to find a turn in."""
+    """A request to determine whether a legal turn exists."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     POSITION_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
     time_limit_ms: _builtins.int
-    """How long to search at most, in milliseconds: 0 (1000) to 10000."""
+    """Time limit of the search in milliseconds: 1 to 10000; 0 means 1000."""
     @_builtins.property
     def position(self) -> Global___Position:
         """The position."""
@@ -500,13 +502,13 @@ Global___HasLegalTurnRequest: _TypeAlias = HasLegalTurnRequest  # noqa: Y015
 
 @_typing.final
 class HasLegalTurnResponse(_message.Message):
-    """Whether there is a turn."""
+    """The response to HasLegalTurn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     EXISTS_FIELD_NUMBER: _builtins.int
     exists: Global___Existence.ValueType
-    """Whether there is one."""
+    """Whether a legal turn exists."""
     def __init__(
         self,
         *,
@@ -522,7 +524,7 @@ Global___HasLegalTurnResponse: _TypeAlias = HasLegalTurnResponse  # noqa: Y015
 
 @_typing.final
 class ArrangeTilesRequest(_message.Message):
-    """Tiles to arrange."""
+    """A request to arrange tiles in melds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -530,7 +532,7 @@ class ArrangeTilesRequest(_message.Message):
     TILES_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
     time_limit_ms: _builtins.int
-    """How long to search at most, in milliseconds: 0 (1000) to 10000."""
+    """Time limit of the search in milliseconds: 1 to 10000; 0 means 1000."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules. Unset: the preset SABRA."""
@@ -556,17 +558,17 @@ Global___ArrangeTilesRequest: _TypeAlias = ArrangeTilesRequest  # noqa: Y015
 
 @_typing.final
 class ArrangeTilesResponse(_message.Message):
-    """How tiles can be arranged."""
+    """The response to ArrangeTiles."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     EXISTS_FIELD_NUMBER: _builtins.int
     MELDS_FIELD_NUMBER: _builtins.int
     exists: Global___Existence.ValueType
-    """Whether all of them can lie in melds."""
+    """Whether all tiles can be arranged in melds."""
     @_builtins.property
     def melds(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The melds, if they can."""
+        """The arrangement, if one was found."""
 
     def __init__(
         self,
@@ -584,7 +586,7 @@ Global___ArrangeTilesResponse: _TypeAlias = ArrangeTilesResponse  # noqa: Y015
 
 @_typing.final
 class BatchSuggestTurnsRequest(_message.Message):
-    """Positions to find turns in."""
+    """A request for best turns in several positions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -594,18 +596,18 @@ class BatchSuggestTurnsRequest(_message.Message):
     OBJECTIVE_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
     tier: Global___HintTier.ValueType
-    """How much to tell of each."""
+    """The level of detail of each suggestion."""
     objective: Global___Objective.ValueType
-    """What is best."""
+    """The quantity to maximize."""
     time_limit_ms: _builtins.int
-    """How long to search at most for all of them together, in milliseconds: 0 (10000) to 60000. Each has an equal share of
-    what is left, by this limit or by the call's deadline, so that what one does not need is there for the others.
-    However small that is, a turn is looked for in each for a moment, some 5 ms, or 20 with a hundred tiles: 100 positions
-    may take half a second, or two, whatever the limit.
+    """Time limit for all positions together, in milliseconds: 1 to 60000; 0 means 10000. Each position gets an equal
+    share of the remaining time, up to this limit or the call's deadline; time that a position does not use goes to the
+    others. Each position gets a minimum of about 5 ms, or 20 ms with a hundred tiles, so 100 positions may take up to
+    two seconds whatever the limit.
     """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The rules for every position that states none. Unset: the preset SABRA."""
+        """The rules for every position without a ruleset. Unset: the preset SABRA."""
 
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]:
@@ -630,14 +632,14 @@ Global___BatchSuggestTurnsRequest: _TypeAlias = BatchSuggestTurnsRequest  # noqa
 
 @_typing.final
 class BatchSuggestTurnsResponse(_message.Message):
-    """Turns for positions."""
+    """The response to BatchSuggestTurns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SUGGESTIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def suggestions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Suggestion]:
-        """What was found in each position, in the order asked."""
+        """The result for each position, in the order of the request."""
 
     def __init__(
         self,

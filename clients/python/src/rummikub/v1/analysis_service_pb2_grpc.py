@@ -26,15 +26,14 @@ if _version_not_supported:
 
 
 class AnalysisServiceStub:
-    """Exact analysis: the best turn, whether any turn exists, how tiles can be arranged. Nothing is changed by it.
+    """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game takes one, as
-    GameService does. Searches run beside the other calls, each within its time limit and the call's deadline. When the
-    time is up before an answer is certain, that is said: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best.
-    What is said with certainty is always the same for the same question; what is not may depend on how busy the server is.
-    A call that is cancelled costs nothing more.
+    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
+    search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
+    same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
     """
@@ -68,25 +67,23 @@ class AnalysisServiceStub:
 
 
 class AnalysisServiceServicer:
-    """Exact analysis: the best turn, whether any turn exists, how tiles can be arranged. Nothing is changed by it.
+    """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game takes one, as
-    GameService does. Searches run beside the other calls, each within its time limit and the call's deadline. When the
-    time is up before an answer is certain, that is said: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best.
-    What is said with certainty is always the same for the same question; what is not may depend on how busy the server is.
-    A call that is cancelled costs nothing more.
+    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
+    search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
+    same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
     """
 
     def SuggestTurn(self, request, context):
-        """Suggests a best turn: from a position, or for the caller's own seat in a running game.
+        """Suggests a best turn for a position, or for the caller's own seat in a running game.
 
-        Of a game it uses what that seat may see and nothing else, and it may be asked at any time of a running round: when
-        it is another seat's turn, what is suggested is the best turn on the table as it lies now. What seats may ask for is the
-        option hints.
+        For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
+        seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
         PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
         GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
@@ -97,7 +94,7 @@ class AnalysisServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def HasLegalTurn(self, request, context):
-        """Says whether any legal turn exists that plays tiles.
+        """Determines whether a legal turn exists that plays tiles.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -105,14 +102,15 @@ class AnalysisServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ArrangeTiles(self, request, context):
-        """Says whether tiles can all lie in melds, and shows how.
+        """Determines whether tiles can all be arranged in melds, and returns an arrangement.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchSuggestTurns(self, request, context):
-        """Suggests turns for many positions in one message. One malformed position refuses the whole batch, naming it.
+        """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
+        the position.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -151,15 +149,14 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AnalysisService:
-    """Exact analysis: the best turn, whether any turn exists, how tiles can be arranged. Nothing is changed by it.
+    """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    Positions are spelled out by the caller, who needs no token then; only SuggestTurn for a running game takes one, as
-    GameService does. Searches run beside the other calls, each within its time limit and the call's deadline. When the
-    time is up before an answer is certain, that is said: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best.
-    What is said with certainty is always the same for the same question; what is not may depend on how busy the server is.
-    A call that is cancelled costs nothing more.
+    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
+    search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
+    same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
     """

@@ -31,29 +31,29 @@ class _GameState:
 class _GameStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GameState.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     GAME_STATE_UNSPECIFIED: _GameState.ValueType  # 0
-    """Not stated."""
+    """Unset."""
     GAME_STATE_LOBBY: _GameState.ValueType  # 1
     """Players take their seats."""
     GAME_STATE_PLAYING: _GameState.ValueType  # 2
     """A round is being played."""
     GAME_STATE_ROUND_OVER: _GameState.ValueType  # 3
-    """A round has been scored and the next one waits for StartNextRound."""
+    """A round has been scored, and the next one starts with StartNextRound."""
     GAME_STATE_FINISHED: _GameState.ValueType  # 4
-    """The game has ended. Nothing changes any more."""
+    """The game has ended. It no longer changes."""
 
 class GameState(_GameState, metaclass=_GameStateEnumTypeWrapper):
-    """Where a game stands."""
+    """The state of a game."""
 
 GAME_STATE_UNSPECIFIED: GameState.ValueType  # 0
-"""Not stated."""
+"""Unset."""
 GAME_STATE_LOBBY: GameState.ValueType  # 1
 """Players take their seats."""
 GAME_STATE_PLAYING: GameState.ValueType  # 2
 """A round is being played."""
 GAME_STATE_ROUND_OVER: GameState.ValueType  # 3
-"""A round has been scored and the next one waits for StartNextRound."""
+"""A round has been scored, and the next one starts with StartNextRound."""
 GAME_STATE_FINISHED: GameState.ValueType  # 4
-"""The game has ended. Nothing changes any more."""
+"""The game has ended. It no longer changes."""
 Global___GameState: _TypeAlias = GameState  # noqa: Y015
 
 class _RoundEnd:
@@ -63,25 +63,29 @@ class _RoundEnd:
 class _RoundEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RoundEnd.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ROUND_END_UNSPECIFIED: _RoundEnd.ValueType  # 0
-    """Not stated."""
+    """Unset."""
     ROUND_END_WENT_OUT: _RoundEnd.ValueType  # 1
     """A player's rack is empty (R57)."""
     ROUND_END_BLOCKED: _RoundEnd.ValueType  # 2
-    """The pool is empty, and all players passed in a row, or as pool_empty_mode or pool_empty_stuck_test say (R59)."""
+    """The pool is empty, and all players passed in a row, or the conditions of pool_empty_mode or pool_empty_stuck_test
+    hold (R59).
+    """
     ROUND_END_RESIGNED: _RoundEnd.ValueType  # 3
-    """All players but one have resigned; with TEAMS_PAIRS, all of one side."""
+    """All players except one have resigned; with TEAMS_PAIRS, all players of one team."""
 
 class RoundEnd(_RoundEnd, metaclass=_RoundEndEnumTypeWrapper):
-    """How a round ended."""
+    """The way in which a round ended."""
 
 ROUND_END_UNSPECIFIED: RoundEnd.ValueType  # 0
-"""Not stated."""
+"""Unset."""
 ROUND_END_WENT_OUT: RoundEnd.ValueType  # 1
 """A player's rack is empty (R57)."""
 ROUND_END_BLOCKED: RoundEnd.ValueType  # 2
-"""The pool is empty, and all players passed in a row, or as pool_empty_mode or pool_empty_stuck_test say (R59)."""
+"""The pool is empty, and all players passed in a row, or the conditions of pool_empty_mode or pool_empty_stuck_test
+hold (R59).
+"""
 ROUND_END_RESIGNED: RoundEnd.ValueType  # 3
-"""All players but one have resigned; with TEAMS_PAIRS, all of one side."""
+"""All players except one have resigned; with TEAMS_PAIRS, all players of one team."""
 Global___RoundEnd: _TypeAlias = RoundEnd  # noqa: Y015
 
 class _BotLevel:
@@ -91,25 +95,25 @@ class _BotLevel:
 class _BotLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BotLevel.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     BOT_LEVEL_UNSPECIFIED: _BotLevel.ValueType  # 0
-    """No bot: a person, or whatever else a client is."""
+    """Not a bot: the service does not play this seat."""
     BOT_LEVEL_EASY: _BotLevel.ValueType  # 1
-    """Lays melds of its rack, and leaves the melds of the table alone."""
+    """Plays melds of its rack and leaves the melds of the table unchanged."""
     BOT_LEVEL_MEDIUM: _BotLevel.ValueType  # 2
-    """Adds tiles of its rack to melds of the table besides."""
+    """Also adds tiles of its rack to melds of the table."""
     BOT_LEVEL_HARD: _BotLevel.ValueType  # 3
-    """Plays as many tiles as any turn can, however much of the table is rearranged for it."""
+    """Plays as many tiles as possible, with any rearrangement of the table."""
 
 class BotLevel(_BotLevel, metaclass=_BotLevelEnumTypeWrapper):
-    """How well a seat is played that the service plays."""
+    """The strength of a bot: a seat that the service plays."""
 
 BOT_LEVEL_UNSPECIFIED: BotLevel.ValueType  # 0
-"""No bot: a person, or whatever else a client is."""
+"""Not a bot: the service does not play this seat."""
 BOT_LEVEL_EASY: BotLevel.ValueType  # 1
-"""Lays melds of its rack, and leaves the melds of the table alone."""
+"""Plays melds of its rack and leaves the melds of the table unchanged."""
 BOT_LEVEL_MEDIUM: BotLevel.ValueType  # 2
-"""Adds tiles of its rack to melds of the table besides."""
+"""Also adds tiles of its rack to melds of the table."""
 BOT_LEVEL_HARD: BotLevel.ValueType  # 3
-"""Plays as many tiles as any turn can, however much of the table is rearranged for it."""
+"""Plays as many tiles as possible, with any rearrangement of the table."""
 Global___BotLevel: _TypeAlias = BotLevel  # noqa: Y015
 
 class _TurnStep:
@@ -119,30 +123,34 @@ class _TurnStep:
 class _TurnStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnStep.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TURN_STEP_UNSPECIFIED: _TurnStep.ValueType  # 0
-    """Not stated."""
+    """Unset."""
     TURN_STEP_OPEN: _TurnStep.ValueType  # 1
-    """Nothing yet: play, draw or pass."""
+    """Nothing has been done yet: the player may play, draw or pass."""
     TURN_STEP_CHOOSING: _TurnStep.ValueType  # 2
-    """Two tiles were drawn, and one of them is to be laid on the River (TURN_DRAW_TWO_RIVER)."""
+    """The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER)."""
     TURN_STEP_DRAWN: _TurnStep.ValueType  # 3
-    """A tile was drawn, or several with TURN_DRAW_UNTIL_PLAYABLE; play, or pass to end the turn (turn_play_after_draw)."""
+    """The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
+    (turn_play_after_draw).
+    """
 
 class TurnStep(_TurnStep, metaclass=_TurnStepEnumTypeWrapper):
-    """What has been done in the turn in progress."""
+    """The progress of the turn in progress."""
 
 TURN_STEP_UNSPECIFIED: TurnStep.ValueType  # 0
-"""Not stated."""
+"""Unset."""
 TURN_STEP_OPEN: TurnStep.ValueType  # 1
-"""Nothing yet: play, draw or pass."""
+"""Nothing has been done yet: the player may play, draw or pass."""
 TURN_STEP_CHOOSING: TurnStep.ValueType  # 2
-"""Two tiles were drawn, and one of them is to be laid on the River (TURN_DRAW_TWO_RIVER)."""
+"""The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER)."""
 TURN_STEP_DRAWN: TurnStep.ValueType  # 3
-"""A tile was drawn, or several with TURN_DRAW_UNTIL_PLAYABLE; play, or pass to end the turn (turn_play_after_draw)."""
+"""The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
+(turn_play_after_draw).
+"""
 Global___TurnStep: _TypeAlias = TurnStep  # noqa: Y015
 
 @_typing.final
 class Player(_message.Message):
-    """A player as everyone may see them."""
+    """A player, as everyone may see them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -154,13 +162,13 @@ class Player(_message.Message):
     RESIGNED_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat, from 1. Turns pass by rising seat number, or by falling with TURN_DIRECTION_COUNTERCLOCKWISE, or as the start
-    draw said with START_DRAW_DETERMINES_FULL_ORDER: Game.turn_order has them.
+    """The seat, from 1. Game.turn_order has the order of turns: by rising seat number, by falling seat number with
+    TURN_DIRECTION_COUNTERCLOCKWISE, or by the start draw with START_DRAW_DETERMINES_FULL_ORDER.
     """
     name: _builtins.str
     """The name given to JoinGame or AddBot."""
     tile_count: _builtins.int
-    """How many tiles are on the rack. 0 in the lobby."""
+    """The number of tiles on the rack. 0 in the lobby."""
     has_melded: _builtins.bool
     """Whether the player has made the initial meld of this round."""
     total_points: _builtins.int
@@ -168,7 +176,7 @@ class Player(_message.Message):
     resigned: _builtins.bool
     """Whether the player has resigned from the game."""
     bot_level: Global___BotLevel.ValueType
-    """How well the service plays the seat; unspecified for a seat that it does not play."""
+    """The strength of the bot that plays the seat. Unspecified for a seat that the service does not play."""
     def __init__(
         self,
         *,
@@ -190,14 +198,14 @@ Global___Player: _TypeAlias = Player  # noqa: Y015
 
 @_typing.final
 class Draft(_message.Message):
-    """A table as a player has it under their hands: never checked, never the table itself."""
+    """An unfinished table as a player arranges it. The server neither checks it nor applies it to the table."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TABLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The melds, finished or not. At most 128 melds and 256 tiles."""
+        """The melds, complete or not. At most 128 melds and 256 tiles."""
 
     def __init__(
         self,
@@ -214,7 +222,7 @@ Global___Draft: _TypeAlias = Draft  # noqa: Y015
 
 @_typing.final
 class ShownPlay(_message.Message):
-    """An illegal play shown to all, for the other players to claim (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)."""
+    """An illegal play shown to all players, who may claim the error (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -223,16 +231,16 @@ class ShownPlay(_message.Message):
     CLAIM_SEATS_FIELD_NUMBER: _builtins.int
     AGAINST_SEAT_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The revision of the change that showed it: what ClaimError must name."""
+    """The revision of the change that showed the play. ClaimError takes it."""
     against_seat: _builtins.int
-    """Who has voted against the claim, which has failed then; 0 while nobody has."""
+    """The seat that voted against the claim, which has then failed; 0 if there is none."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
         """The table as it was submitted."""
 
     @_builtins.property
     def claim_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Who has claimed the error, by seat."""
+        """The seats that have claimed the error."""
 
     def __init__(
         self,
@@ -263,29 +271,29 @@ class Turn(_message.Message):
     DRAFT_FIELD_NUMBER: _builtins.int
     SHOWN_PLAY_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Whose turn it is."""
+    """The seat that has the turn."""
     step: Global___TurnStep.ValueType
-    """What has been done in it."""
+    """The progress of the turn."""
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """When it ends, by the store's clock. Unset without a time limit. An action that arrives later is refused with
-        TURN_TIMED_OUT, or with STALE_STATE where the time-out has been applied before. A view made after it shows a turn whose
-        time-out the store did not take, as when it is full; nothing can be done in the turn then.
+        """The time when the turn ends, by the store's clock. Unset without a time limit. A later action is refused with
+        TURN_TIMED_OUT, or with STALE_STATE if the time-out has already been applied. If the store could not store the
+        time-out (for example, because it is full), a later view still shows this turn; no action is possible in it.
         """
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles drawn in it, for the viewer's own seat alone: the two to choose from, which are not on the rack yet, or the
-        one drawn last, which is.
+        """The tiles drawn in this turn, for the viewer's own seat only: the two to choose from, which are not on the rack
+        yet, or the one drawn last, which is.
         """
 
     @_builtins.property
     def draft(self) -> Global___Draft:
-        """The draft that SaveDraft told last, for the viewer's own seat alone. Unset without one."""
+        """The draft saved last (SaveDraft), for the viewer's own seat only. Unset if there is none."""
 
     @_builtins.property
     def shown_play(self) -> Global___ShownPlay:
-        """The illegal play shown last in this turn, if there is one."""
+        """The illegal play shown last in this turn. Unset if there is none."""
 
     def __init__(
         self,
@@ -307,7 +315,7 @@ Global___Turn: _TypeAlias = Turn  # noqa: Y015
 
 @_typing.final
 class SeatResult(_message.Message):
-    """What a round brought one player."""
+    """The result of a round for one player."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -320,9 +328,9 @@ class SeatResult(_message.Message):
     rack_value: _builtins.int
     """The value of the tiles left on the rack (R61). The tiles themselves stay hidden."""
     tile_count: _builtins.int
-    """How many tiles were left."""
+    """The number of tiles left on the rack."""
     points: _builtins.int
-    """The points won (plus) or lost (minus) (R60, R63); the other way round with MATCH_WINNER_LOWEST_TOTAL."""
+    """The points won (positive) or lost (negative) (R60, R63); the signs are reversed with MATCH_WINNER_LOWEST_TOTAL."""
     def __init__(
         self,
         *,
@@ -352,14 +360,16 @@ class RoundResult(_message.Message):
     round: _builtins.int
     """The round's number, from 1."""
     end: Global___RoundEnd.ValueType
-    """How it ended."""
+    """The way in which the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several, in turn order, where a blocked round is tied, or where teams win. Never who has resigned."""
+        """The winner. Several seats, in turn order, when a blocked round is tied or a team wins. Never a player who has
+        resigned.
+        """
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatResult]:
-        """A result for each player dealt in, by seat."""
+        """The result of each player dealt in, by seat."""
 
     def __init__(
         self,
@@ -379,7 +389,7 @@ Global___RoundResult: _TypeAlias = RoundResult  # noqa: Y015
 
 @_typing.final
 class Game(_message.Message):
-    """A game as one seat, or a spectator, may see it."""
+    """A game, as one seat or a spectator may see it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -408,22 +418,26 @@ class Game(_message.Message):
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
-    """How often the game has changed, from 1 for its creation. Lock, order of events and watch cursor at once."""
+    """The count of the game's changes, from 1 for its creation. It serves as lock, as order of events and as watch
+    cursor.
+    """
     etag: _builtins.str
-    """The game's lineage up to this revision: it depends on every event before, so that equal etags mean equal histories."""
+    """Identifies the game's history up to this revision. It depends on every earlier event, so equal etags mean equal
+    histories.
+    """
     state: Global___GameState.ValueType
-    """Where the game stands."""
+    """The state of the game."""
     round: _builtins.int
     """The number of the round being played or last played, from 1; 0 in the lobby."""
     pool_count: _builtins.int
-    """How many tiles are in the pool."""
+    """The number of tiles in the pool."""
     seat: _builtins.int
-    """The seat that this view is for; 0 for a spectator."""
+    """The seat for which this view is made; 0 for a spectator."""
     starter_seat: _builtins.int
-    """Who began the round being played or last played; 0 in the lobby."""
+    """The seat that started the round being played or last played; 0 in the lobby."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """Its rules, every option set."""
+        """The rules of the game, with every option set."""
 
     @_builtins.property
     def players(self) -> _containers.RepeatedCompositeFieldContainer[Global___Player]:
@@ -431,56 +445,56 @@ class Game(_message.Message):
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The melds on the table. After a round: as the round left them."""
+        """The melds on the table. After a round: the melds at its end."""
 
     @_builtins.property
     def turn(self) -> Global___Turn:
-        """The turn in progress. Unset unless the state is PLAYING."""
+        """The turn in progress. Unset unless the state is GAME_STATE_PLAYING."""
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The rack of that seat, in ascending order of tiles. Empty for a spectator."""
+        """The rack of the viewer's seat, in ascending order of tiles. Empty for a spectator."""
 
     @_builtins.property
     def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundResult]:
-        """The finished rounds in order."""
+        """The finished rounds, in order."""
 
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner of a finished game; several, by seat, when they tie (match_winner), or where teams win. Never who has
-        resigned.
+        """The winner of a finished game. Several, by seat, when players tie (match_winner) or a team wins. Never a player who
+        has resigned.
         """
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When the game was created."""
+        """The time when the game was created."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When it last changed."""
+        """The time of the last change."""
 
     @_builtins.property
     def server_time(self) -> _timestamp_pb2.Timestamp:
-        """The store's clock when this answer was made: a countdown to the deadline needs no other clock."""
+        """The store's clock when the answer was made. A countdown to the deadline needs no other clock."""
 
     @_builtins.property
     def passed_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Who has passed in a row with an empty pool, with no play since (R59), by seat. A time-out or a penalty that finds the
-        pool empty counts as a pass, unless the player had drawn in the turn. When all who have not resigned have passed, the
-        round is blocked, unless pool_empty_mode or pool_empty_stuck_test say otherwise.
+        """The seats that have passed in a row with an empty pool, with no play since (R59), by seat. A time-out or penalty
+        with an empty pool counts as a pass, unless the player had drawn in the turn. When all players who have not
+        resigned have passed, the round is blocked, unless pool_empty_mode or pool_empty_stuck_test specify otherwise.
         """
 
     @_builtins.property
     def river(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The River, oldest tile first (TURN_DRAW_TWO_RIVER). Open to all."""
+        """The River, oldest tile first (TURN_DRAW_TWO_RIVER). Visible to all."""
 
     @_builtins.property
     def turn_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The seats dealt in, in the order of turns, the starter first. Empty in the lobby."""
+        """The seats dealt in, in turn order from the starter. Empty in the lobby."""
 
     @_builtins.property
     def last_chance_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Whose last turns are still to come, in order, the turn in progress first (POOL_EMPTY_MODE_ONE_LAST_CHANCE)."""
+        """The seats that still have a last turn, in order, including the turn in progress (POOL_EMPTY_MODE_ONE_LAST_CHANCE)."""
 
     def __init__(
         self,
@@ -518,7 +532,7 @@ Global___Game: _TypeAlias = Game  # noqa: Y015
 
 @_typing.final
 class GameSummary(_message.Message):
-    """A game in a list."""
+    """An entry in a list of games."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -531,18 +545,18 @@ class GameSummary(_message.Message):
     game_id: _builtins.str
     """The game's id."""
     state: Global___GameState.ValueType
-    """Where it stands."""
+    """The state of the game."""
     players_max: _builtins.int
-    """Most players it takes."""
+    """The maximum number of players of the game."""
     revision: _builtins.int
-    """Its revision."""
+    """The game's revision."""
     @_builtins.property
     def player_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The players' names by seat."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was created."""
+        """The time when the game was created."""
 
     def __init__(
         self,
@@ -576,7 +590,7 @@ class PlayerJoined(_message.Message):
     name: _builtins.str
     """The player's name."""
     bot_level: Global___BotLevel.ValueType
-    """How well the service plays the seat; unspecified for a seat that it does not play."""
+    """The strength of the bot that plays the seat. Unspecified for a seat that the service does not play."""
     def __init__(
         self,
         *,
@@ -600,7 +614,7 @@ class PlayerLeft(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat, free again."""
+    """The seat, which is free again."""
     def __init__(
         self,
         *,
@@ -616,16 +630,16 @@ Global___PlayerLeft: _TypeAlias = PlayerLeft  # noqa: Y015
 
 @_typing.final
 class StartDraw(_message.Message):
-    """One tile drawn to find the starter."""
+    """One tile drawn to determine the starter."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     TILE_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who drew."""
+    """The seat that drew."""
     tile: _tile_pb2.Tile.ValueType
-    """The tile. Whether it goes back is start_draw_tile's (R9), what a joker means start_draw_joker's (R8)."""
+    """The tile. start_draw_tile determines where it goes (R9), start_draw_joker what a joker means (R8)."""
     def __init__(
         self,
         *,
@@ -655,12 +669,12 @@ class RoundStarted(_message.Message):
     round: _builtins.int
     """The round's number, from 1."""
     starter_seat: _builtins.int
-    """Who plays first."""
+    """The seat that plays first."""
     pool_count: _builtins.int
-    """How many tiles are left in the pool."""
+    """The number of tiles left in the pool."""
     @_builtins.property
     def draws(self) -> _containers.RepeatedCompositeFieldContainer[Global___StartDraw]:
-        """The start draw in order, open to all."""
+        """The start draw in order, visible to all."""
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -668,7 +682,7 @@ class RoundStarted(_message.Message):
 
     @_builtins.property
     def turn_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The seats in the order of turns, the starter first."""
+        """The seats in turn order, from the starter."""
 
     def __init__(
         self,
@@ -724,20 +738,20 @@ class TilesPlayed(_message.Message):
     POINTS_FIELD_NUMBER: _builtins.int
     PULLED_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that played."""
     points: _builtins.int
     """The points of the tiles played; see ValidateTurnResponse.points."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that left the rack, in ascending order; the first of those pulled is among them."""
+        """The tiles that left the rack, in ascending order, including the first of the pulled tiles."""
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The table afterwards."""
+        """The table after the play."""
 
     @_builtins.property
     def pulled(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles pulled from the River, oldest first; the first was played, the others went to the rack."""
+        """The tiles pulled from the River, oldest first. The first was played; the others went to the rack."""
 
     def __init__(
         self,
@@ -766,14 +780,14 @@ class TilesDrawn(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that drew."""
     tile_count: _builtins.int
-    """How many tiles: one; two to choose from with TURN_DRAW_TWO_RIVER, but for the last tile of the pool, which is drawn
-    alone and kept; any number with TURN_DRAW_UNTIL_PLAYABLE.
+    """The number of tiles drawn: one; two to choose from with TURN_DRAW_TWO_RIVER (the pool's last tile is drawn alone
+    and kept); any number with TURN_DRAW_UNTIL_PLAYABLE.
     """
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles, for the viewer's own seat alone."""
+        """The tiles drawn, for the viewer's own seat only."""
 
     def __init__(
         self,
@@ -798,7 +812,7 @@ class TurnPassed(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that passed."""
     def __init__(
         self,
         *,
@@ -814,9 +828,9 @@ Global___TurnPassed: _TypeAlias = TurnPassed  # noqa: Y015
 
 @_typing.final
 class TurnTimedOut(_message.Message):
-    """A player's time ran out: the table is as it was, and as many tiles were drawn as the ruleset says (R55). With
-    TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT a legal draft follows as TilesPlayed. In TURN_STEP_CHOOSING none is drawn,
-    and the choice follows as RiverTileLaid.
+    """A player's time ran out: the table returns to the start of the turn, and the player draws the tiles that the ruleset
+    demands (R55). With TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT, a legal draft follows as TilesPlayed. In
+    TURN_STEP_CHOOSING no tile is drawn, and the choice follows as RiverTileLaid.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -825,12 +839,12 @@ class TurnTimedOut(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat whose time ran out."""
     tile_count: _builtins.int
-    """How many tiles were drawn."""
+    """The number of tiles drawn."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles, for the viewer's own seat alone."""
+        """The tiles drawn, for the viewer's own seat only."""
 
     def __init__(
         self,
@@ -855,7 +869,7 @@ class PlayerResigned(_message.Message):
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who. Their tiles stay out of play."""
+    """The seat that resigned. Its tiles stay out of play."""
     def __init__(
         self,
         *,
@@ -878,7 +892,7 @@ class RoundEnded(_message.Message):
     RESULT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def result(self) -> Global___RoundResult:
-        """Its result."""
+        """The result of the round."""
 
     def __init__(
         self,
@@ -902,7 +916,7 @@ class GameEnded(_message.Message):
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several, by seat, when they tie (match_winner), or where teams win. Never who has resigned."""
+        """The winner. Several, by seat, when players tie (match_winner) or a team wins. Never a player who has resigned."""
 
     def __init__(
         self,
@@ -926,7 +940,7 @@ class GameCreated(_message.Message):
     RULESET_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """Its rules, every option set."""
+        """The rules of the game, with every option set."""
 
     def __init__(
         self,
@@ -943,8 +957,8 @@ Global___GameCreated: _TypeAlias = GameCreated  # noqa: Y015
 
 @_typing.final
 class RiverTileLaid(_message.Message):
-    """A player laid one of the two tiles drawn on the River and kept the other. Where a time-out or a penalty ended the turn
-    before that, the tile drawn first is kept.
+    """A player laid one of the two drawn tiles on the River and kept the other. If a time-out or a penalty ended the turn
+    first, the tile drawn first is kept.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -952,9 +966,9 @@ class RiverTileLaid(_message.Message):
     SEAT_FIELD_NUMBER: _builtins.int
     TILE_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that laid the tile."""
     tile: _tile_pb2.Tile.ValueType
-    """The tile, now the newest of the River."""
+    """The tile, which is now the newest of the River."""
     def __init__(
         self,
         *,
@@ -971,13 +985,13 @@ Global___RiverTileLaid: _TypeAlias = RiverTileLaid  # noqa: Y015
 
 @_typing.final
 class TurnEnded(_message.Message):
-    """A player ended a turn in which they had drawn and not played (turn_play_after_draw)."""
+    """A player ended a turn after drawing without playing (turn_play_after_draw)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that ended the turn."""
     def __init__(
         self,
         *,
@@ -993,7 +1007,7 @@ Global___TurnEnded: _TypeAlias = TurnEnded  # noqa: Y015
 
 @_typing.final
 class IllegalPlayShown(_message.Message):
-    """A player submitted an illegal play, which the others may claim; the table stays as it was."""
+    """A player submitted an illegal play, which the other players may claim. The table stays as it was."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1001,14 +1015,14 @@ class IllegalPlayShown(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     REASONS_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that submitted the play."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
         """The table as it was submitted."""
 
     @_builtins.property
     def reasons(self) -> _containers.RepeatedScalarFieldContainer[_error_reason_pb2.ErrorReason.ValueType]:
-        """What is wrong with it, without repetitions."""
+        """The reasons why the play is illegal, without duplicates."""
 
     def __init__(
         self,
@@ -1027,14 +1041,14 @@ Global___IllegalPlayShown: _TypeAlias = IllegalPlayShown  # noqa: Y015
 
 @_typing.final
 class ErrorClaimed(_message.Message):
-    """A player voted on the claim of an error."""
+    """A player voted on an error claim."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     AGREES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that voted."""
     agrees: _builtins.bool
     """Whether the player agrees that the play is illegal."""
     def __init__(
@@ -1061,12 +1075,12 @@ class TurnPenalised(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that was penalized."""
     tile_count: _builtins.int
-    """How many tiles were drawn."""
+    """The number of tiles drawn."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles, for the viewer's own seat alone."""
+        """The tiles drawn, for the viewer's own seat only."""
 
     def __init__(
         self,
@@ -1085,13 +1099,13 @@ Global___TurnPenalised: _TypeAlias = TurnPenalised  # noqa: Y015
 
 @_typing.final
 class RedealDemanded(_message.Message):
-    """A player with three pairs demanded a new deal, which follows."""
+    """A player with three pairs demanded a new deal. The new deal follows."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that demanded it."""
     def __init__(
         self,
         *,
@@ -1107,13 +1121,13 @@ Global___RedealDemanded: _TypeAlias = RedealDemanded  # noqa: Y015
 
 @_typing.final
 class DraftSaved(_message.Message):
-    """A player told how the table lies under their hands. What it shows is for the player alone."""
+    """A player saved a draft. Only that player can see its content."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """Who."""
+    """The seat that saved the draft."""
     def __init__(
         self,
         *,
@@ -1129,7 +1143,7 @@ Global___DraftSaved: _TypeAlias = DraftSaved  # noqa: Y015
 
 @_typing.final
 class LastChanceStarted(_message.Message):
-    """The pool is empty, and every player who has not resigned has one more turn."""
+    """The pool is empty, and each player who has not resigned has one more turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1153,7 +1167,7 @@ Global___LastChanceStarted: _TypeAlias = LastChanceStarted  # noqa: Y015
 
 @_typing.final
 class GameEvent(_message.Message):
-    """Something that happened in a game, as one seat, or a spectator, may see it."""
+    """An event of a game, as one seat or a spectator may see it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1239,11 +1253,11 @@ class GameEvent(_message.Message):
 
     @_builtins.property
     def error_claimed(self) -> Global___ErrorClaimed:
-        """A player voted on the claim of an error."""
+        """A player voted on an error claim."""
 
     @_builtins.property
     def turn_penalised(self) -> Global___TurnPenalised:
-        """A player was penalised."""
+        """A player drew penalty tiles."""
 
     @_builtins.property
     def redeal_demanded(self) -> Global___RedealDemanded:
@@ -1293,7 +1307,7 @@ Global___GameEvent: _TypeAlias = GameEvent  # noqa: Y015
 
 @_typing.final
 class GameChange(_message.Message):
-    """One change of a game: what one accepted request, or one time-out, brought about."""
+    """One change of a game: the result of one accepted request or one time-out."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1302,16 +1316,16 @@ class GameChange(_message.Message):
     TIME_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The game's revision after it."""
+    """The game's revision after the change."""
     etag: _builtins.str
-    """The game's etag after it."""
+    """The game's etag after the change."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
-        """When it was stored, by the store's clock."""
+        """The time when the change was stored, by the store's clock."""
 
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___GameEvent]:
-        """The events in order; at least one."""
+        """The events in order. At least one."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ class _Tile:
 class _TileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tile.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TILE_UNSPECIFIED: _Tile.ValueType  # 0
-    """Not a tile. Refused wherever a tile is expected (INVALID_ARGUMENT, TILE_UNKNOWN)."""
+    """Not a tile. Refused in every field that expects a tile (INVALID_ARGUMENT, TILE_UNKNOWN)."""
     TILE_RED_1: _Tile.ValueType  # 1
     """The red 1."""
     TILE_RED_2: _Tile.ValueType  # 2
@@ -129,72 +129,72 @@ class _TileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tile.ValueType],
     TILE_ORANGE_13: _Tile.ValueType  # 52
     """The orange 13."""
     TILE_JOKER: _Tile.ValueType  # 53
-    """A joker. It stands for any numbered tile (R19); its place in the meld says which."""
+    """A joker. It stands for any numbered tile (R19), which its place in the meld determines."""
     TILE_GREEN_1: _Tile.ValueType  # 54
-    """The green 1, of games with six colors."""
+    """The green 1, in games with six colors."""
     TILE_GREEN_2: _Tile.ValueType  # 55
-    """The green 2, of games with six colors."""
+    """The green 2, in games with six colors."""
     TILE_GREEN_3: _Tile.ValueType  # 56
-    """The green 3, of games with six colors."""
+    """The green 3, in games with six colors."""
     TILE_GREEN_4: _Tile.ValueType  # 57
-    """The green 4, of games with six colors."""
+    """The green 4, in games with six colors."""
     TILE_GREEN_5: _Tile.ValueType  # 58
-    """The green 5, of games with six colors."""
+    """The green 5, in games with six colors."""
     TILE_GREEN_6: _Tile.ValueType  # 59
-    """The green 6, of games with six colors."""
+    """The green 6, in games with six colors."""
     TILE_GREEN_7: _Tile.ValueType  # 60
-    """The green 7, of games with six colors."""
+    """The green 7, in games with six colors."""
     TILE_GREEN_8: _Tile.ValueType  # 61
-    """The green 8, of games with six colors."""
+    """The green 8, in games with six colors."""
     TILE_GREEN_9: _Tile.ValueType  # 62
-    """The green 9, of games with six colors."""
+    """The green 9, in games with six colors."""
     TILE_GREEN_10: _Tile.ValueType  # 63
-    """The green 10, of games with six colors."""
+    """The green 10, in games with six colors."""
     TILE_GREEN_11: _Tile.ValueType  # 64
-    """The green 11, of games with six colors."""
+    """The green 11, in games with six colors."""
     TILE_GREEN_12: _Tile.ValueType  # 65
-    """The green 12, of games with six colors."""
+    """The green 12, in games with six colors."""
     TILE_GREEN_13: _Tile.ValueType  # 66
-    """The green 13, of games with six colors."""
+    """The green 13, in games with six colors."""
     TILE_PURPLE_1: _Tile.ValueType  # 67
-    """The purple 1, of games with six colors."""
+    """The purple 1, in games with six colors."""
     TILE_PURPLE_2: _Tile.ValueType  # 68
-    """The purple 2, of games with six colors."""
+    """The purple 2, in games with six colors."""
     TILE_PURPLE_3: _Tile.ValueType  # 69
-    """The purple 3, of games with six colors."""
+    """The purple 3, in games with six colors."""
     TILE_PURPLE_4: _Tile.ValueType  # 70
-    """The purple 4, of games with six colors."""
+    """The purple 4, in games with six colors."""
     TILE_PURPLE_5: _Tile.ValueType  # 71
-    """The purple 5, of games with six colors."""
+    """The purple 5, in games with six colors."""
     TILE_PURPLE_6: _Tile.ValueType  # 72
-    """The purple 6, of games with six colors."""
+    """The purple 6, in games with six colors."""
     TILE_PURPLE_7: _Tile.ValueType  # 73
-    """The purple 7, of games with six colors."""
+    """The purple 7, in games with six colors."""
     TILE_PURPLE_8: _Tile.ValueType  # 74
-    """The purple 8, of games with six colors."""
+    """The purple 8, in games with six colors."""
     TILE_PURPLE_9: _Tile.ValueType  # 75
-    """The purple 9, of games with six colors."""
+    """The purple 9, in games with six colors."""
     TILE_PURPLE_10: _Tile.ValueType  # 76
-    """The purple 10, of games with six colors."""
+    """The purple 10, in games with six colors."""
     TILE_PURPLE_11: _Tile.ValueType  # 77
-    """The purple 11, of games with six colors."""
+    """The purple 11, in games with six colors."""
     TILE_PURPLE_12: _Tile.ValueType  # 78
-    """The purple 12, of games with six colors."""
+    """The purple 12, in games with six colors."""
     TILE_PURPLE_13: _Tile.ValueType  # 79
-    """The purple 13, of games with six colors."""
+    """The purple 13, in games with six colors."""
 
 class Tile(_Tile, metaclass=_TileEnumTypeWrapper):
     """A face of the tile set: a color and a value, or the joker.
 
-    The two copies of a face are interchangeable for every rule, so the API has no tile ids: a rack is a multiset of
-    faces, and a table is a list of melds of faces. The number of a face is (color - 1) * 13 + value with red = 1,
-    blue = 2, black = 3, orange = 4; the joker is 53; green is 54 to 66 and purple 67 to 79, for games with six colors
-    (geometry_colors). All numbers are below 128, so a packed list of tiles takes one byte
-    a tile on the wire. "Yellow" of some editions is orange here.
+    The copies of a face are interchangeable for every rule, so the API has no tile ids: a rack is a multiset of faces,
+    and a table is a list of melds of faces. The number of a face is (color - 1) * 13 + value with red = 1, blue = 2,
+    black = 3, orange = 4; the joker is 53. In games with six colors (geometry_colors), green is 54 to 66 and purple 67
+    to 79. All numbers are below 128, so a packed list of tiles takes one byte per tile. Some editions call orange
+    "yellow".
     """
 
 TILE_UNSPECIFIED: Tile.ValueType  # 0
-"""Not a tile. Refused wherever a tile is expected (INVALID_ARGUMENT, TILE_UNKNOWN)."""
+"""Not a tile. Refused in every field that expects a tile (INVALID_ARGUMENT, TILE_UNKNOWN)."""
 TILE_RED_1: Tile.ValueType  # 1
 """The red 1."""
 TILE_RED_2: Tile.ValueType  # 2
@@ -300,57 +300,57 @@ TILE_ORANGE_12: Tile.ValueType  # 51
 TILE_ORANGE_13: Tile.ValueType  # 52
 """The orange 13."""
 TILE_JOKER: Tile.ValueType  # 53
-"""A joker. It stands for any numbered tile (R19); its place in the meld says which."""
+"""A joker. It stands for any numbered tile (R19), which its place in the meld determines."""
 TILE_GREEN_1: Tile.ValueType  # 54
-"""The green 1, of games with six colors."""
+"""The green 1, in games with six colors."""
 TILE_GREEN_2: Tile.ValueType  # 55
-"""The green 2, of games with six colors."""
+"""The green 2, in games with six colors."""
 TILE_GREEN_3: Tile.ValueType  # 56
-"""The green 3, of games with six colors."""
+"""The green 3, in games with six colors."""
 TILE_GREEN_4: Tile.ValueType  # 57
-"""The green 4, of games with six colors."""
+"""The green 4, in games with six colors."""
 TILE_GREEN_5: Tile.ValueType  # 58
-"""The green 5, of games with six colors."""
+"""The green 5, in games with six colors."""
 TILE_GREEN_6: Tile.ValueType  # 59
-"""The green 6, of games with six colors."""
+"""The green 6, in games with six colors."""
 TILE_GREEN_7: Tile.ValueType  # 60
-"""The green 7, of games with six colors."""
+"""The green 7, in games with six colors."""
 TILE_GREEN_8: Tile.ValueType  # 61
-"""The green 8, of games with six colors."""
+"""The green 8, in games with six colors."""
 TILE_GREEN_9: Tile.ValueType  # 62
-"""The green 9, of games with six colors."""
+"""The green 9, in games with six colors."""
 TILE_GREEN_10: Tile.ValueType  # 63
-"""The green 10, of games with six colors."""
+"""The green 10, in games with six colors."""
 TILE_GREEN_11: Tile.ValueType  # 64
-"""The green 11, of games with six colors."""
+"""The green 11, in games with six colors."""
 TILE_GREEN_12: Tile.ValueType  # 65
-"""The green 12, of games with six colors."""
+"""The green 12, in games with six colors."""
 TILE_GREEN_13: Tile.ValueType  # 66
-"""The green 13, of games with six colors."""
+"""The green 13, in games with six colors."""
 TILE_PURPLE_1: Tile.ValueType  # 67
-"""The purple 1, of games with six colors."""
+"""The purple 1, in games with six colors."""
 TILE_PURPLE_2: Tile.ValueType  # 68
-"""The purple 2, of games with six colors."""
+"""The purple 2, in games with six colors."""
 TILE_PURPLE_3: Tile.ValueType  # 69
-"""The purple 3, of games with six colors."""
+"""The purple 3, in games with six colors."""
 TILE_PURPLE_4: Tile.ValueType  # 70
-"""The purple 4, of games with six colors."""
+"""The purple 4, in games with six colors."""
 TILE_PURPLE_5: Tile.ValueType  # 71
-"""The purple 5, of games with six colors."""
+"""The purple 5, in games with six colors."""
 TILE_PURPLE_6: Tile.ValueType  # 72
-"""The purple 6, of games with six colors."""
+"""The purple 6, in games with six colors."""
 TILE_PURPLE_7: Tile.ValueType  # 73
-"""The purple 7, of games with six colors."""
+"""The purple 7, in games with six colors."""
 TILE_PURPLE_8: Tile.ValueType  # 74
-"""The purple 8, of games with six colors."""
+"""The purple 8, in games with six colors."""
 TILE_PURPLE_9: Tile.ValueType  # 75
-"""The purple 9, of games with six colors."""
+"""The purple 9, in games with six colors."""
 TILE_PURPLE_10: Tile.ValueType  # 76
-"""The purple 10, of games with six colors."""
+"""The purple 10, in games with six colors."""
 TILE_PURPLE_11: Tile.ValueType  # 77
-"""The purple 11, of games with six colors."""
+"""The purple 11, in games with six colors."""
 TILE_PURPLE_12: Tile.ValueType  # 78
-"""The purple 12, of games with six colors."""
+"""The purple 12, in games with six colors."""
 TILE_PURPLE_13: Tile.ValueType  # 79
-"""The purple 13, of games with six colors."""
+"""The purple 13, in games with six colors."""
 Global___Tile: _TypeAlias = Tile  # noqa: Y015

@@ -23,7 +23,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class PlayTiles(_message.Message):
-    """The table as it shall lie after the turn. How it came about does not matter (R44)."""
+    """The table after the turn. The intermediate moves do not matter (R44)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -31,14 +31,14 @@ class PlayTiles(_message.Message):
     RIVER_INDEX_FIELD_NUMBER: _builtins.int
     CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
     river_index: _builtins.int
-    """Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn, the others go to
-    the rack after it (TURN_DRAW_TWO_RIVER). Unset: nothing is pulled.
+    """Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn; the others go to
+    the rack after it (TURN_DRAW_TWO_RIVER). Unset: no tile is pulled.
     """
     calls_rummikub: _builtins.bool
-    """Calls out the win. Needed with the last tiles where win_call is REQUIRED; otherwise it means nothing."""
+    """Calls the win. Required with the last tiles if win_call is REQUIRED; otherwise it has no effect."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """All melds: those that were there, changed or not, and new ones. At most 128 melds."""
+        """All melds: existing ones, changed or not, and new ones. At most 128 melds."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ Global___PlayTiles: _TypeAlias = PlayTiles  # noqa: Y015
 
 @_typing.final
 class DrawTile(_message.Message):
-    """Drawing, which ends the turn (R22) unless turn_draw or turn_play_after_draw say otherwise."""
+    """Draws, which ends the turn (R22) unless turn_draw or turn_play_after_draw specify otherwise."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -76,7 +76,7 @@ Global___DrawTile: _TypeAlias = DrawTile  # noqa: Y015
 
 @_typing.final
 class Pass(_message.Message):
-    """Passing, when the pool is empty; or ending a turn in which a tile was drawn (turn_play_after_draw)."""
+    """Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -93,13 +93,13 @@ Global___Pass: _TypeAlias = Pass  # noqa: Y015
 
 @_typing.final
 class LayOnRiver(_message.Message):
-    """Laying one of the two tiles drawn on the River; the other is kept, and the turn ends (TURN_DRAW_TWO_RIVER)."""
+    """Lays one of the two drawn tiles on the River. The other is kept, and the turn ends (TURN_DRAW_TWO_RIVER)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TILE_FIELD_NUMBER: _builtins.int
     tile: _tile_pb2.Tile.ValueType
-    """The tile."""
+    """The tile to lay on the River."""
     def __init__(
         self,
         *,
@@ -129,21 +129,21 @@ class PlayTurnRequest(_message.Message):
     PASS_FIELD_NUMBER: _builtins.int
     LAY_ON_RIVER_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     expected_revision: _builtins.int
-    """The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. Alone it does
-    not suffice: see etag.
+    """The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. It is not
+    sufficient alone; see etag.
     """
     etag: _builtins.str
-    """The etag of that revision. Optional, but send it always. A failover of the store may lose changes; when the game has
-    come to the same revision again, by other changes, a turn without its etag is applied to that history, which the player
-    never saw. With the etag it is refused (ETAG_MISMATCH).
+    """The etag of expected_revision. Optional, but always send it. A failover of the store may lose changes, and other
+    changes may then bring the game to the same revision. A turn without an etag is applied to that history, which the
+    player never saw; with the etag it is refused (ETAG_MISMATCH).
     """
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     validate_only: _builtins.bool
-    """Judges the turn and does not take it. Errors are the same, but that the request_id is neither asked nor remembered,
-    and that an illegal play is refused with its violations whatever turn_invalid_submission is: a trial costs nothing.
+    """Judges the turn without taking it. Errors are the same; request_id is ignored. An illegal play is refused with its
+    violations, whatever turn_invalid_submission is, and has no consequences.
     """
     @_builtins.property
     def play(self) -> Global___PlayTiles:
@@ -181,7 +181,7 @@ Global___PlayTurnRequest: _TypeAlias = PlayTurnRequest  # noqa: Y015
 
 @_typing.final
 class PlayTurnResponse(_message.Message):
-    """The turn taken."""
+    """The response to PlayTurn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -191,10 +191,10 @@ class PlayTurnResponse(_message.Message):
     TILES_DRAWN_FIELD_NUMBER: _builtins.int
     VIOLATIONS_FIELD_NUMBER: _builtins.int
     points: _builtins.int
-    """Their points; see ValidateTurnResponse.points."""
+    """The points of tiles_played; see ValidateTurnResponse.points."""
     @_builtins.property
     def game(self) -> _game_pb2.Game:
-        """The game after the turn as the caller's seat sees it. With validate_only: before it."""
+        """The game after the turn, as the caller's seat sees it. With validate_only: before the turn."""
 
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -202,11 +202,11 @@ class PlayTurnResponse(_message.Message):
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles drawn, if any: the two to choose from, the penalty. Never set with validate_only."""
+        """The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only."""
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Violation]:
-        """Why the play was illegal, where turn_invalid_submission is not REJECT. Empty when it was legal."""
+        """The reasons why the play was illegal, if turn_invalid_submission is not REJECT. Empty when it was legal."""
 
     def __init__(
         self,
@@ -237,18 +237,18 @@ class SaveDraftRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DRAFT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     expected_revision: _builtins.int
     """The revision that the caller has seen. Required."""
     etag: _builtins.str
-    """The etag of that revision. Optional, but send it always: as in PlayTurnRequest. Without it a draft may be kept for a turn
-    of a history that the player never saw, and decide what its time-out does.
+    """The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
+    stored for a turn of a history that the player never saw, and decide what its time-out does.
     """
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     @_builtins.property
     def draft(self) -> _game_pb2.Draft:
-        """The table as it lies. Unset: as when the turn began."""
+        """The table as the player has arranged it. Unset: as at the start of the turn."""
 
     def __init__(
         self,
@@ -269,7 +269,7 @@ Global___SaveDraftRequest: _TypeAlias = SaveDraftRequest  # noqa: Y015
 
 @_typing.final
 class SaveDraftResponse(_message.Message):
-    """The draft saved."""
+    """The response to SaveDraft."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -293,7 +293,7 @@ Global___SaveDraftResponse: _TypeAlias = SaveDraftResponse  # noqa: Y015
 
 @_typing.final
 class ClaimErrorRequest(_message.Message):
-    """A request to vote on a claim."""
+    """A request to vote on an error claim."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -302,13 +302,13 @@ class ClaimErrorRequest(_message.Message):
     AGREES_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     play_revision: _builtins.int
-    """ShownPlay.revision of the play that the vote is about. Required."""
+    """The ShownPlay.revision of the play in question. Required."""
     agrees: _builtins.bool
     """Whether the caller agrees that the play is illegal."""
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     def __init__(
         self,
         *,
@@ -327,7 +327,7 @@ Global___ClaimErrorRequest: _TypeAlias = ClaimErrorRequest  # noqa: Y015
 
 @_typing.final
 class ClaimErrorResponse(_message.Message):
-    """The vote cast."""
+    """The response to ClaimError."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

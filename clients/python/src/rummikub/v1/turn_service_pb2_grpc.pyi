@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TurnServiceStub:
-    """Turns of a running game. Identity, request ids and general errors are as in GameService."""
+    """Turns of a running game. Tokens, request ids and general errors are as in GameService."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,30 +36,30 @@ class TurnServiceStub:
     PlayTurn: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.PlayTurnRequest, _turn_service_pb2.PlayTurnResponse]
     """Takes the caller's turn: plays tiles, draws, or passes.
 
-    The checks, in order: the form of the request; request_id; the token; the deadline of the turn that expected_revision
-    means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
-    has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
-    illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names; but a
-    play of tiles that the player does not have is refused where others would have to see it. Without an etag, a turn may be
-    judged on a history that its player never saw: see PlayTurnRequest.etag.
+    The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
+    expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
+    turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
+    an illegal play is not an error: the response is OK with the violations, and the consequences of that option
+    follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
+    Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-    RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and every violation with
-    the subject `play.table` or, where one meld is at fault, `play.table[i]`).
+    RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
+    every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
     """
     SaveDraft: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]
-    """Tells how the table lies under the hands of the caller, whose turn it is. A draft is never checked and nobody else sees
-    it; it decides what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end finds it again after a
-    restart. A turn whose draft was never told counts as unfinished when its time runs out.
+    """Saves the table as the caller, whose turn it is, has arranged it. The server does not check a draft, and only its
+    owner sees it. The draft determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end
+    can restore it after a restart. A turn without a saved draft counts as unfinished when its time runs out.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING).
     """
     ClaimError: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]
-    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players who have
-    not resigned, but the one whose turn it is, have claimed the error, that player draws penalty_tiles and the turn ends.
-    One vote against it ends the claim. The claim lapses with the turn, or with the next illegal play.
+    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
+    players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
+    against it ends the claim. The claim lapses with the turn, or with the next illegal play.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
     (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
@@ -67,43 +67,43 @@ class TurnServiceStub:
 
 @_typing.type_check_only
 class TurnServiceAsyncStub(TurnServiceStub):
-    """Turns of a running game. Identity, request ids and general errors are as in GameService."""
+    """Turns of a running game. Tokens, request ids and general errors are as in GameService."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     PlayTurn: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.PlayTurnRequest, _turn_service_pb2.PlayTurnResponse]  # type: ignore[assignment]
     """Takes the caller's turn: plays tiles, draws, or passes.
 
-    The checks, in order: the form of the request; request_id; the token; the deadline of the turn that expected_revision
-    means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
-    has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
-    illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names; but a
-    play of tiles that the player does not have is refused where others would have to see it. Without an etag, a turn may be
-    judged on a history that its player never saw: see PlayTurnRequest.etag.
+    The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
+    expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
+    turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
+    an illegal play is not an error: the response is OK with the violations, and the consequences of that option
+    follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
+    Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-    RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and every violation with
-    the subject `play.table` or, where one meld is at fault, `play.table[i]`).
+    RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
+    every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
     """
     SaveDraft: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]  # type: ignore[assignment]
-    """Tells how the table lies under the hands of the caller, whose turn it is. A draft is never checked and nobody else sees
-    it; it decides what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end finds it again after a
-    restart. A turn whose draft was never told counts as unfinished when its time runs out.
+    """Saves the table as the caller, whose turn it is, has arranged it. The server does not check a draft, and only its
+    owner sees it. The draft determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end
+    can restore it after a restart. A turn without a saved draft counts as unfinished when its time runs out.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING).
     """
     ClaimError: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]  # type: ignore[assignment]
-    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players who have
-    not resigned, but the one whose turn it is, have claimed the error, that player draws penalty_tiles and the turn ends.
-    One vote against it ends the claim. The claim lapses with the turn, or with the next illegal play.
+    """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
+    players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
+    against it ends the claim. The claim lapses with the turn, or with the next illegal play.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
     (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
     """
 
 class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Turns of a running game. Identity, request ids and general errors are as in GameService."""
+    """Turns of a running game. Tokens, request ids and general errors are as in GameService."""
 
     @_abc_1.abstractmethod
     def PlayTurn(
@@ -113,17 +113,17 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_turn_service_pb2.PlayTurnResponse, _abc.Awaitable[_turn_service_pb2.PlayTurnResponse]]:
         """Takes the caller's turn: plays tiles, draws, or passes.
 
-        The checks, in order: the form of the request; request_id; the token; the deadline of the turn that expected_revision
-        means; expected_revision and etag; the state of the game; whose turn it is; the rules. A turn that is past its deadline
-        has its time-out applied first, once, by whichever call comes upon it. Where turn_invalid_submission is not REJECT, an
-        illegal play is no error: it is answered with OK and its violations, and has the consequences that the option names; but a
-        play of tiles that the player does not have is refused where others would have to see it. Without an etag, a turn may be
-        judged on a history that its player never saw: see PlayTurnRequest.etag.
+        The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
+        expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
+        turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
+        an illegal play is not an error: the response is OK with the violations, and the consequences of that option
+        follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
+        Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
-        RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and every violation with
-        the subject `play.table` or, where one meld is at fault, `play.table[i]`).
+        RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
+        every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
         """
 
     @_abc_1.abstractmethod
@@ -132,9 +132,9 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_service_pb2.SaveDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_service_pb2.SaveDraftResponse, _abc.Awaitable[_turn_service_pb2.SaveDraftResponse]]:
-        """Tells how the table lies under the hands of the caller, whose turn it is. A draft is never checked and nobody else sees
-        it; it decides what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end finds it again after a
-        restart. A turn whose draft was never told counts as unfinished when its time runs out.
+        """Saves the table as the caller, whose turn it is, has arranged it. The server does not check a draft, and only its
+        owner sees it. The draft determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end
+        can restore it after a restart. A turn without a saved draft counts as unfinished when its time runs out.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, RIVER_CHOICE_PENDING).
@@ -146,9 +146,9 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_service_pb2.ClaimErrorRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_service_pb2.ClaimErrorResponse, _abc.Awaitable[_turn_service_pb2.ClaimErrorResponse]]:
-        """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM): when all players who have
-        not resigned, but the one whose turn it is, have claimed the error, that player draws penalty_tiles and the turn ends.
-        One vote against it ends the claim. The claim lapses with the turn, or with the next illegal play.
+        """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
+        players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
+        against it ends the claim. The claim lapses with the turn, or with the next illegal play.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
         (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
         CLAIM_ALREADY_VOTED).

@@ -24,7 +24,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class ValidateMeldsRequest(_message.Message):
-    """Melds to read."""
+    """A request to read melds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -54,14 +54,14 @@ Global___ValidateMeldsRequest: _TypeAlias = ValidateMeldsRequest  # noqa: Y015
 
 @_typing.final
 class ValidateMeldsResponse(_message.Message):
-    """The melds read."""
+    """The response to ValidateMelds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MELDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def melds(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.MeldReading]:
-        """A reading for each meld, in the order asked. Subjects of violations are `melds[i]`."""
+        """A reading of each meld, in the order of the request. The subjects of violations are `melds[i]`."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ Global___ValidateMeldsResponse: _TypeAlias = ValidateMeldsResponse  # noqa: Y015
 
 @_typing.final
 class ValidateTurnRequest(_message.Message):
-    """A turn to judge."""
+    """A request to judge a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -94,22 +94,26 @@ class ValidateTurnRequest(_message.Message):
     has_melded: _builtins.bool
     """Whether the player has made the initial meld in an earlier turn."""
     river_index: _builtins.int
-    """What the turn pulls from the River; see PlayTiles.river_index."""
+    """The tile of the River that the turn pulls; see PlayTiles.river_index."""
     tile_drawn: _tile_pb2.Tile.ValueType
-    """The tile of the rack that was drawn in this very turn, of several the last, if any (turn_play_after_draw)."""
+    """The tile of the rack that was drawn in this turn, or the last of several; unset if none was drawn
+    (turn_play_after_draw).
+    """
     calls_rummikub: _builtins.bool
-    """Whether the player calls out the win (win_call)."""
+    """Whether the player calls the win (win_call)."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules. Unset: the preset SABRA."""
 
     @_builtins.property
     def table_before(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The table when the turn began. Every meld on it must be one (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128 melds."""
+        """The table when the turn began. Every meld on it must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128
+        melds.
+        """
 
     @_builtins.property
     def table_after(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The table as it shall lie after the turn. At most 128 melds."""
+        """The table after the turn. At most 128 melds."""
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -144,7 +148,7 @@ Global___ValidateTurnRequest: _TypeAlias = ValidateTurnRequest  # noqa: Y015
 
 @_typing.final
 class ValidateTurnResponse(_message.Message):
-    """The turn judged."""
+    """The response to ValidateTurn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -154,24 +158,24 @@ class ValidateTurnResponse(_message.Message):
     RACK_LEFT_FIELD_NUMBER: _builtins.int
     GOES_OUT_FIELD_NUMBER: _builtins.int
     points: _builtins.int
-    """Their points: a numbered tile counts its value, a joker what it stands for. Jokers are interchangeable, so where the
-    table had jokers too, the ones played are taken to be those worth most among the melds that are new or changed. For a legal
-    initial meld this is the total that the threshold is compared with, but for the options initial_meld_joker,
-    initial_meld_sets and initial_meld_same_turn_table_play.
+    """The points of tiles_played: a numbered tile counts its value, a joker the value of the tile that it stands for.
+    Jokers are interchangeable, so if the table had jokers too, the jokers worth most among the new or changed melds
+    count as the played ones. For a legal initial meld this is the total that is compared with the threshold, unless
+    initial_meld_joker, initial_meld_sets or initial_meld_same_turn_table_play change it.
     """
     goes_out: _builtins.bool
     """Whether the turn is legal and leaves the rack empty, which wins the round (R57)."""
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Violation]:
-        """Every breach of the rules, in a fixed order. Empty when the turn is legal."""
+        """Every violation of the rules, in a fixed order. Empty when the turn is legal."""
 
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that leave the rack, in ascending order; the one that was pulled from the River to be played is among them."""
+        """The tiles that leave the rack, in ascending order, including the tile that is pulled from the River to be played."""
 
     @_builtins.property
     def rack_left(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles left on the rack, those pulled from the River and not played among them, in ascending order."""
+        """The tiles left on the rack, in ascending order, including those pulled from the River and not played."""
 
     def __init__(
         self,
@@ -192,7 +196,7 @@ Global___ValidateTurnResponse: _TypeAlias = ValidateTurnResponse  # noqa: Y015
 
 @_typing.final
 class BatchValidateTurnsRequest(_message.Message):
-    """Turns to judge under one ruleset."""
+    """A request to judge turns under one ruleset."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -200,11 +204,11 @@ class BatchValidateTurnsRequest(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The rules for every turn that states none. Unset: the preset SABRA."""
+        """The rules for every turn without a ruleset. Unset: the preset SABRA."""
 
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValidateTurnRequest]:
-        """The turns. At most 1000, with at most 50000 melds in all."""
+        """The turns. At most 1000, with at most 50000 melds in total."""
 
     def __init__(
         self,
@@ -222,15 +226,15 @@ Global___BatchValidateTurnsRequest: _TypeAlias = BatchValidateTurnsRequest  # no
 
 @_typing.final
 class BatchValidateTurnsResponse(_message.Message):
-    """The turns judged."""
+    """The response to BatchValidateTurns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TURNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValidateTurnResponse]:
-        """An answer for each turn, in the order asked. Where most of tens of thousands of melds are none, they can take more
-        than the 4 MiB that gRPC clients accept by default.
+        """An answer for each turn, in the order of the request. If a batch has tens of thousands of invalid melds, the
+        response can exceed the 4 MiB that gRPC clients accept by default.
         """
 
     def __init__(
@@ -255,10 +259,10 @@ class StreamValidateTurnsRequest(_message.Message):
     TURN_FIELD_NUMBER: _builtins.int
     CORRELATION_ID_FIELD_NUMBER: _builtins.int
     correlation_id: _builtins.str
-    """Comes back with the answer. At most 64 bytes."""
+    """A value that the answer repeats. At most 64 bytes."""
     @_builtins.property
     def turn(self) -> Global___ValidateTurnRequest:
-        """The turn. A turn without ruleset is judged under the one that the stream stated last."""
+        """The turn. A turn without a ruleset is judged under the last ruleset in the stream."""
 
     def __init__(
         self,
@@ -283,7 +287,7 @@ class StreamValidateTurnsResponse(_message.Message):
     TURN_FIELD_NUMBER: _builtins.int
     CORRELATION_ID_FIELD_NUMBER: _builtins.int
     correlation_id: _builtins.str
-    """That of the question."""
+    """The correlation_id of the turn."""
     @_builtins.property
     def turn(self) -> Global___ValidateTurnResponse:
         """The answer."""
@@ -304,7 +308,7 @@ Global___StreamValidateTurnsResponse: _TypeAlias = StreamValidateTurnsResponse  
 
 @_typing.final
 class RackToScore(_message.Message):
-    """What one player of a finished round holds."""
+    """The rack of one player at the end of a round."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -313,12 +317,12 @@ class RackToScore(_message.Message):
     NEVER_MELDED_FIELD_NUMBER: _builtins.int
     DECLINED_TO_MELD_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat, any number from 1 that is not used twice."""
+    """The seat: any number from 1, used only once."""
     never_melded: _builtins.bool
-    """Whether the player never made the initial meld (score_never_melded; no contract_points then)."""
+    """Whether the player never made the initial meld. It affects score_never_melded, and excludes contract_points."""
     declined_to_meld: _builtins.bool
-    """Whether the player could have made it and did not (SCORE_NEVER_MELDED_FLAT_100_OR_200). Means nothing without
-    never_melded.
+    """Whether the player could have made the initial meld and did not (SCORE_NEVER_MELDED_FLAT_100_OR_200). Ignored
+    without never_melded.
     """
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -342,8 +346,8 @@ Global___RackToScore: _TypeAlias = RackToScore  # noqa: Y015
 
 @_typing.final
 class ScoreRoundRequest(_message.Message):
-    """A finished round. It is won by the player with an empty rack; if there is none, it was blocked. With TEAMS_PAIRS there
-    are four racks, and opposite seats play together: the lowest seat with the third lowest.
+    """A request to score a finished round. The player with an empty rack won; if there is none, the round was blocked. With
+    TEAMS_PAIRS there are four racks, and the lowest seat forms a team with the third lowest.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -356,8 +360,8 @@ class ScoreRoundRequest(_message.Message):
 
     @_builtins.property
     def racks(self) -> _containers.RepeatedCompositeFieldContainer[Global___RackToScore]:
-        """A rack for each player, 2 to 6, in turn order from the starter (which settles what remainder of a shared win goes to
-        whom). At most one is empty (POSITION_IMPOSSIBLE).
+        """The rack of each player, 2 to 6, in turn order from the starter. The order determines who gets the remainder of a
+        shared win. At most one rack is empty (POSITION_IMPOSSIBLE).
         """
 
     def __init__(
@@ -376,7 +380,7 @@ Global___ScoreRoundRequest: _TypeAlias = ScoreRoundRequest  # noqa: Y015
 
 @_typing.final
 class ScoreRoundResponse(_message.Message):
-    """The round scored."""
+    """The response to ScoreRound."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -384,14 +388,14 @@ class ScoreRoundResponse(_message.Message):
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     SEATS_FIELD_NUMBER: _builtins.int
     end: _game_pb2.RoundEnd.ValueType
-    """How the round ended."""
+    """The way in which the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner; several, in the order of the racks, where a blocked round is tied, or where teams win."""
+        """The winner. Several, in the order of the racks, when a blocked round is tied or a team wins."""
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.SeatResult]:
-        """A result for each player, in the order asked."""
+        """The result of each player, in the order of the request."""
 
     def __init__(
         self,
@@ -410,16 +414,16 @@ Global___ScoreRoundResponse: _TypeAlias = ScoreRoundResponse  # noqa: Y015
 
 @_typing.final
 class ListRulesetsRequest(_message.Message):
-    """A request for the presets."""
+    """A request to list the presets."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Most presets in the answer: 0 (50) to 50."""
+    """Maximum number of presets in the response: 1 to 50; 0 means 50."""
     page_token: _builtins.str
-    """Where to go on: next_page_token of the answer before."""
+    """The next_page_token of the previous response. Unset: the first page."""
     def __init__(
         self,
         *,
@@ -445,17 +449,17 @@ class NamedRuleset(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     UNSUPPORTED_OPTIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Its name."""
+    """The name of the preset."""
     source: _builtins.str
-    """Where it comes from."""
+    """The source of the preset."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """Its rules, every option set."""
+        """The rules of the preset, with every option set."""
 
     @_builtins.property
     def unsupported_options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Empty: games can be created with every preset. Servers from before exact analysis named options here that kept them
-        from creating a game (VARIANT_NOT_SUPPORTED).
+        """Always empty: games can be created with every preset. Servers without exact analysis listed the options that
+        prevented it (VARIANT_NOT_SUPPORTED).
         """
 
     def __init__(
@@ -476,14 +480,14 @@ Global___NamedRuleset: _TypeAlias = NamedRuleset  # noqa: Y015
 
 @_typing.final
 class ListRulesetsResponse(_message.Message):
-    """The presets."""
+    """The response to ListRulesets."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RULESETS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Where to go on; empty at the end."""
+    """The token of the next page; empty after the last."""
     @_builtins.property
     def rulesets(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedRuleset]:
         """The presets in order of their numbers."""

@@ -26,13 +26,12 @@ if _version_not_supported:
 
 
 class ValidationServiceStub:
-    """The rules for callers who keep their own game state. Stateless: it needs no token and touches no store.
+    """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
-    Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
-    order.
+    Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of one
-    request DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset INVALID_ARGUMENT (OPTION_UNKNOWN,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
+    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
     OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
@@ -75,18 +74,17 @@ class ValidationServiceStub:
 
 
 class ValidationServiceServicer:
-    """The rules for callers who keep their own game state. Stateless: it needs no token and touches no store.
+    """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
-    Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
-    order.
+    Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of one
-    request DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset INVALID_ARGUMENT (OPTION_UNKNOWN,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
+    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
     OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     def ValidateMelds(self, request, context):
-        """Reads melds: kind, points, what jokers stand for, or why they are none.
+        """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -102,7 +100,7 @@ class ValidationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def BatchValidateTurns(self, request, context):
-        """Judges many turns in one message. One malformed turn refuses the whole batch, naming it.
+        """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -110,7 +108,7 @@ class ValidationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StreamValidateTurns(self, request_iterator, context):
-        """Judges turns as they come, each answered in its order. A malformed turn ends the stream.
+        """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -126,7 +124,7 @@ class ValidationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListRulesets(self, request, context):
-        """Lists the presets, every option spelled out.
+        """Lists the presets, with every option set.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -175,13 +173,12 @@ def add_ValidationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ValidationService:
-    """The rules for callers who keep their own game state. Stateless: it needs no token and touches no store.
+    """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
-    Whether melds or a turn are legal is an answer, not an error: it comes with OK and lists every violation in a fixed
-    order.
+    Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of one
-    request DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset INVALID_ARGUMENT (OPTION_UNKNOWN,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
+    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
     OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
