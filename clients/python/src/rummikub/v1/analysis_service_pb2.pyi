@@ -29,25 +29,25 @@ class _Existence:
 class _ExistenceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Existence.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     EXISTENCE_UNSPECIFIED: _Existence.ValueType  # 0
-    """Never returned."""
+    """Unset. Never in a response."""
     EXISTENCE_YES: _Existence.ValueType  # 1
     """It exists."""
     EXISTENCE_NO: _Existence.ValueType  # 2
-    """It does not exist: the search was complete."""
+    """It does not exist; the search was complete."""
     EXISTENCE_UNKNOWN: _Existence.ValueType  # 3
-    """The search ended before the result was certain. Retry with a longer time limit."""
+    """The search ended before the answer was certain. Ask again with more time."""
 
 class Existence(_Existence, metaclass=_ExistenceEnumTypeWrapper):
     """Whether a turn or an arrangement exists."""
 
 EXISTENCE_UNSPECIFIED: Existence.ValueType  # 0
-"""Never returned."""
+"""Unset. Never in a response."""
 EXISTENCE_YES: Existence.ValueType  # 1
 """It exists."""
 EXISTENCE_NO: Existence.ValueType  # 2
-"""It does not exist: the search was complete."""
+"""It does not exist; the search was complete."""
 EXISTENCE_UNKNOWN: Existence.ValueType  # 3
-"""The search ended before the result was certain. Retry with a longer time limit."""
+"""The search ended before the answer was certain. Ask again with more time."""
 Global___Existence: _TypeAlias = Existence  # noqa: Y015
 
 class _Objective:
@@ -57,23 +57,23 @@ class _Objective:
 class _ObjectiveEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Objective.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     OBJECTIVE_UNSPECIFIED: _Objective.ValueType  # 0
-    """The default, OBJECTIVE_MOST_TILES."""
+    """The default: OBJECTIVE_MOST_TILES."""
     OBJECTIVE_MOST_TILES: _Objective.ValueType  # 1
-    """The best turn plays the most tiles of the rack."""
+    """The most tiles leave the rack."""
     OBJECTIVE_HIGHEST_VALUE: _Objective.ValueType  # 2
-    """The best turn plays the highest value from the rack. A joker counts its penalty on the rack (score_joker_penalty)."""
+    """The highest value leaves the rack; a joker counts its penalty (score_joker_penalty)."""
 
 class Objective(_Objective, metaclass=_ObjectiveEnumTypeWrapper):
-    """How turns are ranked. Among equally good turns, the search prefers one that leaves the most melds of the table
-    unchanged. Tiles that are pulled from the River and not played in the turn are subtracted.
+    """What makes one turn better than another. Among equally good turns, the suggestion leaves the most melds of the table
+    unchanged. Tiles that a pull from the River adds to the rack and that the turn does not play are subtracted.
     """
 
 OBJECTIVE_UNSPECIFIED: Objective.ValueType  # 0
-"""The default, OBJECTIVE_MOST_TILES."""
+"""The default: OBJECTIVE_MOST_TILES."""
 OBJECTIVE_MOST_TILES: Objective.ValueType  # 1
-"""The best turn plays the most tiles of the rack."""
+"""The most tiles leave the rack."""
 OBJECTIVE_HIGHEST_VALUE: Objective.ValueType  # 2
-"""The best turn plays the highest value from the rack. A joker counts its penalty on the rack (score_joker_penalty)."""
+"""The highest value leaves the rack; a joker counts its penalty (score_joker_penalty)."""
 Global___Objective: _TypeAlias = Objective  # noqa: Y015
 
 class _HintTier:
@@ -83,23 +83,23 @@ class _HintTier:
 class _HintTierEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HintTier.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     HINT_TIER_UNSPECIFIED: _HintTier.ValueType  # 0
-    """The default, HINT_TIER_TURN."""
+    """The default: HINT_TIER_TURN."""
     HINT_TIER_PLAY_EXISTS: _HintTier.ValueType  # 1
     """Whether a turn exists."""
     HINT_TIER_TILES: _HintTier.ValueType  # 2
-    """The tiles of the rack that a best turn plays."""
+    """Which tiles of the rack a best turn plays."""
     HINT_TIER_TURN: _HintTier.ValueType  # 3
     """The whole turn, step by step."""
 
 class HintTier(_HintTier, metaclass=_HintTierEnumTypeWrapper):
-    """How much a suggestion reveals. Each tier includes the ones before it."""
+    """The level of detail of a suggestion. Each level includes the one before."""
 
 HINT_TIER_UNSPECIFIED: HintTier.ValueType  # 0
-"""The default, HINT_TIER_TURN."""
+"""The default: HINT_TIER_TURN."""
 HINT_TIER_PLAY_EXISTS: HintTier.ValueType  # 1
 """Whether a turn exists."""
 HINT_TIER_TILES: HintTier.ValueType  # 2
-"""The tiles of the rack that a best turn plays."""
+"""Which tiles of the rack a best turn plays."""
 HINT_TIER_TURN: HintTier.ValueType  # 3
 """The whole turn, step by step."""
 Global___HintTier: _TypeAlias = HintTier  # noqa: Y015
@@ -111,23 +111,21 @@ class _StepKind:
 class _StepKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StepKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     STEP_KIND_UNSPECIFIED: _StepKind.ValueType  # 0
-    """Never returned."""
+    """Unset. Never in a response."""
     STEP_KIND_PULL: _StepKind.ValueType  # 1
-    """Pulls tiles from the River to the rack. The turn plays the first of them."""
+    """Pulls tiles from the River to the rack. The first of them is played."""
     STEP_KIND_SPLIT: _StepKind.ValueType  # 2
-    """Cuts a meld of the table into parts: a run from left to right, a group in any way. One part keeps the meld's
-    identity.
-    """
+    """Splits a meld of the table: a run from left to right, a group in any way. One part continues the meld."""
     STEP_KIND_SUBSTITUTE: _StepKind.ValueType  # 3
-    """Puts a tile in the place of a joker that stood for it. A later step lays the free joker."""
+    """Replaces a joker with a tile that it stood for. A later step places the joker."""
     STEP_KIND_ARRANGE: _StepKind.ValueType  # 4
-    """Reorders the tiles of a meld, or changes the declared faces of its jokers."""
+    """Rearranges the tiles of a meld, or declares other faces for its jokers."""
     STEP_KIND_TAKE: _StepKind.ValueType  # 5
-    """Takes tiles from a meld and adds them to another meld or starts a new one."""
+    """Moves tiles from a meld to another one, or starts a new meld with them."""
     STEP_KIND_JOIN: _StepKind.ValueType  # 6
-    """Adds a whole meld, or all that is left of it, to another one."""
+    """Adds a whole meld, or what is left of it, to another one."""
     STEP_KIND_PLACE: _StepKind.ValueType  # 7
-    """Lays tiles of the rack as a new meld or as the start of one."""
+    """Lays tiles of the rack as a new meld, or starts one with them."""
     STEP_KIND_EXTEND: _StepKind.ValueType  # 8
     """Adds tiles of the rack to a meld."""
     STEP_KIND_LAY_JOKERS: _StepKind.ValueType  # 9
@@ -137,23 +135,21 @@ class StepKind(_StepKind, metaclass=_StepKindEnumTypeWrapper):
     """The kind of a step."""
 
 STEP_KIND_UNSPECIFIED: StepKind.ValueType  # 0
-"""Never returned."""
+"""Unset. Never in a response."""
 STEP_KIND_PULL: StepKind.ValueType  # 1
-"""Pulls tiles from the River to the rack. The turn plays the first of them."""
+"""Pulls tiles from the River to the rack. The first of them is played."""
 STEP_KIND_SPLIT: StepKind.ValueType  # 2
-"""Cuts a meld of the table into parts: a run from left to right, a group in any way. One part keeps the meld's
-identity.
-"""
+"""Splits a meld of the table: a run from left to right, a group in any way. One part continues the meld."""
 STEP_KIND_SUBSTITUTE: StepKind.ValueType  # 3
-"""Puts a tile in the place of a joker that stood for it. A later step lays the free joker."""
+"""Replaces a joker with a tile that it stood for. A later step places the joker."""
 STEP_KIND_ARRANGE: StepKind.ValueType  # 4
-"""Reorders the tiles of a meld, or changes the declared faces of its jokers."""
+"""Rearranges the tiles of a meld, or declares other faces for its jokers."""
 STEP_KIND_TAKE: StepKind.ValueType  # 5
-"""Takes tiles from a meld and adds them to another meld or starts a new one."""
+"""Moves tiles from a meld to another one, or starts a new meld with them."""
 STEP_KIND_JOIN: StepKind.ValueType  # 6
-"""Adds a whole meld, or all that is left of it, to another one."""
+"""Adds a whole meld, or what is left of it, to another one."""
 STEP_KIND_PLACE: StepKind.ValueType  # 7
-"""Lays tiles of the rack as a new meld or as the start of one."""
+"""Lays tiles of the rack as a new meld, or starts one with them."""
 STEP_KIND_EXTEND: StepKind.ValueType  # 8
 """Adds tiles of the rack to a meld."""
 STEP_KIND_LAY_JOKERS: StepKind.ValueType  # 9
@@ -162,7 +158,7 @@ Global___StepKind: _TypeAlias = StepKind  # noqa: Y015
 
 @_typing.final
 class Position(_message.Message):
-    """A position to analyze."""
+    """A position to search for turns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -172,14 +168,14 @@ class Position(_message.Message):
     HAS_MELDED_FIELD_NUMBER: _builtins.int
     RIVER_FIELD_NUMBER: _builtins.int
     has_melded: _builtins.bool
-    """Whether the player made the initial meld in an earlier turn."""
+    """Whether the player has made the initial meld in an earlier turn."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The rules. Unset: the preset SABRA; in a batch, the batch's ruleset."""
+        """The rules. Unset: the preset SABRA; in a batch, the ruleset of the batch."""
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The melds of the table, at most 128. Each must be a legal meld (INVALID_ARGUMENT, MALFORMED_TABLE)."""
+        """The melds on the table. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128."""
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -208,7 +204,7 @@ Global___Position: _TypeAlias = Position  # noqa: Y015
 
 @_typing.final
 class SuggestTurnRequest(_message.Message):
-    """A request for a suggested turn."""
+    """A request for a best turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -218,13 +214,13 @@ class SuggestTurnRequest(_message.Message):
     OBJECTIVE_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The id of a game; the position is that of the caller's seat."""
+    """The game in which to search the caller's own position."""
     tier: Global___HintTier.ValueType
-    """How much the suggestion reveals."""
+    """The level of detail of the suggestion."""
     objective: Global___Objective.ValueType
-    """How turns are ranked."""
+    """The quantity to maximize."""
     time_limit_ms: _builtins.int
-    """Time limit of the search in milliseconds: 0 (the default, 1000) to 10000."""
+    """Time limit of the search in milliseconds: 1 to 10000; 0 means 1000."""
     @_builtins.property
     def position(self) -> Global___Position:
         """A position that the caller sends."""
@@ -250,14 +246,14 @@ Global___SuggestTurnRequest: _TypeAlias = SuggestTurnRequest  # noqa: Y015
 
 @_typing.final
 class SuggestTurnResponse(_message.Message):
-    """A suggested turn."""
+    """The response to SuggestTurn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SUGGESTION_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The revision of the game that the suggestion is based on, for PlayTurnRequest.expected_revision. 0 for a position."""
+    """The revision of the game that the suggestion is for, to send with PlayTurn; 0 for a position."""
     @_builtins.property
     def suggestion(self) -> Global___Suggestion:
         """The result of the search."""
@@ -278,8 +274,8 @@ Global___SuggestTurnResponse: _TypeAlias = SuggestTurnResponse  # noqa: Y015
 
 @_typing.final
 class Suggestion(_message.Message):
-    """The result of the search in one position. Fields that the tier excludes are unset, and so are the fields of a turn if
-    the search found none.
+    """The result of a search. Fields beyond the requested tier, and fields that describe a turn when none was found, are
+    unset.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -298,41 +294,36 @@ class Suggestion(_message.Message):
     play_exists: Global___Existence.ValueType
     """Whether a legal turn exists that plays tiles."""
     value: _builtins.int
-    """The value of tiles_played as tiles left on a rack (R61). Set with HINT_TIER_TILES and above."""
+    """The value of tiles_played as a penalty on the rack (R61)."""
     is_best: _builtins.bool
-    """Whether the turn is proven to be the best: no other turn plays more tiles, or a higher value. Set with
-    HINT_TIER_TILES and above.
-    """
+    """Whether the turn is proven to be the best: no other turn plays more tiles, or a higher value."""
     points: _builtins.int
-    """The turn's points; see ValidateTurnResponse.points. Set with HINT_TIER_TURN."""
+    """The points of the turn; see ValidateTurnResponse.points. Set for HINT_TIER_TURN, like all fields below."""
     river_index: _builtins.int
-    """The index of the River tile that the turn pulls; see PlayTiles.river_index. Set with HINT_TIER_TURN."""
+    """The tile of the River that the turn pulls; see PlayTiles.river_index."""
     is_least_change: _builtins.bool
-    """Whether it is proven that no equally good turn leaves more melds unchanged. Set with HINT_TIER_TURN."""
+    """Whether it is proven that no equally good turn leaves more melds unchanged."""
     goes_out: _builtins.bool
-    """Whether the turn leaves the rack empty, which wins the round (R57). With WIN_CALL_REQUIRED, the player must call
-    the win. Set with HINT_TIER_TURN.
-    """
+    """Whether the turn leaves the rack empty, which wins the round (R57). With WIN_CALL_REQUIRED, send calls_rummikub."""
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles of the rack that the turn plays, in ascending order, without tiles pulled from the River. Set with
-        HINT_TIER_TILES and above.
+        """The tiles of the rack that leave it, in ascending order, without the tiles pulled from the River. Set for
+        HINT_TIER_TILES and above, like value and is_best.
         """
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The table after the turn: first the unchanged melds in their order, then the others. To play the turn, send each
-        meld's tiles and kind. If each joker of a meld has exactly one face, send these faces as declared_faces. Set with
-        HINT_TIER_TURN.
+        """The table after the turn: first the unchanged melds in their order, then the others. To play it, send each meld's
+        tiles and kind; where each of its jokers has a single face, send these as declared_faces.
         """
 
     @_builtins.property
     def untouched(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The unchanged melds, as indexes from 0 into the table before the turn. Set with HINT_TIER_TURN."""
+        """The unchanged melds, as positions from 0 on the table before the turn."""
 
     @_builtins.property
     def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___SuggestedStep]:
-        """The steps of the turn, in order. Set with HINT_TIER_TURN."""
+        """The steps that lead to the table, in order."""
 
     def __init__(
         self,
@@ -361,16 +352,16 @@ Global___Suggestion: _TypeAlias = Suggestion  # noqa: Y015
 
 @_typing.final
 class StepMeld(_message.Message):
-    """The identity of a meld in the steps of a turn. It is the same in all steps."""
+    """The meld that a step refers to. The reference stays the same in all steps of a suggestion."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TABLE_BEFORE_FIELD_NUMBER: _builtins.int
     TABLE_AFTER_FIELD_NUMBER: _builtins.int
     table_before: _builtins.int
-    """The index, from 0, of a meld on the table at the start of the turn."""
+    """A meld that was on the table when the turn began: its position there, from 0."""
     table_after: _builtins.int
-    """The index, from 0, in Suggestion.table of a meld that the turn creates."""
+    """A meld that the turn creates: its position in Suggestion.table, from 0."""
     def __init__(
         self,
         *,
@@ -389,7 +380,7 @@ Global___StepMeld: _TypeAlias = StepMeld  # noqa: Y015
 
 @_typing.final
 class StepPart(_message.Message):
-    """One part of a meld that a step splits."""
+    """A part of a meld that is split."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -397,11 +388,11 @@ class StepPart(_message.Message):
     LAID_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def meld(self) -> Global___StepMeld:
-        """The meld that the part belongs to after the step."""
+        """The meld to which the part belongs after the step."""
 
     @_builtins.property
     def laid(self) -> _meld_pb2.Meld:
-        """The tiles of the part, as they lie after the step."""
+        """The tiles of the part."""
 
     def __init__(
         self,
@@ -419,7 +410,7 @@ Global___StepPart: _TypeAlias = StepPart  # noqa: Y015
 
 @_typing.final
 class SuggestedStep(_message.Message):
-    """One step of a suggested turn. Between steps, melds may be unfinished."""
+    """One step of a turn. Between steps, melds may be incomplete."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -434,32 +425,32 @@ class SuggestedStep(_message.Message):
     kind: Global___StepKind.ValueType
     """The kind of the step."""
     description: _builtins.str
-    """The step in one line of English, for a log or a simple front end. It may change; do not parse it."""
+    """The step in one line of English, for a log or a first front end. Do not parse it: it may change."""
     @_builtins.property
     def meld(self) -> Global___StepMeld:
-        """The meld that the step changes or creates. Unset for STEP_KIND_PULL."""
+        """The meld that is changed or created. Unset for STEP_KIND_PULL."""
 
     @_builtins.property
     def laid(self) -> _meld_pb2.Meld:
-        """The meld after the step. A finished meld has its kind and declared faces; an unfinished one has only tiles."""
+        """The meld after the step: with its kind and declared faces once it is complete, otherwise only its tiles."""
 
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that the step moves."""
+        """The tiles that the step pulls, adds, takes, joins or lays."""
 
     @_builtins.property
     def source(self) -> Global___StepMeld:
-        """The meld that the tiles come from. Set for STEP_KIND_TAKE and STEP_KIND_JOIN, and for STEP_KIND_SUBSTITUTE unless
-        the tile comes from the rack.
+        """The meld from which the tiles come: for STEP_KIND_TAKE, STEP_KIND_JOIN, and STEP_KIND_SUBSTITUTE unless the tile
+        comes from the rack.
         """
 
     @_builtins.property
     def left(self) -> _meld_pb2.Meld:
-        """The source meld without the moved tiles. Unset if none are left."""
+        """What is left of the source meld. Unset if no tiles are left."""
 
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___StepPart]:
-        """The parts of the meld that STEP_KIND_SPLIT cuts."""
+        """The parts of STEP_KIND_SPLIT."""
 
     def __init__(
         self,
@@ -483,17 +474,17 @@ Global___SuggestedStep: _TypeAlias = SuggestedStep  # noqa: Y015
 
 @_typing.final
 class HasLegalTurnRequest(_message.Message):
-    """A request to decide whether a legal turn exists."""
+    """A request to determine whether a legal turn exists."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     POSITION_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
     time_limit_ms: _builtins.int
-    """Time limit of the search in milliseconds: 0 (the default, 1000) to 10000."""
+    """Time limit of the search in milliseconds: 1 to 10000; 0 means 1000."""
     @_builtins.property
     def position(self) -> Global___Position:
-        """The position to search."""
+        """The position."""
 
     def __init__(
         self,
@@ -511,13 +502,13 @@ Global___HasLegalTurnRequest: _TypeAlias = HasLegalTurnRequest  # noqa: Y015
 
 @_typing.final
 class HasLegalTurnResponse(_message.Message):
-    """Whether a legal turn exists in a position."""
+    """The response to HasLegalTurn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     EXISTS_FIELD_NUMBER: _builtins.int
     exists: Global___Existence.ValueType
-    """Whether a legal turn exists that plays tiles."""
+    """Whether a legal turn exists."""
     def __init__(
         self,
         *,
@@ -541,14 +532,14 @@ class ArrangeTilesRequest(_message.Message):
     TILES_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
     time_limit_ms: _builtins.int
-    """Time limit of the search in milliseconds: 0 (the default, 1000) to 10000."""
+    """Time limit of the search in milliseconds: 1 to 10000; 0 means 1000."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules. Unset: the preset SABRA."""
 
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles to arrange, in any order. At most 128."""
+        """The tiles, in any order. At most 128."""
 
     def __init__(
         self,
@@ -567,17 +558,17 @@ Global___ArrangeTilesRequest: _TypeAlias = ArrangeTilesRequest  # noqa: Y015
 
 @_typing.final
 class ArrangeTilesResponse(_message.Message):
-    """An arrangement of tiles in melds."""
+    """The response to ArrangeTiles."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     EXISTS_FIELD_NUMBER: _builtins.int
     MELDS_FIELD_NUMBER: _builtins.int
     exists: Global___Existence.ValueType
-    """Whether all tiles fit into melds."""
+    """Whether all tiles can be arranged in melds."""
     @_builtins.property
     def melds(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The melds of the arrangement. Empty if none was found."""
+        """The arrangement, if one was found."""
 
     def __init__(
         self,
@@ -595,7 +586,7 @@ Global___ArrangeTilesResponse: _TypeAlias = ArrangeTilesResponse  # noqa: Y015
 
 @_typing.final
 class BatchSuggestTurnsRequest(_message.Message):
-    """A request for suggested turns in many positions."""
+    """A request for best turns in several positions."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -605,22 +596,22 @@ class BatchSuggestTurnsRequest(_message.Message):
     OBJECTIVE_FIELD_NUMBER: _builtins.int
     TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
     tier: Global___HintTier.ValueType
-    """How much each suggestion reveals."""
+    """The level of detail of each suggestion."""
     objective: Global___Objective.ValueType
-    """How turns are ranked."""
+    """The quantity to maximize."""
     time_limit_ms: _builtins.int
-    """Time limit for all searches together, in milliseconds: 0 (the default, 10000) to 60000. Each position gets an equal
-    share of the time left until this limit or the call's deadline, so time that one position does not use goes to the
-    later ones. Each position is searched for at least about 5 ms, or 20 ms with a hundred tiles, however short its
-    share is. A batch of 100 positions can therefore take half a second, or two seconds, whatever the limit.
+    """Time limit for all positions together, in milliseconds: 1 to 60000; 0 means 10000. Each position gets an equal
+    share of the remaining time, up to this limit or the call's deadline; time that a position does not use goes to the
+    others. Each position gets a minimum of about 5 ms, or 20 ms with a hundred tiles, so 100 positions may take up to
+    two seconds whatever the limit.
     """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The rules for positions without a ruleset. Unset: the preset SABRA."""
+        """The rules for every position without a ruleset. Unset: the preset SABRA."""
 
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]:
-        """The positions to search. At most 100."""
+        """The positions. At most 100."""
 
     def __init__(
         self,
@@ -641,7 +632,7 @@ Global___BatchSuggestTurnsRequest: _TypeAlias = BatchSuggestTurnsRequest  # noqa
 
 @_typing.final
 class BatchSuggestTurnsResponse(_message.Message):
-    """Suggested turns in many positions."""
+    """The response to BatchSuggestTurns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -27,15 +27,14 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AnalysisServiceStub:
-    """Exact analysis: finds the best turn, decides whether any turn exists, and arranges tiles. It changes no state.
+    """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, like the RPCs
-    of GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
-    whichever comes first. If the result is not certain by then, the response reports it: EXISTENCE_UNKNOWN, or a turn
-    that is not proven to be the best. Certain results are always the same for the same request; uncertain results can
-    depend on the load of the server. Canceling a call stops its search.
+    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
+    search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
+    same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
     """
@@ -47,37 +46,35 @@ class AnalysisServiceStub:
     SuggestTurn: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.SuggestTurnRequest, _analysis_service_pb2.SuggestTurnResponse]
     """Suggests a best turn for a position, or for the caller's own seat in a running game.
 
-    For a game, the search uses only information that the caller's seat can see. The caller can request a suggestion at
-    any time of a running round. During another seat's turn, the suggestion is the best turn on the current table.
-    Option hints limits the suggestions of a game.
+    For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
+    seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
     Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
     GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
     STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]
-    """Decides whether a legal turn exists that plays tiles.
+    """Determines whether a legal turn exists that plays tiles.
     Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
     """
     ArrangeTiles: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ArrangeTilesRequest, _analysis_service_pb2.ArrangeTilesResponse]
-    """Decides whether all of the given tiles fit into melds, and returns the melds."""
+    """Determines whether tiles can all be arranged in melds, and returns an arrangement."""
     BatchSuggestTurns: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.BatchSuggestTurnsRequest, _analysis_service_pb2.BatchSuggestTurnsResponse]
-    """Suggests turns for many positions in one message. If one position is malformed, the whole batch fails with an error
-    that names the position.
+    """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
+    the position.
     Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
     """
 
 @_typing.type_check_only
 class AnalysisServiceAsyncStub(AnalysisServiceStub):
-    """Exact analysis: finds the best turn, decides whether any turn exists, and arranges tiles. It changes no state.
+    """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, like the RPCs
-    of GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
-    whichever comes first. If the result is not certain by then, the response reports it: EXISTENCE_UNKNOWN, or a turn
-    that is not proven to be the best. Certain results are always the same for the same request; uncertain results can
-    depend on the load of the server. Canceling a call stops its search.
+    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
+    search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
+    same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
     """
@@ -86,36 +83,34 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     SuggestTurn: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.SuggestTurnRequest, _analysis_service_pb2.SuggestTurnResponse]  # type: ignore[assignment]
     """Suggests a best turn for a position, or for the caller's own seat in a running game.
 
-    For a game, the search uses only information that the caller's seat can see. The caller can request a suggestion at
-    any time of a running round. During another seat's turn, the suggestion is the best turn on the current table.
-    Option hints limits the suggestions of a game.
+    For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
+    seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
     Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
     GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
     STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]  # type: ignore[assignment]
-    """Decides whether a legal turn exists that plays tiles.
+    """Determines whether a legal turn exists that plays tiles.
     Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
     """
     ArrangeTiles: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ArrangeTilesRequest, _analysis_service_pb2.ArrangeTilesResponse]  # type: ignore[assignment]
-    """Decides whether all of the given tiles fit into melds, and returns the melds."""
+    """Determines whether tiles can all be arranged in melds, and returns an arrangement."""
     BatchSuggestTurns: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.BatchSuggestTurnsRequest, _analysis_service_pb2.BatchSuggestTurnsResponse]  # type: ignore[assignment]
-    """Suggests turns for many positions in one message. If one position is malformed, the whole batch fails with an error
-    that names the position.
+    """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
+    the position.
     Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
     """
 
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Exact analysis: finds the best turn, decides whether any turn exists, and arranges tiles. It changes no state.
+    """Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged. It changes nothing.
 
-    The caller sends complete positions and needs no token; only SuggestTurn for a running game takes one, like the RPCs
-    of GameService. Searches do not block other calls. Each search ends at its time limit or at the call's deadline,
-    whichever comes first. If the result is not certain by then, the response reports it: EXISTENCE_UNKNOWN, or a turn
-    that is not proven to be the best. Certain results are always the same for the same request; uncertain results can
-    depend on the load of the server. Canceling a call stops its search.
+    A caller sends positions and needs no token; only SuggestTurn for a running game takes one, as in GameService. Each
+    search is bounded by its time limit and the call's deadline. If the time ends before the answer is certain, the
+    response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
+    same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
     DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
     """
@@ -128,9 +123,8 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_analysis_service_pb2.SuggestTurnResponse, _abc.Awaitable[_analysis_service_pb2.SuggestTurnResponse]]:
         """Suggests a best turn for a position, or for the caller's own seat in a running game.
 
-        For a game, the search uses only information that the caller's seat can see. The caller can request a suggestion at
-        any time of a running round. During another seat's turn, the suggestion is the best turn on the current table.
-        Option hints limits the suggestions of a game.
+        For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
+        seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
         PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
         GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
@@ -143,7 +137,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.HasLegalTurnRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.HasLegalTurnResponse, _abc.Awaitable[_analysis_service_pb2.HasLegalTurnResponse]]:
-        """Decides whether a legal turn exists that plays tiles.
+        """Determines whether a legal turn exists that plays tiles.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
         """
 
@@ -153,7 +147,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.ArrangeTilesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.ArrangeTilesResponse, _abc.Awaitable[_analysis_service_pb2.ArrangeTilesResponse]]:
-        """Decides whether all of the given tiles fit into melds, and returns the melds."""
+        """Determines whether tiles can all be arranged in melds, and returns an arrangement."""
 
     @_abc_1.abstractmethod
     def BatchSuggestTurns(
@@ -161,8 +155,8 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.BatchSuggestTurnsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.BatchSuggestTurnsResponse, _abc.Awaitable[_analysis_service_pb2.BatchSuggestTurnsResponse]]:
-        """Suggests turns for many positions in one message. If one position is malformed, the whole batch fails with an error
-        that names the position.
+        """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
+        the position.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
         """
 

@@ -27,45 +27,40 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_MALFORMED_REQUEST: _ErrorReason.ValueType  # 1
     """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type."""
     ERROR_REASON_FIELD_INVALID: _ErrorReason.ValueType  # 2
-    """INVALID_ARGUMENT. A field is missing, too long, out of its range or not of its form; BadRequest names it."""
+    """INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""
     ERROR_REASON_MALFORMED_SET: _ErrorReason.ValueType  # 3
-    """INVALID_ARGUMENT. A meld has more tiles or declared faces than a request may carry, or an unknown kind; BadRequest
-    names it.
-    """
+    """INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it."""
     ERROR_REASON_MALFORMED_TABLE: _ErrorReason.ValueType  # 4
-    """INVALID_ARGUMENT. A table has more melds, or a draft more tiles, than a request may carry; or table_before, or the
-    table of a position, holds what is no meld. BadRequest names it.
+    """INVALID_ARGUMENT. A table has too many melds, a draft has too many tiles, or table_before or the table of a
+    position contains an invalid meld. BadRequest names it.
     """
     ERROR_REASON_TILE_UNKNOWN: _ErrorReason.ValueType  # 5
-    """INVALID_ARGUMENT as a malformed field; a violation where the ruleset has no jokers, or not that color. A tile is not
-    a face of the game's tile set; BadRequest names the field.
+    """INVALID_ARGUMENT for a malformed field; a violation if the ruleset has no jokers or not that color. A tile is not a
+    face of the game's tile set; BadRequest names the field.
     """
     ERROR_REASON_POSITION_IMPOSSIBLE: _ErrorReason.ValueType  # 6
-    """INVALID_ARGUMENT. Table, rack and River, or the racks, or the tiles to arrange, hold a face more often than the tile
-    set does; the racks contradict the round's end or the teams; a River where the ruleset has none; a tile drawn that is
-    not on the rack.
-    BadRequest names the field.
+    """INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
+    more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
+    but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
     """
     ERROR_REASON_OPTION_UNKNOWN: _ErrorReason.ValueType  # 101
-    """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server's contract does not know;
-    BadRequest names it.
-    """
+    """INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it."""
     ERROR_REASON_OPTION_VALUE_INVALID: _ErrorReason.ValueType  # 102
-    """INVALID_ARGUMENT. An option's number is out of its range; BadRequest names it."""
+    """INVALID_ARGUMENT. The number of an option is out of range; BadRequest names it."""
     ERROR_REASON_OPTIONS_CONFLICT: _ErrorReason.ValueType  # 103
     """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
     ERROR_REASON_VARIANT_NOT_SUPPORTED: _ErrorReason.ValueType  # 104
-    """UNIMPLEMENTED. An option value of the contract with which a server cannot create games. Servers from before exact
-    analysis answer so; this one never does. Metadata: `field`, `value`.
+    """UNIMPLEMENTED. The server cannot create games with an option value of the contract. Only servers without exact
+    analysis return it. Metadata: `field`, `value`.
     """
     ERROR_REASON_INSUFFICIENT_TILES: _ErrorReason.ValueType  # 105
     """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
     ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
-    """NOT_FOUND. There is no such game, or the seat token is not one of its seats'. The two are not told apart."""
+    """NOT_FOUND. The game does not exist, or the seat token does not belong to it. The answer does not reveal which."""
     ERROR_REASON_NOT_A_PLAYER: _ErrorReason.ValueType  # 202
-    """PERMISSION_DENIED. The RPC needs a seat token and none was sent. Answered before the game is looked up."""
+    """PERMISSION_DENIED. The RPC needs a seat token and none was sent. This is checked before the game is looked up."""
     ERROR_REASON_AUTHORIZATION_MALFORMED: _ErrorReason.ValueType  # 203
-    """UNAUTHENTICATED. The authorization metadata is not `Bearer` and a seat token."""
+    """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a seat token."""
     ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
     """ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name."""
     ERROR_REASON_GAME_FULL: _ErrorReason.ValueType  # 205
@@ -73,79 +68,79 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_TOO_FEW_PLAYERS: _ErrorReason.ValueType  # 206
     """FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`."""
     ERROR_REASON_GAME_ALREADY_STARTED: _ErrorReason.ValueType  # 207
-    """FAILED_PRECONDITION. The RPC is for the lobby, and the game has left it."""
+    """FAILED_PRECONDITION. The RPC requires a game in the lobby, and this game has started."""
     ERROR_REASON_GAME_NOT_STARTED: _ErrorReason.ValueType  # 208
-    """FAILED_PRECONDITION. The RPC is for a started game, and this one is in the lobby."""
+    """FAILED_PRECONDITION. The RPC requires a started game, and this game is in the lobby."""
     ERROR_REASON_ROUND_IN_PROGRESS: _ErrorReason.ValueType  # 209
     """FAILED_PRECONDITION. The next round cannot start while a round is being played."""
     ERROR_REASON_ROUND_OVER: _ErrorReason.ValueType  # 210
-    """FAILED_PRECONDITION. No round is being played: the next one waits for StartNextRound."""
+    """FAILED_PRECONDITION. No round is being played; StartNextRound starts the next one."""
     ERROR_REASON_GAME_OVER: _ErrorReason.ValueType  # 211
     """FAILED_PRECONDITION. The game has ended."""
     ERROR_REASON_PLAYER_RESIGNED: _ErrorReason.ValueType  # 212
     """FAILED_PRECONDITION. The caller has resigned from the game."""
     ERROR_REASON_STALE_STATE: _ErrorReason.ValueType  # 213
-    """ABORTED. The game has changed since expected_revision: read it again. Metadata: `revision`, the current one.
-    Any other mutating RPC may answer it too, when the game was changed by others each of sixteen times that it tried.
+    """ABORTED. The game has changed since expected_revision; read it again. Any other mutating RPC may also return it, if
+    other changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
     """
     ERROR_REASON_ETAG_MISMATCH: _ErrorReason.ValueType  # 214
-    """ABORTED. The etag is not that of the game at this revision: the caller saw a history that the store has lost.
-    Read the game again. Metadata: `revision`.
+    """ABORTED. The etag is not the game's etag at this revision: the caller saw a history that the store has lost. Read
+    the game again. Metadata: `revision`.
     """
     ERROR_REASON_DUPLICATE_REQUEST: _ErrorReason.ValueType  # 215
-    """ABORTED. The request id was used before with another content."""
+    """ABORTED. The request id was already used with different content."""
     ERROR_REASON_HISTORY_UNAVAILABLE: _ErrorReason.ValueType  # 216
-    """OUT_OF_RANGE. The revision to resume from, or to list from, is no longer, or not yet, in the event stream. Watch from 0,
-    or list from `oldest`. Metadata: `oldest`, `newest`.
+    """OUT_OF_RANGE. The event stream no longer contains, or does not yet contain, the revision to resume or list from.
+    Watch from 0, or list from `oldest`. Metadata: `oldest`, `newest`.
     """
     ERROR_REASON_REDEAL_NOT_ALLOWED: _ErrorReason.ValueType  # 217
-    """FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
+    """FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
     identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
     deal_three_pairs_reshuffle).
     """
     ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
-    """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""
+    """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
     ERROR_REASON_TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
     """FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
     current one.
     """
     ERROR_REASON_POOL_EMPTY: _ErrorReason.ValueType  # 303
-    """FAILED_PRECONDITION. There is no tile to draw: pass or play."""
+    """FAILED_PRECONDITION. The pool has no tile to draw; pass or play."""
     ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: _ErrorReason.ValueType  # 304
     """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
     ERROR_REASON_TURN_PHASE_WRONG: _ErrorReason.ValueType  # 305
-    """FAILED_PRECONDITION. The action does not fit what was done in this turn: a second draw, or a choice where nothing
+    """FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
     was drawn to choose from.
     """
     ERROR_REASON_RIVER_CHOICE_PENDING: _ErrorReason.ValueType  # 306
-    """FAILED_PRECONDITION. Two tiles were drawn: first lay one of them on the River (option turn_draw)."""
+    """FAILED_PRECONDITION. The player has drawn two tiles and must first lay one of them on the River (option turn_draw)."""
     ERROR_REASON_RIVER_DISCARD_NOT_DRAWN: _ErrorReason.ValueType  # 307
     """FAILED_PRECONDITION. The tile for the River is not one of the two just drawn."""
     ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS: _ErrorReason.ValueType  # 308
-    """FAILED_PRECONDITION. The player could play, and the ruleset wants it (options turn_voluntary_draw,
+    """FAILED_PRECONDITION. The player may not draw, because a play exists (options turn_voluntary_draw,
     initial_meld_voluntary_delay).
     """
     ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS: _ErrorReason.ValueType  # 309
-    """FAILED_PRECONDITION. The player could play, and the ruleset wants it (option pool_empty_pass)."""
+    """FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass)."""
     ERROR_REASON_NOTHING_TO_CLAIM: _ErrorReason.ValueType  # 310
-    """FAILED_PRECONDITION. No illegal play of that revision is shown on the table (option turn_invalid_submission)."""
+    """FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission)."""
     ERROR_REASON_CLAIM_NOT_UNANIMOUS: _ErrorReason.ValueType  # 311
-    """FAILED_PRECONDITION. A player has voted against the claim, which has failed."""
+    """FAILED_PRECONDITION. A player has voted against the claim, so it has failed."""
     ERROR_REASON_CLAIM_OWN_PLAY: _ErrorReason.ValueType  # 312
-    """FAILED_PRECONDITION. The error is for the other players to claim."""
+    """FAILED_PRECONDITION. Players cannot claim an error in their own play."""
     ERROR_REASON_CLAIM_ALREADY_VOTED: _ErrorReason.ValueType  # 313
-    """FAILED_PRECONDITION. The caller has voted on this claim."""
+    """FAILED_PRECONDITION. The caller has already voted on this claim."""
     ERROR_REASON_JOKER_TO_RACK: _ErrorReason.ValueType  # 401
     """Violation. A joker of table_before is missing on table_after (R45, R49)."""
     ERROR_REASON_TABLE_TILE_MISSING: _ErrorReason.ValueType  # 402
     """Violation. A numbered tile of table_before is missing on table_after (R45)."""
     ERROR_REASON_TILE_DUPLICATED: _ErrorReason.ValueType  # 403
-    """Violation. A face is played more often than the rack holds it, and the rack holds it; or the table has more
-    copies than the tile set (R1, R17).
+    """Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
+    than the tile set (R1, R17).
     """
     ERROR_REASON_TILE_NOT_IN_RACK: _ErrorReason.ValueType  # 404
-    """Violation. A tile on table_after is neither of table_before nor of the player's rack (R32). Tiles of the pool
-    and of other racks get the same answer.
+    """Violation. A tile on table_after is neither on table_before nor on the player's rack (R32). Tiles of the pool and
+    of other racks get the same answer.
     """
     ERROR_REASON_NO_RACK_TILE_PLAYED: _ErrorReason.ValueType  # 405
     """Violation. No tile of the rack is played (R38)."""
@@ -154,25 +149,25 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SET_TOO_SHORT: _ErrorReason.ValueType  # 502
     """Violation. The meld has one or two tiles (R11)."""
     ERROR_REASON_SET_ALL_JOKERS: _ErrorReason.ValueType  # 503
-    """Violation. The meld has no numbered tile, so nothing says what its jokers stand for."""
+    """Violation. The meld has no numbered tile, so the faces of its jokers are undefined."""
     ERROR_REASON_JOKERS_TOO_MANY: _ErrorReason.ValueType  # 504
     """Violation. The meld has more jokers than jokers_max_per_set allows."""
     ERROR_REASON_JOKERS_ADJACENT: _ErrorReason.ValueType  # 505
     """Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
     ERROR_REASON_SET_KIND_AMBIGUOUS: _ErrorReason.ValueType  # 506
-    """Violation. The tiles form a run and a group, no kind is stated, and jokers_declaration demands one."""
+    """Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one."""
     ERROR_REASON_SET_KIND_MISMATCH: _ErrorReason.ValueType  # 507
-    """Violation. The tiles do not form the kind that is stated, but the other one."""
+    """Violation. The tiles do not form the stated kind, but the other one."""
     ERROR_REASON_GROUP_VALUE_MISMATCH: _ErrorReason.ValueType  # 508
     """Violation. The values of a group differ (R12)."""
     ERROR_REASON_GROUP_COLOR_REPEAT: _ErrorReason.ValueType  # 509
     """Violation. A color occurs twice in a group (R12)."""
     ERROR_REASON_GROUP_TOO_LARGE: _ErrorReason.ValueType  # 510
-    """Violation. A group has more tiles than there are colors (R13), and jokers hide that a color occurs twice."""
+    """Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice."""
     ERROR_REASON_RUN_COLOR_MIX: _ErrorReason.ValueType  # 511
     """Violation. The colors of a run differ (R14)."""
     ERROR_REASON_RUN_WRAP: _ErrorReason.ValueType  # 512
-    """Violation. 1 follows 13 (R15), or 2 follows 1 after 13 where only 1 may."""
+    """Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13."""
     ERROR_REASON_RUN_DUPLICATE_VALUE: _ErrorReason.ValueType  # 513
     """Violation. A value occurs twice in a run (R14)."""
     ERROR_REASON_RUN_NOT_ASCENDING: _ErrorReason.ValueType  # 514
@@ -180,19 +175,19 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RUN_GAP: _ErrorReason.ValueType  # 515
     """Violation. The values of a run do not rise by exactly one (R14)."""
     ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: _ErrorReason.ValueType  # 516
-    """Violation. A joker would stand for a value below 1 or above 13, where runs end there (R15)."""
+    """Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15)."""
     ERROR_REASON_SET_NOT_GROUP_NOR_RUN: _ErrorReason.ValueType  # 517
-    """Violation. The tiles form neither a group nor a run, and no more exact reason fits."""
+    """Violation. The tiles form neither a group nor a run, and no more specific reason applies."""
     ERROR_REASON_RUN_TOO_LONG: _ErrorReason.ValueType  # 518
-    """Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice; only where runs may go on
-    after 13.
+    """Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
+    which runs may continue after 13.
     """
     ERROR_REASON_JOKER_LEADS_SET: _ErrorReason.ValueType  # 519
     """Violation. The meld begins with a joker, against jokers_may_lead."""
     ERROR_REASON_JOKER_DECLARATION_REQUIRED: _ErrorReason.ValueType  # 520
-    """Violation. jokers_declaration demands the kind of the meld, and in a group what each joker stands for."""
+    """Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
     ERROR_REASON_JOKER_DECLARATION_MISMATCH: _ErrorReason.ValueType  # 521
-    """Violation. A joker cannot stand for what is declared."""
+    """Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers."""
     ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: _ErrorReason.ValueType  # 601
     """Violation. A joker left its meld before the player's initial meld (R37)."""
     ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: _ErrorReason.ValueType  # 602
@@ -210,112 +205,118 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INITIAL_MELD_KIND_REQUIRED: _ErrorReason.ValueType  # 607
     """Violation. The initial meld has no run, against initial_meld_required_kind."""
     ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 701
-    """UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after RetryInfo's
-    delay: it is applied once.
+    """UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
+    RetryInfo: it is applied once.
     """
     ERROR_REASON_STORED_FORMAT_UNKNOWN: _ErrorReason.ValueType  # 702
-    """UNAVAILABLE. The game was stored by a newer server: another replica may answer; RetryInfo says when to try. Or what is
-    stored of it is damaged, which looks the same: then no replica ever answers, and their logs name the game.
+    """UNAVAILABLE. The game was stored by a newer server, so another replica may answer; retry after the delay in
+    RetryInfo. Damaged data looks the same: then no replica can answer, and the log names the game.
     """
     ERROR_REASON_SHUTTING_DOWN: _ErrorReason.ValueType  # 703
-    """UNAVAILABLE. This server is stopping. Send the same request again, with the same request id: another one
-    answers.
-    """
+    """UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers."""
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 705
-    """UNAVAILABLE. This server has as many calls under way as it may (RUMMIKUB_MAX_CALLS; streams of ValidationService at an
-    address of its own: RUMMIKUB_VALIDATION_STREAMS), or the caller's address has its part of them (RUMMIKUB_PEER_SHARE).
-    Send the same request again, with the same request id, after RetryInfo's delay.
+    """UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for streams at the
+    validation address, RUMMIKUB_VALIDATION_STREAMS), or the caller's address has reached its share
+    (RUMMIKUB_PEER_SHARE). Send the same request again, with the same request id, after the delay in RetryInfo.
     """
     ERROR_REASON_REQUEST_TIMED_OUT: _ErrorReason.ValueType  # 706
-    """DEADLINE_EXCEEDED. The call began, but its request did not arrive in time (RUMMIKUB_REQUEST_SECONDS), or the call's
-    deadline passed before the server began to answer. Send the same request again, with the same request id.
+    """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
+    call's deadline passed before the server began to answer. Send the same request again, with the same request id.
     """
     ERROR_REASON_TOO_MANY_GAMES: _ErrorReason.ValueType  # 707
-    """RESOURCE_EXHAUSTED. The caller's address has created as many games in the last minute as it may
-    (RUMMIKUB_GAMES_PER_MINUTE). Send the request again after RetryInfo's delay.
+    """RESOURCE_EXHAUSTED. The caller's address has created too many games in the last minute (RUMMIKUB_GAMES_PER_MINUTE).
+    Send the request again after the delay in RetryInfo.
     """
     ERROR_REASON_STORE_FULL: _ErrorReason.ValueType  # 708
-    """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. It is kept for games that exist: they go on, and
-    new ones are refused. Send the request again after RetryInfo's delay.
+    """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
+    new games are refused. Send the request again after the delay in RetryInfo.
     """
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 704
-    """INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
+    """INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""
     ERROR_REASON_TURN_TOO_COMPLEX: _ErrorReason.ValueType  # 804
-    """Violation. The rules have a fixed number of steps to judge a turn, and this one takes more: jokers of the table can
-    have moved, or the initial meld can be chosen, in too many ways. It stands in place of the rules that were not decided.
-    Alone it leads to no penalty. No turn of an ordinary game comes near: change less of the table at once.
+    """Violation. Judging the turn takes more than the fixed number of steps, because jokers of the table can have moved,
+    or the initial meld can be chosen, in too many ways. It replaces the rules that were not decided. Alone it leads to
+    no penalty. Turns of ordinary games stay far below the limit; change less of the table at once.
     """
     ERROR_REASON_TABLE_MELD_CHANGED: _ErrorReason.ValueType  # 801
-    """Violation. A meld of the table did not just grow, against manipulation NONE."""
+    """Violation. A meld of the table was changed other than by growing, which manipulation NONE forbids."""
     ERROR_REASON_TABLE_MELD_DISSOLVED: _ErrorReason.ValueType  # 802
-    """Violation. A meld of the table keeps no two tiles in a meld of its own, against manipulation PRIMITIVES_ONLY."""
+    """Violation. No two tiles of a meld of the table stay together in a meld of their own, which manipulation
+    PRIMITIVES_ONLY requires.
+    """
     ERROR_REASON_JOKER_FACE_EXHAUSTED: _ErrorReason.ValueType  # 803
-    """Violation. A joker would stand for a face whose copies all lie on the table, against jokers_beyond_physical."""
+    """Violation. A joker would stand for a face whose copies are all on the table, which jokers_beyond_physical forbids."""
     ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN: _ErrorReason.ValueType  # 811
-    """Violation. A joker left its meld, against joker_retrieval_mode NONE."""
+    """Violation. A joker left its meld, which joker_retrieval_mode NONE forbids."""
     ERROR_REASON_JOKER_NOT_REPLACED: _ErrorReason.ValueType  # 812
-    """Violation. A joker left its meld and no tile replaces it, against joker_retrieval_mode REPLACE (R46)."""
+    """Violation. A joker left its meld and no tile replaces it, which joker_retrieval_mode REPLACE requires (R46)."""
     ERROR_REASON_JOKER_SET_LOCKED: _ErrorReason.ValueType  # 813
-    """Violation. A tile left or moved within a meld whose joker no tile replaces, against joker_retrieval_mode LOCKED
-    (R53).
+    """Violation. A tile left or moved within a meld whose joker was not replaced, which joker_retrieval_mode LOCKED
+    forbids (R53).
     """
     ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK: _ErrorReason.ValueType  # 814
-    """Violation. Only a tile of the table replaces a joker, against joker_retrieval_source RACK_ONLY."""
+    """Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack."""
     ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS: _ErrorReason.ValueType  # 815
-    """Violation. The joker of a group of three is replaced by one missing color alone, against
-    joker_retrieval_group_of_three (R47).
+    """Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
+    both (R47).
     """
     ERROR_REASON_JOKER_RETURNED_TO_SAME_SET: _ErrorReason.ValueType  # 816
-    """Violation. A retrieved joker is in its old meld again, against joker_retrieval_same_set."""
+    """Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_set forbids."""
     ERROR_REASON_JOKER_NOT_IN_NEW_SET: _ErrorReason.ValueType  # 817
-    """Violation. A retrieved joker is not in a new meld, against joker_retrieval_reuse (R50)."""
+    """Violation. A retrieved joker is not in a new meld, which joker_retrieval_reuse requires (R50)."""
     ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES: _ErrorReason.ValueType  # 818
-    """Violation. The new meld of a retrieved joker has no two tiles of the rack, against joker_retrieval_reuse."""
+    """Violation. The new meld of a retrieved joker has fewer than two tiles of the rack, which joker_retrieval_reuse
+    requires.
+    """
     ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY: _ErrorReason.ValueType  # 819
-    """Violation. The new meld of a retrieved joker has other tiles than those of the rack, against joker_retrieval_reuse."""
+    """Violation. The new meld of a retrieved joker has tiles that are not from the rack, which joker_retrieval_reuse
+    forbids.
+    """
     ERROR_REASON_PLAY_AFTER_DRAW: _ErrorReason.ValueType  # 901
-    """Violation. The tile just drawn is played, against turn_play_after_draw OTHER_TILES (R25); or a tile was drawn in the
-    turn at all, which ends it under FORBIDDEN (R22).
+    """Violation. The tile just drawn is played, which turn_play_after_draw OTHER_TILES forbids (R25); or any tile is
+    played after a draw, which FORBIDDEN forbids (R22).
     """
     ERROR_REASON_RIVER_EMPTY: _ErrorReason.ValueType  # 902
-    """Violation. There is nothing to pull from the River."""
+    """Violation. The River has no tile to pull."""
     ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE: _ErrorReason.ValueType  # 903
     """Violation. The River has no tile at that index. Metadata: `index`, `count`."""
     ERROR_REASON_RIVER_KEY_NOT_PLAYED: _ErrorReason.ValueType  # 904
-    """Violation. The oldest of the tiles pulled from the River is not played."""
+    """Violation. The oldest tile pulled from the River is not played."""
     ERROR_REASON_RIVER_PLUNDER_PLAYED: _ErrorReason.ValueType  # 905
     """Violation. A newer tile pulled from the River is played in the same turn."""
     ERROR_REASON_CONTRACT_VIOLATED: _ErrorReason.ValueType  # 906
-    """Violation. A meld with a tile played is not what the contract demands (option contract)."""
+    """Violation. A meld with a played tile does not satisfy the contract (option contract)."""
     ERROR_REASON_RUMMIKUB_NOT_CALLED: _ErrorReason.ValueType  # 907
     """Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
     ERROR_REASON_ANALYSIS_BUSY: _ErrorReason.ValueType  # 1001
-    """RESOURCE_EXHAUSTED. Exact analysis has as many calls under way and waiting as it takes (RUMMIKUB_ANALYSIS_WORKERS,
-    RUMMIKUB_ANALYSIS_QUEUE). Send the request again after RetryInfo's delay.
+    """RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
+    request again after the delay in RetryInfo.
     """
     ERROR_REASON_ANALYSIS_UNAVAILABLE: _ErrorReason.ValueType  # 1002
-    """UNAVAILABLE. The process that looked for the answer has ended, or did not stop in time. Send the request again after
-    RetryInfo's delay.
+    """UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
+    the delay in RetryInfo.
     """
     ERROR_REASON_HINT_NOT_ALLOWED: _ErrorReason.ValueType  # 1003
-    """FAILED_PRECONDITION. The game does not let its seats ask for that much (option hints). Metadata: `hints`, the
-    option's value.
+    """FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
+    the option.
     """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
-    """Why a request was refused or a turn is illegal.
+    """The reason why a request was refused or a turn is illegal.
 
-    Every refusal carries one google.rpc.ErrorInfo with domain `rummikub.v1`; its `reason` is a name of this enum without
-    the prefix ERROR_REASON_, its `metadata` has the keys documented here. Where fields are at fault a
-    google.rpc.BadRequest names them (16 at most). "Violation" marks the breaches of the rules: ValidationService answers
-    OK and lists them; TurnService refuses the turn with FAILED_PRECONDITION, ErrorInfo naming the first, with
-    `violations`, their number, beside the keys documented here; google.rpc.PreconditionFailure and IllegalTurn list all
-    (16 at most), the one with descriptions, the other with tiles. Violations are always listed in one order: tiles, a
-    tile of the rack, melds from left to right, initial meld, jokers and melds of the table, variants. UNAVAILABLE and
-    ANALYSIS_BUSY come with a google.rpc.RetryInfo.
+    Every refusal carries one google.rpc.ErrorInfo with domain `rummikub.v1`. Its `reason` is a name of this enum without
+    the prefix ERROR_REASON_; its `metadata` has the keys documented here. If fields are at fault, a
+    google.rpc.BadRequest names them (at most 16).
 
-    Two refusals are the transport's own and carry no ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the size
-    limit, and UNIMPLEMENTED for an RPC that does not exist. So is UNAVAILABLE where a connection breaks or its server ends.
+    "Violation" marks violations of the rules. ValidationService returns OK and lists them. TurnService refuses the turn
+    with FAILED_PRECONDITION: ErrorInfo has the first violation, and its metadata key `violations` their number;
+    google.rpc.PreconditionFailure and IllegalTurn list them (at most 16), the former with descriptions, the latter with
+    tiles. Violations have a fixed order: tiles, no tile of the rack played, melds from left to right, initial meld,
+    jokers and melds of the table, variants. UNAVAILABLE and ANALYSIS_BUSY come with a google.rpc.RetryInfo.
+
+    The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the
+    size limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection breaks or the server
+    exits.
     """
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
@@ -323,45 +324,40 @@ ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 ERROR_REASON_MALFORMED_REQUEST: ErrorReason.ValueType  # 1
 """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type."""
 ERROR_REASON_FIELD_INVALID: ErrorReason.ValueType  # 2
-"""INVALID_ARGUMENT. A field is missing, too long, out of its range or not of its form; BadRequest names it."""
+"""INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""
 ERROR_REASON_MALFORMED_SET: ErrorReason.ValueType  # 3
-"""INVALID_ARGUMENT. A meld has more tiles or declared faces than a request may carry, or an unknown kind; BadRequest
-names it.
-"""
+"""INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it."""
 ERROR_REASON_MALFORMED_TABLE: ErrorReason.ValueType  # 4
-"""INVALID_ARGUMENT. A table has more melds, or a draft more tiles, than a request may carry; or table_before, or the
-table of a position, holds what is no meld. BadRequest names it.
+"""INVALID_ARGUMENT. A table has too many melds, a draft has too many tiles, or table_before or the table of a
+position contains an invalid meld. BadRequest names it.
 """
 ERROR_REASON_TILE_UNKNOWN: ErrorReason.ValueType  # 5
-"""INVALID_ARGUMENT as a malformed field; a violation where the ruleset has no jokers, or not that color. A tile is not
-a face of the game's tile set; BadRequest names the field.
+"""INVALID_ARGUMENT for a malformed field; a violation if the ruleset has no jokers or not that color. A tile is not a
+face of the game's tile set; BadRequest names the field.
 """
 ERROR_REASON_POSITION_IMPOSSIBLE: ErrorReason.ValueType  # 6
-"""INVALID_ARGUMENT. Table, rack and River, or the racks, or the tiles to arrange, hold a face more often than the tile
-set does; the racks contradict the round's end or the teams; a River where the ruleset has none; a tile drawn that is
-not on the rack.
-BadRequest names the field.
+"""INVALID_ARGUMENT. The position cannot occur: table, rack and River, or the racks, or the tiles to arrange, hold
+more copies of a face than the tile set; the racks contradict the end of the round or the teams; there is a River,
+but the ruleset has none; or the tile drawn is not on the rack. BadRequest names the field.
 """
 ERROR_REASON_OPTION_UNKNOWN: ErrorReason.ValueType  # 101
-"""INVALID_ARGUMENT. The ruleset has a preset, option or value that this server's contract does not know;
-BadRequest names it.
-"""
+"""INVALID_ARGUMENT. The ruleset has a preset, option or value that this server does not know; BadRequest names it."""
 ERROR_REASON_OPTION_VALUE_INVALID: ErrorReason.ValueType  # 102
-"""INVALID_ARGUMENT. An option's number is out of its range; BadRequest names it."""
+"""INVALID_ARGUMENT. The number of an option is out of range; BadRequest names it."""
 ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 103
 """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
 ERROR_REASON_VARIANT_NOT_SUPPORTED: ErrorReason.ValueType  # 104
-"""UNIMPLEMENTED. An option value of the contract with which a server cannot create games. Servers from before exact
-analysis answer so; this one never does. Metadata: `field`, `value`.
+"""UNIMPLEMENTED. The server cannot create games with an option value of the contract. Only servers without exact
+analysis return it. Metadata: `field`, `value`.
 """
 ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 105
 """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
 ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 201
-"""NOT_FOUND. There is no such game, or the seat token is not one of its seats'. The two are not told apart."""
+"""NOT_FOUND. The game does not exist, or the seat token does not belong to it. The answer does not reveal which."""
 ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
-"""PERMISSION_DENIED. The RPC needs a seat token and none was sent. Answered before the game is looked up."""
+"""PERMISSION_DENIED. The RPC needs a seat token and none was sent. This is checked before the game is looked up."""
 ERROR_REASON_AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 203
-"""UNAUTHENTICATED. The authorization metadata is not `Bearer` and a seat token."""
+"""UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a seat token."""
 ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
 """ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name."""
 ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 205
@@ -369,79 +365,79 @@ ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 205
 ERROR_REASON_TOO_FEW_PLAYERS: ErrorReason.ValueType  # 206
 """FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`."""
 ERROR_REASON_GAME_ALREADY_STARTED: ErrorReason.ValueType  # 207
-"""FAILED_PRECONDITION. The RPC is for the lobby, and the game has left it."""
+"""FAILED_PRECONDITION. The RPC requires a game in the lobby, and this game has started."""
 ERROR_REASON_GAME_NOT_STARTED: ErrorReason.ValueType  # 208
-"""FAILED_PRECONDITION. The RPC is for a started game, and this one is in the lobby."""
+"""FAILED_PRECONDITION. The RPC requires a started game, and this game is in the lobby."""
 ERROR_REASON_ROUND_IN_PROGRESS: ErrorReason.ValueType  # 209
 """FAILED_PRECONDITION. The next round cannot start while a round is being played."""
 ERROR_REASON_ROUND_OVER: ErrorReason.ValueType  # 210
-"""FAILED_PRECONDITION. No round is being played: the next one waits for StartNextRound."""
+"""FAILED_PRECONDITION. No round is being played; StartNextRound starts the next one."""
 ERROR_REASON_GAME_OVER: ErrorReason.ValueType  # 211
 """FAILED_PRECONDITION. The game has ended."""
 ERROR_REASON_PLAYER_RESIGNED: ErrorReason.ValueType  # 212
 """FAILED_PRECONDITION. The caller has resigned from the game."""
 ERROR_REASON_STALE_STATE: ErrorReason.ValueType  # 213
-"""ABORTED. The game has changed since expected_revision: read it again. Metadata: `revision`, the current one.
-Any other mutating RPC may answer it too, when the game was changed by others each of sixteen times that it tried.
+"""ABORTED. The game has changed since expected_revision; read it again. Any other mutating RPC may also return it, if
+other changes preceded each of its sixteen attempts. Metadata: `revision`, the current one.
 """
 ERROR_REASON_ETAG_MISMATCH: ErrorReason.ValueType  # 214
-"""ABORTED. The etag is not that of the game at this revision: the caller saw a history that the store has lost.
-Read the game again. Metadata: `revision`.
+"""ABORTED. The etag is not the game's etag at this revision: the caller saw a history that the store has lost. Read
+the game again. Metadata: `revision`.
 """
 ERROR_REASON_DUPLICATE_REQUEST: ErrorReason.ValueType  # 215
-"""ABORTED. The request id was used before with another content."""
+"""ABORTED. The request id was already used with different content."""
 ERROR_REASON_HISTORY_UNAVAILABLE: ErrorReason.ValueType  # 216
-"""OUT_OF_RANGE. The revision to resume from, or to list from, is no longer, or not yet, in the event stream. Watch from 0,
-or list from `oldest`. Metadata: `oldest`, `newest`.
+"""OUT_OF_RANGE. The event stream no longer contains, or does not yet contain, the revision to resume or list from.
+Watch from 0, or list from `oldest`. Metadata: `oldest`, `newest`.
 """
 ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
-"""FAILED_PRECONDITION. There is no right to a new deal: the option is off, the player holds no three pairs of
+"""FAILED_PRECONDITION. The player may not demand a new deal: the option is off, the player has no three pairs of
 identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
 deal_three_pairs_reshuffle).
 """
 ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
-"""FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, whose turn it is."""
+"""FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
 ERROR_REASON_TURN_TIMED_OUT: ErrorReason.ValueType  # 302
 """FAILED_PRECONDITION. The turn's deadline has passed; the time-out has been applied. Metadata: `revision`, the
 current one.
 """
 ERROR_REASON_POOL_EMPTY: ErrorReason.ValueType  # 303
-"""FAILED_PRECONDITION. There is no tile to draw: pass or play."""
+"""FAILED_PRECONDITION. The pool has no tile to draw; pass or play."""
 ERROR_REASON_PASS_NOT_ALLOWED_POOL_NOT_EMPTY: ErrorReason.ValueType  # 304
 """FAILED_PRECONDITION. A player who plays nothing must draw while the pool has tiles (R24)."""
 ERROR_REASON_TURN_PHASE_WRONG: ErrorReason.ValueType  # 305
-"""FAILED_PRECONDITION. The action does not fit what was done in this turn: a second draw, or a choice where nothing
+"""FAILED_PRECONDITION. The action does not fit the progress of the turn: a second draw, or a choice although nothing
 was drawn to choose from.
 """
 ERROR_REASON_RIVER_CHOICE_PENDING: ErrorReason.ValueType  # 306
-"""FAILED_PRECONDITION. Two tiles were drawn: first lay one of them on the River (option turn_draw)."""
+"""FAILED_PRECONDITION. The player has drawn two tiles and must first lay one of them on the River (option turn_draw)."""
 ERROR_REASON_RIVER_DISCARD_NOT_DRAWN: ErrorReason.ValueType  # 307
 """FAILED_PRECONDITION. The tile for the River is not one of the two just drawn."""
 ERROR_REASON_DRAW_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 308
-"""FAILED_PRECONDITION. The player could play, and the ruleset wants it (options turn_voluntary_draw,
+"""FAILED_PRECONDITION. The player may not draw, because a play exists (options turn_voluntary_draw,
 initial_meld_voluntary_delay).
 """
 ERROR_REASON_PASS_NOT_ALLOWED_PLAY_EXISTS: ErrorReason.ValueType  # 309
-"""FAILED_PRECONDITION. The player could play, and the ruleset wants it (option pool_empty_pass)."""
+"""FAILED_PRECONDITION. The player may not pass, because a play exists (option pool_empty_pass)."""
 ERROR_REASON_NOTHING_TO_CLAIM: ErrorReason.ValueType  # 310
-"""FAILED_PRECONDITION. No illegal play of that revision is shown on the table (option turn_invalid_submission)."""
+"""FAILED_PRECONDITION. No illegal play of that revision is shown (option turn_invalid_submission)."""
 ERROR_REASON_CLAIM_NOT_UNANIMOUS: ErrorReason.ValueType  # 311
-"""FAILED_PRECONDITION. A player has voted against the claim, which has failed."""
+"""FAILED_PRECONDITION. A player has voted against the claim, so it has failed."""
 ERROR_REASON_CLAIM_OWN_PLAY: ErrorReason.ValueType  # 312
-"""FAILED_PRECONDITION. The error is for the other players to claim."""
+"""FAILED_PRECONDITION. Players cannot claim an error in their own play."""
 ERROR_REASON_CLAIM_ALREADY_VOTED: ErrorReason.ValueType  # 313
-"""FAILED_PRECONDITION. The caller has voted on this claim."""
+"""FAILED_PRECONDITION. The caller has already voted on this claim."""
 ERROR_REASON_JOKER_TO_RACK: ErrorReason.ValueType  # 401
 """Violation. A joker of table_before is missing on table_after (R45, R49)."""
 ERROR_REASON_TABLE_TILE_MISSING: ErrorReason.ValueType  # 402
 """Violation. A numbered tile of table_before is missing on table_after (R45)."""
 ERROR_REASON_TILE_DUPLICATED: ErrorReason.ValueType  # 403
-"""Violation. A face is played more often than the rack holds it, and the rack holds it; or the table has more
-copies than the tile set (R1, R17).
+"""Violation. A face on the rack is played more often than the rack holds it, or the table has more copies of a face
+than the tile set (R1, R17).
 """
 ERROR_REASON_TILE_NOT_IN_RACK: ErrorReason.ValueType  # 404
-"""Violation. A tile on table_after is neither of table_before nor of the player's rack (R32). Tiles of the pool
-and of other racks get the same answer.
+"""Violation. A tile on table_after is neither on table_before nor on the player's rack (R32). Tiles of the pool and
+of other racks get the same answer.
 """
 ERROR_REASON_NO_RACK_TILE_PLAYED: ErrorReason.ValueType  # 405
 """Violation. No tile of the rack is played (R38)."""
@@ -450,25 +446,25 @@ ERROR_REASON_SET_EMPTY: ErrorReason.ValueType  # 501
 ERROR_REASON_SET_TOO_SHORT: ErrorReason.ValueType  # 502
 """Violation. The meld has one or two tiles (R11)."""
 ERROR_REASON_SET_ALL_JOKERS: ErrorReason.ValueType  # 503
-"""Violation. The meld has no numbered tile, so nothing says what its jokers stand for."""
+"""Violation. The meld has no numbered tile, so the faces of its jokers are undefined."""
 ERROR_REASON_JOKERS_TOO_MANY: ErrorReason.ValueType  # 504
 """Violation. The meld has more jokers than jokers_max_per_set allows."""
 ERROR_REASON_JOKERS_ADJACENT: ErrorReason.ValueType  # 505
 """Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
 ERROR_REASON_SET_KIND_AMBIGUOUS: ErrorReason.ValueType  # 506
-"""Violation. The tiles form a run and a group, no kind is stated, and jokers_declaration demands one."""
+"""Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one."""
 ERROR_REASON_SET_KIND_MISMATCH: ErrorReason.ValueType  # 507
-"""Violation. The tiles do not form the kind that is stated, but the other one."""
+"""Violation. The tiles do not form the stated kind, but the other one."""
 ERROR_REASON_GROUP_VALUE_MISMATCH: ErrorReason.ValueType  # 508
 """Violation. The values of a group differ (R12)."""
 ERROR_REASON_GROUP_COLOR_REPEAT: ErrorReason.ValueType  # 509
 """Violation. A color occurs twice in a group (R12)."""
 ERROR_REASON_GROUP_TOO_LARGE: ErrorReason.ValueType  # 510
-"""Violation. A group has more tiles than there are colors (R13), and jokers hide that a color occurs twice."""
+"""Violation. A group has more tiles than there are colors (R13), and jokers hide which color occurs twice."""
 ERROR_REASON_RUN_COLOR_MIX: ErrorReason.ValueType  # 511
 """Violation. The colors of a run differ (R14)."""
 ERROR_REASON_RUN_WRAP: ErrorReason.ValueType  # 512
-"""Violation. 1 follows 13 (R15), or 2 follows 1 after 13 where only 1 may."""
+"""Violation. 1 follows 13 (R15), or 2 follows 1 after 13 although only 1 may follow 13."""
 ERROR_REASON_RUN_DUPLICATE_VALUE: ErrorReason.ValueType  # 513
 """Violation. A value occurs twice in a run (R14)."""
 ERROR_REASON_RUN_NOT_ASCENDING: ErrorReason.ValueType  # 514
@@ -476,19 +472,19 @@ ERROR_REASON_RUN_NOT_ASCENDING: ErrorReason.ValueType  # 514
 ERROR_REASON_RUN_GAP: ErrorReason.ValueType  # 515
 """Violation. The values of a run do not rise by exactly one (R14)."""
 ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: ErrorReason.ValueType  # 516
-"""Violation. A joker would stand for a value below 1 or above 13, where runs end there (R15)."""
+"""Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15)."""
 ERROR_REASON_SET_NOT_GROUP_NOR_RUN: ErrorReason.ValueType  # 517
-"""Violation. The tiles form neither a group nor a run, and no more exact reason fits."""
+"""Violation. The tiles form neither a group nor a run, and no more specific reason applies."""
 ERROR_REASON_RUN_TOO_LONG: ErrorReason.ValueType  # 518
-"""Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice; only where runs may go on
-after 13.
+"""Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
+which runs may continue after 13.
 """
 ERROR_REASON_JOKER_LEADS_SET: ErrorReason.ValueType  # 519
 """Violation. The meld begins with a joker, against jokers_may_lead."""
 ERROR_REASON_JOKER_DECLARATION_REQUIRED: ErrorReason.ValueType  # 520
-"""Violation. jokers_declaration demands the kind of the meld, and in a group what each joker stands for."""
+"""Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
 ERROR_REASON_JOKER_DECLARATION_MISMATCH: ErrorReason.ValueType  # 521
-"""Violation. A joker cannot stand for what is declared."""
+"""Violation. A joker cannot stand for its declared face, or the number of faces is not that of the jokers."""
 ERROR_REASON_JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: ErrorReason.ValueType  # 601
 """Violation. A joker left its meld before the player's initial meld (R37)."""
 ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: ErrorReason.ValueType  # 602
@@ -506,95 +502,99 @@ ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: ErrorReason.ValueType  # 606
 ERROR_REASON_INITIAL_MELD_KIND_REQUIRED: ErrorReason.ValueType  # 607
 """Violation. The initial meld has no run, against initial_meld_required_kind."""
 ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 701
-"""UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after RetryInfo's
-delay: it is applied once.
+"""UNAVAILABLE. The store does not answer. Send the same request again, with the same request id, after the delay in
+RetryInfo: it is applied once.
 """
 ERROR_REASON_STORED_FORMAT_UNKNOWN: ErrorReason.ValueType  # 702
-"""UNAVAILABLE. The game was stored by a newer server: another replica may answer; RetryInfo says when to try. Or what is
-stored of it is damaged, which looks the same: then no replica ever answers, and their logs name the game.
+"""UNAVAILABLE. The game was stored by a newer server, so another replica may answer; retry after the delay in
+RetryInfo. Damaged data looks the same: then no replica can answer, and the log names the game.
 """
 ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 703
-"""UNAVAILABLE. This server is stopping. Send the same request again, with the same request id: another one
-answers.
-"""
+"""UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers."""
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 705
-"""UNAVAILABLE. This server has as many calls under way as it may (RUMMIKUB_MAX_CALLS; streams of ValidationService at an
-address of its own: RUMMIKUB_VALIDATION_STREAMS), or the caller's address has its part of them (RUMMIKUB_PEER_SHARE).
-Send the same request again, with the same request id, after RetryInfo's delay.
+"""UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for streams at the
+validation address, RUMMIKUB_VALIDATION_STREAMS), or the caller's address has reached its share
+(RUMMIKUB_PEER_SHARE). Send the same request again, with the same request id, after the delay in RetryInfo.
 """
 ERROR_REASON_REQUEST_TIMED_OUT: ErrorReason.ValueType  # 706
-"""DEADLINE_EXCEEDED. The call began, but its request did not arrive in time (RUMMIKUB_REQUEST_SECONDS), or the call's
-deadline passed before the server began to answer. Send the same request again, with the same request id.
+"""DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
+call's deadline passed before the server began to answer. Send the same request again, with the same request id.
 """
 ERROR_REASON_TOO_MANY_GAMES: ErrorReason.ValueType  # 707
-"""RESOURCE_EXHAUSTED. The caller's address has created as many games in the last minute as it may
-(RUMMIKUB_GAMES_PER_MINUTE). Send the request again after RetryInfo's delay.
+"""RESOURCE_EXHAUSTED. The caller's address has created too many games in the last minute (RUMMIKUB_GAMES_PER_MINUTE).
+Send the request again after the delay in RetryInfo.
 """
 ERROR_REASON_STORE_FULL: ErrorReason.ValueType  # 708
-"""RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. It is kept for games that exist: they go on, and
-new ones are refused. Send the request again after RetryInfo's delay.
+"""RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
+new games are refused. Send the request again after the delay in RetryInfo.
 """
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 704
-"""INTERNAL. A fault of the server. The answer's `x-request-id` metadata finds it in the server's log."""
+"""INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""
 ERROR_REASON_TURN_TOO_COMPLEX: ErrorReason.ValueType  # 804
-"""Violation. The rules have a fixed number of steps to judge a turn, and this one takes more: jokers of the table can
-have moved, or the initial meld can be chosen, in too many ways. It stands in place of the rules that were not decided.
-Alone it leads to no penalty. No turn of an ordinary game comes near: change less of the table at once.
+"""Violation. Judging the turn takes more than the fixed number of steps, because jokers of the table can have moved,
+or the initial meld can be chosen, in too many ways. It replaces the rules that were not decided. Alone it leads to
+no penalty. Turns of ordinary games stay far below the limit; change less of the table at once.
 """
 ERROR_REASON_TABLE_MELD_CHANGED: ErrorReason.ValueType  # 801
-"""Violation. A meld of the table did not just grow, against manipulation NONE."""
+"""Violation. A meld of the table was changed other than by growing, which manipulation NONE forbids."""
 ERROR_REASON_TABLE_MELD_DISSOLVED: ErrorReason.ValueType  # 802
-"""Violation. A meld of the table keeps no two tiles in a meld of its own, against manipulation PRIMITIVES_ONLY."""
+"""Violation. No two tiles of a meld of the table stay together in a meld of their own, which manipulation
+PRIMITIVES_ONLY requires.
+"""
 ERROR_REASON_JOKER_FACE_EXHAUSTED: ErrorReason.ValueType  # 803
-"""Violation. A joker would stand for a face whose copies all lie on the table, against jokers_beyond_physical."""
+"""Violation. A joker would stand for a face whose copies are all on the table, which jokers_beyond_physical forbids."""
 ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN: ErrorReason.ValueType  # 811
-"""Violation. A joker left its meld, against joker_retrieval_mode NONE."""
+"""Violation. A joker left its meld, which joker_retrieval_mode NONE forbids."""
 ERROR_REASON_JOKER_NOT_REPLACED: ErrorReason.ValueType  # 812
-"""Violation. A joker left its meld and no tile replaces it, against joker_retrieval_mode REPLACE (R46)."""
+"""Violation. A joker left its meld and no tile replaces it, which joker_retrieval_mode REPLACE requires (R46)."""
 ERROR_REASON_JOKER_SET_LOCKED: ErrorReason.ValueType  # 813
-"""Violation. A tile left or moved within a meld whose joker no tile replaces, against joker_retrieval_mode LOCKED
-(R53).
+"""Violation. A tile left or moved within a meld whose joker was not replaced, which joker_retrieval_mode LOCKED
+forbids (R53).
 """
 ERROR_REASON_JOKER_REPLACEMENT_NOT_FROM_RACK: ErrorReason.ValueType  # 814
-"""Violation. Only a tile of the table replaces a joker, against joker_retrieval_source RACK_ONLY."""
+"""Violation. Only a tile of the table replaces a joker; joker_retrieval_source RACK_ONLY requires one of the rack."""
 ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS: ErrorReason.ValueType  # 815
-"""Violation. The joker of a group of three is replaced by one missing color alone, against
-joker_retrieval_group_of_three (R47).
+"""Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
+both (R47).
 """
 ERROR_REASON_JOKER_RETURNED_TO_SAME_SET: ErrorReason.ValueType  # 816
-"""Violation. A retrieved joker is in its old meld again, against joker_retrieval_same_set."""
+"""Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_set forbids."""
 ERROR_REASON_JOKER_NOT_IN_NEW_SET: ErrorReason.ValueType  # 817
-"""Violation. A retrieved joker is not in a new meld, against joker_retrieval_reuse (R50)."""
+"""Violation. A retrieved joker is not in a new meld, which joker_retrieval_reuse requires (R50)."""
 ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES: ErrorReason.ValueType  # 818
-"""Violation. The new meld of a retrieved joker has no two tiles of the rack, against joker_retrieval_reuse."""
+"""Violation. The new meld of a retrieved joker has fewer than two tiles of the rack, which joker_retrieval_reuse
+requires.
+"""
 ERROR_REASON_JOKER_REUSE_NEEDS_RACK_ONLY: ErrorReason.ValueType  # 819
-"""Violation. The new meld of a retrieved joker has other tiles than those of the rack, against joker_retrieval_reuse."""
+"""Violation. The new meld of a retrieved joker has tiles that are not from the rack, which joker_retrieval_reuse
+forbids.
+"""
 ERROR_REASON_PLAY_AFTER_DRAW: ErrorReason.ValueType  # 901
-"""Violation. The tile just drawn is played, against turn_play_after_draw OTHER_TILES (R25); or a tile was drawn in the
-turn at all, which ends it under FORBIDDEN (R22).
+"""Violation. The tile just drawn is played, which turn_play_after_draw OTHER_TILES forbids (R25); or any tile is
+played after a draw, which FORBIDDEN forbids (R22).
 """
 ERROR_REASON_RIVER_EMPTY: ErrorReason.ValueType  # 902
-"""Violation. There is nothing to pull from the River."""
+"""Violation. The River has no tile to pull."""
 ERROR_REASON_RIVER_INDEX_OUT_OF_RANGE: ErrorReason.ValueType  # 903
 """Violation. The River has no tile at that index. Metadata: `index`, `count`."""
 ERROR_REASON_RIVER_KEY_NOT_PLAYED: ErrorReason.ValueType  # 904
-"""Violation. The oldest of the tiles pulled from the River is not played."""
+"""Violation. The oldest tile pulled from the River is not played."""
 ERROR_REASON_RIVER_PLUNDER_PLAYED: ErrorReason.ValueType  # 905
 """Violation. A newer tile pulled from the River is played in the same turn."""
 ERROR_REASON_CONTRACT_VIOLATED: ErrorReason.ValueType  # 906
-"""Violation. A meld with a tile played is not what the contract demands (option contract)."""
+"""Violation. A meld with a played tile does not satisfy the contract (option contract)."""
 ERROR_REASON_RUMMIKUB_NOT_CALLED: ErrorReason.ValueType  # 907
 """Violation. The last tiles are played without calls_rummikub, against win_call (R58)."""
 ERROR_REASON_ANALYSIS_BUSY: ErrorReason.ValueType  # 1001
-"""RESOURCE_EXHAUSTED. Exact analysis has as many calls under way and waiting as it takes (RUMMIKUB_ANALYSIS_WORKERS,
-RUMMIKUB_ANALYSIS_QUEUE). Send the request again after RetryInfo's delay.
+"""RESOURCE_EXHAUSTED. The analysis queue is full (RUMMIKUB_ANALYSIS_WORKERS, RUMMIKUB_ANALYSIS_QUEUE). Send the
+request again after the delay in RetryInfo.
 """
 ERROR_REASON_ANALYSIS_UNAVAILABLE: ErrorReason.ValueType  # 1002
-"""UNAVAILABLE. The process that looked for the answer has ended, or did not stop in time. Send the request again after
-RetryInfo's delay.
+"""UNAVAILABLE. The process that searched for the answer exited, or did not stop in time. Send the request again after
+the delay in RetryInfo.
 """
 ERROR_REASON_HINT_NOT_ALLOWED: ErrorReason.ValueType  # 1003
-"""FAILED_PRECONDITION. The game does not let its seats ask for that much (option hints). Metadata: `hints`, the
-option's value.
+"""FAILED_PRECONDITION. The game does not allow hints of this level (option hints). Metadata: `hints`, the value of
+the option.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

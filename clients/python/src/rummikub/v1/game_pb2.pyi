@@ -31,29 +31,29 @@ class _GameState:
 class _GameStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GameState.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     GAME_STATE_UNSPECIFIED: _GameState.ValueType  # 0
-    """Not stated."""
+    """Unset."""
     GAME_STATE_LOBBY: _GameState.ValueType  # 1
-    """The lobby is open: players can join and leave."""
+    """Players take their seats."""
     GAME_STATE_PLAYING: _GameState.ValueType  # 2
-    """A round is in progress."""
+    """A round is being played."""
     GAME_STATE_ROUND_OVER: _GameState.ValueType  # 3
-    """A round has been scored; StartNextRound starts the next one."""
+    """A round has been scored, and the next one starts with StartNextRound."""
     GAME_STATE_FINISHED: _GameState.ValueType  # 4
-    """The game has ended and no longer changes."""
+    """The game has ended. It no longer changes."""
 
 class GameState(_GameState, metaclass=_GameStateEnumTypeWrapper):
     """The state of a game."""
 
 GAME_STATE_UNSPECIFIED: GameState.ValueType  # 0
-"""Not stated."""
+"""Unset."""
 GAME_STATE_LOBBY: GameState.ValueType  # 1
-"""The lobby is open: players can join and leave."""
+"""Players take their seats."""
 GAME_STATE_PLAYING: GameState.ValueType  # 2
-"""A round is in progress."""
+"""A round is being played."""
 GAME_STATE_ROUND_OVER: GameState.ValueType  # 3
-"""A round has been scored; StartNextRound starts the next one."""
+"""A round has been scored, and the next one starts with StartNextRound."""
 GAME_STATE_FINISHED: GameState.ValueType  # 4
-"""The game has ended and no longer changes."""
+"""The game has ended. It no longer changes."""
 Global___GameState: _TypeAlias = GameState  # noqa: Y015
 
 class _RoundEnd:
@@ -63,29 +63,29 @@ class _RoundEnd:
 class _RoundEndEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RoundEnd.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ROUND_END_UNSPECIFIED: _RoundEnd.ValueType  # 0
-    """Not stated."""
+    """Unset."""
     ROUND_END_WENT_OUT: _RoundEnd.ValueType  # 1
     """A player's rack is empty (R57)."""
     ROUND_END_BLOCKED: _RoundEnd.ValueType  # 2
-    """The pool is empty and all players passed in a row, or the round ended by pool_empty_mode or pool_empty_stuck_test
-    (R59).
+    """The pool is empty, and all players passed in a row, or the conditions of pool_empty_mode or pool_empty_stuck_test
+    hold (R59).
     """
     ROUND_END_RESIGNED: _RoundEnd.ValueType  # 3
-    """All players but one have resigned. With TEAMS_PAIRS: all players of one team have resigned."""
+    """All players except one have resigned; with TEAMS_PAIRS, all players of one team."""
 
 class RoundEnd(_RoundEnd, metaclass=_RoundEndEnumTypeWrapper):
-    """How a round ended."""
+    """The way in which a round ended."""
 
 ROUND_END_UNSPECIFIED: RoundEnd.ValueType  # 0
-"""Not stated."""
+"""Unset."""
 ROUND_END_WENT_OUT: RoundEnd.ValueType  # 1
 """A player's rack is empty (R57)."""
 ROUND_END_BLOCKED: RoundEnd.ValueType  # 2
-"""The pool is empty and all players passed in a row, or the round ended by pool_empty_mode or pool_empty_stuck_test
-(R59).
+"""The pool is empty, and all players passed in a row, or the conditions of pool_empty_mode or pool_empty_stuck_test
+hold (R59).
 """
 ROUND_END_RESIGNED: RoundEnd.ValueType  # 3
-"""All players but one have resigned. With TEAMS_PAIRS: all players of one team have resigned."""
+"""All players except one have resigned; with TEAMS_PAIRS, all players of one team."""
 Global___RoundEnd: _TypeAlias = RoundEnd  # noqa: Y015
 
 class _BotLevel:
@@ -95,25 +95,25 @@ class _BotLevel:
 class _BotLevelEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BotLevel.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     BOT_LEVEL_UNSPECIFIED: _BotLevel.ValueType  # 0
-    """Not a bot: a client plays the seat."""
+    """Not a bot: the service does not play this seat."""
     BOT_LEVEL_EASY: _BotLevel.ValueType  # 1
-    """The bot plays only new melds from its rack."""
+    """Plays melds of its rack and leaves the melds of the table unchanged."""
     BOT_LEVEL_MEDIUM: _BotLevel.ValueType  # 2
-    """The bot plays new melds from its rack and adds tiles to melds of the table."""
+    """Also adds tiles of its rack to melds of the table."""
     BOT_LEVEL_HARD: _BotLevel.ValueType  # 3
-    """The bot plays as many tiles as any turn can, rearranging the table as needed."""
+    """Plays as many tiles as possible, with any rearrangement of the table."""
 
 class BotLevel(_BotLevel, metaclass=_BotLevelEnumTypeWrapper):
-    """How well a bot plays. A bot is a seat that the service plays."""
+    """The strength of a bot: a seat that the service plays."""
 
 BOT_LEVEL_UNSPECIFIED: BotLevel.ValueType  # 0
-"""Not a bot: a client plays the seat."""
+"""Not a bot: the service does not play this seat."""
 BOT_LEVEL_EASY: BotLevel.ValueType  # 1
-"""The bot plays only new melds from its rack."""
+"""Plays melds of its rack and leaves the melds of the table unchanged."""
 BOT_LEVEL_MEDIUM: BotLevel.ValueType  # 2
-"""The bot plays new melds from its rack and adds tiles to melds of the table."""
+"""Also adds tiles of its rack to melds of the table."""
 BOT_LEVEL_HARD: BotLevel.ValueType  # 3
-"""The bot plays as many tiles as any turn can, rearranging the table as needed."""
+"""Plays as many tiles as possible, with any rearrangement of the table."""
 Global___BotLevel: _TypeAlias = BotLevel  # noqa: Y015
 
 class _TurnStep:
@@ -123,34 +123,34 @@ class _TurnStep:
 class _TurnStepEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TurnStep.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TURN_STEP_UNSPECIFIED: _TurnStep.ValueType  # 0
-    """Not stated."""
+    """Unset."""
     TURN_STEP_OPEN: _TurnStep.ValueType  # 1
-    """The turn is untouched: the player can play, draw or pass."""
+    """Nothing has been done yet: the player may play, draw or pass."""
     TURN_STEP_CHOOSING: _TurnStep.ValueType  # 2
     """The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER)."""
     TURN_STEP_DRAWN: _TurnStep.ValueType  # 3
-    """The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and can play, or pass to end the turn
+    """The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
     (turn_play_after_draw).
     """
 
 class TurnStep(_TurnStep, metaclass=_TurnStepEnumTypeWrapper):
-    """The progress of the current turn."""
+    """The progress of the turn in progress."""
 
 TURN_STEP_UNSPECIFIED: TurnStep.ValueType  # 0
-"""Not stated."""
+"""Unset."""
 TURN_STEP_OPEN: TurnStep.ValueType  # 1
-"""The turn is untouched: the player can play, draw or pass."""
+"""Nothing has been done yet: the player may play, draw or pass."""
 TURN_STEP_CHOOSING: TurnStep.ValueType  # 2
 """The player has drawn two tiles and must lay one of them on the River (TURN_DRAW_TWO_RIVER)."""
 TURN_STEP_DRAWN: TurnStep.ValueType  # 3
-"""The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and can play, or pass to end the turn
+"""The player has drawn a tile, or several with TURN_DRAW_UNTIL_PLAYABLE, and may play, or pass to end the turn
 (turn_play_after_draw).
 """
 Global___TurnStep: _TypeAlias = TurnStep  # noqa: Y015
 
 @_typing.final
 class Player(_message.Message):
-    """The public data of a player."""
+    """A player, as everyone may see them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -162,21 +162,21 @@ class Player(_message.Message):
     RESIGNED_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat number, from 1. Turns pass by rising seat number, with TURN_DIRECTION_COUNTERCLOCKWISE by falling
-    seat number, with START_DRAW_DETERMINES_FULL_ORDER in the order of the start draw. Game.turn_order has the order.
+    """The seat, from 1. Game.turn_order has the order of turns: by rising seat number, by falling seat number with
+    TURN_DIRECTION_COUNTERCLOCKWISE, or by the start draw with START_DRAW_DETERMINES_FULL_ORDER.
     """
     name: _builtins.str
-    """The player's name, from JoinGame or AddBot."""
+    """The name given to JoinGame or AddBot."""
     tile_count: _builtins.int
-    """Number of tiles on the player's rack. 0 in the lobby."""
+    """The number of tiles on the rack. 0 in the lobby."""
     has_melded: _builtins.bool
-    """Whether the player has made the initial meld in this round."""
+    """Whether the player has made the initial meld of this round."""
     total_points: _builtins.int
-    """The player's points from all finished rounds (R64). May be negative."""
+    """The points of all finished rounds (R64). May be negative."""
     resigned: _builtins.bool
     """Whether the player has resigned from the game."""
     bot_level: Global___BotLevel.ValueType
-    """How well the bot plays. BOT_LEVEL_UNSPECIFIED if the player is not a bot."""
+    """The strength of the bot that plays the seat. Unspecified for a seat that the service does not play."""
     def __init__(
         self,
         *,
@@ -198,14 +198,14 @@ Global___Player: _TypeAlias = Player  # noqa: Y015
 
 @_typing.final
 class Draft(_message.Message):
-    """The unfinished table of a player during the player's turn. The server never checks it."""
+    """An unfinished table as a player arranges it. The server neither checks it nor applies it to the table."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TABLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The melds of the draft, finished or not. At most 128 melds and 256 tiles."""
+        """The melds, complete or not. At most 128 melds and 256 tiles."""
 
     def __init__(
         self,
@@ -222,9 +222,7 @@ Global___Draft: _TypeAlias = Draft  # noqa: Y015
 
 @_typing.final
 class ShownPlay(_message.Message):
-    """An illegal play that is shown to all players, so that the others can claim the error
-    (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM).
-    """
+    """An illegal play shown to all players, who may claim the error (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -233,12 +231,12 @@ class ShownPlay(_message.Message):
     CLAIM_SEATS_FIELD_NUMBER: _builtins.int
     AGAINST_SEAT_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The revision of the change that showed the play, for ClaimErrorRequest.play_revision."""
+    """The revision of the change that showed the play. ClaimError takes it."""
     against_seat: _builtins.int
-    """The seat that has voted against the claim, which has then failed. 0 if no seat has."""
+    """The seat that voted against the claim, which has then failed; 0 if there is none."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The table that the player submitted."""
+        """The table as it was submitted."""
 
     @_builtins.property
     def claim_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -262,7 +260,7 @@ Global___ShownPlay: _TypeAlias = ShownPlay  # noqa: Y015
 
 @_typing.final
 class Turn(_message.Message):
-    """The current turn."""
+    """The turn in progress."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -273,25 +271,25 @@ class Turn(_message.Message):
     DRAFT_FIELD_NUMBER: _builtins.int
     SHOWN_PLAY_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat whose turn it is."""
+    """The seat that has the turn."""
     step: Global___TurnStep.ValueType
     """The progress of the turn."""
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """The end of the turn by the store's clock. Unset without a time limit. A later action is rejected with
-        TURN_TIMED_OUT, or with STALE_STATE if the time-out has already been applied. A deadline in the past means that the
-        store did not accept the time-out, for example because it is full; no action is then possible in the turn.
+        """The time when the turn ends, by the store's clock. Unset without a time limit. A later action is refused with
+        TURN_TIMED_OUT, or with STALE_STATE if the time-out has already been applied. If the store could not store the
+        time-out (for example, because it is full), a later view still shows this turn; no action is possible in it.
         """
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles drawn in the turn, visible only to the player who drew: the two tiles to choose from, which are not on
-        the rack yet, or the last drawn tile, which is on the rack.
+        """The tiles drawn in this turn, for the viewer's own seat only: the two to choose from, which are not on the rack
+        yet, or the one drawn last, which is.
         """
 
     @_builtins.property
     def draft(self) -> Global___Draft:
-        """The draft that SaveDraft saved last, visible only to its player. Unset if there is none."""
+        """The draft saved last (SaveDraft), for the viewer's own seat only. Unset if there is none."""
 
     @_builtins.property
     def shown_play(self) -> Global___ShownPlay:
@@ -317,7 +315,7 @@ Global___Turn: _TypeAlias = Turn  # noqa: Y015
 
 @_typing.final
 class SeatResult(_message.Message):
-    """One player's result of a round."""
+    """The result of a round for one player."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -326,15 +324,13 @@ class SeatResult(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat."""
     rack_value: _builtins.int
     """The value of the tiles left on the rack (R61). The tiles themselves stay hidden."""
     tile_count: _builtins.int
-    """Number of tiles left on the rack."""
+    """The number of tiles left on the rack."""
     points: _builtins.int
-    """The points won (positive) or lost (negative) in the round (R60, R63). With MATCH_WINNER_LOWEST_TOTAL, the signs are
-    reversed.
-    """
+    """The points won (positive) or lost (negative) (R60, R63); the signs are reversed with MATCH_WINNER_LOWEST_TOTAL."""
     def __init__(
         self,
         *,
@@ -353,7 +349,7 @@ Global___SeatResult: _TypeAlias = SeatResult  # noqa: Y015
 
 @_typing.final
 class RoundResult(_message.Message):
-    """The result of a finished round."""
+    """A finished round."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -364,16 +360,16 @@ class RoundResult(_message.Message):
     round: _builtins.int
     """The round's number, from 1."""
     end: Global___RoundEnd.ValueType
-    """How the round ended."""
+    """The way in which the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner's seat. Several seats, in turn order, if a blocked round is tied or a team wins. A player who has
-        resigned never wins.
+        """The winner. Several seats, in turn order, when a blocked round is tied or a team wins. Never a player who has
+        resigned.
         """
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatResult]:
-        """The result of each player dealt in, in order of seats."""
+        """The result of each player dealt in, by seat."""
 
     def __init__(
         self,
@@ -393,7 +389,7 @@ Global___RoundResult: _TypeAlias = RoundResult  # noqa: Y015
 
 @_typing.final
 class Game(_message.Message):
-    """A game as one seat or a spectator sees it."""
+    """A game, as one seat or a spectator may see it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -422,66 +418,70 @@ class Game(_message.Message):
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
-    """Number of changes to the game; its creation is 1. It serves as optimistic lock, event order and watch cursor."""
+    """The count of the game's changes, from 1 for its creation. It serves as lock, as order of events and as watch
+    cursor.
+    """
     etag: _builtins.str
-    """A hash of the game's history up to this revision. It depends on every event, so equal etags mean equal histories."""
+    """Identifies the game's history up to this revision. It depends on every earlier event, so equal etags mean equal
+    histories.
+    """
     state: Global___GameState.ValueType
     """The state of the game."""
     round: _builtins.int
-    """The number of the current or last round, from 1. 0 in the lobby."""
+    """The number of the round being played or last played, from 1; 0 in the lobby."""
     pool_count: _builtins.int
-    """Number of tiles in the pool."""
+    """The number of tiles in the pool."""
     seat: _builtins.int
-    """The seat that this view is for. 0 for a spectator."""
+    """The seat for which this view is made; 0 for a spectator."""
     starter_seat: _builtins.int
-    """The seat that started the current or last round. 0 in the lobby."""
+    """The seat that started the round being played or last played; 0 in the lobby."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The game's rules, with every option set."""
+        """The rules of the game, with every option set."""
 
     @_builtins.property
     def players(self) -> _containers.RepeatedCompositeFieldContainer[Global___Player]:
-        """The game's players, in order of seats."""
+        """The players by seat."""
 
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.TableMeld]:
-        """The melds on the table. Between rounds: the table at the end of the last round."""
+        """The melds on the table. After a round: the melds at its end."""
 
     @_builtins.property
     def turn(self) -> Global___Turn:
-        """The current turn. Unset unless the state is PLAYING."""
+        """The turn in progress. Unset unless the state is GAME_STATE_PLAYING."""
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The rack of the viewing seat, in ascending order of tiles. Empty for a spectator."""
+        """The rack of the viewer's seat, in ascending order of tiles. Empty for a spectator."""
 
     @_builtins.property
     def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundResult]:
-        """The results of the finished rounds, in order."""
+        """The finished rounds, in order."""
 
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The seat of the winner of a finished game. Several seats, in order, if players tie (match_winner) or a team wins. A
-        player who has resigned never wins.
+        """The winner of a finished game. Several, by seat, when players tie (match_winner) or a team wins. Never a player who
+        has resigned.
         """
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When the game was created."""
+        """The time when the game was created."""
 
     @_builtins.property
     def update_time(self) -> _timestamp_pb2.Timestamp:
-        """When the game last changed."""
+        """The time of the last change."""
 
     @_builtins.property
     def server_time(self) -> _timestamp_pb2.Timestamp:
-        """The store's clock at the time of this response. A countdown to the deadline needs no other clock."""
+        """The store's clock when the answer was made. A countdown to the deadline needs no other clock."""
 
     @_builtins.property
     def passed_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The seats that have passed with an empty pool since the last play (R59). A time-out or penalty with an empty pool
-        counts as a pass, unless the player had drawn in that turn. When all players who have not resigned have passed, the
-        round is blocked, unless pool_empty_mode or pool_empty_stuck_test differ.
+        """The seats that have passed in a row with an empty pool, with no play since (R59), by seat. A time-out or penalty
+        with an empty pool counts as a pass, unless the player had drawn in the turn. When all players who have not
+        resigned have passed, the round is blocked, unless pool_empty_mode or pool_empty_stuck_test specify otherwise.
         """
 
     @_builtins.property
@@ -494,7 +494,7 @@ class Game(_message.Message):
 
     @_builtins.property
     def last_chance_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The seats whose last turns remain, in order from the current turn (POOL_EMPTY_MODE_ONE_LAST_CHANCE)."""
+        """The seats that still have a last turn, in order, including the turn in progress (POOL_EMPTY_MODE_ONE_LAST_CHANCE)."""
 
     def __init__(
         self,
@@ -532,7 +532,7 @@ Global___Game: _TypeAlias = Game  # noqa: Y015
 
 @_typing.final
 class GameSummary(_message.Message):
-    """A game in a list of games."""
+    """An entry in a list of games."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -547,16 +547,16 @@ class GameSummary(_message.Message):
     state: Global___GameState.ValueType
     """The state of the game."""
     players_max: _builtins.int
-    """Maximum number of players."""
+    """The maximum number of players of the game."""
     revision: _builtins.int
     """The game's revision."""
     @_builtins.property
     def player_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The names of the players, in order of seats."""
+        """The players' names by seat."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When the game was created."""
+        """The time when the game was created."""
 
     def __init__(
         self,
@@ -578,7 +578,7 @@ Global___GameSummary: _TypeAlias = GameSummary  # noqa: Y015
 
 @_typing.final
 class PlayerJoined(_message.Message):
-    """Event: a player took a seat."""
+    """A player took a seat."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -586,11 +586,11 @@ class PlayerJoined(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat."""
     name: _builtins.str
     """The player's name."""
     bot_level: Global___BotLevel.ValueType
-    """How well the bot plays. BOT_LEVEL_UNSPECIFIED if the player is not a bot."""
+    """The strength of the bot that plays the seat. Unspecified for a seat that the service does not play."""
     def __init__(
         self,
         *,
@@ -608,13 +608,13 @@ Global___PlayerJoined: _TypeAlias = PlayerJoined  # noqa: Y015
 
 @_typing.final
 class PlayerLeft(_message.Message):
-    """Event: a player left the lobby."""
+    """A player left the lobby."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat that is now free."""
+    """The seat, which is free again."""
     def __init__(
         self,
         *,
@@ -630,18 +630,16 @@ Global___PlayerLeft: _TypeAlias = PlayerLeft  # noqa: Y015
 
 @_typing.final
 class StartDraw(_message.Message):
-    """One tile of the start draw, which determines the starter."""
+    """One tile drawn to determine the starter."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     TILE_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat that drew the tile."""
+    """The seat that drew."""
     tile: _tile_pb2.Tile.ValueType
-    """The drawn tile. Option start_draw_tile determines whether it is returned (R9), option start_draw_joker how a joker
-    counts (R8).
-    """
+    """The tile. start_draw_tile determines where it goes (R9), start_draw_joker what a joker means (R8)."""
     def __init__(
         self,
         *,
@@ -658,7 +656,7 @@ Global___StartDraw: _TypeAlias = StartDraw  # noqa: Y015
 
 @_typing.final
 class RoundStarted(_message.Message):
-    """Event: a round was dealt."""
+    """A round was dealt."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -673,18 +671,18 @@ class RoundStarted(_message.Message):
     starter_seat: _builtins.int
     """The seat that plays first."""
     pool_count: _builtins.int
-    """Number of tiles left in the pool."""
+    """The number of tiles left in the pool."""
     @_builtins.property
     def draws(self) -> _containers.RepeatedCompositeFieldContainer[Global___StartDraw]:
-        """The draws of the start draw, in order. Visible to all."""
+        """The start draw in order, visible to all."""
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The rack of the viewing seat. Empty for a spectator."""
+        """The viewer's own rack. Empty for a spectator."""
 
     @_builtins.property
     def turn_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The seats in turn order from the starter."""
+        """The seats in turn order, from the starter."""
 
     def __init__(
         self,
@@ -706,14 +704,14 @@ Global___RoundStarted: _TypeAlias = RoundStarted  # noqa: Y015
 
 @_typing.final
 class TurnStarted(_message.Message):
-    """Event: a turn began."""
+    """A turn began."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TURN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def turn(self) -> Global___Turn:
-        """The turn that began."""
+        """The turn."""
 
     def __init__(
         self,
@@ -730,7 +728,7 @@ Global___TurnStarted: _TypeAlias = TurnStarted  # noqa: Y015
 
 @_typing.final
 class TilesPlayed(_message.Message):
-    """Event: a player played tiles."""
+    """A player played tiles."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -740,7 +738,7 @@ class TilesPlayed(_message.Message):
     POINTS_FIELD_NUMBER: _builtins.int
     PULLED_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat that played."""
     points: _builtins.int
     """The points of the tiles played; see ValidateTurnResponse.points."""
     @_builtins.property
@@ -774,7 +772,7 @@ Global___TilesPlayed: _TypeAlias = TilesPlayed  # noqa: Y015
 
 @_typing.final
 class TilesDrawn(_message.Message):
-    """Event: a player drew (R22)."""
+    """A player drew (R22)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -782,14 +780,14 @@ class TilesDrawn(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat that drew."""
     tile_count: _builtins.int
-    """Number of tiles drawn. Normally 1. With TURN_DRAW_TWO_RIVER 2, to choose from, or 1 if only one tile was in the
-    pool, which the player keeps. Any number with TURN_DRAW_UNTIL_PLAYABLE.
+    """The number of tiles drawn: one; two to choose from with TURN_DRAW_TWO_RIVER (the pool's last tile is drawn alone
+    and kept); any number with TURN_DRAW_UNTIL_PLAYABLE.
     """
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The drawn tiles, visible only to the player who drew them."""
+        """The tiles drawn, for the viewer's own seat only."""
 
     def __init__(
         self,
@@ -808,13 +806,13 @@ Global___TilesDrawn: _TypeAlias = TilesDrawn  # noqa: Y015
 
 @_typing.final
 class TurnPassed(_message.Message):
-    """Event: a player passed with an empty pool."""
+    """A player passed with an empty pool."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat that passed."""
     def __init__(
         self,
         *,
@@ -830,9 +828,9 @@ Global___TurnPassed: _TypeAlias = TurnPassed  # noqa: Y015
 
 @_typing.final
 class TurnTimedOut(_message.Message):
-    """Event: a player's time ran out. The table returned to the start of the turn, and the player drew as many tiles as the
-    ruleset requires (R55). With TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT, a legal draft follows as TilesPlayed. In
-    TURN_STEP_CHOOSING the player draws no tile, and the choice follows as RiverTileLaid.
+    """A player's time ran out: the table returns to the start of the turn, and the player draws the tiles that the ruleset
+    demands (R55). With TURN_TIMEOUT_DIRTY_COMMIT_IF_VALID_ELSE_REVERT, a legal draft follows as TilesPlayed. In
+    TURN_STEP_CHOOSING no tile is drawn, and the choice follows as RiverTileLaid.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -841,12 +839,12 @@ class TurnTimedOut(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat whose time ran out."""
     tile_count: _builtins.int
-    """Number of tiles drawn."""
+    """The number of tiles drawn."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The drawn tiles, visible only to the player who drew them."""
+        """The tiles drawn, for the viewer's own seat only."""
 
     def __init__(
         self,
@@ -865,13 +863,13 @@ Global___TurnTimedOut: _TypeAlias = TurnTimedOut  # noqa: Y015
 
 @_typing.final
 class PlayerResigned(_message.Message):
-    """Event: a player resigned."""
+    """A player resigned."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat. The tiles of its rack stay out of play."""
+    """The seat that resigned. Its tiles stay out of play."""
     def __init__(
         self,
         *,
@@ -887,7 +885,7 @@ Global___PlayerResigned: _TypeAlias = PlayerResigned  # noqa: Y015
 
 @_typing.final
 class RoundEnded(_message.Message):
-    """Event: a round was scored."""
+    """A round was scored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -911,16 +909,14 @@ Global___RoundEnded: _TypeAlias = RoundEnded  # noqa: Y015
 
 @_typing.final
 class GameEnded(_message.Message):
-    """Event: the game ended."""
+    """The game ended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner's seat. Several seats, in order, if players tie (match_winner) or a team wins. A player who has resigned
-        never wins.
-        """
+        """The winner. Several, by seat, when players tie (match_winner) or a team wins. Never a player who has resigned."""
 
     def __init__(
         self,
@@ -937,14 +933,14 @@ Global___GameEnded: _TypeAlias = GameEnded  # noqa: Y015
 
 @_typing.final
 class GameCreated(_message.Message):
-    """Event: a game was created."""
+    """A game was created."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RULESET_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The game's rules, with every option set."""
+        """The rules of the game, with every option set."""
 
     def __init__(
         self,
@@ -961,8 +957,8 @@ Global___GameCreated: _TypeAlias = GameCreated  # noqa: Y015
 
 @_typing.final
 class RiverTileLaid(_message.Message):
-    """Event: a player laid one of the two drawn tiles on the River and kept the other. If a time-out or penalty ended the
-    turn before the choice, the player keeps the tile drawn first.
+    """A player laid one of the two drawn tiles on the River and kept the other. If a time-out or a penalty ended the turn
+    first, the tile drawn first is kept.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -970,9 +966,9 @@ class RiverTileLaid(_message.Message):
     SEAT_FIELD_NUMBER: _builtins.int
     TILE_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat that laid the tile."""
     tile: _tile_pb2.Tile.ValueType
-    """The tile laid, now the newest of the River."""
+    """The tile, which is now the newest of the River."""
     def __init__(
         self,
         *,
@@ -989,13 +985,13 @@ Global___RiverTileLaid: _TypeAlias = RiverTileLaid  # noqa: Y015
 
 @_typing.final
 class TurnEnded(_message.Message):
-    """Event: a player ended a turn after drawing and without playing (turn_play_after_draw)."""
+    """A player ended a turn after drawing without playing (turn_play_after_draw)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat that ended the turn."""
     def __init__(
         self,
         *,
@@ -1011,7 +1007,7 @@ Global___TurnEnded: _TypeAlias = TurnEnded  # noqa: Y015
 
 @_typing.final
 class IllegalPlayShown(_message.Message):
-    """Event: a player submitted an illegal play, which the other players can claim. The table did not change."""
+    """A player submitted an illegal play, which the other players may claim. The table stays as it was."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1019,14 +1015,14 @@ class IllegalPlayShown(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     REASONS_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat that submitted the play."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The table that the player submitted."""
+        """The table as it was submitted."""
 
     @_builtins.property
     def reasons(self) -> _containers.RepeatedScalarFieldContainer[_error_reason_pb2.ErrorReason.ValueType]:
-        """The reasons of the play's violations, without duplicates."""
+        """The reasons why the play is illegal, without duplicates."""
 
     def __init__(
         self,
@@ -1045,7 +1041,7 @@ Global___IllegalPlayShown: _TypeAlias = IllegalPlayShown  # noqa: Y015
 
 @_typing.final
 class ErrorClaimed(_message.Message):
-    """Event: a player voted on a claim."""
+    """A player voted on an error claim."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1071,7 +1067,7 @@ Global___ErrorClaimed: _TypeAlias = ErrorClaimed  # noqa: Y015
 
 @_typing.final
 class TurnPenalised(_message.Message):
-    """Event: a player drew penalty tiles for an illegal play, and the turn ended."""
+    """A player drew penalty tiles for an illegal play, and the turn ended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1079,12 +1075,12 @@ class TurnPenalised(_message.Message):
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat that was penalized."""
     tile_count: _builtins.int
-    """Number of tiles drawn."""
+    """The number of tiles drawn."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The drawn tiles, visible only to the player who drew them."""
+        """The tiles drawn, for the viewer's own seat only."""
 
     def __init__(
         self,
@@ -1103,13 +1099,13 @@ Global___TurnPenalised: _TypeAlias = TurnPenalised  # noqa: Y015
 
 @_typing.final
 class RedealDemanded(_message.Message):
-    """Event: a player with three pairs demanded a new deal. The deal follows as RoundStarted."""
+    """A player with three pairs demanded a new deal. The new deal follows."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat that demanded it."""
     def __init__(
         self,
         *,
@@ -1125,13 +1121,13 @@ Global___RedealDemanded: _TypeAlias = RedealDemanded  # noqa: Y015
 
 @_typing.final
 class DraftSaved(_message.Message):
-    """Event: a player saved a draft. Only that player can see the draft."""
+    """A player saved a draft. Only that player can see its content."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEAT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat."""
+    """The seat that saved the draft."""
     def __init__(
         self,
         *,
@@ -1147,7 +1143,7 @@ Global___DraftSaved: _TypeAlias = DraftSaved  # noqa: Y015
 
 @_typing.final
 class LastChanceStarted(_message.Message):
-    """Event: the pool is empty, and every player who has not resigned has one more turn."""
+    """The pool is empty, and each player who has not resigned has one more turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1171,7 +1167,7 @@ Global___LastChanceStarted: _TypeAlias = LastChanceStarted  # noqa: Y015
 
 @_typing.final
 class GameEvent(_message.Message):
-    """An event of a game as one seat or a spectator sees it."""
+    """An event of a game, as one seat or a spectator may see it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1257,7 +1253,7 @@ class GameEvent(_message.Message):
 
     @_builtins.property
     def error_claimed(self) -> Global___ErrorClaimed:
-        """A player voted on a claim."""
+        """A player voted on an error claim."""
 
     @_builtins.property
     def turn_penalised(self) -> Global___TurnPenalised:
@@ -1311,7 +1307,7 @@ Global___GameEvent: _TypeAlias = GameEvent  # noqa: Y015
 
 @_typing.final
 class GameChange(_message.Message):
-    """One change of a game: the effect of one accepted request or one time-out."""
+    """One change of a game: the result of one accepted request or one time-out."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1325,11 +1321,11 @@ class GameChange(_message.Message):
     """The game's etag after the change."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
-        """When the change was stored, by the store's clock."""
+        """The time when the change was stored, by the store's clock."""
 
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___GameEvent]:
-        """The events of the change, in order. At least one."""
+        """The events in order. At least one."""
 
     def __init__(
         self,

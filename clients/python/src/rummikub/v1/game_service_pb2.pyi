@@ -30,10 +30,10 @@ class CreateGameRequest(_message.Message):
     RULESET_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The rules. Unset: the preset SABRA."""
+        """The rules of the game. Unset: the preset SABRA."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ Global___CreateGameRequest: _TypeAlias = CreateGameRequest  # noqa: Y015
 
 @_typing.final
 class CreateGameResponse(_message.Message):
-    """The game created."""
+    """The response to CreateGame."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -75,7 +75,7 @@ Global___CreateGameResponse: _TypeAlias = CreateGameResponse  # noqa: Y015
 
 @_typing.final
 class JoinGameRequest(_message.Message):
-    """A request for a seat."""
+    """A request to take a seat."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -83,12 +83,14 @@ class JoinGameRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     name: _builtins.str
-    """The player's name: 1 to 40 printable characters without spaces at the ends, unlike the other players' names."""
+    """The player's name: 1 to 40 printable characters without leading or trailing spaces, different from the other
+    players' names.
+    """
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional, but without it a lost answer loses the seat. Keep it as secret as the
-    token: whoever sends it again gets the token again.
+    """An idempotency key. Optional, but without it a lost response means a lost seat. Keep it as secret as the token: a
+    repeated request with it returns the token.
     """
     def __init__(
         self,
@@ -107,7 +109,7 @@ Global___JoinGameRequest: _TypeAlias = JoinGameRequest  # noqa: Y015
 
 @_typing.final
 class JoinGameResponse(_message.Message):
-    """The seat taken."""
+    """The response to JoinGame."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -115,9 +117,9 @@ class JoinGameResponse(_message.Message):
     SEAT_FIELD_NUMBER: _builtins.int
     SEAT_TOKEN_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The seat, from 1."""
+    """The seat taken, from 1."""
     seat_token: _builtins.str
-    """The seat's token: 43 characters (256 bits in URL-safe base64). The server keeps only its SHA-256."""
+    """The seat's token: 43 characters (256 bits in URL-safe base64). The server stores only its SHA-256."""
     @_builtins.property
     def game(self) -> _game_pb2.Game:
         """The game as the seat sees it."""
@@ -139,7 +141,7 @@ Global___JoinGameResponse: _TypeAlias = JoinGameResponse  # noqa: Y015
 
 @_typing.final
 class AddBotRequest(_message.Message):
-    """A request for a bot."""
+    """A request to add a bot."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -148,13 +150,13 @@ class AddBotRequest(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     level: _game_pb2.BotLevel.ValueType
-    """How well it plays. Required."""
+    """The bot's strength. Required."""
     name: _builtins.str
-    """Its name: as a player's. Unset: the first of `Bot 1`, `Bot 2` and so on that nobody has."""
+    """The bot's name, with the same constraints as a player's. Unset: the first free name of `Bot 1`, `Bot 2` and so on."""
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     def __init__(
         self,
         *,
@@ -173,7 +175,7 @@ Global___AddBotRequest: _TypeAlias = AddBotRequest  # noqa: Y015
 
 @_typing.final
 class AddBotResponse(_message.Message):
-    """The bot seated."""
+    """The response to AddBot."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -208,9 +210,9 @@ class LeaveGameRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     def __init__(
         self,
         *,
@@ -227,7 +229,7 @@ Global___LeaveGameRequest: _TypeAlias = LeaveGameRequest  # noqa: Y015
 
 @_typing.final
 class LeaveGameResponse(_message.Message):
-    """The game left."""
+    """The response to LeaveGame."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -258,9 +260,9 @@ class StartGameRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     def __init__(
         self,
         *,
@@ -277,7 +279,7 @@ Global___StartGameRequest: _TypeAlias = StartGameRequest  # noqa: Y015
 
 @_typing.final
 class StartGameResponse(_message.Message):
-    """The game started."""
+    """The response to StartGame."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -307,7 +309,7 @@ class GetGameRequest(_message.Message):
 
     GAME_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     def __init__(
         self,
         *,
@@ -323,7 +325,7 @@ Global___GetGameRequest: _TypeAlias = GetGameRequest  # noqa: Y015
 
 @_typing.final
 class GetGameResponse(_message.Message):
-    """The game read."""
+    """The response to GetGame."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -355,11 +357,11 @@ class ListGamesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Most games in the answer: 0 (20) to 100."""
+    """Maximum number of games in the response: 1 to 100; 0 means 20."""
     page_token: _builtins.str
-    """Where to go on: next_page_token of the answer before, with the same state."""
+    """The next_page_token of the previous response, for the same state. Unset: the first page."""
     state: _game_pb2.GameState.ValueType
-    """Only games in this state. Unset: games in the lobby."""
+    """Lists only games in this state. Unset: games in the lobby."""
     def __init__(
         self,
         *,
@@ -384,10 +386,10 @@ class ListGamesResponse(_message.Message):
     GAMES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Where to go on; empty at the end."""
+    """The token of the next page; empty after the last."""
     @_builtins.property
     def games(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.GameSummary]:
-        """The games, the newest first. May be fewer than page_size although more follow."""
+        """The games, newest first. A page may have fewer than page_size although more follow."""
 
     def __init__(
         self,
@@ -413,12 +415,14 @@ class WatchGameRequest(_message.Message):
     FROM_REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     from_revision: _builtins.int
-    """The last revision that the caller has seen: the stream goes on with the next. 0: the stream begins with a snapshot."""
+    """The last revision that the caller has seen; the stream starts with the next one. 0: the stream starts with a
+    snapshot.
+    """
     etag: _builtins.str
-    """The etag of that revision. Optional, but send it always: without it a caller of a history that the store has lost gets
-    the changes of another one. With it the caller is refused (ETAG_MISMATCH).
+    """The etag of from_revision. Optional, but always send it. Without it, a caller whose history the store has lost gets
+    changes of a different history; with it, the call is refused (ETAG_MISMATCH).
     """
     def __init__(
         self,
@@ -447,7 +451,7 @@ class WatchGameResponse(_message.Message):
     CLOSING_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def snapshot(self) -> _game_pb2.Game:
-        """The game as it is: in place of all changes up to its revision."""
+        """The current game. It replaces all changes up to its revision."""
 
     @_builtins.property
     def change(self) -> _game_pb2.GameChange:
@@ -455,11 +459,11 @@ class WatchGameResponse(_message.Message):
 
     @_builtins.property
     def heartbeat(self) -> Global___Heartbeat:
-        """The stream is alive."""
+        """A sign that the stream is alive."""
 
     @_builtins.property
     def closing(self) -> Global___Closing:
-        """The server stops and the stream ends."""
+        """The server is stopping and the stream ends."""
 
     def __init__(
         self,
@@ -481,13 +485,13 @@ Global___WatchGameResponse: _TypeAlias = WatchGameResponse  # noqa: Y015
 
 @_typing.final
 class Heartbeat(_message.Message):
-    """A sign of life."""
+    """A sign that the stream is alive."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     REVISION_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The revision up to which the stream has told everything."""
+    """The revision up to which the stream has sent all changes."""
     def __init__(
         self,
         *,
@@ -503,7 +507,7 @@ Global___Heartbeat: _TypeAlias = Heartbeat  # noqa: Y015
 
 @_typing.final
 class Closing(_message.Message):
-    """The end of a stream whose server stops."""
+    """The end of a stream, because the server is stopping."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -513,10 +517,10 @@ class Closing(_message.Message):
     resume_revision: _builtins.int
     """The revision to resume from."""
     etag: _builtins.str
-    """Its etag."""
+    """The etag of resume_revision."""
     @_builtins.property
     def retry_delay(self) -> _duration_pb2.Duration:
-        """How long to wait before connecting again."""
+        """The time to wait before reconnecting."""
 
     def __init__(
         self,
@@ -544,13 +548,13 @@ class ListTurnsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     FROM_REVISION_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     page_size: _builtins.int
-    """Most changes in the answer: 0 (50) to 200."""
+    """Maximum number of changes in the response: 1 to 200; 0 means 50."""
     page_token: _builtins.str
-    """Where to go on: next_page_token of the answer before."""
+    """The next_page_token of the previous response. Unset: the first page."""
     from_revision: _builtins.int
-    """The revision to begin with. 0: the oldest that is kept."""
+    """The first revision to list. 0: the oldest that is stored."""
     def __init__(
         self,
         *,
@@ -576,7 +580,7 @@ class ListTurnsResponse(_message.Message):
     CHANGES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Where to go on; empty at the end."""
+    """The token of the next page; empty after the last."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.GameChange]:
         """The changes in order of revisions."""
@@ -604,9 +608,9 @@ class ResignGameRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     def __init__(
         self,
         *,
@@ -623,7 +627,7 @@ Global___ResignGameRequest: _TypeAlias = ResignGameRequest  # noqa: Y015
 
 @_typing.final
 class ResignGameResponse(_message.Message):
-    """The game resigned from."""
+    """The response to ResignGame."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -654,9 +658,9 @@ class StartNextRoundRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     def __init__(
         self,
         *,
@@ -673,7 +677,7 @@ Global___StartNextRoundRequest: _TypeAlias = StartNextRoundRequest  # noqa: Y015
 
 @_typing.final
 class StartNextRoundResponse(_message.Message):
-    """The round started."""
+    """The response to StartNextRound."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -704,9 +708,9 @@ class RequestRedealRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game."""
+    """The id of the game."""
     request_id: _builtins.str
-    """Makes the request safe to repeat. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     def __init__(
         self,
         *,
@@ -723,7 +727,7 @@ Global___RequestRedealRequest: _TypeAlias = RequestRedealRequest  # noqa: Y015
 
 @_typing.final
 class RequestRedealResponse(_message.Message):
-    """The round dealt anew."""
+    """The response to RequestRedeal."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -26,21 +26,22 @@ if _version_not_supported:
 
 
 class GameServiceStub:
-    """Games: their lobby, their rounds, and what can be seen of them.
+    """Games: the lobby, rounds, and views of games.
 
-    A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
-    but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
-    takes a request_id of 8 to 64 printable ASCII characters without spaces, best a random UUID: the same id with the same
-    content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
-    Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
-    JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
-    changes nothing and is not remembered. The server remembers the last eight accepted requests of each seat, and of callers
-    without a token the last eight of a game; an hour after the game's end it forgets them.
+    The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
+    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN,
-    OVERLOADED); every RPC with a game_id
-    NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
+    repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
+    refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
+    id. Without a token (CreateGame, JoinGame), an id needs at least 22 characters, because it is the only thing that
+    identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
+    accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
+    after the game expires.
+
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
+    game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     def __init__(self, channel):
@@ -112,25 +113,26 @@ class GameServiceStub:
 
 
 class GameServiceServicer:
-    """Games: their lobby, their rounds, and what can be seen of them.
+    """Games: the lobby, rounds, and views of games.
 
-    A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
-    but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
-    takes a request_id of 8 to 64 printable ASCII characters without spaces, best a random UUID: the same id with the same
-    content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
-    Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
-    JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
-    changes nothing and is not remembered. The server remembers the last eight accepted requests of each seat, and of callers
-    without a token the last eight of a game; an hour after the game's end it forgets them.
+    The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
+    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN,
-    OVERLOADED); every RPC with a game_id
-    NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
+    repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
+    refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
+    id. Without a token (CreateGame, JoinGame), an id needs at least 22 characters, because it is the only thing that
+    identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
+    accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
+    after the game expires.
+
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
+    game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     def CreateGame(self, request, context):
-        """Creates a game in the lobby. Anyone may.
+        """Creates a game in the lobby. No token is needed.
         Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
         (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
@@ -139,7 +141,7 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def JoinGame(self, request, context):
-        """Takes the lowest free seat and returns its token, which is not shown again.
+        """Takes the lowest free seat and returns its token, which only this response contains.
         Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION
         (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
@@ -148,10 +150,10 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AddBot(self, request, context):
-        """Has the service play the lowest free seat: a bot. Any seated player may, while the game is in the lobby. A bot plays by
-        the same rules as everyone, sees its own rack alone, takes its turns by itself, agrees to claims of illegal plays, and
-        starts nothing: no round, no new deal. It has no token, stays as long as the game, and plays on when others resign; once
-        only bots are left, the game ends with the round.
+        """Adds a bot, which the service plays, in the lowest free seat. Any seated player may call it while the game is in
+        the lobby. A bot plays by the same rules as every player, sees only its own rack, takes its turns by itself, and
+        agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
+        whole game, and plays on when others resign; when only bots are left, the game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
         RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
@@ -160,7 +162,7 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def LeaveGame(self, request, context):
-        """Frees the caller's seat while the game is in the lobby; the token is void then.
+        """Frees the caller's seat while the game is in the lobby, and invalidates the token.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -168,7 +170,7 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StartGame(self, request, context):
-        """Starts the first round: start draw, deal, first turn. Any seated player may.
+        """Starts the first round: start draw, deal, first turn. Any seated player may call it.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (TOO_FEW_PLAYERS, GAME_ALREADY_STARTED), ABORTED
         (DUPLICATE_REQUEST).
         """
@@ -177,24 +179,25 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetGame(self, request, context):
-        """Reads a game as the caller may see it.
+        """Returns a game as the caller may see it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListGames(self, request, context):
-        """Lists games, the newest first. A list shows no rack and needs no token.
+        """Lists games, newest first. The list shows no rack and needs no token.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchGame(self, request, context):
-        """Streams a game's changes, each once and in order of revisions, with heartbeats between them and one at once when there
-        is nothing else to tell. Who resumes gets every change since; a reader who then falls more than 64 changes behind gets a
-        snapshot in place of the changes it missed. The stream ends with OK after a `closing` update when the server stops, and
-        after the change that finished the game, at once for who has seen it.
+        """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
+        there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
+        more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
+        `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
+        it).
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -202,7 +205,7 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListTurns(self, request, context):
-        """Lists a game's history: its changes in order, as the caller may see them.
+        """Lists a game's changes in order, as the caller may see them.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -210,18 +213,18 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResignGame(self, request, context):
-        """Gives up the game. The tiles of the caller's rack stay out of play and count against them at the end of the round; the
-        last player who has not resigned wins the round and the game, with TEAMS_PAIRS the last side. Where only bots are left,
-        the game ends with the round, or at once between rounds.
-        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED), ABORTED
-        (DUPLICATE_REQUEST).
+        """Resigns from the game. The tiles of the caller's rack stay out of play and count against the caller at the end of
+        the round. The last player who has not resigned (with TEAMS_PAIRS, the last team) wins the round and the game. When
+        only bots are left, the game ends with the round, or at once between rounds.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED),
+        ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StartNextRound(self, request, context):
-        """Starts the next round of a game that has several. Any player who has not resigned may.
+        """Starts the next round of a game of several rounds. Any player who has not resigned may call it.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
         PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
         """
@@ -230,8 +233,8 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RequestRedeal(self, request, context):
-        """Has the round dealt anew: the right of a player whose first tiles hold three pairs of identical tiles, until they have
-        drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
+        """Deals the round again. A player whose first tiles hold three pairs of identical tiles may call it until that player
+        has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
         """
@@ -311,21 +314,22 @@ def add_GameServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class GameService:
-    """Games: their lobby, their rounds, and what can be seen of them.
+    """Games: the lobby, rounds, and views of games.
 
-    A seat's owner sends `authorization: Bearer <seat token>` as metadata. Without it a caller is a spectator, who may read
-    but sees no rack. A token that is not of the game is answered like a game that does not exist. Every mutating request
-    takes a request_id of 8 to 64 printable ASCII characters without spaces, best a random UUID: the same id with the same
-    content gets the first answer again, byte for byte; with another content it is refused (ABORTED, DUPLICATE_REQUEST).
-    Ids are known by caller and game: other seats, and other games, may have the same. Without a token (CreateGame,
-    JoinGame) an id has 22 characters at least, since there it is all that tells one caller from another. A refused request
-    changes nothing and is not remembered. The server remembers the last eight accepted requests of each seat, and of callers
-    without a token the last eight of a game; an hour after the game's end it forgets them.
+    The owner of a seat sends the metadata `authorization: Bearer <seat token>`. A caller without a token is a spectator,
+    who may read a game but sees no rack. A token of another game gets the same answer as a game that does not exist.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED
-    (AUTHORIZATION_MALFORMED), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN,
-    OVERLOADED); every RPC with a game_id
-    NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
+    Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
+    repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
+    refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
+    id. Without a token (CreateGame, JoinGame), an id needs at least 22 characters, because it is the only thing that
+    identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
+    accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
+    after the game expires.
+
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (STORE_UNAVAILABLE, SHUTTING_DOWN, OVERLOADED). Every RPC with a
+    game_id may return NOT_FOUND (GAME_NOT_FOUND) and UNAVAILABLE (STORED_FORMAT_UNKNOWN).
     """
 
     @staticmethod

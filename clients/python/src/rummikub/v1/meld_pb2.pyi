@@ -28,30 +28,26 @@ class _MeldKind:
 class _MeldKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MeldKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MELD_KIND_UNSPECIFIED: _MeldKind.ValueType  # 0
-    """Not stated: the tiles determine the kind. If one numbered tile and jokers fit both kinds, option jokers_declaration
-    decides.
-    """
+    """Unset: the tiles determine the kind. Where one numbered tile and jokers fit both kinds, jokers_declaration decides."""
     MELD_KIND_GROUP: _MeldKind.ValueType  # 1
     """Three or more tiles of one value, all of different colors (R12)."""
     MELD_KIND_RUN: _MeldKind.ValueType  # 2
-    """Three or more tiles of one color with values rising by one from left to right (R14)."""
+    """Three or more tiles of one color, with values that rise by one from left to right (R14)."""
 
 class MeldKind(_MeldKind, metaclass=_MeldKindEnumTypeWrapper):
     """The kind of a meld. Rule books call a meld a "set"."""
 
 MELD_KIND_UNSPECIFIED: MeldKind.ValueType  # 0
-"""Not stated: the tiles determine the kind. If one numbered tile and jokers fit both kinds, option jokers_declaration
-decides.
-"""
+"""Unset: the tiles determine the kind. Where one numbered tile and jokers fit both kinds, jokers_declaration decides."""
 MELD_KIND_GROUP: MeldKind.ValueType  # 1
 """Three or more tiles of one value, all of different colors (R12)."""
 MELD_KIND_RUN: MeldKind.ValueType  # 2
-"""Three or more tiles of one color with values rising by one from left to right (R14)."""
+"""Three or more tiles of one color, with values that rise by one from left to right (R14)."""
 Global___MeldKind: _TypeAlias = MeldKind  # noqa: Y015
 
 @_typing.final
 class Meld(_message.Message):
-    """A meld as a client sends it."""
+    """Tiles that form a unit on the table, as a client sends them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -59,22 +55,23 @@ class Meld(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     DECLARED_FACES_FIELD_NUMBER: _builtins.int
     kind: Global___MeldKind.ValueType
-    """The meld's kind as the player states it. Optional unless jokers_declaration requires it. It matters only if one
-    numbered tile and jokers fit both kinds. Stating a kind that the tiles do not form is a violation
-    (SET_KIND_MISMATCH or that kind's own reason).
+    """The kind that the player states. Optional unless jokers_declaration requires it. It matters where one numbered tile
+    and jokers fit both kinds. Stating a kind that the tiles do not form is a violation (SET_KIND_MISMATCH or the
+    reason of that kind).
     """
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The meld's tiles from left to right, at most 32. In a run, the order determines which tile a joker stands for; in a
-        group, the order has no meaning.
+        """The tiles from left to right. In a run, the order determines what a joker stands for; in a group it has no meaning.
+        At most 32 tiles.
         """
 
     @_builtins.property
     def declared_faces(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The declared face of each joker in the meld, from left to right, at most 32. Optional unless jokers_declaration
-        requires it. A declaration is binding: a joker in a group then stands for that face only. A meld of the table that
-        is sent without faces keeps its earlier ones, whether or not its kind is stated again. A face that the joker cannot
-        stand for, or a number of faces other than the number of jokers, is a violation (JOKER_DECLARATION_MISMATCH).
+        """The face that the player declares for each joker, from left to right. Optional unless jokers_declaration requires
+        it. A declaration is binding: a joker of a group then stands for that face only. A meld of the table that is sent
+        without faces keeps the faces that it has, even if its kind is stated again. A face that the joker cannot stand
+        for, or a count of faces that differs from the count of jokers, is a violation (JOKER_DECLARATION_MISMATCH). At
+        most 32.
         """
 
     def __init__(
@@ -94,18 +91,18 @@ Global___Meld: _TypeAlias = Meld  # noqa: Y015
 
 @_typing.final
 class JokerFaces(_message.Message):
-    """The faces that one joker in a meld can stand for."""
+    """The faces that a joker in a meld may stand for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     INDEX_FIELD_NUMBER: _builtins.int
     FACES_FIELD_NUMBER: _builtins.int
     index: _builtins.int
-    """The joker's position in the meld, from 0."""
+    """The position of the joker in the meld, from 0."""
     @_builtins.property
     def faces(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The joker's possible faces in ascending order of their numbers: exactly one in a run, each missing color in a group
-        (R47, R48), or the declared face.
+        """The faces that the joker may stand for, in ascending order of their numbers: exactly one in a run; in a group each
+        missing color (R47, R48), or the declared face.
         """
 
     def __init__(
@@ -124,7 +121,7 @@ Global___JokerFaces: _TypeAlias = JokerFaces  # noqa: Y015
 
 @_typing.final
 class TableMeld(_message.Message):
-    """A meld on the table, as the server returns it."""
+    """A meld on the table, as the server sends it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -133,18 +130,18 @@ class TableMeld(_message.Message):
     POINTS_FIELD_NUMBER: _builtins.int
     JOKERS_FIELD_NUMBER: _builtins.int
     kind: Global___MeldKind.ValueType
-    """The meld's kind. Send it back with the tiles: if one numbered tile and jokers fit both kinds, the meld then keeps
-    its kind.
+    """The kind that the tiles form. Send it back with the tiles: where one numbered tile and jokers fit both kinds, it
+    preserves the kind.
     """
     points: _builtins.int
-    """The sum of the tiles' values. A joker counts as the tile that it stands for (R20)."""
+    """The sum of the tiles' values; a joker counts as the tile that it stands for (R20)."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The meld's tiles from left to right."""
+        """The tiles from left to right."""
 
     @_builtins.property
     def jokers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JokerFaces]:
-        """The possible faces of each joker in the meld, from left to right."""
+        """The faces of each joker, from left to right."""
 
     def __init__(
         self,
@@ -164,7 +161,7 @@ Global___TableMeld: _TypeAlias = TableMeld  # noqa: Y015
 
 @_typing.final
 class MeldReading(_message.Message):
-    """The server's interpretation of a meld that a client sent."""
+    """The result of reading a meld that a client sent."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -174,22 +171,22 @@ class MeldReading(_message.Message):
     JOKERS_FIELD_NUMBER: _builtins.int
     VIOLATIONS_FIELD_NUMBER: _builtins.int
     kind: Global___MeldKind.ValueType
-    """The kind that the tiles form, or MELD_KIND_UNSPECIFIED if they form no meld."""
+    """The kind that the tiles form, or MELD_KIND_UNSPECIFIED when they form none."""
     points: _builtins.int
-    """The sum of the tiles' values. A joker counts as the tile that it stands for (R20). 0 if the tiles form no meld."""
+    """The sum of the tiles' values; a joker counts as the tile that it stands for (R20). 0 when the tiles form no meld."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles as the client sent them. With SET_ORDER_CANONICALISE: in the order in which the rules read them, whether
-        or not they form a meld.
+        """The tiles as sent; with SET_ORDER_CANONICALISE, in the order in which they are read, whether or not they form a
+        meld.
         """
 
     @_builtins.property
     def jokers(self) -> _containers.RepeatedCompositeFieldContainer[Global___JokerFaces]:
-        """The possible faces of each joker, from left to right. Empty if the tiles form no meld."""
+        """The faces of each joker, from left to right. Empty when the tiles form no meld."""
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Violation]:
-        """The reasons why the tiles form no meld. Empty if they form one."""
+        """The reasons why the tiles form no meld. Empty when they form one."""
 
     def __init__(
         self,
@@ -241,25 +238,25 @@ class Violation(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     SUGGESTED_ORDER_FIELD_NUMBER: _builtins.int
     reason: _error_reason_pb2.ErrorReason.ValueType
-    """The violation's reason, a stable name."""
+    """The stable name of the violation."""
     subject: _builtins.str
-    """The violation's place: a path into the request, or into the turn of a batch or stream, such as `table_after[3]`,
-    `melds[1]` or `play.table`.
+    """The element at fault, as a path into the request, or into the turn of a batch or stream: `table_after[3]`,
+    `melds[1]`, `play.table`.
     """
     description: _builtins.str
-    """One English sentence for a developer or a log. It may change; do not parse it."""
+    """One sentence in English for a developer or a log. Do not parse it: it may change."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles concerned, if any: the tiles of the meld, or the missing tiles."""
+        """The tiles concerned, if any: those of the meld, or the missing ones."""
 
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """The reason's numbers, under the keys that ErrorReason documents, such as `total` and `threshold`."""
+        """Numbers that belong to the reason, under the keys documented in ErrorReason (`total`, `threshold`)."""
 
     @_builtins.property
     def suggested_order(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The same tiles in an order that forms a meld. Set only if the order is the error. It does not replace a declaration
-        that jokers_declaration requires.
+        """The same tiles in an order in which they form a meld, if the order is what is wrong. Declarations that
+        jokers_declaration requires are still needed.
         """
 
     def __init__(
@@ -282,8 +279,8 @@ Global___Violation: _TypeAlias = Violation  # noqa: Y015
 
 @_typing.final
 class IllegalTurn(_message.Message):
-    """The violations of an illegal turn, a detail of TurnService's error status. It adds the fields that
-    google.rpc.PreconditionFailure lacks. The descriptions are only in PreconditionFailure, in the same order.
+    """The violations of an illegal turn, as a detail of TurnService's status. It carries the tiles and metadata that
+    PreconditionFailure cannot; PreconditionFailure has the descriptions, in the same order.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

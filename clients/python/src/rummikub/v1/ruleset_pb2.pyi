@@ -1390,7 +1390,7 @@ class _ScoreWinnerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ScoreWinn
     SCORE_WINNER_SUM_OF_LOSERS: _ScoreWinner.ValueType  # 1
     """The sum of the points that the losers lose. Evidence: all sources."""
     SCORE_WINNER_SUM_OF_LOSERS_LOSERS_ZERO: _ScoreWinner.ValueType  # 2
-    """The sum of the losers' rack values; the losers lose nothing. Evidence: house rules."""
+    """The same points as with SUM_OF_LOSERS; the losers lose nothing. Evidence: house rules."""
     SCORE_WINNER_ONE_WIN: _ScoreWinner.ValueType  # 3
     """One point; the losers lose nothing. Evidence: games without scores."""
 
@@ -1402,7 +1402,7 @@ SCORE_WINNER_UNSPECIFIED: ScoreWinner.ValueType  # 0
 SCORE_WINNER_SUM_OF_LOSERS: ScoreWinner.ValueType  # 1
 """The sum of the points that the losers lose. Evidence: all sources."""
 SCORE_WINNER_SUM_OF_LOSERS_LOSERS_ZERO: ScoreWinner.ValueType  # 2
-"""The sum of the losers' rack values; the losers lose nothing. Evidence: house rules."""
+"""The same points as with SUM_OF_LOSERS; the losers lose nothing. Evidence: house rules."""
 SCORE_WINNER_ONE_WIN: ScoreWinner.ValueType  # 3
 """One point; the losers lose nothing. Evidence: games without scores."""
 Global___ScoreWinner: _TypeAlias = ScoreWinner  # noqa: Y015

@@ -23,7 +23,7 @@ class _Tile:
 class _TileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tile.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     TILE_UNSPECIFIED: _Tile.ValueType  # 0
-    """Not a tile. Rejected wherever a tile is expected (INVALID_ARGUMENT, TILE_UNKNOWN)."""
+    """Not a tile. Refused in every field that expects a tile (INVALID_ARGUMENT, TILE_UNKNOWN)."""
     TILE_RED_1: _Tile.ValueType  # 1
     """The red 1."""
     TILE_RED_2: _Tile.ValueType  # 2
@@ -129,7 +129,7 @@ class _TileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tile.ValueType],
     TILE_ORANGE_13: _Tile.ValueType  # 52
     """The orange 13."""
     TILE_JOKER: _Tile.ValueType  # 53
-    """A joker. It can stand for any numbered tile (R19); its position in the meld determines which."""
+    """A joker. It stands for any numbered tile (R19), which its place in the meld determines."""
     TILE_GREEN_1: _Tile.ValueType  # 54
     """The green 1, in games with six colors."""
     TILE_GREEN_2: _Tile.ValueType  # 55
@@ -186,15 +186,15 @@ class _TileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tile.ValueType],
 class Tile(_Tile, metaclass=_TileEnumTypeWrapper):
     """A face of the tile set: a color and a value, or the joker.
 
-    The copies of a face are interchangeable under every rule, so tiles have no ids: a rack is a multiset of faces, and a
-    table is a list of melds of faces. The number of a face is (color - 1) * 13 + value with red = 1, blue = 2, black =
-    3, orange = 4. The joker is 53. Games with six colors (option geometry_colors) also have green, 54 to 66, and purple,
-    67 to 79. All numbers are below 128, so a packed list takes one byte per tile on the wire. Some editions call orange
+    The copies of a face are interchangeable for every rule, so the API has no tile ids: a rack is a multiset of faces,
+    and a table is a list of melds of faces. The number of a face is (color - 1) * 13 + value with red = 1, blue = 2,
+    black = 3, orange = 4; the joker is 53. In games with six colors (geometry_colors), green is 54 to 66 and purple 67
+    to 79. All numbers are below 128, so a packed list of tiles takes one byte per tile. Some editions call orange
     "yellow".
     """
 
 TILE_UNSPECIFIED: Tile.ValueType  # 0
-"""Not a tile. Rejected wherever a tile is expected (INVALID_ARGUMENT, TILE_UNKNOWN)."""
+"""Not a tile. Refused in every field that expects a tile (INVALID_ARGUMENT, TILE_UNKNOWN)."""
 TILE_RED_1: Tile.ValueType  # 1
 """The red 1."""
 TILE_RED_2: Tile.ValueType  # 2
@@ -300,7 +300,7 @@ TILE_ORANGE_12: Tile.ValueType  # 51
 TILE_ORANGE_13: Tile.ValueType  # 52
 """The orange 13."""
 TILE_JOKER: Tile.ValueType  # 53
-"""A joker. It can stand for any numbered tile (R19); its position in the meld determines which."""
+"""A joker. It stands for any numbered tile (R19), which its place in the meld determines."""
 TILE_GREEN_1: Tile.ValueType  # 54
 """The green 1, in games with six colors."""
 TILE_GREEN_2: Tile.ValueType  # 55

@@ -23,7 +23,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class PlayTiles(_message.Message):
-    """The action of playing tiles, given as the table after the turn. The moves that lead to it do not matter (R44)."""
+    """The table after the turn. The intermediate moves do not matter (R44)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -31,14 +31,14 @@ class PlayTiles(_message.Message):
     RIVER_INDEX_FIELD_NUMBER: _builtins.int
     CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
     river_index: _builtins.int
-    """The index, from 0, of the River tile to pull; all newer tiles are pulled too (TURN_DRAW_TWO_RIVER). The turn must
-    play this tile; the others go to the rack afterwards. Unset: the turn pulls nothing.
+    """Pulls this tile of the River, counted from 0, and all newer ones. The tile is played in this turn; the others go to
+    the rack after it (TURN_DRAW_TWO_RIVER). Unset: no tile is pulled.
     """
     calls_rummikub: _builtins.bool
-    """Whether the player calls the win. Required with the last tiles if win_call is REQUIRED; otherwise ignored."""
+    """Calls the win. Required with the last tiles if win_call is REQUIRED; otherwise it has no effect."""
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """All melds of the table after the turn: unchanged, changed and new. At most 128."""
+        """All melds: existing ones, changed or not, and new ones. At most 128 melds."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ Global___PlayTiles: _TypeAlias = PlayTiles  # noqa: Y015
 
 @_typing.final
 class DrawTile(_message.Message):
-    """The action of drawing. It ends the turn (R22) unless turn_draw or turn_play_after_draw differ."""
+    """Draws, which ends the turn (R22) unless turn_draw or turn_play_after_draw specify otherwise."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -76,9 +76,7 @@ Global___DrawTile: _TypeAlias = DrawTile  # noqa: Y015
 
 @_typing.final
 class Pass(_message.Message):
-    """The action of passing. Allowed when the pool is empty, or to end a turn in which a tile was drawn
-    (turn_play_after_draw).
-    """
+    """Passes when the pool is empty, or ends a turn in which a tile was drawn (turn_play_after_draw)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -95,9 +93,7 @@ Global___Pass: _TypeAlias = Pass  # noqa: Y015
 
 @_typing.final
 class LayOnRiver(_message.Message):
-    """The action of laying one of the two drawn tiles on the River. The player keeps the other, and the turn ends
-    (TURN_DRAW_TWO_RIVER).
-    """
+    """Lays one of the two drawn tiles on the River. The other is kept, and the turn ends (TURN_DRAW_TWO_RIVER)."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -133,21 +129,21 @@ class PlayTurnRequest(_message.Message):
     PASS_FIELD_NUMBER: _builtins.int
     LAY_ON_RIVER_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game's id."""
+    """The id of the game."""
     expected_revision: _builtins.int
-    """The revision of the game that the caller has seen. Required: a turn is judged only on the game that the player saw.
-    A revision alone does not identify a history; see etag.
+    """The revision that the caller has seen. Required: a turn is judged only on the game that the player saw. It is not
+    sufficient alone; see etag.
     """
     etag: _builtins.str
-    """The etag of expected_revision. Optional, but always send it. A failover of the store can lose changes, and other
-    changes can then reach the same revision. Without an etag, the turn is applied to that other history; with it, the
-    turn is rejected (ETAG_MISMATCH).
+    """The etag of expected_revision. Optional, but always send it. A failover of the store may lose changes, and other
+    changes may then bring the game to the same revision. A turn without an etag is applied to that history, which the
+    player never saw; with the etag it is refused (ETAG_MISMATCH).
     """
     request_id: _builtins.str
-    """Idempotency key; see GameService. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     validate_only: _builtins.bool
-    """Whether to judge the turn without taking it. Errors are the same; request_id is ignored. An illegal play is
-    rejected with its violations under every turn_invalid_submission and has no consequences.
+    """Judges the turn without taking it. Errors are the same; request_id is ignored. An illegal play is refused with its
+    violations, whatever turn_invalid_submission is, and has no consequences.
     """
     @_builtins.property
     def play(self) -> Global___PlayTiles:
@@ -185,7 +181,7 @@ Global___PlayTurnRequest: _TypeAlias = PlayTurnRequest  # noqa: Y015
 
 @_typing.final
 class PlayTurnResponse(_message.Message):
-    """The result of a turn."""
+    """The response to PlayTurn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -195,10 +191,10 @@ class PlayTurnResponse(_message.Message):
     TILES_DRAWN_FIELD_NUMBER: _builtins.int
     VIOLATIONS_FIELD_NUMBER: _builtins.int
     points: _builtins.int
-    """The points of the tiles played; see ValidateTurnResponse.points."""
+    """The points of tiles_played; see ValidateTurnResponse.points."""
     @_builtins.property
     def game(self) -> _game_pb2.Game:
-        """The game after the turn, as the caller's seat sees it. With validate_only: the game before the turn."""
+        """The game after the turn, as the caller's seat sees it. With validate_only: before the turn."""
 
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
@@ -206,13 +202,11 @@ class PlayTurnResponse(_message.Message):
 
     @_builtins.property
     def tiles_drawn(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles drawn in the turn, if any: one or more to keep, two to choose from, or the penalty. Always empty with
-        validate_only.
-        """
+        """The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only."""
 
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Violation]:
-        """The violations of an illegal play, unless turn_invalid_submission is REJECT. Empty if the play was legal."""
+        """The reasons why the play was illegal, if turn_invalid_submission is not REJECT. Empty when it was legal."""
 
     def __init__(
         self,
@@ -243,18 +237,18 @@ class SaveDraftRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DRAFT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game's id."""
+    """The id of the game."""
     expected_revision: _builtins.int
-    """The revision of the game that the caller has seen. Required."""
+    """The revision that the caller has seen. Required."""
     etag: _builtins.str
     """The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
-    saved in a history that the player never saw and determine the effect of a time-out there.
+    stored for a turn of a history that the player never saw, and decide what its time-out does.
     """
     request_id: _builtins.str
-    """Idempotency key; see GameService. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     @_builtins.property
     def draft(self) -> _game_pb2.Draft:
-        """The draft to save. Unset: the table is as at the start of the turn."""
+        """The table as the player has arranged it. Unset: as at the start of the turn."""
 
     def __init__(
         self,
@@ -275,7 +269,7 @@ Global___SaveDraftRequest: _TypeAlias = SaveDraftRequest  # noqa: Y015
 
 @_typing.final
 class SaveDraftResponse(_message.Message):
-    """The response to a saved draft."""
+    """The response to SaveDraft."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -299,7 +293,7 @@ Global___SaveDraftResponse: _TypeAlias = SaveDraftResponse  # noqa: Y015
 
 @_typing.final
 class ClaimErrorRequest(_message.Message):
-    """A request to vote on a claim."""
+    """A request to vote on an error claim."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -308,13 +302,13 @@ class ClaimErrorRequest(_message.Message):
     AGREES_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
-    """The game's id."""
+    """The id of the game."""
     play_revision: _builtins.int
-    """The ShownPlay.revision of the play to vote on. Required."""
+    """The ShownPlay.revision of the play in question. Required."""
     agrees: _builtins.bool
     """Whether the caller agrees that the play is illegal."""
     request_id: _builtins.str
-    """Idempotency key; see GameService. Optional."""
+    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     def __init__(
         self,
         *,
@@ -333,7 +327,7 @@ Global___ClaimErrorRequest: _TypeAlias = ClaimErrorRequest  # noqa: Y015
 
 @_typing.final
 class ClaimErrorResponse(_message.Message):
-    """The response to a vote on a claim."""
+    """The response to ClaimError."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

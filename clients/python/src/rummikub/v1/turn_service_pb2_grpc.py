@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class TurnServiceStub:
-    """Turns of a running game. Authentication, request ids and general errors are as in GameService.
+    """Turns of a running game. Tokens, request ids and general errors are as in GameService.
     """
 
     def __init__(self, channel):
@@ -53,32 +53,31 @@ class TurnServiceStub:
 
 
 class TurnServiceServicer:
-    """Turns of a running game. Authentication, request ids and general errors are as in GameService.
+    """Turns of a running game. Tokens, request ids and general errors are as in GameService.
     """
 
     def PlayTurn(self, request, context):
         """Takes the caller's turn: plays tiles, draws, or passes.
 
-        The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn at
-        expected_revision; expected_revision and etag; the state of the game; whose turn it is; the rules. If the turn is
-        past its deadline, the first call that finds it so applies the time-out, exactly once. Unless
-        turn_invalid_submission is REJECT, an illegal play is not an error: the server returns OK with the violations and
-        applies the option's consequences. If the option shows the play to other players, a play of tiles that the player
-        does not have is rejected. Without an etag, a turn may be judged on a history that the player never saw; see
-        PlayTurnRequest.etag.
+        The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
+        expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
+        turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
+        an illegal play is not an error: the response is OK with the violations, and the consequences of that option
+        follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
+        Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
         RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
-        every violation with the subject `play.table` or, if one meld is at fault, `play.table[i]`).
+        every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SaveDraft(self, request, context):
-        """Saves the unfinished table of the caller, whose turn it is. The server never checks a draft and shows it only to
-        its player. The draft determines the effect of a time-out (turn_timeout_dirty, turn_timeout_clean), and a front end
+        """Saves the table as the caller, whose turn it is, has arranged it. The server does not check a draft, and only its
+        owner sees it. The draft determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end
         can restore it after a restart. A turn without a saved draft counts as unfinished when its time runs out.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
@@ -90,8 +89,8 @@ class TurnServiceServicer:
 
     def ClaimError(self, request, context):
         """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
-        players who have not resigned have claimed the error, the player whose turn it is draws penalty_tiles and the turn
-        ends. One vote against the claim ends it. The claim also ends with the turn or with the next illegal play.
+        players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
+        against it ends the claim. The claim lapses with the turn, or with the next illegal play.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
         (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
         CLAIM_ALREADY_VOTED).
@@ -127,7 +126,7 @@ def add_TurnServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TurnService:
-    """Turns of a running game. Authentication, request ids and general errors are as in GameService.
+    """Turns of a running game. Tokens, request ids and general errors are as in GameService.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TurnServiceStub:
-    """Turns of a running game. Authentication, request ids and general errors are as in GameService."""
+    """Turns of a running game. Tokens, request ids and general errors are as in GameService."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,22 +36,21 @@ class TurnServiceStub:
     PlayTurn: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.PlayTurnRequest, _turn_service_pb2.PlayTurnResponse]
     """Takes the caller's turn: plays tiles, draws, or passes.
 
-    The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn at
-    expected_revision; expected_revision and etag; the state of the game; whose turn it is; the rules. If the turn is
-    past its deadline, the first call that finds it so applies the time-out, exactly once. Unless
-    turn_invalid_submission is REJECT, an illegal play is not an error: the server returns OK with the violations and
-    applies the option's consequences. If the option shows the play to other players, a play of tiles that the player
-    does not have is rejected. Without an etag, a turn may be judged on a history that the player never saw; see
-    PlayTurnRequest.etag.
+    The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
+    expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
+    turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
+    an illegal play is not an error: the response is OK with the violations, and the consequences of that option
+    follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
+    Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
     RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
-    every violation with the subject `play.table` or, if one meld is at fault, `play.table[i]`).
+    every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
     """
     SaveDraft: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]
-    """Saves the unfinished table of the caller, whose turn it is. The server never checks a draft and shows it only to
-    its player. The draft determines the effect of a time-out (turn_timeout_dirty, turn_timeout_clean), and a front end
+    """Saves the table as the caller, whose turn it is, has arranged it. The server does not check a draft, and only its
+    owner sees it. The draft determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end
     can restore it after a restart. A turn without a saved draft counts as unfinished when its time runs out.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
@@ -59,8 +58,8 @@ class TurnServiceStub:
     """
     ClaimError: _grpc.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]
     """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
-    players who have not resigned have claimed the error, the player whose turn it is draws penalty_tiles and the turn
-    ends. One vote against the claim ends it. The claim also ends with the turn or with the next illegal play.
+    players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
+    against it ends the claim. The claim lapses with the turn, or with the next illegal play.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
     (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
@@ -68,28 +67,27 @@ class TurnServiceStub:
 
 @_typing.type_check_only
 class TurnServiceAsyncStub(TurnServiceStub):
-    """Turns of a running game. Authentication, request ids and general errors are as in GameService."""
+    """Turns of a running game. Tokens, request ids and general errors are as in GameService."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     PlayTurn: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.PlayTurnRequest, _turn_service_pb2.PlayTurnResponse]  # type: ignore[assignment]
     """Takes the caller's turn: plays tiles, draws, or passes.
 
-    The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn at
-    expected_revision; expected_revision and etag; the state of the game; whose turn it is; the rules. If the turn is
-    past its deadline, the first call that finds it so applies the time-out, exactly once. Unless
-    turn_invalid_submission is REJECT, an illegal play is not an error: the server returns OK with the violations and
-    applies the option's consequences. If the option shows the play to other players, a play of tiles that the player
-    does not have is rejected. Without an etag, a turn may be judged on a history that the player never saw; see
-    PlayTurnRequest.etag.
+    The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
+    expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
+    turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
+    an illegal play is not an error: the response is OK with the violations, and the consequences of that option
+    follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
+    Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
     RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
-    every violation with the subject `play.table` or, if one meld is at fault, `play.table[i]`).
+    every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
     """
     SaveDraft: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.SaveDraftRequest, _turn_service_pb2.SaveDraftResponse]  # type: ignore[assignment]
-    """Saves the unfinished table of the caller, whose turn it is. The server never checks a draft and shows it only to
-    its player. The draft determines the effect of a time-out (turn_timeout_dirty, turn_timeout_clean), and a front end
+    """Saves the table as the caller, whose turn it is, has arranged it. The server does not check a draft, and only its
+    owner sees it. The draft determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end
     can restore it after a restart. A turn without a saved draft counts as unfinished when its time runs out.
     Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
     (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
@@ -97,15 +95,15 @@ class TurnServiceAsyncStub(TurnServiceStub):
     """
     ClaimError: _aio.UnaryUnaryMultiCallable[_turn_service_pb2.ClaimErrorRequest, _turn_service_pb2.ClaimErrorResponse]  # type: ignore[assignment]
     """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
-    players who have not resigned have claimed the error, the player whose turn it is draws penalty_tiles and the turn
-    ends. One vote against the claim ends it. The claim also ends with the turn or with the next illegal play.
+    players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
+    against it ends the claim. The claim lapses with the turn, or with the next illegal play.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
     (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
     CLAIM_ALREADY_VOTED).
     """
 
 class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Turns of a running game. Authentication, request ids and general errors are as in GameService."""
+    """Turns of a running game. Tokens, request ids and general errors are as in GameService."""
 
     @_abc_1.abstractmethod
     def PlayTurn(
@@ -115,18 +113,17 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_turn_service_pb2.PlayTurnResponse, _abc.Awaitable[_turn_service_pb2.PlayTurnResponse]]:
         """Takes the caller's turn: plays tiles, draws, or passes.
 
-        The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn at
-        expected_revision; expected_revision and etag; the state of the game; whose turn it is; the rules. If the turn is
-        past its deadline, the first call that finds it so applies the time-out, exactly once. Unless
-        turn_invalid_submission is REJECT, an illegal play is not an error: the server returns OK with the violations and
-        applies the option's consequences. If the option shows the play to other players, a play of tiles that the player
-        does not have is rejected. Without an etag, a turn may be judged on a history that the player never saw; see
-        PlayTurnRequest.etag.
+        The server checks, in this order: the form of the request; request_id; the token; the deadline of the turn that
+        expected_revision refers to; expected_revision and etag; the state of the game; whose turn it is; the rules. If the
+        turn is past its deadline, the time-out is applied first, and only once. If turn_invalid_submission is not REJECT,
+        an illegal play is not an error: the response is OK with the violations, and the consequences of that option
+        follow. A play of tiles that the player does not have is refused nevertheless if other players would see it.
+        Without an etag, a turn may be judged on a history that its player never saw; see PlayTurnRequest.etag.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, NOT_YOUR_TURN, TURN_TIMED_OUT, POOL_EMPTY, PASS_NOT_ALLOWED_POOL_NOT_EMPTY, TURN_PHASE_WRONG,
         RIVER_CHOICE_PENDING, RIVER_DISCARD_NOT_DRAWN, DRAW_NOT_ALLOWED_PLAY_EXISTS, PASS_NOT_ALLOWED_PLAY_EXISTS, and
-        every violation with the subject `play.table` or, if one meld is at fault, `play.table[i]`).
+        every violation, with the subject `play.table` or, for a single meld, `play.table[i]`).
         """
 
     @_abc_1.abstractmethod
@@ -135,8 +132,8 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_service_pb2.SaveDraftRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_service_pb2.SaveDraftResponse, _abc.Awaitable[_turn_service_pb2.SaveDraftResponse]]:
-        """Saves the unfinished table of the caller, whose turn it is. The server never checks a draft and shows it only to
-        its player. The draft determines the effect of a time-out (turn_timeout_dirty, turn_timeout_clean), and a front end
+        """Saves the table as the caller, whose turn it is, has arranged it. The server does not check a draft, and only its
+        owner sees it. The draft determines what a time-out does (turn_timeout_dirty, turn_timeout_clean), and a front end
         can restore it after a restart. A turn without a saved draft counts as unfinished when its time runs out.
         Errors: INVALID_ARGUMENT (TILE_UNKNOWN, MALFORMED_SET, MALFORMED_TABLE), PERMISSION_DENIED (NOT_A_PLAYER), ABORTED
         (STALE_STATE, ETAG_MISMATCH, DUPLICATE_REQUEST), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
@@ -150,8 +147,8 @@ class TurnServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_turn_service_pb2.ClaimErrorResponse, _abc.Awaitable[_turn_service_pb2.ClaimErrorResponse]]:
         """Votes on an illegal play that is shown (TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM). When all other
-        players who have not resigned have claimed the error, the player whose turn it is draws penalty_tiles and the turn
-        ends. One vote against the claim ends it. The claim also ends with the turn or with the next illegal play.
+        players who have not resigned have claimed the error, the player draws penalty_tiles and the turn ends. One vote
+        against it ends the claim. The claim lapses with the turn, or with the next illegal play.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), ABORTED (STALE_STATE, DUPLICATE_REQUEST), FAILED_PRECONDITION
         (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER, PLAYER_RESIGNED, NOTHING_TO_CLAIM, CLAIM_OWN_PLAY, CLAIM_NOT_UNANIMOUS,
         CLAIM_ALREADY_VOTED).

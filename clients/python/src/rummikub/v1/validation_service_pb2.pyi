@@ -24,7 +24,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class ValidateMeldsRequest(_message.Message):
-    """A request to validate melds."""
+    """A request to read melds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -36,7 +36,7 @@ class ValidateMeldsRequest(_message.Message):
 
     @_builtins.property
     def melds(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The melds to validate. At most 128."""
+        """The melds. At most 128."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ Global___ValidateMeldsRequest: _TypeAlias = ValidateMeldsRequest  # noqa: Y015
 
 @_typing.final
 class ValidateMeldsResponse(_message.Message):
-    """The validated melds."""
+    """The response to ValidateMelds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     MELDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def melds(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.MeldReading]:
-        """A reading of each meld, in the order of the request. The subject of a violation is `melds[i]`."""
+        """A reading of each meld, in the order of the request. The subjects of violations are `melds[i]`."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ Global___ValidateMeldsResponse: _TypeAlias = ValidateMeldsResponse  # noqa: Y015
 
 @_typing.final
 class ValidateTurnRequest(_message.Message):
-    """A request to validate a turn."""
+    """A request to judge a turn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -92,11 +92,11 @@ class ValidateTurnRequest(_message.Message):
     TILE_DRAWN_FIELD_NUMBER: _builtins.int
     CALLS_RUMMIKUB_FIELD_NUMBER: _builtins.int
     has_melded: _builtins.bool
-    """Whether the player made the initial meld in an earlier turn."""
+    """Whether the player has made the initial meld in an earlier turn."""
     river_index: _builtins.int
-    """The index of the River tile that the turn pulls; see PlayTiles.river_index."""
+    """The tile of the River that the turn pulls; see PlayTiles.river_index."""
     tile_drawn: _tile_pb2.Tile.ValueType
-    """The tile of the rack that the player drew in this turn, if any; the last one if there are several
+    """The tile of the rack that was drawn in this turn, or the last of several; unset if none was drawn
     (turn_play_after_draw).
     """
     calls_rummikub: _builtins.bool
@@ -107,8 +107,8 @@ class ValidateTurnRequest(_message.Message):
 
     @_builtins.property
     def table_before(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The table at the start of the turn, at most 128 melds. Each must be a legal meld (INVALID_ARGUMENT,
-        MALFORMED_TABLE).
+        """The table when the turn began. Every meld on it must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128
+        melds.
         """
 
     @_builtins.property
@@ -117,11 +117,11 @@ class ValidateTurnRequest(_message.Message):
 
     @_builtins.property
     def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The player's rack at the start of the turn, in any order. At most 128 tiles."""
+        """The player's rack when the turn began, in any order. At most 128 tiles."""
 
     @_builtins.property
     def river(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The River at the start of the turn, oldest tile first (TURN_DRAW_TWO_RIVER). At most 128 tiles."""
+        """The River when the turn began, oldest tile first (TURN_DRAW_TWO_RIVER). At most 128 tiles."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ Global___ValidateTurnRequest: _TypeAlias = ValidateTurnRequest  # noqa: Y015
 
 @_typing.final
 class ValidateTurnResponse(_message.Message):
-    """The validated turn."""
+    """The response to ValidateTurn."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -158,24 +158,24 @@ class ValidateTurnResponse(_message.Message):
     RACK_LEFT_FIELD_NUMBER: _builtins.int
     GOES_OUT_FIELD_NUMBER: _builtins.int
     points: _builtins.int
-    """The points of tiles_played. A numbered tile counts its value; a joker counts the tile that it stands for. Jokers
-    are interchangeable: if the table also had jokers, the played ones count as those worth most in the new or changed
-    melds. For a legal initial meld, this is the total that is compared with the threshold, unless initial_meld_joker,
-    initial_meld_sets or initial_meld_same_turn_table_play changes that total.
+    """The points of tiles_played: a numbered tile counts its value, a joker the value of the tile that it stands for.
+    Jokers are interchangeable, so if the table had jokers too, the jokers worth most among the new or changed melds
+    count as the played ones. For a legal initial meld this is the total that is compared with the threshold, unless
+    initial_meld_joker, initial_meld_sets or initial_meld_same_turn_table_play change it.
     """
     goes_out: _builtins.bool
     """Whether the turn is legal and leaves the rack empty, which wins the round (R57)."""
     @_builtins.property
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Violation]:
-        """All violations of the rules, in a fixed order. Empty if the turn is legal."""
+        """Every violation of the rules, in a fixed order. Empty when the turn is legal."""
 
     @_builtins.property
     def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles that leave the rack, in ascending order, including the River tile that was pulled to be played."""
+        """The tiles that leave the rack, in ascending order, including the tile that is pulled from the River to be played."""
 
     @_builtins.property
     def rack_left(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles left on the rack, in ascending order, including tiles pulled from the River and not played."""
+        """The tiles left on the rack, in ascending order, including those pulled from the River and not played."""
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ Global___ValidateTurnResponse: _TypeAlias = ValidateTurnResponse  # noqa: Y015
 
 @_typing.final
 class BatchValidateTurnsRequest(_message.Message):
-    """A request to validate many turns."""
+    """A request to judge turns under one ruleset."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -204,11 +204,11 @@ class BatchValidateTurnsRequest(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The rules for turns without a ruleset. Unset: the preset SABRA."""
+        """The rules for every turn without a ruleset. Unset: the preset SABRA."""
 
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValidateTurnRequest]:
-        """The turns to validate. At most 1000, with at most 50000 melds in total."""
+        """The turns. At most 1000, with at most 50000 melds in total."""
 
     def __init__(
         self,
@@ -226,14 +226,14 @@ Global___BatchValidateTurnsRequest: _TypeAlias = BatchValidateTurnsRequest  # no
 
 @_typing.final
 class BatchValidateTurnsResponse(_message.Message):
-    """The validated turns."""
+    """The response to BatchValidateTurns."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TURNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValidateTurnResponse]:
-        """The result for each turn, in the order of the request. If most of tens of thousands of melds are illegal, the
+        """An answer for each turn, in the order of the request. If a batch has tens of thousands of invalid melds, the
         response can exceed the 4 MiB that gRPC clients accept by default.
         """
 
@@ -252,17 +252,17 @@ Global___BatchValidateTurnsResponse: _TypeAlias = BatchValidateTurnsResponse  # 
 
 @_typing.final
 class StreamValidateTurnsRequest(_message.Message):
-    """A turn to validate in a stream."""
+    """A turn of a stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TURN_FIELD_NUMBER: _builtins.int
     CORRELATION_ID_FIELD_NUMBER: _builtins.int
     correlation_id: _builtins.str
-    """An id that the server copies to the response. At most 64 bytes."""
+    """A value that the answer repeats. At most 64 bytes."""
     @_builtins.property
     def turn(self) -> Global___ValidateTurnRequest:
-        """The turn to validate. Without a ruleset, the last ruleset of the stream applies."""
+        """The turn. A turn without a ruleset is judged under the last ruleset in the stream."""
 
     def __init__(
         self,
@@ -280,17 +280,17 @@ Global___StreamValidateTurnsRequest: _TypeAlias = StreamValidateTurnsRequest  # 
 
 @_typing.final
 class StreamValidateTurnsResponse(_message.Message):
-    """A validated turn of a stream."""
+    """An answer of a stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TURN_FIELD_NUMBER: _builtins.int
     CORRELATION_ID_FIELD_NUMBER: _builtins.int
     correlation_id: _builtins.str
-    """The correlation_id of the request."""
+    """The correlation_id of the turn."""
     @_builtins.property
     def turn(self) -> Global___ValidateTurnResponse:
-        """The result for the turn."""
+        """The answer."""
 
     def __init__(
         self,
@@ -308,7 +308,7 @@ Global___StreamValidateTurnsResponse: _TypeAlias = StreamValidateTurnsResponse  
 
 @_typing.final
 class RackToScore(_message.Message):
-    """One player's rack at the end of a round."""
+    """The rack of one player at the end of a round."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -317,9 +317,9 @@ class RackToScore(_message.Message):
     NEVER_MELDED_FIELD_NUMBER: _builtins.int
     DECLINED_TO_MELD_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
-    """The player's seat number, from 1. No two racks may have the same seat."""
+    """The seat: any number from 1, used only once."""
     never_melded: _builtins.bool
-    """Whether the player never made the initial meld (score_never_melded). Such a player gets no contract_points."""
+    """Whether the player never made the initial meld. It affects score_never_melded, and excludes contract_points."""
     declined_to_meld: _builtins.bool
     """Whether the player could have made the initial meld and did not (SCORE_NEVER_MELDED_FLAT_100_OR_200). Ignored
     without never_melded.
@@ -346,8 +346,8 @@ Global___RackToScore: _TypeAlias = RackToScore  # noqa: Y015
 
 @_typing.final
 class ScoreRoundRequest(_message.Message):
-    """A request to score a finished round. The player with an empty rack wins; without one, the round was blocked. With
-    TEAMS_PAIRS there are four racks and opposite seats form a team: the lowest seat and the third lowest.
+    """A request to score a finished round. The player with an empty rack won; if there is none, the round was blocked. With
+    TEAMS_PAIRS there are four racks, and the lowest seat forms a team with the third lowest.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -360,7 +360,7 @@ class ScoreRoundRequest(_message.Message):
 
     @_builtins.property
     def racks(self) -> _containers.RepeatedCompositeFieldContainer[Global___RackToScore]:
-        """The racks of all 2 to 6 players, in turn order from the starter. The order determines who gets the remainder of a
+        """The rack of each player, 2 to 6, in turn order from the starter. The order determines who gets the remainder of a
         shared win. At most one rack is empty (POSITION_IMPOSSIBLE).
         """
 
@@ -380,7 +380,7 @@ Global___ScoreRoundRequest: _TypeAlias = ScoreRoundRequest  # noqa: Y015
 
 @_typing.final
 class ScoreRoundResponse(_message.Message):
-    """The score of a round."""
+    """The response to ScoreRound."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -388,10 +388,10 @@ class ScoreRoundResponse(_message.Message):
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     SEATS_FIELD_NUMBER: _builtins.int
     end: _game_pb2.RoundEnd.ValueType
-    """How the round ended."""
+    """The way in which the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner's seat. Several seats, in the order of the racks, if a blocked round is tied or a team wins."""
+        """The winner. Several, in the order of the racks, when a blocked round is tied or a team wins."""
 
     @_builtins.property
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.SeatResult]:
@@ -421,9 +421,9 @@ class ListRulesetsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Maximum number of presets in the response: 0 (the default, 50) to 50."""
+    """Maximum number of presets in the response: 1 to 50; 0 means 50."""
     page_token: _builtins.str
-    """The next_page_token of the previous response. Empty: the first page."""
+    """The next_page_token of the previous response. Unset: the first page."""
     def __init__(
         self,
         *,
@@ -440,7 +440,7 @@ Global___ListRulesetsRequest: _TypeAlias = ListRulesetsRequest  # noqa: Y015
 
 @_typing.final
 class NamedRuleset(_message.Message):
-    """A preset with its name and source."""
+    """A preset."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -449,17 +449,17 @@ class NamedRuleset(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     UNSUPPORTED_OPTIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The preset's name."""
+    """The name of the preset."""
     source: _builtins.str
-    """The preset's source."""
+    """The source of the preset."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The preset's rules, with every option set."""
+        """The rules of the preset, with every option set."""
 
     @_builtins.property
     def unsupported_options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Always empty: every preset can be used to create games. Servers older than exact analysis list the options here
-        that they do not support in games (VARIANT_NOT_SUPPORTED).
+        """Always empty: games can be created with every preset. Servers without exact analysis listed the options that
+        prevented it (VARIANT_NOT_SUPPORTED).
         """
 
     def __init__(
@@ -480,14 +480,14 @@ Global___NamedRuleset: _TypeAlias = NamedRuleset  # noqa: Y015
 
 @_typing.final
 class ListRulesetsResponse(_message.Message):
-    """A page of presets."""
+    """The response to ListRulesets."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RULESETS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """The token of the next page. Empty on the last page."""
+    """The token of the next page; empty after the last."""
     @_builtins.property
     def rulesets(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedRuleset]:
         """The presets in order of their numbers."""

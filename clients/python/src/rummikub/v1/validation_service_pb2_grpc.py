@@ -26,13 +26,13 @@ if _version_not_supported:
 
 
 class ValidationServiceStub:
-    """The rules for callers who store their own game state. The service is stateless: it needs no token and uses no store.
+    """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
-    An illegal meld or turn is not an error: the RPCs return OK and list all violations in a fixed order.
+    Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of
-    one request also DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset also INVALID_ARGUMENT
-    (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
+    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     def __init__(self, channel):
@@ -74,17 +74,17 @@ class ValidationServiceStub:
 
 
 class ValidationServiceServicer:
-    """The rules for callers who store their own game state. The service is stateless: it needs no token and uses no store.
+    """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
-    An illegal meld or turn is not an error: the RPCs return OK and list all violations in a fixed order.
+    Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of
-    one request also DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset also INVALID_ARGUMENT
-    (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
+    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     def ValidateMelds(self, request, context):
-        """Validates melds. Returns each meld's kind, points and joker faces, or its violations.
+        """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -92,7 +92,7 @@ class ValidationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ValidateTurn(self, request, context):
-        """Validates a turn.
+        """Judges a turn.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -100,8 +100,7 @@ class ValidationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def BatchValidateTurns(self, request, context):
-        """Validates many turns in one message. If one turn is malformed, the whole batch fails with an error that names the
-        turn.
+        """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -109,7 +108,7 @@ class ValidationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StreamValidateTurns(self, request_iterator, context):
-        """Validates turns as they arrive. Responses come in the order of the requests. A malformed turn ends the stream.
+        """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -125,7 +124,7 @@ class ValidationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListRulesets(self, request, context):
-        """Lists the presets with every option set.
+        """Lists the presets, with every option set.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -174,13 +173,13 @@ def add_ValidationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ValidationService:
-    """The rules for callers who store their own game state. The service is stateless: it needs no token and uses no store.
+    """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
-    An illegal meld or turn is not an error: the RPCs return OK and list all violations in a fixed order.
+    Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of
-    one request also DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset also INVALID_ARGUMENT
-    (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
+    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     @staticmethod

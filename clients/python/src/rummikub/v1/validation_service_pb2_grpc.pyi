@@ -27,13 +27,13 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ValidationServiceStub:
-    """The rules for callers who store their own game state. The service is stateless: it needs no token and uses no store.
+    """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
-    An illegal meld or turn is not an error: the RPCs return OK and list all violations in a fixed order.
+    Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of
-    one request also DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset also INVALID_ARGUMENT
-    (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
+    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     @_typing.overload
@@ -41,20 +41,19 @@ class ValidationServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ValidationServiceAsyncStub: ...
     ValidateMelds: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateMeldsRequest, _validation_service_pb2.ValidateMeldsResponse]
-    """Validates melds. Returns each meld's kind, points and joker faces, or its violations.
+    """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
     Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
     """
     ValidateTurn: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateTurnRequest, _validation_service_pb2.ValidateTurnResponse]
-    """Validates a turn.
+    """Judges a turn.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     BatchValidateTurns: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]
-    """Validates many turns in one message. If one turn is malformed, the whole batch fails with an error that names the
-    turn.
+    """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     StreamValidateTurns: _grpc.StreamStreamMultiCallable[_validation_service_pb2.StreamValidateTurnsRequest, _validation_service_pb2.StreamValidateTurnsResponse]
-    """Validates turns as they arrive. Responses come in the order of the requests. A malformed turn ends the stream.
+    """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     ScoreRound: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ScoreRoundRequest, _validation_service_pb2.ScoreRoundResponse]
@@ -62,37 +61,36 @@ class ValidationServiceStub:
     Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     ListRulesets: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ListRulesetsRequest, _validation_service_pb2.ListRulesetsResponse]
-    """Lists the presets with every option set.
+    """Lists the presets, with every option set.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
 
 @_typing.type_check_only
 class ValidationServiceAsyncStub(ValidationServiceStub):
-    """The rules for callers who store their own game state. The service is stateless: it needs no token and uses no store.
+    """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
-    An illegal meld or turn is not an error: the RPCs return OK and list all violations in a fixed order.
+    Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of
-    one request also DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset also INVALID_ARGUMENT
-    (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
+    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ValidateMelds: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateMeldsRequest, _validation_service_pb2.ValidateMeldsResponse]  # type: ignore[assignment]
-    """Validates melds. Returns each meld's kind, points and joker faces, or its violations.
+    """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
     Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
     """
     ValidateTurn: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateTurnRequest, _validation_service_pb2.ValidateTurnResponse]  # type: ignore[assignment]
-    """Validates a turn.
+    """Judges a turn.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     BatchValidateTurns: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]  # type: ignore[assignment]
-    """Validates many turns in one message. If one turn is malformed, the whole batch fails with an error that names the
-    turn.
+    """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     StreamValidateTurns: _aio.StreamStreamMultiCallable[_validation_service_pb2.StreamValidateTurnsRequest, _validation_service_pb2.StreamValidateTurnsResponse]  # type: ignore[assignment]
-    """Validates turns as they arrive. Responses come in the order of the requests. A malformed turn ends the stream.
+    """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
     Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     ScoreRound: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ScoreRoundRequest, _validation_service_pb2.ScoreRoundResponse]  # type: ignore[assignment]
@@ -100,18 +98,18 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     Errors: INVALID_ARGUMENT (FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     ListRulesets: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ListRulesetsRequest, _validation_service_pb2.ListRulesetsResponse]  # type: ignore[assignment]
-    """Lists the presets with every option set.
+    """Lists the presets, with every option set.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
 
 class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
-    """The rules for callers who store their own game state. The service is stateless: it needs no token and uses no store.
+    """The rules for callers that have their own game state. The service is stateless: it needs no token and uses no store.
 
-    An illegal meld or turn is not an error: the RPCs return OK and list all violations in a fixed order.
+    Legality is an answer, not an error: the response is OK and lists every violation in a fixed order.
 
-    Every RPC may answer INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC of
-    one request also DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset also INVALID_ARGUMENT
-    (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST) and UNAVAILABLE (SHUTTING_DOWN, OVERLOADED); every RPC with
+    a single request, DEADLINE_EXCEEDED (REQUEST_TIMED_OUT); every RPC with a ruleset, INVALID_ARGUMENT (OPTION_UNKNOWN,
+    OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES).
     """
 
     @_abc_1.abstractmethod
@@ -120,7 +118,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.ValidateMeldsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidateMeldsResponse, _abc.Awaitable[_validation_service_pb2.ValidateMeldsResponse]]:
-        """Validates melds. Returns each meld's kind, points and joker faces, or its violations.
+        """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
         Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
         """
 
@@ -130,7 +128,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.ValidateTurnRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidateTurnResponse, _abc.Awaitable[_validation_service_pb2.ValidateTurnResponse]]:
-        """Validates a turn.
+        """Judges a turn.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
 
@@ -140,8 +138,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.BatchValidateTurnsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.BatchValidateTurnsResponse, _abc.Awaitable[_validation_service_pb2.BatchValidateTurnsResponse]]:
-        """Validates many turns in one message. If one turn is malformed, the whole batch fails with an error that names the
-        turn.
+        """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
 
@@ -151,7 +148,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_validation_service_pb2.StreamValidateTurnsRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_validation_service_pb2.StreamValidateTurnsResponse], _abc.AsyncIterator[_validation_service_pb2.StreamValidateTurnsResponse]]:
-        """Validates turns as they arrive. Responses come in the order of the requests. A malformed turn ends the stream.
+        """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
         Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
 
@@ -171,7 +168,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _validation_service_pb2.ListRulesetsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ListRulesetsResponse, _abc.Awaitable[_validation_service_pb2.ListRulesetsResponse]]:
-        """Lists the presets with every option set.
+        """Lists the presets, with every option set.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
 
