@@ -1,4 +1,4 @@
-"""What the pages say of options is what the contract and the engine say, with sources; what they name exists."""
+"""Pages agree with the contract and the engine, options have sources, and everything that a page names exists."""
 
 import ast
 import importlib.util
@@ -31,11 +31,11 @@ COPIED = [
     ROOT / "tests/support/harness.py",
     ROOT / "tests/support/grpc_play.py",
 ]
-"""Programs that front ends take as an example."""
+"""Programs that front ends take as examples."""
 
 
 def load_generator() -> ModuleType:
-    """docs/generate.py, which is a script and in no package."""
+    """Imports docs/generate.py, a script outside of any package."""
     spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "docs" / "generate.py")
     assert spec
     assert spec.loader
@@ -53,7 +53,7 @@ NUMBERS = [option for option in OPTIONS if option not in ENUMS]
 
 
 def named() -> Iterator[tuple[str, Enum | None]]:
-    """Every option that is a number, and every value of the others."""
+    """Yields every numeric option, and every value of the others."""
     yield from ((option, None) for option in NUMBERS)
     yield from ((option, value) for option in ENUMS for value in type(getattr(SABRA, option)))
 
@@ -148,7 +148,7 @@ def test_settings_and_commands_that_a_page_names_exist(page: Path) -> None:
 
 
 def calls_in(file: Path) -> Iterator[ast.Call]:
-    """The calls in a Python file, or in the Python of a page."""
+    """Yields the calls in a Python file, or in the Python code of a page."""
     text = file.read_text()
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL) if file.suffix == ".md" else [text]
     for program in programs:
@@ -217,7 +217,7 @@ def test_the_walks_name_functions_that_exist() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings."""
+    """Returns the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 

@@ -1,4 +1,4 @@
-"""An installed distribution, as in the container image, contains every module and data file."""
+"""An installation outside of a clone, as in the container image, is complete."""
 
 import os
 import shutil
@@ -15,14 +15,14 @@ PACKAGES = ("engine", "service")
 
 
 def files(folder: Path) -> set[str]:
-    """The modules and other files of the packages in a folder."""
+    """Returns the files of the packages in a folder."""
     found = (path for package in PACKAGES for path in (folder / package).rglob("*") if path.is_file())
     return {str(path.relative_to(folder)) for path in found if path.suffix != ".pyc"}
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an installation: the clone itself is linked to in .venv, where nothing is missing."""
+    """Returns the folder of an installation. In .venv nothing can be missing, because it links to the clone."""
     source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
     for package in PACKAGES:
         shutil.copytree(ROOT / package, source / package)

@@ -36,8 +36,8 @@ PARTS: Final[dict[str, Part]] = {
 
 def main() -> int:
     """Runs the named part, or all; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(description="Measure. Further arguments go to the part.")
-    parser.add_argument("part", nargs="?", choices=sorted(PARTS), help="what to measure (everything)")
+    parser = argparse.ArgumentParser(description="Run benchmarks. Further arguments go to the part.")
+    parser.add_argument("part", nargs="?", choices=sorted(PARTS), help="the part to run (all)")
     chosen, arguments = parser.parse_known_args()
     end_in_order()
     RESULTS.mkdir(parents=True, exist_ok=True)

@@ -94,7 +94,7 @@ def main() -> int:
     try:
         compile_into(COMPILED)
     except subprocess.CalledProcessError as error:
-        print(f"The solver could not be compiled (is there a C compiler?): {error}", file=sys.stderr)
+        print(f"Compiling the solver failed (is a C compiler installed?): {error}", file=sys.stderr)
         return 1
     return 0
 

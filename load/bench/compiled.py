@@ -61,7 +61,7 @@ def report_if_built(corpus: Sequence[Recorded], console: Console) -> dict[str, A
     """Prints and returns the result of `compared`; returns None if there is no current compiled solver."""
     if not is_current():
         old = "is older than the engine" if COMPILED.exists() else "is not there"
-        console.print(f"The compiled solver {old}: `make compiled` makes it.", highlight=False)
+        console.print(f"The compiled solver {old}; run `make compiled`.", highlight=False)
         return None
     found = compared(corpus, console)
     _print(found, console)

@@ -50,7 +50,7 @@ Question = tuple[Sequence[bytes], Sequence[bytes], PlayerState]
 
 def run(arguments: Sequence[str], results: Path) -> int:
     """Measures, prints and writes the report; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(prog="load.bench engine", description="Measure what the rules cost alone.")
+    parser = argparse.ArgumentParser(prog="load.bench engine", description="Measure the CPU time of the rules alone.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, not {ROUNDS}")
     parser.add_argument("--full", action="store_true", help=f"{FULL_ROUNDS} rounds")
     chosen = parser.parse_args(arguments)

@@ -59,7 +59,9 @@ Milliseconds = dict[str, dict[str, list[float]]]
 
 def run(arguments: Sequence[str], results: Path) -> int:
     """Measures, prints and writes the report; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(prog="load.bench latency", description="Measure validation beside searches.")
+    parser = argparse.ArgumentParser(
+        prog="load.bench latency", description="Measure the latency of validation during searches."
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of phases, not {ROUNDS}")
     parser.add_argument("--full", action="store_true", help=f"{2 * ROUNDS} rounds")
     chosen = parser.parse_args(arguments)

@@ -48,7 +48,7 @@ def page_with(page: str, command: str, text: str) -> str:
     before, begin, rest = page.partition(marks[0])
     _, end, after = rest.partition(marks[1])
     if not (begin and end):
-        raise ValueError(f"the page has no place for what {command} makes: {' and '.join(marks)}")
+        raise ValueError(f"the page has no marks for the output of {command} makes: {' and '.join(marks)}")
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
@@ -77,11 +77,11 @@ def _table(right: str, head: Sequence[str], *rows: Sequence[str]) -> str:
 
 def main() -> int:
     """Writes the figures of all benchmarks that have run."""
-    parser = argparse.ArgumentParser(description="Write the figures of the last benchmarks into the pages of docs.")
+    parser = argparse.ArgumentParser(description="Write the results of the last benchmarks into the pages of docs/.")
     parser.parse_args()
     made = {part: RESULTS / f"{part}.json" for part in PARTS if (RESULTS / f"{part}.json").exists()}
     if not made:
-        sys.exit(f"{RESULTS} has no figures: make them with make bench")
+        sys.exit(f"{RESULTS} has no figures; run make bench")
     for part, results in made.items():
         report = json.loads(results.read_text())
         page, told, tables = PARTS[part]

@@ -76,7 +76,9 @@ Call = tuple[bytes, tuple[tuple[str, str], ...]]
 
 def run(arguments: Sequence[str], results: Path) -> int:
     """Measures, prints and writes the report; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(prog="load.bench play", description="Measure what a PlayTurn costs.")
+    parser = argparse.ArgumentParser(
+        prog="load.bench play", description="Measure the CPU time and the store's round trips of a PlayTurn."
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of phases, not {ROUNDS}")
     parser.add_argument("--full", action="store_true", help=f"{2 * ROUNDS} rounds")
     chosen = parser.parse_args(arguments)

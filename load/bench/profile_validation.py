@@ -82,10 +82,10 @@ def part_of_cpu(frames: Sequence[Frame]) -> str:
 
 
 def part_of_python(frames: Sequence[Frame]) -> str | None:
-    """Returns the row of a py-spy sample, given its frames, the innermost first; None if it is not part of a call.
+    """Returns the row of a py-spy sample, given its frames, the innermost first, or None.
 
-    Samples outside of Python, as perf counts them, are not part of a call. Nor is the event loop: py-spy samples it
-    more often than it runs, but it answers no calls here and takes 0.2 % of the CPU.
+    None stands for samples that are not part of a call: those that perf counts outside of Python, and the event loop,
+    which py-spy samples more often than it runs; it answers no calls here and takes 0.2 % of the CPU.
     """
     if part_of_cpu(frames) != PYTHON or any(_OF_COLLECTOR.search(function) for function, _ in frames):
         return None
@@ -132,7 +132,7 @@ def py_spy_samples(raw: str) -> Iterator[tuple[list[Frame], int]]:
 
 
 def shares(cpu: Counter[str], python: Counter[str]) -> dict[str, float]:
-    """Returns the share of each row in the CPU; without samples from perf, its share in the time with the GIL held."""
+    """Returns the share of each row in the CPU; without samples from perf, in the time that the GIL is held."""
     cpu = cpu or Counter({PYTHON: 1})
     found = {row: cpu[row] / cpu.total() for row in ROWS}
     for row, count in python.items():
@@ -163,7 +163,9 @@ def _py_spy(process: int, seconds: int, folder: Path) -> Counter[str]:
     options = ["--rate", str(PY_SPY_HERTZ), "--duration", str(seconds), "--format", "raw", "--output", str(raw)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ProfileError(f"py-spy, which needs the right to trace a process (root, or ptrace_scope 0): {done.stderr}")
+        raise ProfileError(
+            f"py-spy failed; it needs the right to trace a process (root, or ptrace_scope 0): {done.stderr}"
+        )
     found: Counter[str] = Counter()
     for frames, count in py_spy_samples(raw.read_text()):
         part = part_of_python(frames)
@@ -227,8 +229,8 @@ def table_of(legal: dict[str, float], illegal: dict[str, float]) -> str:
 
 def main() -> int:
     """Measures and prints; writes the page unless `--quick` is given."""
-    parser = argparse.ArgumentParser(description="Find where the CPU of a ValidateTurn goes.")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s each; the page stays as it is")
+    parser = argparse.ArgumentParser(description="Profile the CPU time of a ValidateTurn.")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s each; do not write the page")
     chosen = parser.parse_args()
     seconds = QUICK_SECONDS if chosen.quick else SECONDS
     turns = read()

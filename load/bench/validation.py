@@ -87,10 +87,14 @@ ANSWERS: Final[dict[str, Callable[[bytes], Message]]] = {
 
 def run(arguments: Sequence[str], results: Path) -> int:
     """Measures, prints and writes the report; returns 1 if a requirement is missed."""
-    parser = argparse.ArgumentParser(prog="load.bench validation", description="Measure what validation costs.")
+    parser = argparse.ArgumentParser(
+        prog="load.bench validation", description="Measure the CPU time, throughput and latency of validation."
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of fewer calls, not {ROUNDS}")
     parser.add_argument("--full", action="store_true", help=f"{FULL_ROUNDS} rounds")
-    parser.add_argument("--python", action="store_true", help="make calls from Python although h2load is there")
+    parser.add_argument(
+        "--python", action="store_true", help="use the Python load generator even if h2load is installed"
+    )
     chosen = parser.parse_args(arguments)
     rounds = QUICK_ROUNDS if chosen.quick else FULL_ROUNDS if chosen.full else ROUNDS
     console = printer(WIDTH)

@@ -37,8 +37,10 @@ def main() -> int:
     """Runs the named floods, or all; returns 1 if honest callers were refused or waited too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("floods", nargs="*", metavar="flood", help=f"all, or some of {', '.join(FLOODS)}")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each phase (10)")
-    parser.add_argument("--checkout", type=Path, default=ROOT, help="whose server: another checkout with its .venv")
+    parser.add_argument("--seconds", type=float, default=10.0, help="seconds of each phase (10)")
+    parser.add_argument(
+        "--checkout", type=Path, default=ROOT, help="use the server of another checkout, with its .venv"
+    )
     chosen = parser.parse_args()
     unknown = sorted(set(chosen.floods) - set(FLOODS))
     if unknown:

@@ -386,7 +386,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"all, or some of {', '.join(PARTS)}")
     parser.add_argument("--look", metavar="TARGET", help=argparse.SUPPRESS)
-    parser.add_argument("--checkout", type=Path, default=ROOT, help="whose server: another checkout with its .venv")
+    parser.add_argument(
+        "--checkout", type=Path, default=ROOT, help="use the servers of another checkout, with its .venv"
+    )
     chosen = parser.parse_args()
     unknown = sorted(set(chosen.parts) - set(PARTS))
     if unknown:

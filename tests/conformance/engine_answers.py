@@ -1,4 +1,4 @@
-"""Answers the conformance cases with the engine, in the terms of the cases."""
+"""The engine's answers to the questions of the conformance cases, in the terms of the cases."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ def table_of(melds: Iterable[MeldText], ruleset: Ruleset) -> tuple[Meld, ...]:
 
 
 def answer(question: Question, ruleset: Ruleset) -> "Faces | GameSeen | dict[str, object]":
-    """The answer to a contrast's question."""
+    """Returns the answer to a contrast's question."""
     match question:
         case MeldText():
             reading = read_meld(proposed(question), ruleset)
@@ -116,7 +116,7 @@ def answer(question: Question, ruleset: Ruleset) -> "Faces | GameSeen | dict[str
 
 
 def play_of(question: TurnQuestion, ruleset: Ruleset) -> Play:
-    """A turn for the rules to judge."""
+    """Returns a turn as a play that the rules judge."""
     return Play(
         table_of(question.table_before, ruleset),
         tuple(map(proposed, question.table_after)),
@@ -146,7 +146,7 @@ def _score(question: RoundQuestion, ruleset: Ruleset) -> dict[str, object]:
 
 
 def creation_problems(ruleset: Ruleset) -> Faces:
-    """Why no game can be created, one text a problem."""
+    """Returns the problems that prevent creating a game, as texts."""
     return tuple(" ".join((problem.reason.name, *problem.options)) for problem in problems(ruleset))
 
 
@@ -155,7 +155,7 @@ def creation_problems(ruleset: Ruleset) -> Faces:
 
 @dataclass(frozen=True)
 class GameSeen:
-    """A game that was played: what its last action was refused for, or led to."""
+    """A finished short game: the refusal or the result of its last action."""
 
     game: Game
     now_ms: int
@@ -164,7 +164,7 @@ class GameSeen:
     violations: Faces = ()
 
     def see(self, key: str) -> object:
-        """The observed results, by the key of an outcome."""
+        """Returns the observation for a key of an outcome."""
         return _SEEN[key](self)
 
     @property
@@ -193,7 +193,7 @@ def _seconds_left(seen: GameSeen) -> float | None:
 
 
 def table_text(table: Iterable[Meld | ProposedMeld]) -> str:
-    """A table without the kinds."""
+    """Formats a table without kinds."""
     return text_of(tuple(MeldText(faces_of(meld.tiles)) for meld in table))
 
 
@@ -228,7 +228,7 @@ def _dealt(seen: GameSeen) -> RoundStarted:
 
 
 def play(question: LittleGame, ruleset: Ruleset) -> GameSeen:
-    """Plays a little game."""
+    """Plays a short game."""
     seen = GameSeen(_first(question, ruleset), START_MS, None)
     shuffles = iter(question.shuffles)
     for act in question.actions:
@@ -273,7 +273,7 @@ def _first(question: LittleGame, ruleset: Ruleset) -> Game:
 
 
 def round_of(question: LittleGame, ruleset: Ruleset, now_ms: int) -> Round:
-    """The round of a game's position; its turn has just begun."""
+    """Returns the round of a game's position, at the beginning of a turn."""
     position = question.position
     assert position
     racks = tuple(Rack(rack.seat, in_order(tiles_of(rack.rack)), rack.has_melded) for rack in position.racks)

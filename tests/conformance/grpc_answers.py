@@ -1,4 +1,4 @@
-"""Answers the conformance cases with a running service, in the terms of the cases."""
+"""A running service's answers to the questions of the conformance cases, in the terms of the cases."""
 
 import uuid
 from collections import deque
@@ -44,7 +44,7 @@ FACE_OF = {tile_pb2.Tile.Value(tile_name(face)): face for face in FACES}
 
 
 class FixedChance(SeededChance):
-    """Chance whose next shuffles begin with given tiles, the others following in ascending order."""
+    """A source of randomness with fixed beginnings of shuffles; the other tiles follow in ascending order."""
 
     def __init__(self) -> None:
         super().__init__(seed=1)
@@ -57,7 +57,7 @@ class FixedChance(SeededChance):
 
 @dataclass(frozen=True)
 class Service:
-    """A running service with a clock and a chance of ours."""
+    """A running service with a controlled clock and source of randomness."""
 
     client: Client
     store: GameStore
@@ -82,7 +82,7 @@ def end_of(end: game_pb2.RoundEnd.ValueType) -> str:
 
 
 async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
-    """A running game in the store, in the round as it is given."""
+    """Stores a running game with a given round."""
     at_hand = GameAtHand(service.client, uuid.uuid4().hex)
     players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
     at_hand.tokens |= {player.seat: str(player.seat) * 43 for player in players}
@@ -98,7 +98,7 @@ async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
 
 
 async def answer(service: Service, question: Question, options: Options) -> "Faces | GameSeen | dict[str, object]":
-    """The answer to a contrast's question."""
+    """Returns the answer to a contrast's question."""
     match question:
         case MeldText():
             request = vs.ValidateMeldsRequest(ruleset=ruleset_of(options), melds=table_of([question]))
@@ -144,7 +144,7 @@ async def _score(service: Service, question: RoundQuestion, options: Options) ->
 
 
 async def creation_problems(service: Service, options: Options) -> Faces:
-    """Why CreateGame refuses a ruleset: a text for each option at fault."""
+    """Returns the reasons for which CreateGame refuses a ruleset: a text for each conflicting option."""
     try:
         await service.client.games.CreateGame(gs.CreateGameRequest(ruleset=ruleset_of(options)))
     except grpc.aio.AioRpcError as error:
@@ -161,7 +161,7 @@ def _problems(error: grpc.aio.AioRpcError) -> Faces:
 
 
 def option_by_option(problems: Faces) -> Faces:
-    """Problems as a BadRequest tells them, a field for each option."""
+    """Splits problems as a BadRequest does: one field for each option."""
     split = [problem.split() for problem in problems]
     return tuple(f"{reason} {option}" for reason, *options in split for option in options)
 
@@ -177,7 +177,7 @@ def _bad_request(error: grpc.aio.AioRpcError) -> error_details_pb2.BadRequest:
 
 @dataclass(frozen=True)
 class GameSeen:
-    """A game that was played: what its last action was refused for, or led to."""
+    """A finished short game: the refusal or the result of its last action."""
 
     game: game_pb2.Game
     racks: dict[str, str]
@@ -186,7 +186,7 @@ class GameSeen:
     violations: Faces
 
     def see(self, key: str) -> object:
-        """The observed results, by the key of an outcome."""
+        """Returns the observation for a key of an outcome."""
         return _SEEN[key](self)
 
 
@@ -201,7 +201,7 @@ def _milliseconds(time: Timestamp) -> int:
 
 
 def _table(melds: Iterable[meld_pb2.Meld] | Iterable[meld_pb2.TableMeld]) -> str:
-    """A table without the kinds."""
+    """Formats a table without kinds."""
     return table_text(tuple(MeldText(faces_of(meld.tiles)) for meld in melds))
 
 
@@ -240,7 +240,7 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
 
 @dataclass
 class Table:
-    """A game that is being played over gRPC."""
+    """A game in progress over gRPC."""
 
     service: Service
     game: GameAtHand
@@ -248,7 +248,7 @@ class Table:
     violations: Faces = ()
 
     async def act(self, act: Act) -> None:
-        """Does one thing. Raises AioRpcError where it is refused."""
+        """Performs an action. Raises AioRpcError if it is refused."""
         self.violations = ()
         if act.do == "wait":
             self.service.clock.advance(act.seconds)
@@ -322,7 +322,7 @@ class Table:
 
 
 async def play(service: Service, question: LittleGame, options: Options) -> GameSeen:
-    """Plays a little game, by rules by which one can be created."""
+    """Plays a short game with options that CreateGame accepts."""
     assert not await creation_problems(service, options)
     service.chance.coming = deque(question.shuffles)
     game = await _first(service, question, options)
@@ -345,7 +345,7 @@ async def _first(service: Service, question: LittleGame, options: Options) -> Ga
 
 
 def _reasons(error: grpc.aio.AioRpcError) -> Faces:
-    """Every reason of a refusal."""
+    """Returns every reason of an error."""
     failure = error_details_pb2.PreconditionFailure()
     reason = error_info(error).reason
     if not any(detail.Unpack(failure) for detail in status_details(error).details):

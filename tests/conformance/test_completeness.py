@@ -1,4 +1,4 @@
-"""That no option's value, no conflict and no reason is without a row that shows it."""
+"""Every option's value, every conflict and every reason has a row that shows it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -36,7 +36,7 @@ VALUES = {
     for option, value in DEFAULTS.items()
     if isinstance(value, Enum | bool)
 }
-"""The options with a few values, by name; the others are numbers."""
+"""The options that are enums or booleans, by name; the others are numbers."""
 
 NUMBERS = tuple(option for option in DEFAULTS if option not in VALUES)
 
@@ -63,10 +63,10 @@ OUTCOMES = {
     "match_end": "decides when a game ends",
     "match_winner": "decides who wins",
 }
-"""Options that make nothing legal or illegal: each value must come out differently from another one."""
+"""Options that make nothing legal or illegal: each value must lead to another outcome than some other value."""
 
 OF_THE_SERVICE = {"hints": "what AnalysisService answers to a seat: tests/service/analysis/test_analysis.py"}
-"""Options that no rule of the game asks."""
+"""Options that the engine does not read."""
 
 WIDEST = "allows what any other value does"
 NARROWEST = "allows nothing that any other value forbids"
@@ -94,7 +94,7 @@ NEVER_ILLEGAL_ALONE = {
     ("win_call", "AUTOMATIC"): WIDEST,
     ("contract", "NONE"): WIDEST,
 }
-"""Values under which nothing is illegal that another value allows."""
+"""Values that make nothing illegal that another value allows."""
 
 NEVER_LEGAL_ALONE = {
     ("jokers_max_per_set", "ONE"): NARROWEST,
@@ -118,28 +118,28 @@ NEVER_LEGAL_ALONE = {
     ("pool_empty_pass", "ONLY_IF_NO_PLAY"): NARROWEST,
     ("win_call", "REQUIRED"): NARROWEST,
 }
-"""Values under which nothing is legal that another value forbids."""
+"""Values that make nothing legal that another value forbids."""
 
 PLAYS: list[tuple[MeldText | TurnQuestion, Options]] = [
     *((case.meld, case.ruleset) for case in SUITE.melds),
     *((case, case.ruleset) for case in SUITE.turns),
     *((one.question, one.ruleset) for one in SUITE.contrasts if isinstance(one.question, MeldText | TurnQuestion)),
 ]
-"""All melds and turns of the files, with what is set for them."""
+"""All melds and turns of the files, with their options."""
 
 SAME_AS_SABRA = {"CARDS": "the same rules by the names of playing cards"}
-"""Presets that differ from SABRA by name alone."""
+"""Presets that differ from SABRA only by name."""
 
 
 def contrasts(option: str, *, creations: bool = False) -> tuple[Contrast, ...]:
-    """The contrasts of an option: about what happens in games, or about creating them."""
+    """Returns the contrasts of an option: those about games, or those about creating them."""
     return tuple(
         one for one in SUITE.contrasts if one.option == option and isinstance(one.question, Creation) is creations
     )
 
 
 def is_legal_alone(contrast: Contrast, value: str) -> bool:
-    """Whether something is legal under a value, and illegal under another one."""
+    """Whether the subject is legal with this value and illegal with another."""
     return contrast.is_legal(value) and not all(map(contrast.is_legal, contrast.answers))
 
 
@@ -174,7 +174,7 @@ def test_something_is_illegal_under_a_value_and_legal_under_another(option: str,
 
 
 def can_be_asked(question: MeldText | TurnQuestion, ruleset: Ruleset) -> bool:
-    """Whether the ruleset has no problems, and what lies on the table when the turn begins may lie there."""
+    """Whether the ruleset has no problems and allows the table at the beginning of the turn."""
     table = question.table_before if isinstance(question, TurnQuestion) else ()
     return not problems(ruleset) and not any(answer(meld, ruleset) for meld in table)
 
@@ -255,7 +255,7 @@ def test_every_conflict_occurs_alone(first: str, second: str) -> None:
 
 
 def occurring_alone() -> set[str]:
-    """The reasons that are the only one of a row's answer."""
+    """Returns the reasons that are the only reason in some answer."""
     expected = [case.expect.violations for case in SUITE.melds] + [case.expect.violations for case in SUITE.turns]
     answers = [tuple(breach.reason for breach in violations) for violations in expected]
     answers += [tuple(problem.split()[0] for problem in case.expect) for case in SUITE.creations]

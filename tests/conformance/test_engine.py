@@ -1,4 +1,4 @@
-"""Every conformance case and every contrast, asked of the engine."""
+"""The engine answers every conformance case and every contrast as stated."""
 
 from collections import Counter
 
@@ -60,7 +60,7 @@ DEADLINE_MS = 1_000
 
 
 def melds_of(table: tuple[Meld, ...], stated: tuple[MeldText, ...]) -> tuple[MeldText, ...]:
-    """A table as the case writes it: kinds only where the case states them."""
+    """Returns a table as the case writes it, with kinds only where the case states them."""
     return tuple(
         MeldText(faces_of(meld.tiles), meld.kind.name.lower() if text.kind else None)
         for meld, text in zip(table, stated, strict=True)

@@ -1,4 +1,4 @@
-"""Every conformance case and contrast, asked of the service over gRPC: of ValidationService, and in running games."""
+"""The service answers every conformance case and contrast as stated: over ValidationService, and in running games."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
@@ -84,7 +84,7 @@ def name(case: Case) -> str:
 
 
 def melds_of(table: Iterable[meld_pb2.TableMeld], stated: Iterable[MeldText]) -> tuple[MeldText, ...]:
-    """A table as the case writes it: kinds only where the case states them."""
+    """Returns a table as the case writes it, with kinds only where the case states them."""
     return tuple(
         MeldText(faces_of(meld.tiles), KIND_TEXTS[meld.kind] if text.kind else None)
         for meld, text in zip(table, stated, strict=True)
@@ -159,7 +159,7 @@ async def test_round_score(case: RoundScoreCase, service: Service) -> None:
 
 
 async def before_turn(service: Service, case: TurnCase) -> GameAtHand:
-    """A running game in which seat 1 can take the turn of a case; seat 2 and the pool have the other tiles."""
+    """Returns a running game in which seat 1 can take the turn of a case; seat 2 and the pool hold the other tiles."""
     play = validation_codec.play(turn_request(case, case.ruleset), rulesets.ruleset(ruleset_of(case.ruleset)))
     on_table = [tile for meld in play.table_before for tile in meld.tiles]
     rules = play.ruleset

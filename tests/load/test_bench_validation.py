@@ -1,4 +1,4 @@
-"""The requests of the validation benchmark, and the report on its figures."""
+"""The benchmark of validation: its requests, and its figures."""
 
 from collections import Counter
 from dataclasses import replace
@@ -38,7 +38,7 @@ def turns() -> Turns:
     return read()
 
 
-# What is sent.
+# Requests
 
 
 def test_a_body_is_each_message_behind_its_length() -> None:
@@ -79,7 +79,7 @@ def test_the_service_answers_what_is_expected_of_it(turns: Turns) -> None:
     assert tuple(map(validation.stream(), stream.messages)) == stream.answers
 
 
-# Figures.
+# Figures
 
 
 def test_a_spread_has_quartiles_and_extremes() -> None:
@@ -88,7 +88,7 @@ def test_a_spread_has_quartiles_and_extremes() -> None:
 
 
 def of(*microseconds: float) -> list[Slice]:
-    """Slices of a thousand turns that cost so much each."""
+    """Returns slices of a thousand turns with these costs per turn."""
     return [Slice(1_000, us / 1e3, 0.01, 0.5, (1.0, 2.0)) for us in microseconds]
 
 
@@ -119,7 +119,7 @@ def test_two_workers_are_compared_as_if_the_generator_were_elsewhere(
 
 
 def measured(service: float, batch: float) -> Measured:
-    """Everything where a no-op costs 100 us, and the stock one 120."""
+    """Returns measurements in which a no-op costs 100 us, and the stock no-op 120."""
     no_ops = {STOCK: 120, BARE: 95, BOUNDARY: 100, AIO: 200, AIO_SERVICE: 250}
     slices = {}
     for case in (LEGAL, ILLEGAL, BATCH, SHORT_STREAM, LONG_STREAM):
@@ -143,7 +143,7 @@ def test_every_listener_has_its_figures_in_the_tables() -> None:
     assert SERVICE in next(iter(tables_of(report_of(measured(110, 10), "h2load")).values()))[0]
 
 
-# The engine alone.
+# The engine alone
 
 
 def test_everything_is_measured_of_the_rules_alone(turns: Turns) -> None:

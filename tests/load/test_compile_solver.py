@@ -1,4 +1,4 @@
-"""A compiled solver is used only where it was made of the engine's sources, and measured beside the pure one."""
+"""A compiled solver is used only if it was compiled from the current sources."""
 
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -13,7 +13,7 @@ from load.corpus.positions import read
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
-    """A copy as a compilation makes it; the compiled modules are empty files."""
+    """Returns a copy like that of a compilation; the compiled modules are empty files."""
     target = tmp_path / "compiled"
     copy_engine(target)
     for module in MODULES:

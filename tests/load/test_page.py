@@ -1,4 +1,4 @@
-"""How figures come into docs/performance.md."""
+"""Writing figures into docs/performance.md."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_what_a_command_makes_takes_the_place_of_what_it_made_before() -> None:
     before = "# Page\n<!-- made by make this: begin -->\nold\n<!-- made by make this: end -->\nmore\n"
     after = page_with(before, "make this", "new")
     assert after == before.replace("old", "new")
-    with pytest.raises(ValueError, match="no place for what make that makes"):
+    with pytest.raises(ValueError, match="no marks for the output of make that"):
         page_with(before, "make that", "new")
 
 

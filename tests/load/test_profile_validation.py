@@ -1,4 +1,4 @@
-"""The rows that CPU samples of the service count for."""
+"""Classification of the samples of a profile."""
 
 from collections import Counter
 
@@ -56,22 +56,22 @@ def test_cpu_is_of_the_kernel_of_grpc_or_of_python(frames: list[Frame], part: st
     ("stack", "part"),
     [
         (
-            "handle (service/fast_listener/interceptor.py:65);_judged (service/grpc_api/turn_validator.py:9);verdict (engine/fast/fast_judge.py)",  # noqa: E501 - stacks as perf writes them
+            "handle (service/fast_listener/interceptor.py:65);_judged (service/grpc_api/turn_validator.py:9);verdict (engine/fast/fast_judge.py)",  # noqa: E501 - a stack as py-spy writes it
             ENGINE,
         ),
         ("handle (service/fast_listener/interceptor.py:65);observe (service/metrics/shared_counters.py:9)", BOUNDARY),
         (
-            "_judged (service/grpc_api/turn_validator.py:9);turn (service/codec/raw_messages.py:2);0x7f (_message.abi3.so)",  # noqa: E501 - stacks as perf writes them
+            "_judged (service/grpc_api/turn_validator.py:9);turn (service/codec/raw_messages.py:2);0x7f (_message.abi3.so)",  # noqa: E501 - a stack as py-spy writes it
             DECODING,
         ),
         (
-            "_judged (service/grpc_api/turn_validator.py:9);turn_answer (service/codec/raw_messages.py:2);0x7f (_message.abi3.so)",  # noqa: E501 - stacks as perf writes them
+            "_judged (service/grpc_api/turn_validator.py:9);turn_answer (service/codec/raw_messages.py:2);0x7f (_message.abi3.so)",  # noqa: E501 - a stack as py-spy writes it
             ENCODING,
         ),
         ("_poll (service/fast_listener/completion_queue_server.py:13);Condition.__enter__ (threading.py:272)", SERVER),
         ("SlowCalls._run (service/runtime/slow_calls.py:6);get (_queuemodule.c.h:177)", SERVER),
         (
-            "_poll (service/fast_listener/completion_queue_server.py:13);0x7f (grpc/_cython/cygrpc.cpython-311-x86_64-linux-gnu.so)",  # noqa: E501 - stacks as perf writes them
+            "_poll (service/fast_listener/completion_queue_server.py:13);0x7f (grpc/_cython/cygrpc.cpython-311-x86_64-linux-gnu.so)",  # noqa: E501 - a stack as py-spy writes it
             None,
         ),
         ("main (service/__main__.py:66);BaseEventLoop._run_once (asyncio/base_events.py:1884)", None),

@@ -1,4 +1,4 @@
-"""Load tests as a person and CI run them, only shorter: every process is a real one."""
+"""Short load tests with real processes."""
 
 import contextlib
 import csv
@@ -18,7 +18,7 @@ from load.servers import ROOT, baseline, service
 
 QUICK = ("--headless", "--only-summary", "--users", "10", "--spawn-rate", "10", "--run-time", "4s", "--processes", "1")
 PATIENT = ("--p95-slack-ms", "60000", "--run-time", "10s")
-"""On a machine that is busy every call comes late, the first to the analysis and rare ones most of all."""
+"""On a busy machine every call is late, the first one to the analysis and rare ones most of all."""
 SECONDS = 100
 
 
@@ -27,7 +27,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def load(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """A quick run of a server with some settings, with its report in a folder."""
+    """Runs a quick load test; writes its report into a folder."""
     report = ("--csv", str(folder / "report"), "--html", str(folder / "report.html"))
     return subprocess.run(
         command(*QUICK, *report, *arguments),
@@ -79,7 +79,7 @@ def test_no_process_is_left_when_a_run_is_ended(number: signal.Signals, tmp_path
     run = subprocess.Popen(
         command(*QUICK, "--run-time", "1h"),
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},  # of a run that is killed, a folder is left
+        env={**os.environ, "TMPDIR": str(tmp_path)},  # a killed run leaves its folder behind
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -93,7 +93,7 @@ def test_no_process_is_left_when_a_run_is_ended(number: signal.Signals, tmp_path
 
 
 def test_nothing_is_left_of_a_server_that_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # tmp_path would be too long for a socket
+    with tempfile.TemporaryDirectory() as folder:  # tmp_path is too long for a socket
         monkeypatch.setenv("TMPDIR", folder)
         monkeypatch.setattr(tempfile, "tempdir", folder)
         with service():

@@ -1,4 +1,4 @@
-"""The simple player lays what is legal, and nothing else."""
+"""The simple player makes legal plays only."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""How many users a load shape has, and where a ramp finds the knee."""
+"""The users of a load shape, and the knee of a ramp."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_a_ramp_goes_up_in_even_steps() -> None:
 
 
 def ramp(capacity: float, slow_from: int) -> list[Step]:
-    """The steps that are measured at a server with so much capacity, where users want ten calls a second each."""
+    """Returns the measured steps of a server with this capacity; each user makes ten calls a second."""
     steps: list[Step] = []
     for step in range(RAMP_STEPS):
         users = users_at(step, 200)

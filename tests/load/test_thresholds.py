@@ -1,4 +1,4 @@
-"""The thresholds of a load test."""
+"""The conditions that fail a load test."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def test_a_good_run_misses_nothing_however_long_games_take() -> None:
 
 
 def with_row(changed: Row) -> tuple[Row, ...]:
-    """The run with another row in the place of the one of that name."""
+    """Returns the run with a row replaced by another one of its name."""
     return tuple(changed if (row.sort, row.name) == (changed.sort, changed.name) else row for row in RUN)
 
 

@@ -1,4 +1,4 @@
-"""The turns that load tests send: their verdicts are the engine's, and whoever writes them again gets the same."""
+"""The turns of load tests have the engine's verdicts, and can be reproduced."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ NAMES = {
     "table changed too early": "INITIAL_MELD_TABLE_MODIFIED",
     "nothing played": "NO_RACK_TILE_PLAYED",
 }
-"""What a mistake is told to be; a misplaced tile is one thing here and another there."""
+"""The expected reasons of each mistake; those of a misplaced tile vary."""
 
 
 def test_the_command_writes_the_same_turns_again(tmp_path: Path) -> None:

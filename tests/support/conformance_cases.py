@@ -1,7 +1,7 @@
-"""The conformance cases and contrasts as typed values. conformance/README.md specifies their format.
+"""The conformance cases and contrasts as typed values, in one long module of records and their parsers.
 
-This module does not depend on the engine or protobuf: faces, option values and reasons stay text, and a runner converts
-them. Unknown keys raise an error, so that no expectation is overlooked.
+conformance/README.md specifies the format. This module does not depend on the engine or protobuf: faces, option values
+and reasons stay text, and a runner converts them. Unknown keys raise an error, so that no expectation is overlooked.
 """
 
 import json

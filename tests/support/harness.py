@@ -1,4 +1,4 @@
-"""The test harness, one toolbox: Redis-compatible servers, services in this process and others, games."""
+"""Test harness, long because it is one toolbox: Redis-compatible servers, services here and in processes, games."""
 
 import asyncio
 import os
@@ -183,7 +183,7 @@ def until(condition: Callable[[], bool]) -> None:
     """Polls a condition of another process, which sends no notification."""
     deadline = time.monotonic() + 30
     while not condition():
-        assert time.monotonic() < deadline, "it does not come true"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.02)
 
 
@@ -581,7 +581,7 @@ def run_service(**environment: str) -> subprocess.CompletedProcess[str]:
 
 def openssl(folder: Path, *arguments: str) -> None:
     program = shutil.which("openssl")
-    assert program, "these tests make certificates with openssl: put it on PATH"
+    assert program, "openssl is not on PATH; these tests need it to create certificates"
     subprocess.run([program, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
 
 

@@ -1,8 +1,7 @@
 """Plays a four-player round of Rummikub, a person against three bots, and prints each turn as a spectator sees it.
 
-Plays against the service at RUMMIKUB_LISTEN (default 127.0.0.1:50051) if one serves there, else against one that it
-starts for itself. The bots are played by the service; the person is played here and takes the turns that SuggestTurn
-suggests.
+Uses the service at RUMMIKUB_LISTEN (default 127.0.0.1:50051), or starts a temporary one if none answers. The service
+plays the bots; this program plays the person, with the turns that SuggestTurn suggests.
 """
 
 import argparse
@@ -42,11 +41,11 @@ NAME = "Ann"
 BOTS = {"Easy": BOT_LEVEL_EASY, "Medium": BOT_LEVEL_MEDIUM, "Hard": BOT_LEVEL_HARD}
 LETTERS = {"RED": "R", "BLUE": "B", "BLACK": "K", "ORANGE": "O"}
 PAINTS = {"R": "31", "B": "34", "K": "1", "O": "33", "J": "35"}
-"""How a terminal paints a color."""
+"""The ANSI code of each color."""
 
 
 def tile_text(tile: Tile.ValueType) -> str:
-    """`R7` for TILE_RED_7, `J` for the joker; painted on a terminal."""
+    """Formats a tile: `R7` for TILE_RED_7, `J` for the joker; colored on a terminal."""
     text = "J"
     if tile != TILE_JOKER:
         _, color, value = Tile.Name(tile).split("_")
@@ -55,17 +54,17 @@ def tile_text(tile: Tile.ValueType) -> str:
 
 
 def tiles_text(tiles: Sequence[Tile.ValueType]) -> str:
-    """Tiles in the notation."""
+    """Formats tiles."""
     return " ".join(map(tile_text, tiles))
 
 
 def table_text(table: Sequence[TableMeld]) -> str:
-    """A table in the notation."""
+    """Formats a table."""
     return " | ".join(f"[{tiles_text(meld.tiles)}]" for meld in table) or "."
 
 
 def take_turn(person: Rummikub, game_id: str) -> None:
-    """Plays what is suggested, else draws, else passes."""
+    """Plays the suggested turn if there is one, else draws, else passes."""
     game = person.games.GetGame(GetGameRequest(game_id=game_id)).game
     request = PlayTurnRequest(
         game_id=game_id, expected_revision=game.revision, etag=game.etag, request_id=new_request_id()
@@ -76,12 +75,12 @@ def take_turn(person: Rummikub, game_id: str) -> None:
     elif game.pool_count:
         request.draw.CopyFrom(DrawTile())
     else:
-        getattr(request, "pass").CopyFrom(Pass())  # a keyword in Python
+        getattr(request, "pass").CopyFrom(Pass())  # pass is a keyword in Python
     person.turns.PlayTurn(request)
 
 
 def suggested_table(found: Suggestion) -> list[Meld]:
-    """The table of a suggestion as it is played: what a joker stands for is declared where it is one face."""
+    """Returns the table of a suggestion as it is sent; declares the face of a joker if only one is possible."""
     return [
         Meld(
             tiles=meld.tiles,
@@ -95,7 +94,7 @@ def suggested_table(found: Suggestion) -> list[Meld]:
 
 
 def event_text(event: GameEvent, names: dict[int, str]) -> str:
-    """An event as a line; empty for what goes without saying."""
+    """Returns an event as text; "" for events that need no line."""
     match event.WhichOneof("event"):
         case "round_started":
             round_ = event.round_started
@@ -110,7 +109,7 @@ def event_text(event: GameEvent, names: dict[int, str]) -> str:
         case "turn_passed":
             return f"{names[event.turn_passed.seat]} passes"
         case "turn_timed_out":
-            return f"{names[event.turn_timed_out.seat]} has run out of time"
+            return f"{names[event.turn_timed_out.seat]} runs out of time"
         case "round_ended":
             blocked = event.round_ended.result.end == ROUND_END_BLOCKED
             return "the round is blocked" if blocked else "the round is over"
@@ -119,7 +118,7 @@ def event_text(event: GameEvent, names: dict[int, str]) -> str:
 
 
 def print_change(change: GameChange, names: dict[int, str]) -> None:
-    """A change as a spectator sees it."""
+    """Prints a change as a spectator sees it."""
     for event in change.events:
         text = event_text(event, names)
         if text:
@@ -127,7 +126,7 @@ def print_change(change: GameChange, names: dict[int, str]) -> None:
 
 
 def print_score(game: Game, names: dict[int, str]) -> None:
-    """The final score."""
+    """Prints the final score."""
     print("\nFinal score")
     for seat in game.rounds[-1].seats:
         mark = "*" if seat.seat in game.winner_seats else " "
@@ -136,7 +135,7 @@ def print_score(game: Game, names: dict[int, str]) -> None:
 
 
 def seated(service: Rummikub, game_id: str) -> tuple[Rummikub, int]:
-    """A person in the lobby, with three bots: the person's client and seat."""
+    """Seats a person and three bots in the lobby; returns the person's client and seat."""
     joining = JoinGameRequest(game_id=game_id, name=NAME, request_id=new_request_id())
     joined = service.games.JoinGame(joining)
     person = service.seated(joined.seat_token)
@@ -167,7 +166,7 @@ def play(service: Rummikub) -> Game:
 
 @contextlib.contextmanager
 def service_at(target: str) -> Iterator[str]:
-    """The target if a service answers there, else that of one started for this run."""
+    """Yields the target if a service answers there, else the address of a temporary service."""
     with grpc.insecure_channel(target) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=1)
@@ -198,7 +197,7 @@ def service_at(target: str) -> Iterator[str]:
 
 
 def started_at(process: "subprocess.Popen[str]") -> str:
-    """Where a started service says that it serves."""
+    """Returns the address that a starting service prints."""
     for line in process.stdout or ():
         label, _, address = line.strip().partition(" ")
         if label == "gRPC":
@@ -207,7 +206,7 @@ def started_at(process: "subprocess.Popen[str]") -> str:
 
 
 def main() -> None:
-    """Plays, and prints."""
+    """Plays a round."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("RUMMIKUB_LISTEN", "127.0.0.1:50051")
     parser.add_argument("--target", default=default, help="host:port of the service (default %(default)s)")
@@ -218,8 +217,8 @@ def main() -> None:
     except grpc.RpcError as error:
         reason = error_info(error).reason or error.code().name
         sys.exit(f"demo: the service refused a call: {reason}: {error.details()}")
-    except BrokenPipeError:  # whoever read it has enough, as head has
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written at the end
+    except BrokenPipeError:  # the reader has closed the pipe, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # swallows the output at exit
     except KeyboardInterrupt:
         sys.exit(130)
 
