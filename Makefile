@@ -1,4 +1,4 @@
-# One verb, one target. `make help` lists them; CI runs what a person runs.
+# One verb, one target. `make help` lists them, users' verbs first; CI runs what a person runs.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -7,16 +7,16 @@ STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo puzzle test soak solver-soak goldens mutants speed bench figures compiled profile floods crowds load load-ci check fmt proto docs lock image clean
+.PHONY: help setup run demo puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house proto docs lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Make .venv with everything pinned (run, test and the others do it by themselves)
+setup: $(STAMP) ## Create .venv with pinned requirements (other commands do this when needed)
 
 $(STAMP): requirements/dev.txt pyproject.toml clients/python/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "Python 3.11 or newer is needed; name it with: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	  || { echo "Python 3.11 or newer is required; run: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Setting up .venv (once, well under a minute) ..."
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --require-hashes --disable-pip-version-check -r requirements/uv.txt
@@ -27,13 +27,13 @@ $(STAMP): requirements/dev.txt pyproject.toml clients/python/pyproject.toml
 run: $(STAMP) ## Serve on 127.0.0.1:50051 with an embedded store in ./data
 	@$(BIN)/python -m service
 
-demo: $(STAMP) ## Play a four-player round over gRPC, against the running service or one it starts
+demo: $(STAMP) ## Play a round with four players over gRPC, on the running service or a temporary one
 	@$(BIN)/python clients/python/examples/demo.py
 
-puzzle: $(STAMP) ## Show the best turn of a hard position, step by step, or that of POSITION="[R3 R4 R5] + {R6}" (ARGS="--unmelded")
+puzzle: $(STAMP) ## Print the best turn of a hard position, or of POSITION="[R3 R4 R5] + {R6}" (ARGS="--unmelded")
 	@$(BIN)/python -m service.cli.analyze $(if $(POSITION),'$(POSITION)') $(ARGS)
 
-test: $(STAMP) ## Run all tests, or those of ARGS="tests/conformance -k RUN"
+test: $(STAMP) ## Run all tests, or some: ARGS="tests/conformance -k RUN"
 ifeq ($(ARGS),)
 	@$(PYTEST) -m "not unmeasured" --cov --cov-report=term
 	@$(PYTEST) -m unmeasured
@@ -41,47 +41,10 @@ else
 	@$(PYTEST) $(ARGS)
 endif
 
-soak: $(STAMP) ## Play 10,000 random games in the engine, checking the invariants at every state (GAMES=n PRESET=name or all)
-	@$(BIN)/python tools/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
+quick: $(STAMP) ## Run the tests without the slow ones
+	@$(PYTEST) -m "not slow"
 
-solver-soak: $(STAMP) ## Compare the solver with an integer program on 20,000 positions, and small ones with brute force (POSITIONS=n)
-	@$(BIN)/python tools/solver_soak.py $(or $(POSITIONS),20000)
-
-goldens: $(STAMP) ## Write the golden games anew, after the engine was changed on purpose
-	@$(BIN)/python tests/engine/test_playthroughs.py --write
-
-mutants: $(STAMP) ## Change the rules a little, place by place, and see whether tests notice (ARGS="--quick variants"; long)
-	@$(BIN)/python tools/mutation.py $(ARGS)
-
-speed: $(STAMP) ## Compare the engine's speed with another revision's, side by side (BASE=revision)
-	@$(BIN)/python tools/compare_speed.py $(or $(BASE),main)
-
-bench: $(STAMP) ## Measure, all parts or PART=analysis, engine, hostile, jokers, latency, play or validation (ARGS="--quick" or "--full"; figures also in build/bench)
-	@$(BIN)/python -m load.bench $(PART) $(ARGS)
-
-figures: $(STAMP) ## Write what the last benchmarks of analysis, jokers, validation, engine and play measured into docs
-	@$(BIN)/python -m load.bench.page
-
-compiled: $(STAMP) ## Compile the solver's search into build/compiled with mypyc (optional; takes a C compiler), and test it there
-	@$(BIN)/python -m load.bench.compile_solver
-	@$(PYTEST) -o "pythonpath=build/compiled . tests" tests/engine/test_solver*.py
-
-profile: $(STAMP) ## Find where the CPU of a ValidateTurn goes, and write it into docs/performance.md (ARGS="--quick": only show it)
-	@$(BIN)/python -m load.bench.profile_validation $(ARGS)
-
-floods: $(STAMP) ## Flood a server and measure honest callers beside it (ARGS="batches half-open --seconds 10"; all: some 10 minutes)
-	@$(BIN)/python -m load.floods $(ARGS)
-
-crowds: $(STAMP) ## Measure many watchers of a game, restarts, many due games, a long round (ARGS="watchers sweeps"; all: some 3 minutes)
-	@$(BIN)/python -m load.floods.crowds $(ARGS)
-
-load: $(STAMP) ## Load-test from a browser, a server that it starts or that of ARGS="--host host:port" (SHAPE=steady, ramp, spike or soak)
-	@$(BIN)/python -m load.run $(if $(SHAPE),--shape $(SHAPE)) $(ARGS)
-
-load-ci: $(STAMP) ## Load-test for a minute without a browser; fails when a threshold is missed (report in build/load)
-	@$(BIN)/python -m load.run --ci $(ARGS)
-
-check: $(STAMP) ## Format, lint, types, imports, contract, generated code and pages, Dockerfile
+check: $(STAMP) ## Check format, lint, types, imports, the contract, generated files and the Dockerfile
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -96,10 +59,56 @@ check: $(STAMP) ## Format, lint, types, imports, contract, generated code and pa
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/hadolint Dockerfile
 
-fmt: $(STAMP) ## Format code and contract, mend what lint can mend
+canary: $(STAMP) ## Test the edge with the newest grpcio, protobuf and redis in an environment of its own
+	@$(BIN)/python tools/canary.py
+
+fmt: $(STAMP) ## Format the code and the contract; fix what the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/buf format -w
+
+bench: $(STAMP) ## Run the benchmarks, or PART=analysis, engine, hostile, jokers, latency, play or validation (ARGS="--quick" or "--full")
+	@$(BIN)/python -m load.bench $(PART) $(ARGS)
+
+figures: $(STAMP) ## Write the results of the last benchmarks into the pages of docs/
+	@$(BIN)/python -m load.bench.page
+
+profile: $(STAMP) ## Profile the CPU time of ValidateTurn and write it into docs/performance.md (ARGS="--quick" only prints it)
+	@$(BIN)/python -m load.bench.profile_validation $(ARGS)
+
+speed: $(STAMP) ## Compare the engine's speed with BASE=revision, side by side
+	@$(BIN)/python tools/compare_speed.py $(or $(BASE),main)
+
+load: $(STAMP) ## Load-test a temporary server from a browser, or ARGS="--host host:port" (SHAPE=steady, ramp, spike or soak)
+	@$(BIN)/python -m load.run $(if $(SHAPE),--shape $(SHAPE)) $(ARGS)
+
+load-ci: $(STAMP) ## Load-test for a minute without a browser; fails if a threshold is missed (report in build/load)
+	@$(BIN)/python -m load.run --ci $(ARGS)
+
+floods: $(STAMP) ## Attack a server and measure honest callers meanwhile (ARGS="batches half-open --seconds 10"; all: 10 minutes)
+	@$(BIN)/python -m load.floods $(ARGS)
+
+crowds: $(STAMP) ## Measure many watchers, restarts, many due games and a long round (ARGS="watchers sweeps"; all: 3 minutes)
+	@$(BIN)/python -m load.floods.crowds $(ARGS)
+
+soak: $(STAMP) ## Play 10,000 random games and check every invariant after each change (GAMES=n PRESET=name or all)
+	@$(BIN)/python tools/soak.py $(or $(GAMES),10000) $(if $(PRESET),$(if $(filter all,$(PRESET)),--every-preset,--preset $(PRESET)))
+
+solver-soak: $(STAMP) ## Compare the solver with an integer program and with brute force on 20,000 positions (POSITIONS=n)
+	@$(BIN)/python tools/solver_soak.py $(or $(POSITIONS),20000)
+
+mutants: $(STAMP) ## Change the rules one place at a time and print the changes that no test notices (ARGS="--quick variants"; slow)
+	@$(BIN)/python tools/mutation.py $(ARGS)
+
+goldens: $(STAMP) ## Rewrite the golden games after an intended change of the engine
+	@$(BIN)/python tests/engine/test_playthroughs.py --write
+
+compiled: $(STAMP) ## Compile the solver's search into build/compiled with mypyc and test it (needs a C compiler)
+	@$(BIN)/python -m load.bench.compile_solver
+	@$(PYTEST) -o "pythonpath=build/compiled . tests" tests/engine/test_solver*.py
+
+house: $(STAMP) ## Print measures of the code of this checkout (ARGS="../other . --since revision")
+	@$(BIN)/python tools/house_report.py $(ARGS)
 
 proto: $(STAMP) ## Generate the Python client's code from proto/
 	$(BIN)/python proto/generate.py
@@ -107,12 +116,12 @@ proto: $(STAMP) ## Generate the Python client's code from proto/
 docs: $(STAMP) ## Generate docs/options.md from proto/ and engine/
 	$(BIN)/python docs/generate.py
 
-lock: $(STAMP) ## Pin all requirements anew, with hashes
+lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements/dev.txt
 
 image: ## Build the container image (needs docker)
 	docker build -t rummikub-service .
 
-clean: ## Remove .venv, caches and the compiled solver; keeps ./data
+clean: ## Remove .venv, caches and the compiled solver; keep ./data
 	rm -rf build/compiled .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

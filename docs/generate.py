@@ -19,8 +19,10 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
+from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.presets import PRESET_SOURCES, PRESETS
-from engine.ruleset import CONFLICTS, NEEDS_ANALYSIS, RANGES, SABRA, Preset, Ruleset, asking_options, choose
+from engine.ruleset import SABRA, Preset, Ruleset, with_options
+from engine.ruleset_checks import CONFLICTS, RANGES
 
 PAGE: Final = Path(__file__).parent / "options.md"
 PROTO: Final = Path(__file__).parent.parent / "proto"
@@ -177,7 +179,7 @@ def options_of(title: str) -> tuple[str, ...]:
 
 
 def values(option: str) -> Sequence[object]:
-    """What an option may be: the members of its enum, or the numbers of its range."""
+    """Returns the values of an option: the members of its enum, or the numbers of its range."""
     default = getattr(SABRA, option)
     return tuple(type(default)) if isinstance(default, Enum) else RANGES[option]
 
@@ -233,7 +235,7 @@ def _asks(option: str, value: object) -> bool:
 
 
 def _introduction(option: str, said: dict[str, Comment]) -> str:
-    """What an option is: of an enum the type's comment, and what the field's adds to it; of a number the field's."""
+    """Returns the description of an option: of an enum the comments of type and field, of a number the field's."""
     default = getattr(SABRA, option)
     meaning = re.sub(rf" Default {text(default)}\.", "", said[option].meaning)
     if isinstance(default, Enum):
@@ -266,11 +268,11 @@ def _value_row(option: str, value: Enum, said: dict[str, Comment]) -> tuple[str,
 
 
 def _conflict_rows() -> Iterator[tuple[str, str, str]]:
-    """What can contradict: values of the first option, what the second may be beside them, the second option."""
+    """Returns the conflicts: values of the first option, the allowed values of the second, the second option."""
     for first, second, contradict in CONFLICTS:
         beside: dict[tuple[object, ...], list[object]] = {}
         for value in values(first):
-            chosen = [choose(SABRA, {first: value, second: other}) for other in values(second)]
+            chosen = [with_options(SABRA, {first: value, second: other}) for other in values(second)]
             allowed = tuple(getattr(ruleset, second) for ruleset in chosen if not contradict(ruleset))
             if len(allowed) < len(chosen):
                 beside.setdefault(allowed, []).append(value)
@@ -285,7 +287,7 @@ def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:
     yield said[contract_name(preset)].meaning
     yield ""
     yield f"* Source: {PRESET_SOURCES[preset]}."
-    asking = ", ".join(map(_code, asking_options(ruleset)))
+    asking = ", ".join(map(_code, options_needing_analysis(ruleset)))
     if asking:
         yield f"* Asks the [exact solver](#values-that-ask-the-exact-solver): {asking}."
     different = [option for option in options() if getattr(ruleset, option) != getattr(SABRA, option)]

@@ -1,6 +1,9 @@
-"""The rules of Rummikub, and nothing else.
+"""The rules of Rummikub.
 
-What may live here: values and functions of values. No I/O, no clock, no chance, no protobuf: shuffles and clock
-readings come in as arguments, and import-linter refuses the modules that would bring them in. Rule numbers (R29) and
-option keys (initial_meld_threshold) in docstrings are those of docs/rules.md.
+Only values and pure functions live here: no I/O, no clock, no randomness, no protobuf. Shuffles and times are
+arguments, and import-linter rejects the modules that would provide them. Rule numbers (R29) and option keys
+(initial_meld_threshold) in docstrings are those of docs/rules.md.
+
+Where to add things: an option in `ruleset` and `ruleset_checks`; a rule of plays in `rules`; an action in `actions` and
+`turns`; an event in `events`, `replay` and `views`; a reason in `violations` and `violation_texts`.
 """

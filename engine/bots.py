@@ -1,8 +1,8 @@
-"""Bots: what a seat does that the service plays.
+"""Bots: choose an action for a seat that the service plays.
 
-A bot is asked with a view, so it knows what its seat may see and nothing else; asked the same again, it does the same.
-EASY lays melds of the rack. MEDIUM adds single tiles to melds besides. HARD takes the best turn there is (solver). Each
-play is judged by the rules before it is chosen. Where the rules leave no choice but to play, every bot asks the solver.
+A bot gets a view, so it knows only what its seat may see. The same view gives the same action. EASY lays melds from the
+rack. MEDIUM also adds single tiles to melds. HARD plays the best turn that the solver finds. The rules judge each play
+before a bot chooses it. Where a bot must play if it can, every level uses the solver.
 """
 
 from collections import Counter
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
+from engine.actions import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.analysis import Situation
 from engine.game import BotLevel, Choosing, Drawn
 from engine.initial_meld import suffices
@@ -26,60 +27,58 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
 )
-from engine.solver import Budget, Objective, Turn, best_turn
+from engine.solver import Budget, LegalTurn, Objective, best_turn
+from engine.table import ProposedTable
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, tile, value_of, without
-from engine.turns import ClaimError, DrawTile, LayOnRiver, Pass, PlayTiles
 from engine.views import GameView, TurnView
 
 BotAction = PlayTiles | DrawTile | LayOnRiver | Pass | ClaimError
 
 BUDGET: Final = Budget(nodes=20_000)
-"""What a bot spends on a turn, if not told otherwise: about two seconds."""
+"""The default search budget of a turn: about two seconds."""
 JOKERS: Final = 2
-"""Most jokers that a bot lays in one meld of its rack."""
-FIRSTS: Final = 80
-"""How many melds of a rack a bot tries to begin with."""
-TRIES: Final = 60
-"""How many ways of laying its rack a bot has judged."""
+"""Most jokers that a bot uses in one meld from its rack."""
+FIRST_MELDS: Final = 80
+"""How many melds of a rack a bot tries as the first one."""
+CANDIDATES: Final = 60
+"""How many combinations of melds the rules judge for a bot."""
 
 _HIGHEST: Final = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}
-"""Up to where runs go, counting on after 13 (run_wrap)."""
-
-Table = tuple[ProposedMeld, ...]
+"""The highest value of a run, counting on after 13 (run_wrap)."""
 
 
-def choose(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
-    """What the seat of a view does, at whose turn it is or whose vote is asked for.
+def choose_action(view: GameView, level: BotLevel, budget: Budget = BUDGET) -> BotAction:
+    """Returns the action of a bot that has the turn or must vote.
 
     Args:
-        view: What the seat sees.
+        view: The view of its seat.
         level: How well it plays.
-        budget: What it spends on asking the solver; if that is too little, it does the best that it has found.
+        budget: The budget of its search. If it is exceeded, the bot plays the best turn found so far.
 
     Raises:
-        ValueError: A caller's fault: nothing is asked of the seat (game.bots_to_act).
+        ValueError: The seat has no action to choose (game.bots_to_act).
     """
-    turn, seat = _asked(view)
+    turn, seat = _turn_and_seat(view)
     found = None if _has_nothing_to_play(turn, seat) else _found(_Position.of(view, turn, seat), level, budget)
-    return found.action if found else wait(view)
+    return found.action if found else action_without_play(view)
 
 
-def at_once(view: GameView) -> BotAction | None:
-    """What the seat of a view does that needs no search: its vote, or the tile that it lays on the River.
-
-    Raises:
-        ValueError: As `choose`.
-    """
-    return wait(view) if _has_nothing_to_play(*_asked(view)) else None
-
-
-def wait(view: GameView) -> BotAction:
-    """What the seat of a view does that plays nothing: it votes, lays a tile on the River, draws or passes.
+def action_without_search(view: GameView) -> BotAction | None:
+    """Returns an action that needs no search, a vote or the River choice; None if the bot must look for a play.
 
     Raises:
-        ValueError: As `choose`.
+        ValueError: As `choose_action`.
     """
-    turn, seat = _asked(view)
+    return action_without_play(view) if _has_nothing_to_play(*_turn_and_seat(view)) else None
+
+
+def action_without_play(view: GameView) -> BotAction:
+    """Returns an action that plays no tiles: a vote, the River choice, a draw, or a pass.
+
+    Raises:
+        ValueError: As `choose_action`.
+    """
+    turn, seat = _turn_and_seat(view)
     if turn.turn.seat != seat:
         return _vote(turn, seat)
     if turn.step is Choosing:
@@ -87,33 +86,33 @@ def wait(view: GameView) -> BotAction:
     return DrawTile(seat) if turn.step is not Drawn and view.pool_count else Pass(seat)
 
 
-def _asked(view: GameView) -> tuple[TurnView, int]:
-    """The turn in progress, and the seat that sees it."""
+def _turn_and_seat(view: GameView) -> tuple[TurnView, int]:
+    """Returns the turn in progress, and the viewer's seat."""
     if view.turn is None or view.seat is None:
-        raise ValueError("no turn is being taken that the seat can see")
+        raise ValueError("the view has no turn in progress, or no seat")
     return view.turn, view.seat
 
 
 def _has_nothing_to_play(turn: TurnView, seat: int) -> bool:
-    """Whether the seat is asked for its vote, or for the tile that it lays on the River."""
+    """Returns whether the seat must vote, or choose the tile for the River."""
     return turn.turn.seat != seat or turn.step is Choosing
 
 
 def _vote(turn: TurnView, seat: int) -> ClaimError:
-    """What is shown is illegal, so a bot agrees that it is."""
+    """Returns a vote for the claim, because the shown play is always illegal."""
     if turn.shown_play is None:
-        raise ValueError("it is not the seat's turn, and there is nothing to vote on")
+        raise ValueError("it is not the seat's turn, and no play is shown to vote on")
     return ClaimError(seat, turn.shown_play.revision, agrees=True)
 
 
 def _less_useful(tiles: tuple[Tile, ...], rack: tuple[Tile, ...]) -> Tile:
-    """Which of two tiles a player would rather lay on the River: the one with fewer neighbors, then the higher one."""
+    """Returns the tile to lay on the River: the one with fewer neighbors, then the higher one."""
     naturals = [t for t in tiles if t != JOKER]
     return min(naturals or tiles, key=lambda t: (_neighbors(t, rack), -t))
 
 
 def _neighbors(t: Tile, rack: tuple[Tile, ...]) -> int:
-    """How many faces of a rack can lie next to a tile, or next but one; none if the tile is a joker or there twice."""
+    """Returns how many faces of a rack are near a tile; 0 for a joker or a tile that the rack already has."""
     if t == JOKER or t in rack:
         return 0
     return sum(_is_near(t, other) for other in set(rack) if other != JOKER)
@@ -130,14 +129,14 @@ def _is_near(t: Tile, other: Tile) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """What a bot plays from.
+    """The position of a bot.
 
     Attributes:
         seat: Its seat.
-        situation: The table, the tiles that it may play now, the River and the rules.
-        rack: All tiles of its rack, one drawn in this turn among them.
-        drawn: That tile, if there is one.
-        must_play: Whether it may do nothing else if a play exists, or nothing else would ever end the round.
+        situation: Its situation, with the tiles that it may play now.
+        rack: All tiles of its rack, including one drawn in this turn.
+        drawn: The tile drawn in this turn, if any.
+        must_play: Whether it must play if a play exists, by the rules or because the round would never end.
     """
 
     seat: int
@@ -148,7 +147,7 @@ class _Position:
 
     @staticmethod
     def of(view: GameView, turn: TurnView, seat: int) -> "_Position":
-        """The position that a seat sees."""
+        """Returns the position of a seat."""
         has_melded = next(player.has_melded for player in view.players if player.seat == seat)
         drawn = turn.tiles_drawn[0] if turn.step is Drawn else None
         stays = drawn is not None and view.ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
@@ -157,18 +156,18 @@ class _Position:
         return _Position(seat, situation, view.rack, drawn, drawn is None and _must_play(view, has_melded=has_melded))
 
     @property
-    def table(self) -> Table:
-        """The table as it lies, as a player sends it."""
-        return tuple(map(_as_sent, self.situation.table))
+    def table(self) -> ProposedTable:
+        """The table as proposed melds."""
+        return tuple(map(_as_proposal, self.situation.table))
 
     @property
     def may_use_table(self) -> bool:
-        """Whether melds of the table may be added to, if only after the initial meld of the same turn."""
+        """Whether the bot may add to melds on the table, at least after the initial meld of the same turn."""
         same_turn = self.situation.ruleset.initial_meld_same_turn_table_play
         return self.situation.has_melded or same_turn is InitialMeldSameTurnTablePlay.ALLOWED
 
-    def judged(self, table: Table, river_index: int | None = None) -> "_Found | None":
-        """The play that leaves a table, if it is legal."""
+    def judged(self, table: ProposedTable, river_index: int | None = None) -> "_Found | None":
+        """Returns the play that results in a table, if it is legal."""
         situation = self.situation
         play = Play(
             situation.table,
@@ -190,7 +189,7 @@ class _Position:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A legal play, the tiles that could be played and were not, and how many were."""
+    """A legal play, the playable tiles left, and the number of tiles played."""
 
     action: PlayTiles
     left: tuple[Tile, ...]
@@ -198,7 +197,10 @@ class _Found:
 
 
 def _must_play(view: GameView, *, has_melded: bool) -> bool:
-    """R59, turn_voluntary_draw, initial_meld_voluntary_delay, pool_empty_pass; and where passes never end a round."""
+    """Returns whether a bot must play if it can, or passes would never end the round (R59).
+
+    turn_voluntary_draw, initial_meld_voluntary_delay, pool_empty_pass, pool_empty_stuck_test.
+    """
     ruleset = view.ruleset
     if view.pool_count:
         delays = ruleset.initial_meld_voluntary_delay or has_melded
@@ -208,7 +210,7 @@ def _must_play(view: GameView, *, has_melded: bool) -> bool:
 
 
 def _found(position: _Position, level: BotLevel, budget: Budget) -> _Found | None:
-    """The play that a bot of a level finds."""
+    """Returns the play that a bot of a level finds."""
     if level is BotLevel.HARD:
         return _solved(position, budget)
     laid = _laid(position)
@@ -217,7 +219,10 @@ def _found(position: _Position, level: BotLevel, budget: Budget) -> _Found | Non
 
 
 def _solved(position: _Position, budget: Budget) -> _Found | None:
-    """The best turn; where the budget ended the search, or the rules refuse it, what is found without a search too."""
+    """Returns the solver's best turn.
+
+    If the search exceeded its budget or the rules reject the turn, a play found without a search may replace it.
+    """
     best = best_turn(position.situation, Objective.MOST_TILES, budget)
     solved = _as_found(position, best.turn) if best.turn else None
     if best.is_proven and (solved or not best.turn):
@@ -226,22 +231,22 @@ def _solved(position: _Position, budget: Budget) -> _Found | None:
     return max((found for found in (solved, simple) if found), key=lambda found: found.count, default=None)
 
 
-def _as_found(position: _Position, turn: Turn) -> _Found | None:
-    """The solver's turn, if it is legal: with nothing declared that need not be, or with all of it."""
+def _as_found(position: _Position, turn: LegalTurn) -> _Found | None:
+    """Returns the solver's turn if it is legal, first with as few declared faces as possible, then with all."""
     melds, untouched = turn.table, len(turn.untouched)
-    declared = (*map(_as_sent, melds[:untouched]), *map(_declared, melds[untouched:]))
-    tables = (tuple(map(_as_sent, melds)), declared)
+    declared = (*map(_as_proposal, melds[:untouched]), *map(_declared, melds[untouched:]))
+    tables = (tuple(map(_as_proposal, melds)), declared)
     return next((found for table in tables if (found := position.judged(table, turn.river_index))), None)
 
 
 def _declared(meld: Meld) -> ProposedMeld:
-    """A meld with a face declared for each joker; the jokers of a group may have several to share."""
+    """Returns a meld with a declared face for each joker. The jokers of a group get different faces."""
     faces = tuple(faces[min(place, len(faces) - 1)] for place, faces in enumerate(meld.joker_faces))
     return ProposedMeld(meld.tiles, meld.kind, faces)
 
 
-def _as_sent(meld: Meld) -> ProposedMeld:
-    """A meld as a player sends it: with its kind, and with what its jokers stand for where that is one face each."""
+def _as_proposal(meld: Meld) -> ProposedMeld:
+    """Returns a meld with its kind, and with declared faces where each joker can have only one."""
     is_clear = all(len(faces) == 1 for faces in meld.joker_faces)
     return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces) if is_clear else ())
 
@@ -250,22 +255,23 @@ def _as_sent(meld: Meld) -> ProposedMeld:
 
 
 def _laid(position: _Position) -> _Found | None:
-    """A play of melds of the rack alone, of most tiles."""
+    """Returns the play of melds from the rack with the most tiles."""
     situation = position.situation
-    for laying in _layings(_melds_of(situation.rack, situation.ruleset), situation)[:TRIES]:
-        found = position.judged((*position.table, *map(_as_sent, laying)))
+    for laying in _layings(_melds_of(situation.rack, situation.ruleset), situation)[:CANDIDATES]:
+        found = position.judged((*position.table, *map(_as_proposal, laying)))
         if found:
             return found
     return None
 
 
 def _layings(melds: tuple[Meld, ...], situation: Situation) -> list[tuple[Meld, ...]]:
-    """Melds that a rack has at once, most tiles first, then fewest jokers; before the initial meld such as suffice.
+    """Returns combinations of melds that a rack supplies together, the most tiles first, then the fewest jokers.
 
-    Each of the best melds is a beginning, alone and with what fits beside it.
+    Each of the best melds is tried first, alone and with the melds that fit beside it. Before the initial meld, only
+    combinations that are one are returned.
     """
     ranked = sorted(melds, key=_rank)
-    firsts = sorted(melds, key=lambda meld: (-meld.points, _rank(meld)))[:FIRSTS]
+    firsts = sorted(melds, key=lambda meld: (-meld.points, _rank(meld)))[:FIRST_MELDS]
     greedy = {_beside(first, ranked, situation.rack): None for first in firsts}
     found = [*greedy, *((meld,) for meld in firsts)]
     if not situation.has_melded:
@@ -274,7 +280,7 @@ def _layings(melds: tuple[Meld, ...], situation: Situation) -> list[tuple[Meld, 
 
 
 def _rank(meld: Meld) -> tuple[int, int, int]:
-    """The order in which melds are laid: without jokers first, then by tiles, then by points."""
+    """Returns the sort key of melds: fewest jokers, then most tiles, then most points."""
     return meld.tiles.count(JOKER), -len(meld.tiles), -meld.points
 
 
@@ -284,7 +290,7 @@ def _laying_rank(laying: tuple[Meld, ...]) -> tuple[int, int, int]:
 
 
 def _beside(first: Meld, melds: list[Meld], rack: tuple[Tile, ...]) -> tuple[Meld, ...]:
-    """A meld with those that fit beside it, the first of them first."""
+    """Returns a meld with others that the rack supplies in addition, chosen greedily in their order."""
     left = Counter(rack) - Counter(first.tiles)
     laying = [first]
     for meld in melds:
@@ -296,7 +302,7 @@ def _beside(first: Meld, melds: list[Meld], rack: tuple[Tile, ...]) -> tuple[Mel
 
 
 def _melds_of(rack: tuple[Tile, ...], ruleset: Ruleset) -> tuple[Meld, ...]:
-    """The melds that a rack has."""
+    """Returns the melds that a rack supplies."""
     faces = frozenset(rack) - {JOKER}
     jokers = min(JOKERS, rack.count(JOKER))
     proposed = (*_groups(faces, jokers, ruleset), *_runs(faces, jokers, ruleset))
@@ -325,7 +331,7 @@ def _runs(faces: frozenset[Tile], jokers: int, ruleset: Ruleset) -> Iterator[Pro
 
 
 def _read(meld: ProposedMeld, ruleset: Ruleset) -> Meld | NotAMeld:
-    """A meld of the rack as the rules read it; a group's jokers are declared where they have to be."""
+    """Returns a meld as the rules read it. Declares the jokers of a group where the rules require it."""
     reading = read_meld(meld, ruleset)
     if isinstance(reading, Meld) or meld.kind is MeldKind.RUN or JOKER not in meld.tiles:
         return reading
@@ -339,7 +345,7 @@ def _read(meld: ProposedMeld, ruleset: Ruleset) -> Meld | NotAMeld:
 
 
 def _added(position: _Position, laid: _Found | None) -> _Found | None:
-    """A play with single tiles added to melds, as many as fit one after the other; jokers only to go out."""
+    """Returns a play with single tiles added to melds, one after the other. Jokers are added only to go out."""
     if not position.may_use_table or not (laid or position.situation.has_melded):
         return laid
     found = laid
@@ -349,8 +355,8 @@ def _added(position: _Position, laid: _Found | None) -> _Found | None:
     return found
 
 
-def _with_one_more(position: _Position, table: Table, left: tuple[Tile, ...]) -> _Found | None:
-    """A play with one more tile."""
+def _with_one_more(position: _Position, table: ProposedTable, left: tuple[Tile, ...]) -> _Found | None:
+    """Returns a play with one more tile, if there is one."""
     naturals = tuple(dict.fromkeys(t for t in reversed(left) if t != JOKER))
     for t in naturals or left[:1]:
         for place, meld in enumerate(table):
@@ -362,7 +368,7 @@ def _with_one_more(position: _Position, table: Table, left: tuple[Tile, ...]) ->
 
 
 def _grown(meld: ProposedMeld, t: Tile, ruleset: Ruleset) -> Iterator[ProposedMeld]:
-    """A meld with a tile more, where that is a meld: a run at either end. Its kind says all that its jokers are."""
+    """Yields the melds that result from adding a tile to a meld, for a run at either end."""
     is_run = meld.kind is MeldKind.RUN
     ends = ((*meld.tiles, t), (t, *meld.tiles)) if is_run else ((*meld.tiles, t),)
     for tiles in ends:

@@ -1,4 +1,4 @@
-"""The start of a round: who starts, what everyone is dealt (R5 to R9), and the right to a new deal."""
+"""Starts a round: the start draw, the deal (R5 to R9), and the right to a new deal."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -27,22 +27,22 @@ PAIRS_FOR_REDEAL: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """The chance in a round: two shuffles of the full tile set, for the start draw (R7) and for the deal (R5, R6)."""
+    """The randomness of a round: two shuffles of the full tile set, for start draw (R7) and deal (R5, R6)."""
 
     start_draw: tuple[Tile, ...]
     deal: tuple[Tile, ...]
 
 
 def deal_round(game: Game, shuffle: Shuffle) -> RoundStarted:
-    """Start draw and deal of the next round; of the round in progress anew, if there is one (R5 to R9).
+    """Returns the start draw and deal of the next round, or a new deal of the round in progress (R5 to R9).
 
     Raises:
-        ValueError: The shuffle does not hold the tile set of the players who are dealt in.
+        ValueError: The shuffle is not of the tile set for the players who are dealt in.
     """
     ruleset = game.ruleset
     tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(len(game.active_seats)))
     if in_order(shuffle.start_draw) != tiles or in_order(shuffle.deal) != tiles:
-        raise ValueError("a shuffle must hold the tiles of the tile set")
+        raise ValueError("a shuffle must contain exactly the tiles of the tile set")
     lots = reversed(shuffle.start_draw)
     if ruleset.deal_order is DealOrder.DEAL_FIRST:
         racks, pool = _deal(game, shuffle.deal, (), lots)
@@ -54,7 +54,7 @@ def deal_round(game: Game, shuffle: Shuffle) -> RoundStarted:
 
 
 def may_demand_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
-    """Whether a player who was dealt three pairs has a right to a new deal (deal_three_pairs_reshuffle)."""
+    """Returns whether a player who was dealt three pairs may demand a new deal (deal_three_pairs_reshuffle)."""
     tiles = round_.rack(seat).tiles
     nothing_done = not round_.table and seat not in round_.passed and len(tiles) == ruleset.deal_hand_size
     pairs = sum(count // 2 for count in Counter(tiles).values())
@@ -62,11 +62,11 @@ def may_demand_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
     return on_request and nothing_done and pairs >= PAIRS_FOR_REDEAL
 
 
-# Who starts
+# The starter
 
 
 def _start(game: Game, shuffle: Shuffle, to_draw: Iterable[Tile]) -> tuple[tuple[int, ...], tuple[StartDraw, ...]]:
-    """The turn order, and the draws that decided it."""
+    """Returns the turn order, and the draws that determined it."""
     starter = _starter(game, shuffle)
     if starter is None:
         by_lot = _by_chance(game.active_seats, shuffle.start_draw)
@@ -75,7 +75,10 @@ def _start(game: Game, shuffle: Shuffle, to_draw: Iterable[Tile]) -> tuple[tuple
 
 
 def _starter(game: Game, shuffle: Shuffle) -> int | None:
-    """The seat that starts, or after which the next one does if it has resigned; None if the start is drawn for."""
+    """Returns the starter, or None if the start draw determines it.
+
+    If that seat has resigned, the next one starts.
+    """
     ruleset, last = game.ruleset, game.round
     if last and game.results and ruleset.start_player_next_rounds is not StartPlayerNextRounds.HIGHEST_DRAW:
         return _starter_after(game, last, game.results[-1])
@@ -89,13 +92,16 @@ def _starter(game: Game, shuffle: Shuffle) -> int | None:
 
 
 def _by_chance(seats: tuple[int, ...], tiles: tuple[Tile, ...]) -> tuple[int, ...]:
-    """Each seat has a face, and they come as their faces do in the shuffle: every order is exactly as likely."""
+    """Returns seats in random order, all orders equally likely.
+
+    Each seat is assigned a face; the seats come in the order of their faces in the shuffle.
+    """
     seat_of = dict(zip(naturals(1), seats, strict=False))
     return tuple(dict.fromkeys(seat_of[tile] for tile in tiles if tile in seat_of))
 
 
 def _starter_after(game: Game, last: Round, result: RoundResult) -> int:
-    """Who starts a later round (start_player_next_rounds). A round that is dealt anew has its starter already."""
+    """Returns the starter of a later round (start_player_next_rounds). A redeal does not change the starter."""
     if isinstance(game.phase, Playing):
         return last.starter
     match game.ruleset.start_player_next_rounds:
@@ -108,13 +114,13 @@ def _starter_after(game: Game, last: Round, result: RoundResult) -> int:
 
 
 def _earliest(game: Game, last: Round, seats: tuple[int, ...]) -> int:
-    """The first of some seats in the last round's turn order, and of those who have not resigned if there are any."""
+    """Returns the first of some seats in the last turn order, among those who have not resigned if there are any."""
     in_turn = [seat for seat in last.order if seat in seats]
     return next((seat for seat in in_turn if seat in game.active_seats), in_turn[0])
 
 
 def _losers_of_most(result: RoundResult, ruleset: Ruleset) -> tuple[int, ...]:
-    """Who lost most, a winner only where all have won: a round can bring everyone nothing."""
+    """Returns the seats that lost the most points. If all players have won, all are candidates."""
     penalties = ruleset.match_winner is MatchWinner.LOWEST_TOTAL
     losers = [seat for seat in result.seats if seat.seat not in result.winners] or result.seats
     lost = {seat.seat: seat.points if penalties else -seat.points for seat in losers}
@@ -127,17 +133,16 @@ def _losers_of_most(result: RoundResult, ruleset: Ruleset) -> tuple[int, ...]:
 def draw_for_start(
     seats: tuple[int, ...], tiles: Iterable[Tile], ruleset: Ruleset, by_lot: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], tuple[StartDraw, ...]]:
-    """Who plays first: the highest tile (R7, R8, start_draw_joker, start_draw_tie, start_draw_determines).
+    """Returns the turn order by the start draw: the highest tile plays first (R7, R8, options start_draw).
 
     Args:
         seats: The players, in ascending order.
-        tiles: The tiles in the order in which they are drawn.
-        ruleset: The options.
-        by_lot: The players in the order in which those still tied come should the tiles run out; if it is not given,
-            that of their seats.
+        tiles: The tiles in the order of drawing.
+        ruleset: The rules.
+        by_lot: The order of players that are still tied when the tiles run out; by default that of their seats.
 
     Returns:
-        The turn order and all draws in order.
+        The turn order, and all draws in order.
     """
     draws: list[StartDraw] = []
     ranked = _ranked(seats, _Draw(iter(tiles), draws, ruleset, by_lot or seats))
@@ -148,7 +153,7 @@ def draw_for_start(
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """A start draw under way: the tiles to be drawn, the draws so far, the rules, the order if the tiles run out."""
+    """A start draw in progress: tiles left, draws so far, rules, and the order if the tiles run out."""
 
     tiles: Iterator[Tile]
     draws: list[StartDraw]
@@ -157,7 +162,7 @@ class _Draw:
 
 
 def _ranked(seats: tuple[int, ...], draw: _Draw) -> tuple[int, ...]:
-    """Seats by what they draw, the highest first; of a draw for the starter only those in front."""
+    """Returns seats by their draws, the highest first; if only the starter matters, at least the first one."""
     if len(seats) == 1:
         return seats
     drawn = {seat: _drawn(seat, draw) for seat in seats}
@@ -177,7 +182,7 @@ def _ranked(seats: tuple[int, ...], draw: _Draw) -> tuple[int, ...]:
 
 
 def _drawn(seat: int, draw: _Draw) -> int | None:
-    """What the first tile counts that a seat draws and that counts (R8); None if the tiles run out."""
+    """Returns the value of the first tile that counts for a seat (R8), or None if the tiles run out."""
     for tile in draw.tiles:
         draw.draws.append(StartDraw(seat, tile))
         if tile != JOKER:
@@ -193,7 +198,7 @@ def _drawn(seat: int, draw: _Draw) -> int | None:
 def _deal(
     game: Game, shuffled: tuple[Tile, ...], draws: tuple[StartDraw, ...], lots: Iterator[Tile]
 ) -> tuple[tuple[Rack, ...], tuple[Tile, ...]]:
-    """Racks and pool: each player has their own tile or joker already, and is dealt the rest (R5, R6)."""
+    """Returns racks and pool (R5, R6). Kept start tiles and fixed jokers are part of the hand."""
     ruleset = game.ruleset
     held = dict.fromkeys(game.active_seats, (JOKER,) * ruleset.deal_fixed_jokers)
     if ruleset.start_draw_tile is StartDrawTile.KEEP:
@@ -207,23 +212,23 @@ def _deal(
 
 
 def _restricted(shuffled: tuple[Tile, ...], tiles: tuple[Tile, ...], lots: Iterator[Tile]) -> Iterator[Tile]:
-    """Some of a shuffle's tiles, in its order. Which copies of a face they are is left to chance.
+    """Yields some tiles of a shuffle in its order, choosing copies of a face at random.
 
-    The first copies, or the last, would come too soon, or too late, for a fair shuffle of these tiles.
+    Always taking the first copies, or the last, would bias these tiles toward the front, or the back.
     """
-    wanted, ahead = Counter(tiles), Counter(shuffled)
+    wanted, left = Counter(tiles), Counter(shuffled)
     for tile in shuffled:
-        if wanted[tile] == ahead[tile] or (wanted[tile] and _lot(ahead[tile], lots) < wanted[tile]):
+        if wanted[tile] == left[tile] or (wanted[tile] and _lot(left[tile], lots) < wanted[tile]):
             wanted[tile] -= 1
             yield tile
-        ahead[tile] -= 1
+        left[tile] -= 1
 
 
 def _lot(count: int, lots: Iterator[Tile]) -> int:
-    """A number from 0, below count, each as likely: the place of the highest of so many tiles; a tie is drawn again.
+    """Returns a uniformly random number below `count`: the index of the highest of `count` tiles, redrawn on a tie.
 
-    The tiles are those of the start draw's shuffle that are never drawn: it is gone through from its end. 0 should they
-    run out.
+    The tiles come from the end of the start draw's shuffle, which the start draw does not reach. Returns 0 if they run
+    out.
     """
     while True:
         drawn = tuple(islice(lots, count))

@@ -1,15 +1,15 @@
-"""The work that a search of the rules may do: a fixed number of steps, so that every machine gives the same answer."""
+"""A budget of steps for searches: a fixed number, so that every machine returns the same answer."""
 
 
 class TooComplexError(Exception):
-    """A search has used up its steps without an answer."""
+    """A search used up its steps without an answer."""
 
 
 class Effort:
     """The steps that a search has left.
 
     Args:
-        steps: How many it may take.
+        steps: The budget.
     """
 
     def __init__(self, steps: int) -> None:

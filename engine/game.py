@@ -1,19 +1,19 @@
-"""The whole truth about a game, frozen: players, ruleset, the round in progress, the score.
+"""The complete state of a game, frozen: players, ruleset, the round in progress, and the score.
 
-Everything is here, hidden racks and the pool's order too; what a seat may see of it is in views.py. Seats count from 1.
+It includes hidden racks and the order of the pool. What a seat may see of it is in views.py. Seats count from 1.
 """
 
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnDirection
+from engine.table import ProposedTable, Table, tiles_on
 from engine.tiles import Tile, in_order
 from engine.violations import Reason
 
 
 class BotLevel(Enum):
-    """How well a seat is played that the service plays (bots.py)."""
+    """How well a bot plays (bots.py)."""
 
     EASY = auto()
     MEDIUM = auto()
@@ -22,7 +22,7 @@ class BotLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Who sits at a seat, with the points of all finished rounds (R64); of a bot how well it plays."""
+    """A player, with the points of all finished rounds (R64). `bot` is the level of a bot, None for a person."""
 
     seat: int
     name: str
@@ -42,7 +42,7 @@ class Rack:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Whose turn it is, and when it ends: milliseconds since 1970 by the store's clock, None without a limit."""
+    """A turn. The deadline is in milliseconds since 1970 by the store's clock; None without a limit."""
 
     seat: int
     deadline_ms: int | None
@@ -50,19 +50,19 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Nothing has been done in the turn yet."""
+    """The player has done nothing in the turn yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """Two tiles were drawn, and one of them is to be laid on the River (turn_draw TWO_RIVER)."""
+    """The player drew two tiles and must lay one of them on the River (turn_draw TWO_RIVER)."""
 
     tiles: tuple[Tile, Tile]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Tiles were drawn, are on the rack, and the turn goes on (turn_play_after_draw): the one drawn last."""
+    """The player drew, and the turn continues (turn_play_after_draw). `tile` is the last one drawn."""
 
     tile: Tile
 
@@ -75,15 +75,15 @@ class ShownPlay:
     """An illegal play that the other players may claim (turn_invalid_submission PENALISE_ON_UNANIMOUS_CLAIM).
 
     Attributes:
-        revision: That of the change which showed it.
-        table: The table as it was submitted.
-        reasons: What is wrong with it.
+        revision: The revision at which it was shown.
+        table: The submitted table.
+        reasons: The reasons of its violations.
         claimed: The seats that have claimed the error, in ascending order.
-        against: The seat that has voted against the claim, which has failed; None while nobody has.
+        against: The seat that voted against the claim, which has then failed; None if no seat has.
     """
 
     revision: int
-    table: tuple[ProposedMeld, ...]
+    table: ProposedTable
     reasons: tuple[Reason, ...]
     claimed: tuple[int, ...] = ()
     against: int | None = None
@@ -91,36 +91,36 @@ class ShownPlay:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One deal until someone is out or none can play.
+    """One deal, until a player goes out or no player can play.
 
     Attributes:
         number: From 1.
         order: The seats dealt in, in turn order, the starter first.
         table: The melds in play.
-        racks: One for each player dealt in, by seat.
-        pool: The undealt tiles; the next one drawn is the first.
-        turn: The turn in progress; of a finished round, the last one.
+        racks: The racks of the players dealt in, by seat.
+        pool: The undealt tiles, in the order of drawing.
+        turn: The turn in progress, or the last one of a finished round.
         passed: The seats that have passed in a row, in ascending order.
         river: The River, oldest tile first.
-        step: What has been done in the turn.
-        draft: The table as the player has it under their hands, if they told.
-        shown_play: The illegal play shown last in the turn.
-        last_chance: Whose last turns are still to come, the turn in progress first; None before the pool is empty
+        step: What the player has done in the turn.
+        draft: The unfinished table that the player saved last in the turn, if any.
+        shown_play: The last illegal play shown in the turn.
+        last_chance: The seats with a last turn left, the turn in progress first; None before the pool is empty
             (pool_empty_mode ONE_LAST_CHANCE).
         declined: The seats that could have made the initial meld and drew or passed instead, ascending
-            (score_never_melded FLAT_100_OR_200). Nobody may see it before the score.
+            (score_never_melded FLAT_100_OR_200). Views must not show it before the score.
     """
 
     number: int
     order: tuple[int, ...]
-    table: tuple[Meld, ...]
+    table: Table
     racks: tuple[Rack, ...]
     pool: tuple[Tile, ...]
     turn: Turn
     passed: tuple[int, ...] = ()
     river: tuple[Tile, ...] = ()
     step: Step = Open()
-    draft: tuple[ProposedMeld, ...] | None = None
+    draft: ProposedTable | None = None
     shown_play: ShownPlay | None = None
     last_chance: tuple[int, ...] | None = None
     declined: tuple[int, ...] = ()
@@ -131,16 +131,15 @@ class Round:
         return self.order[0]
 
     def rack(self, seat: int) -> Rack:
-        """The rack of a seat that was dealt in."""
+        """Returns the rack of a seat that was dealt in."""
         return next(rack for rack in self.racks if rack.seat == seat)
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
-        """Every tile of the round, wherever it is, in ascending order: always the full tile set (R1)."""
+        """Every tile of the round in ascending order: always the full tile set (R1)."""
         on_racks = (t for rack in self.racks for t in rack.tiles)
-        on_table = (t for meld in self.table for t in meld.tiles)
         pending = self.step.tiles if isinstance(self.step, Choosing) else ()
-        return in_order((*on_racks, *on_table, *self.pool, *self.river, *pending))
+        return in_order((*on_racks, *tiles_on(self.table), *self.pool, *self.river, *pending))
 
 
 class RoundEnd(Enum):
@@ -153,7 +152,7 @@ class RoundEnd(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SeatResult:
-    """What a round brought a player: value (R61) and count of the tiles left, points won or lost (R60, R63)."""
+    """A player's result of a round: value (R61) and count of the tiles left, points won or lost (R60, R63)."""
 
     seat: int
     rack_value: int
@@ -163,7 +162,7 @@ class SeatResult:
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """A finished round: how it ended, its winners (several in a tied blocked round), a result for each player."""
+    """A finished round: how it ended, its winners (several in a tied blocked round), each player's result."""
 
     number: int
     end: RoundEnd
@@ -173,26 +172,26 @@ class RoundResult:
 
 @dataclass(frozen=True, slots=True)
 class Lobby:
-    """Players take their seats."""
+    """The game has not started. Players join and leave."""
 
 
 @dataclass(frozen=True, slots=True)
 class Playing:
-    """A round is being played."""
+    """A round is in progress."""
 
     round: Round
 
 
 @dataclass(frozen=True, slots=True)
 class RoundOver:
-    """A round has been scored and the next one has not begun."""
+    """A round has been scored, and the next one has not started."""
 
     round: Round
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The game has ended: its last round, and the winners (several when their totals tie)."""
+    """The game is over. It has several winners when their totals tie."""
 
     round: Round
     winners: tuple[int, ...]
@@ -206,11 +205,11 @@ class Game:
     """A game.
 
     Attributes:
-        ruleset: Its rules.
-        revision: How often it has changed, from 1 for its creation.
-        players: By seat.
-        phase: Where it stands.
-        results: The finished rounds.
+        ruleset: The rules.
+        revision: The number of changes; 1 after the creation.
+        players: The players, by seat.
+        phase: The phase, with the round in progress or the last one.
+        results: The results of the finished rounds.
     """
 
     ruleset: Ruleset
@@ -225,7 +224,7 @@ class Game:
         return None if isinstance(self.phase, Lobby) else self.phase.round
 
     def player(self, seat: int) -> Player:
-        """The player at a taken seat."""
+        """Returns the player at a taken seat."""
         return next(player for player in self.players if player.seat == seat)
 
     @property
@@ -235,31 +234,31 @@ class Game:
 
     @property
     def is_left_to_bots(self) -> bool:
-        """Whether all who have not resigned are bots, which start no round."""
+        """Whether all players who have not resigned are bots, which never start a round."""
         return all(player.bot or player.resigned for player in self.players)
 
 
 def turn_order(seats: tuple[int, ...], first: int, direction: TurnDirection) -> tuple[int, ...]:
-    """Seats in turn order, beginning with `first` or, if that is not among them, the next after it (R10)."""
+    """Returns seats in turn order, starting with `first` or, if it is not among them, the next one after it (R10)."""
     if direction is TurnDirection.CLOCKWISE:
         return tuple(sorted(seats, key=lambda seat: (seat < first, seat)))
     return tuple(sorted(seats, key=lambda seat: (seat > first, -seat)))
 
 
 def from_seat(order: tuple[int, ...], first: int) -> tuple[int, ...]:
-    """A turn order, beginning with another of its seats."""
+    """Returns a turn order that starts with another of its seats."""
     place = order.index(first)
     return order[place:] + order[:place]
 
 
 def next_seat(game: Game, round_: Round) -> int:
-    """Whose turn comes after the one in progress: the next player who has not resigned."""
+    """Returns the seat of the next turn: the next player who has not resigned."""
     following = from_seat(round_.order, round_.turn.seat)[1:]
     return next(seat for seat in following if not game.player(seat).resigned)
 
 
 def bots_to_act(game: Game) -> tuple[int, ...]:
-    """The seats of bots that have something to do: first those with a vote on the play that is shown, then the turn."""
+    """Returns the seats of bots that must act: first those that vote on the shown play, then the one with the turn."""
     if not isinstance(game.phase, Playing):
         return ()
     turn, shown = game.phase.round.turn, game.phase.round.shown_play
@@ -272,7 +271,7 @@ def bots_to_act(game: Game) -> tuple[int, ...]:
 
 
 def is_expired(game: Game, now_ms: int) -> bool:
-    """Whether the turn in progress is past its deadline (R54)."""
+    """Returns whether the turn in progress is past its deadline (R54)."""
     if not isinstance(game.phase, Playing):
         return False
     deadline = game.phase.round.turn.deadline_ms
@@ -280,7 +279,7 @@ def is_expired(game: Game, now_ms: int) -> bool:
 
 
 def round_of(game: Game) -> Round:
-    """The round in progress, or the last one. Raises ValueError in the lobby, where no event of a round belongs."""
+    """Returns the round in progress, or the last one. Raises ValueError in the lobby."""
     if isinstance(game.phase, Lobby):
-        raise ValueError("the game is in the lobby and has no round")  # noqa: TRY004 - a wrong history
+        raise ValueError("the game is in the lobby and has no round")  # noqa: TRY004 - an impossible history
     return game.phase.round

@@ -1,7 +1,7 @@
-"""Which melds are a player's initial meld, and what they count (R29 to R34).
+"""Which melds form a player's initial meld, and their points (R29 to R34).
 
-Where the table may be played on in the same turn (initial_meld_same_turn_table_play), tiles of the rack lie in changed
-melds too, and a new meld may be of either; tiles have no identity, so the melds that serve the player best count.
+Under initial_meld_same_turn_table_play, rack tiles may be in changed melds too, and a new meld may consist of rack or
+table tiles. Equal tiles are interchangeable, so the choice of melds that is best for the player counts.
 """
 
 from collections import Counter
@@ -17,31 +17,32 @@ from engine.ruleset import (
     InitialMeldSets,
     Ruleset,
 )
+from engine.table import count_tiles
 from engine.tiles import JOKER, MAX_VALUE, Tile, value_of
 
 Melds = tuple[Meld, ...]
 
 
 def from_left_to_right(new: Melds, rack: Counter[Tile]) -> Melds:
-    """The new melds whose tiles a rack has, taken from left to right (R32)."""
+    """Returns the new melds that a rack can supply, taken from left to right (R32)."""
     left, found = rack.copy(), []
     for meld in new:
-        if all(left[t] >= count for t, count in Counter(meld.tiles).items()):  # comparing all of a rack takes longer
+        if all(left[t] >= count for t, count in Counter(meld.tiles).items()):  # faster than comparing whole Counters
             left.subtract(meld.tiles)
             found.append(meld)
     return tuple(found)
 
 
 def best_for_the_player(melds: Melds, played: Counter[Tile], ruleset: Ruleset, effort: Effort) -> Melds:
-    """The melds of played tiles that make the best initial meld, where others may have been made of the table's.
+    """Returns the melds of played tiles that make the best initial meld. Others may consist of table tiles.
 
-    Tiles have no identity: a meld that lay there before may be the player's own, and its old tiles lie elsewhere now.
-    Raises TooComplexError.
+    Equal tiles are interchangeable: a meld that was on the table may now consist of the player's tiles, with its old
+    tiles elsewhere. Raises TooComplexError.
     """
-    own = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
+    playable = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
     if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
-        return max(((meld,) for meld in own), key=lambda melds: _merit(melds, ruleset), default=())
-    candidates = (_with(chosen, own, played, ruleset, effort) for chosen in _must_haves(own, played, ruleset))
+        return max(((meld,) for meld in playable), key=lambda melds: _merit(melds, ruleset), default=())
+    candidates = (_with(chosen, playable, played, ruleset, effort) for chosen in _starts(playable, played, ruleset))
     return max(candidates, key=lambda melds: _merit(melds, ruleset))
 
 
@@ -49,30 +50,30 @@ def _is_allowed(meld: Meld, ruleset: Ruleset) -> bool:
     return ruleset.initial_meld_joker is not InitialMeldJoker.FORBIDDEN or JOKER not in meld.tiles
 
 
-def _must_haves(own: Melds, played: Counter[Tile], ruleset: Ruleset) -> Iterator[Melds]:
-    """Melds that others may have to give way to: what alone reaches the threshold, and the run that is wanted."""
+def _starts(melds: Melds, played: Counter[Tile], ruleset: Ruleset) -> Iterator[Melds]:
+    """Yields melds to build on, for which others may have to be left out: the best meld, and the required run."""
     yield ()
-    runs = tuple(meld for meld in own if _is_wanted_run(meld, ruleset))
+    runs = tuple(meld for meld in melds if _is_required_run(meld, ruleset))
     if ruleset.initial_meld_sets is not InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
         yield from ((run,) for run in runs)
         return
-    best_first = sorted(own, key=lambda meld: -initial_points(meld, ruleset))
+    best_first = sorted(melds, key=lambda meld: -initial_points(meld, ruleset))
     yield tuple(best_first[:1])
     pairs = ((meld,) if meld in runs else (meld, run) for meld in best_first for run in runs)
     yield from islice((pair for pair in pairs if _tiles(pair) <= played), 1)
 
 
-def _is_wanted_run(meld: Meld, ruleset: Ruleset) -> bool:
+def _is_required_run(meld: Meld, ruleset: Ruleset) -> bool:
     return ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN and meld.kind is MeldKind.RUN
 
 
 def _merit(melds: Melds, ruleset: Ruleset) -> tuple[bool, int]:
-    """What makes one choice of melds a better initial meld than another."""
+    """Returns the sort key of initial melds, the best last."""
     return has_required_kind(melds, ruleset), counted_points(melds, ruleset)
 
 
 def _with(chosen: Melds, melds: Melds, tiles: Counter[Tile], ruleset: Ruleset, effort: Effort) -> Melds:
-    """Some of the melds with those of the others that count most beside them. The chosen can be laid at once."""
+    """Returns chosen melds with those of the others that add the most points. The chosen ones are laid together."""
     left, others = tiles - _tiles(chosen), list(melds)
     for meld in chosen:
         others.remove(meld)
@@ -81,14 +82,14 @@ def _with(chosen: Melds, melds: Melds, tiles: Counter[Tile], ruleset: Ruleset, e
 
 
 def _tiles(melds: Iterable[Meld]) -> Counter[Tile]:
-    return Counter(t for meld in melds for t in meld.tiles)
+    return count_tiles(melds)
 
 
 def _heaviest(melds: Melds, tiles: Counter[Tile], ruleset: Ruleset, effort: Effort) -> Melds:
-    """Those of the melds that can be laid from the tiles at once and count most; or enough, which is all that is asked.
+    """Returns the melds with the most points that the tiles supply together, or any that reach the threshold.
 
-    Exact. Each meld must be able to be laid alone; those that compete for a tile, directly or by others, are a problem
-    of their own.
+    The answer is exact. The tiles must supply each meld alone. Melds that compete for a tile, directly or through
+    others, are solved as a separate problem.
     """
     effort.take(24 * (1 + len(melds)))
     greedy = from_left_to_right(tuple(sorted(melds, key=lambda meld: -initial_points(meld, ruleset))), tiles)
@@ -104,7 +105,7 @@ def _heaviest(melds: Melds, tiles: Counter[Tile], ruleset: Ruleset, effort: Effo
 def _branched(
     melds: Melds, tiles: Counter[Tile], contested: frozenset[Tile], ruleset: Ruleset, effort: Effort
 ) -> Melds:
-    """The same for melds that compete: the one with most competition is taken or left out."""
+    """Returns the same for competing melds, by branching on the one that competes for the most tiles."""
     pivot = max(melds, key=lambda meld: len(contested & set(meld.tiles)))
     taken = _with((pivot,), melds, tiles, ruleset, effort)
     rest = list(melds)
@@ -116,7 +117,7 @@ def _branched(
 
 
 def _competing(melds: Melds, contested: frozenset[Tile]) -> Iterator[Melds]:
-    """The melds in sets, such that those of two sets compete for no tile."""
+    """Yields the melds in parts. Melds of different parts do not compete for a tile."""
     left = list(melds)
     while left:
         joined = [left.pop()]
@@ -131,7 +132,7 @@ def _competing(melds: Melds, contested: frozenset[Tile]) -> Iterator[Melds]:
 
 
 def _points_at_most(melds: Iterable[Meld], tiles: Counter[Tile]) -> int:
-    """More than melds can count that are laid from so many tiles."""
+    """Returns an upper bound of the points of melds that the tiles supply."""
     usable = _tiles(melds) & tiles
     return sum((MAX_VALUE if t == JOKER else value_of(t)) * count for t, count in usable.items())
 
@@ -139,30 +140,31 @@ def _points_at_most(melds: Iterable[Meld], tiles: Counter[Tile]) -> int:
 def ways_to_meld(
     melds: Melds, played: Counter[Tile], contested: Set[Tile], ruleset: Ruleset, effort: Effort
 ) -> Iterator[Melds]:
-    """Yields the ways to make the initial meld of tiles played, without melds that can be left out.
-
-    Raises TooComplexError.
+    """Yields the ways to make the initial meld from played tiles, without melds that can be left out.
 
     Args:
-        melds: All melds that lie afterwards.
+        melds: All melds on the table after the play.
         played: The tiles played.
-        contested: The faces for which it matters whether a tile made the initial meld. Melds that have none of them are
-            in all of the ways.
+        contested: The faces for which it matters whether a tile is part of the initial meld. Melds without any of them
+            are in every way.
         ruleset: The rules.
-        effort: The steps that the search may take.
+        effort: The steps left for the search.
+
+    Raises:
+        TooComplexError: The search takes more steps.
     """
-    own = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
+    playable = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
     if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
-        yield from ((meld,) for meld in own if suffices((meld,), ruleset))
+        yield from ((meld,) for meld in playable if suffices((meld,), ruleset))
         return
-    certain = tuple(meld for meld in own if contested.isdisjoint(meld.tiles))
-    others = [meld for meld in own if not contested.isdisjoint(meld.tiles)]
-    others.sort(key=lambda meld: -initial_points(meld, ruleset))  # the fewest suffice
+    certain = tuple(meld for meld in playable if contested.isdisjoint(meld.tiles))
+    others = [meld for meld in playable if not contested.isdisjoint(meld.tiles)]
+    others.sort(key=lambda meld: -initial_points(meld, ruleset))  # so that the fewest melds suffice
     yield from _sets(certain, tuple(others), played - _tiles(certain), ruleset, effort)
 
 
 def _sets(chosen: Melds, others: Melds, left: Counter[Tile], ruleset: Ruleset, effort: Effort) -> Iterator[Melds]:
-    """Some melds with others that can be laid from the tiles left, as soon as they are an initial meld."""
+    """Yields chosen melds with others that the remaining tiles supply, as soon as they are an initial meld."""
     effort.take(16 * (1 + len(others)))
     if suffices(chosen, ruleset):
         yield chosen
@@ -176,35 +178,35 @@ def _sets(chosen: Melds, others: Melds, left: Counter[Tile], ruleset: Ruleset, e
 
 
 def initial_points(meld: Meld, ruleset: Ruleset) -> int:
-    """What a meld counts in the initial meld (R30, initial_meld_joker)."""
+    """Returns the points of a meld in the initial meld (R30, initial_meld_joker)."""
     return meld.points - (sum(joker_points(meld)) if ruleset.initial_meld_joker is InitialMeldJoker.ZERO else 0)
 
 
 def total_points(melds: Iterable[Meld], ruleset: Ruleset) -> int:
-    """What melds count in the initial meld."""
+    """Returns the points of melds in the initial meld."""
     return sum(initial_points(meld, ruleset) for meld in melds)
 
 
 def counted_points(melds: Melds, ruleset: Ruleset) -> int:
-    """What is compared with the threshold: the total, or the best of the melds (R31, initial_meld_sets)."""
+    """Returns the points to compare with the threshold: the total, or those of the best meld (initial_meld_sets)."""
     if ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
         return max((initial_points(meld, ruleset) for meld in melds), default=0)
     return total_points(melds, ruleset)
 
 
 def reaches(points: int, ruleset: Ruleset) -> bool:
-    """Whether points are enough (R29, initial_meld_comparison)."""
+    """Returns whether points reach the threshold (R29, initial_meld_comparison)."""
     if ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN:
         return points > ruleset.initial_meld_threshold
     return points >= ruleset.initial_meld_threshold
 
 
 def has_required_kind(melds: Melds, ruleset: Ruleset) -> bool:
-    """Whether melds are what initial_meld_required_kind wants."""
+    """Returns whether melds satisfy initial_meld_required_kind."""
     any_kind = ruleset.initial_meld_required_kind is InitialMeldRequiredKind.ANY
     return any_kind or any(meld.kind is MeldKind.RUN for meld in melds)
 
 
 def suffices(melds: Melds, ruleset: Ruleset) -> bool:
-    """Whether melds are an initial meld after which the table may be used in the same turn."""
+    """Returns whether melds are an initial meld after which the player may use the table in the same turn."""
     return bool(melds) and reaches(counted_points(melds, ruleset), ruleset) and has_required_kind(melds, ruleset)

@@ -1,23 +1,26 @@
-"""Pairing things off so that as many as possible find a partner of their own."""
+"""Maximum bipartite matching by augmenting paths."""
 
 from collections.abc import Sequence
 
 
-def unpaired(choices: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Who is left without a partner in a best pairing, where each may have one of those they name, and nobody twice.
+def unmatched(choices: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Returns the items that stay without a partner in a maximum matching.
 
-    An earlier one is never left over for a later one's sake (augmenting paths).
+    An earlier item never loses its partner to a later one.
+
+    Args:
+        choices: For each item, its possible partners. A partner is matched once.
     """
     taken: dict[int, int] = {}
-    return tuple(one for one in range(len(choices)) if not _pair(one, choices, taken, set()))
+    return tuple(item for item in range(len(choices)) if not _match(item, choices, taken, set()))
 
 
-def _pair(one: int, choices: Sequence[Sequence[int]], taken: dict[int, int], tried: set[int]) -> bool:
-    """Finds a partner, moving others to another one where needed."""
-    for partner in choices[one]:
+def _match(item: int, choices: Sequence[Sequence[int]], taken: dict[int, int], tried: set[int]) -> bool:
+    """Returns whether an item gets a partner. Rematches other items where needed."""
+    for partner in choices[item]:
         if partner not in tried:
             tried.add(partner)
-            if partner not in taken or _pair(taken[partner], choices, taken, tried):
-                taken[partner] = one
+            if partner not in taken or _match(taken[partner], choices, taken, tried):
+                taken[partner] = item
                 return True
     return False

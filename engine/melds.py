@@ -1,9 +1,8 @@
-"""What an ordered list of tiles forms: a group, a run, or neither and why (R11 to R20).
+"""Reads an ordered list of tiles as a group or a run, or gives the reasons why it is neither (R11 to R20).
 
-The order of tiles fixes what a joker in a run stands for; of a joker nothing is stored but what its player declared. A
-meld that one numbered tile and jokers could form both ways is a run unless its kind is stated or what is declared fits
-a group alone (jokers_declaration). Where the order is not the player's to say (set_order), the tiles are first put into
-canonical order, and then read like any others.
+One subject, hence one long module. The order of tiles determines what a joker in a run stands for. One numbered tile
+with jokers can form both kinds: it is a run unless the kind is stated or the declared faces fit only a group
+(jokers_declaration). Under set_order CANONICALISE, tiles are put into canonical order before they are read.
 """
 
 from collections import Counter, defaultdict
@@ -22,7 +21,7 @@ MIN_TILES: Final = 3
 
 
 class MeldKind(Enum):
-    """What a meld is."""
+    """The kind of a meld."""
 
     GROUP = auto()
     RUN = auto()
@@ -30,14 +29,14 @@ class MeldKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProposedMeld:
-    """Tiles that a player says form a meld, in order; the kind if stated; what each joker stands for, if declared."""
+    """Tiles that a player proposes as a meld, in order, with the stated kind and the declared joker faces, if any."""
 
     tiles: tuple[Tile, ...]
     kind: MeldKind | None = None
     declared: tuple[Tile, ...] = ()
 
     def __hash__(self) -> int:
-        """Of the tiles alone, which hardly any two have in common: melds are looked up again and again."""
+        """Hashes the tiles only: they rarely collide, and melds are looked up very often."""
         return hash(self.tiles)
 
 
@@ -46,11 +45,11 @@ class Meld:
     """Tiles that form a meld.
 
     Attributes:
-        tiles: In order: as they were sent, or in canonical order (set_order CANONICALISE).
+        tiles: The tiles in the proposed order, or in canonical order (set_order CANONICALISE).
         kind: Group or run.
-        points: The sum of the values, a joker counting as what it stands for (R20).
-        joker_faces: For each joker from left to right the faces it may stand for, ascending: one in a run, each
-            missing color in a group (R47, R48), or the one declared.
+        points: The sum of the values. A joker counts as the face it stands for (R20).
+        joker_faces: For each joker, from left to right, the faces it may stand for, ascending: one in a run, each
+            missing color in a group (R47, R48), or the declared one.
     """
 
     tiles: tuple[Tile, ...]
@@ -59,13 +58,13 @@ class Meld:
     joker_faces: tuple[tuple[Tile, ...], ...] = ()
 
     def __hash__(self) -> int:
-        """Of the tiles alone: see ProposedMeld."""
+        """Hashes the tiles only, like ProposedMeld."""
         return hash(self.tiles)
 
 
 @dataclass(frozen=True, slots=True)
 class NotAMeld:
-    """Tiles that form no meld: every reason, and an order in which the same tiles would form one, if there is one."""
+    """Tiles that form no meld, with every reason, and an order in which they would form one, if there is one."""
 
     tiles: tuple[Tile, ...]
     reasons: tuple[Reason, ...]
@@ -73,19 +72,19 @@ class NotAMeld:
 
 
 def joker_points(meld: Meld) -> tuple[int, ...]:
-    """What each joker of a meld counts, from left to right (R20)."""
+    """Returns the points of each joker of a meld, from left to right (R20)."""
     return tuple(value_of(faces[0]) for faces in meld.joker_faces)
 
 
 def declared_faces(meld: Meld, ruleset: Ruleset) -> tuple[Tile, ...]:
-    """What must be said of a meld's jokers so that it is read as it is: a face each, or nothing."""
+    """Returns the faces that must be declared for a meld to be read as the same meld: one a joker, or none."""
     if meld.joker_faces and _needs_faces(meld, ruleset):
         return tuple([faces[0] for faces in meld.joker_faces])
     return ()
 
 
 def _needs_faces(meld: Meld, ruleset: Ruleset) -> bool:
-    """Whether tiles and kind do not say it: of a run where order says nothing, of a group that leaves faces open."""
+    """Returns whether tiles and kind do not determine the faces of the jokers."""
     if must_declare(len(meld.joker_faces), ruleset):
         return True
     if meld.kind is MeldKind.RUN:
@@ -95,14 +94,14 @@ def _needs_faces(meld: Meld, ruleset: Ruleset) -> bool:
 
 
 def as_proposed(meld: Meld, ruleset: Ruleset) -> ProposedMeld:
-    """A meld as its player may propose it by the ruleset that it was read by: read again, it is the same."""
+    """Returns a proposal that the same ruleset reads as the same meld."""
     return ProposedMeld(meld.tiles, meld.kind, declared_faces(meld, ruleset))
 
 
 def read_meld(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | NotAMeld:
-    """Reads tiles as a meld (rules of sets R11 to R20; geometry, run_wrap, set_order and what is said of jokers)."""
+    """Returns tiles read as a meld (R11 to R20; options geometry, run_wrap, set_order, and jokers)."""
     tiles = proposed.tiles
-    if any(t >= JOKER and not ruleset.copies_of(t) for t in tiles):  # the faces below are in every game
+    if any(t >= JOKER and not ruleset.copies_of(t) for t in tiles):  # smaller numbers are tiles of every game
         return NotAMeld(tiles, (Reason.TILE_UNKNOWN,))
     if len(tiles) < MIN_TILES:
         return NotAMeld(tiles, (Reason.SET_TOO_SHORT if tiles else Reason.SET_EMPTY,))
@@ -122,7 +121,7 @@ def _naturals(tiles: tuple[Tile, ...]) -> tuple[Tile, ...]:
 
 
 def _shape(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | Reason:
-    """The meld of the stated kind, or of the one that fits, whatever else is wrong with its jokers; or why not."""
+    """Returns the meld of the stated or the fitting kind, regardless of the rules on jokers, or why there is none."""
     tiles, naturals = proposed.tiles, _naturals(proposed.tiles)
     if proposed.kind is not None:
         as_stated, as_other = (_as_run, _as_group) if proposed.kind is MeldKind.RUN else (_as_group, _as_run)
@@ -135,12 +134,12 @@ def _shape(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | Reason:
         return group
     run = _as_run(tiles, naturals, ruleset)
     if isinstance(group, Meld):
-        return group if isinstance(run, Reason) else _of_two(proposed.declared, run, group, ruleset)
+        return group if isinstance(run, Reason) else _run_or_group(proposed.declared, run, group, ruleset)
     return run if isinstance(run, Meld) else _neither_reason(tiles, naturals, run, group, ruleset.run_wrap)
 
 
-def _of_two(declared: tuple[Tile, ...], run: Meld, group: Meld, ruleset: Ruleset) -> Meld | Reason:
-    """Which of two is meant where both kinds fit and none is stated (jokers_declaration)."""
+def _run_or_group(declared: tuple[Tile, ...], run: Meld, group: Meld, ruleset: Ruleset) -> Meld | Reason:
+    """Returns the intended meld where both kinds fit and none is stated (jokers_declaration)."""
     if _is_possible(declared, group):
         return group
     explicit = ruleset.jokers_declaration is JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS
@@ -148,7 +147,7 @@ def _of_two(declared: tuple[Tile, ...], run: Meld, group: Meld, ruleset: Ruleset
 
 
 def _reasons(proposed: ProposedMeld, shape: Meld | Reason, ruleset: Ruleset) -> tuple[Reason, ...]:
-    """Every reason why tiles form no meld: of their jokers, of their shape, of what is declared."""
+    """Returns every reason why tiles form no meld: jokers, shape, and declared faces."""
     if isinstance(shape, Reason):
         return (*_joker_reasons(proposed.tiles, ruleset), shape)
     if not shape.joker_faces and not proposed.declared:
@@ -156,11 +155,11 @@ def _reasons(proposed: ProposedMeld, shape: Meld | Reason, ruleset: Ruleset) -> 
     return (*_joker_reasons(proposed.tiles, ruleset), *_declaration_reasons(proposed, shape, ruleset))
 
 
-# Jokers: how many, where, and what is declared of them.
+# Jokers: their number, position, and declared faces.
 
 
 def _joker_reasons(tiles: tuple[Tile, ...], ruleset: Ruleset) -> Iterator[Reason]:
-    """Why jokers may not lie so in a meld of either kind (jokers_max_per_set, jokers_may_lead)."""
+    """Yields the reasons that concern jokers in both kinds (jokers_max_per_set, jokers_may_lead)."""
     jokers = tiles.count(JOKER)
     if _too_many_jokers(jokers, len(tiles) - jokers, ruleset):
         yield Reason.JOKERS_TOO_MANY
@@ -181,7 +180,7 @@ def _too_many_jokers(jokers: int, naturals: int, ruleset: Ruleset) -> bool:
 
 
 def _declaration_reasons(proposed: ProposedMeld, meld: Meld, ruleset: Ruleset) -> Iterator[Reason]:
-    """Why what is declared of a meld's jokers is not enough or not possible (jokers_declaration)."""
+    """Yields why the declared faces of a meld are missing or impossible (jokers_declaration)."""
     needs_faces = meld.kind is MeldKind.GROUP and not proposed.declared
     if must_declare(len(meld.joker_faces), ruleset) and (proposed.kind is None or needs_faces):
         yield Reason.JOKER_DECLARATION_REQUIRED
@@ -190,7 +189,7 @@ def _declaration_reasons(proposed: ProposedMeld, meld: Meld, ruleset: Ruleset) -
 
 
 def must_declare(jokers: int, ruleset: Ruleset) -> bool:
-    """Whether it must be said what so many jokers of a meld stand for (jokers_declaration)."""
+    """Returns whether the faces of a meld's jokers must be declared, given their number (jokers_declaration)."""
     match ruleset.jokers_declaration:
         case JokersDeclaration.POSITIONAL | JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS:
             return False
@@ -201,7 +200,7 @@ def must_declare(jokers: int, ruleset: Ruleset) -> bool:
 
 
 def _is_possible(declared: tuple[Tile, ...], meld: Meld) -> bool:
-    """Whether the jokers can stand for what is declared: a face for each, all different, each one it may stand for."""
+    """Returns whether the jokers can stand for the declared faces: one for each, all different, each possible."""
     return len(declared) == len(meld.joker_faces) == len(set(declared)) and all(
         face in faces for face, faces in zip(declared, meld.joker_faces, strict=True)
     )
@@ -211,7 +210,7 @@ def _is_possible(declared: tuple[Tile, ...], meld: Meld) -> bool:
 
 
 def _runs(wrap: RunWrap) -> dict[tuple[int, int], tuple[int, ...]]:
-    """The values of every run, by the first one and the length (R14 to R16, run_wrap)."""
+    """Returns the values of every run, by first value and length (R14 to R16, run_wrap)."""
     once = tuple(range(1, MAX_VALUE + 1))
     values = once + {RunWrap.NONE: (), RunWrap.ONE_HIGH: once[:1], RunWrap.CYCLIC: once[:-1]}[wrap]
     return {
@@ -222,7 +221,7 @@ def _runs(wrap: RunWrap) -> dict[tuple[int, int], tuple[int, ...]]:
 
 
 def _by_member(runs: Mapping[tuple[int, int], tuple[int, ...]]) -> dict[tuple[int, int], list[tuple[int, ...]]]:
-    """The runs by a value that they have and their length, those of most points first."""
+    """Returns the runs by contained value and length, those with the most points first."""
     found = defaultdict(list)
     for run in sorted(runs.values(), key=sum, reverse=True):
         for value in run:
@@ -235,7 +234,7 @@ _RUNS_WITH: Final = {wrap: _by_member(runs) for wrap, runs in _RUNS.items()}
 
 
 def _as_run(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], ruleset: Ruleset) -> Meld | Reason:
-    """The run that tiles form in this order, or why they form none (R14, R15, run_wrap, jokers_adjacent)."""
+    """Returns the run that tiles form in this order, or why there is none (R14, R15, run_wrap, jokers_adjacent)."""
     run = _run(tiles, naturals, ruleset.run_wrap)
     apart = ruleset.jokers_adjacent is JokersAdjacent.FORBIDDEN
     return Reason.JOKERS_ADJACENT if apart and isinstance(run, Meld) and (JOKER, JOKER) in pairwise(tiles) else run
@@ -251,14 +250,14 @@ def _run(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], wrap: RunWrap) -> 
 
 
 def _run_values(tiles: tuple[Tile, ...], natural: Tile, wrap: RunWrap) -> tuple[int, ...]:
-    """The values that the places of a run have by its first numbered tile, if the others agree; else none."""
+    """Returns the values of a run's positions by its first numbered tile, or () if another tile disagrees."""
     first = (value_of(natural) - tiles.index(natural) - 1) % MAX_VALUE + 1
     values = _RUNS[wrap].get((first, len(tiles)), ())
     return values if all(t == JOKER or value_of(t) == value for t, value in zip(tiles, values, strict=False)) else ()
 
 
 def _run_reason(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], wrap: RunWrap) -> Reason:
-    """Why the tiles form no run; the reasons in the order of docs/rules.md."""
+    """Returns why tiles form no run. The reasons are tried in the order of docs/rules.md."""
     values = tuple(map(value_of, naturals))
     if len(set(map(color_of, naturals))) > 1:
         return Reason.RUN_COLOR_MIX
@@ -272,7 +271,7 @@ def _run_reason(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], wrap: RunWr
 
 
 def _wraps(tiles: tuple[Tile, ...], wrap: RunWrap) -> bool:
-    """Whether a run goes on after 13 as it may not: at all, or with a numbered tile after the 1 (run_wrap)."""
+    """Returns whether a run continues illegally after 13: at all, or with a numbered tile after the 1 (run_wrap)."""
     ones = [place for place, two in enumerate(pairwise(tiles), 1) if JOKER not in two and _is_wrap(*two)]
     match wrap:
         case RunWrap.NONE:
@@ -288,7 +287,7 @@ def _is_wrap(left: Tile, right: Tile) -> bool:
 
 
 def _is_consecutive(tiles: tuple[Tile, ...], wrap: RunWrap) -> bool:
-    """Whether all numbered tiles agree on the value that the first place of a run would have."""
+    """Returns whether all numbered tiles imply the same value for the first position of a run."""
     places = tuple(place for place, t in enumerate(tiles) if t != JOKER)
     values = [value_of(tiles[place]) for place in places]
     if wrap is RunWrap.ONE_HIGH and values[-1] == 1:
@@ -298,7 +297,7 @@ def _is_consecutive(tiles: tuple[Tile, ...], wrap: RunWrap) -> bool:
 
 
 def _descends(values: tuple[int, ...], wrap: RunWrap) -> bool:
-    """Whether a value is below the one before it, and not nearer to it upwards, over 13, where runs may go on there."""
+    """Returns whether a value is below its predecessor, except where the shorter way up leads past 13 legally."""
     return any(
         left > right and not (_may_follow_13(right, wrap) and left - right > MAX_VALUE // 2)
         for left, right in pairwise(values)
@@ -319,7 +318,7 @@ def _may_follow_13(value: int, wrap: RunWrap) -> bool:
 
 
 def _as_group(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], ruleset: Ruleset) -> Meld | Reason:
-    """The group that tiles form, or why they form none (R12, R13, geometry_colors)."""
+    """Returns the group that tiles form, or why there is none (R12, R13, geometry_colors)."""
     value = value_of(naturals[0])
     if any(value_of(t) != value for t in naturals):
         return Reason.GROUP_VALUE_MISMATCH
@@ -336,7 +335,7 @@ def _as_group(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], ruleset: Rule
 def _neither_reason(
     tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], run: Reason, group: Reason, wrap: RunWrap
 ) -> Reason:
-    """The most telling reason why tiles form neither a run nor a group."""
+    """Returns the most helpful reason why tiles form neither a run nor a group."""
     if len(naturals) > 1 and group is not Reason.GROUP_VALUE_MISMATCH:
         return group
     if run is not Reason.RUN_COLOR_MIX:
@@ -347,7 +346,7 @@ def _neither_reason(
 
 
 def _is_more_of_a_group(naturals: tuple[Tile, ...]) -> bool:
-    """Whether more tiles share a value than a color."""
+    """Returns whether more tiles share a value than a color."""
     return max(Counter(map(value_of, naturals)).values()) > max(Counter(map(color_of, naturals)).values())
 
 
@@ -364,13 +363,13 @@ _ORDER_REASONS: Final = frozenset(
         Reason.RUN_JOKER_OUT_OF_RANGE,
     }
 )
-"""What another order of the same tiles can mend."""
+"""Reasons that another order of the same tiles can remove."""
 
 
 def _suggested_order(proposed: ProposedMeld, reasons: tuple[Reason, ...], ruleset: Ruleset) -> tuple[Tile, ...]:
-    """An order in which tiles form a meld of the stated kind, if the order is all that is wrong."""
+    """Returns an order in which tiles form a meld of the stated kind, or () if there is none."""
     if ruleset.set_order is SetOrder.CANONICALISE or _ORDER_REASONS.isdisjoint(reasons):
-        return ()  # a canonical order is tried already, as are all others
+        return ()  # canonical_order has already tried every order
     orders = _run_orders(proposed, ruleset.run_wrap)
     if Reason.JOKER_LEADS_SET in reasons:
         orders += (_group_order(proposed),)
@@ -381,11 +380,11 @@ def _suggested_order(proposed: ProposedMeld, reasons: tuple[Reason, ...], rulese
 
 
 def canonical_order(proposed: ProposedMeld, ruleset: Ruleset) -> ProposedMeld:
-    """Tiles, one of them numbered at least, in the order in which set_order CANONICALISE reads them.
+    """Returns tiles, at least one numbered, in the order in which set_order CANONICALISE reads them.
 
-    A run lies so that it has the most points: jokers fill the gaps, spare ones go to the high end, then to the low. A
-    group has its numbered tiles in the order of colors, then its jokers. Jokers lie where the faces declared for them
-    belong. Of these orders the first that is a meld is taken; if none is, the one with which least is wrong.
+    A run gets the order with the most points: jokers fill the gaps, spare ones go to the high end, then to the low end.
+    A group has its numbered tiles in the order of colors, then its jokers. A joker goes where its declared face
+    belongs. The result is the first of these orders that forms a meld, else the one with the fewest faults.
     """
     runs = _run_orders(proposed, ruleset.run_wrap) or (_order_by_value(proposed),)
     group = _group_order(proposed)
@@ -403,13 +402,13 @@ def _is_likelier_a_group(proposed: ProposedMeld) -> bool:
 
 
 def _faults(order: ProposedMeld, ruleset: Ruleset) -> tuple[Reason, ...]:
-    """Every reason why an order is no meld of its kind."""
+    """Returns every reason why an order is no meld of its kind."""
     as_kind = _as_run if order.kind is MeldKind.RUN else _as_group
     return _reasons(order, as_kind(order.tiles, _naturals(order.tiles), ruleset), ruleset)
 
 
 def _misplaces(order: ProposedMeld, ruleset: Ruleset) -> bool:
-    """Whether jokers do not lie where the faces declared for them belong."""
+    """Returns whether a joker is not where its declared face belongs."""
     if not order.declared:
         return False
     naturals = _naturals(order.tiles)
@@ -419,14 +418,14 @@ def _misplaces(order: ProposedMeld, ruleset: Ruleset) -> bool:
 
 
 def _group_order(proposed: ProposedMeld) -> ProposedMeld:
-    """Numbered tiles in the order of colors, then the jokers."""
+    """Returns the numbered tiles in the order of colors, then the jokers."""
     naturals = in_order(_naturals(proposed.tiles))
     jokers = (JOKER,) * (len(proposed.tiles) - len(naturals))
     return ProposedMeld(naturals + jokers, MeldKind.GROUP, in_order(proposed.declared))
 
 
 def _run_orders(proposed: ProposedMeld, wrap: RunWrap) -> tuple[ProposedMeld, ...]:
-    """The orders in which the values follow each other, most points first."""
+    """Returns the orders with consecutive values, the most points first."""
     naturals = _naturals(proposed.tiles)
     by_value = {value_of(t): t for t in naturals}
     if len(by_value) < len(naturals):
@@ -437,7 +436,7 @@ def _run_orders(proposed: ProposedMeld, wrap: RunWrap) -> tuple[ProposedMeld, ..
 
 
 def _run_order(run: tuple[int, ...], by_value: Mapping[int, Tile], declared: tuple[Tile, ...]) -> ProposedMeld:
-    """Tiles as a run of given values; what is declared in the order of its jokers, if it is what they stand for."""
+    """Returns tiles as a run of given values, with the declared faces in the order of its jokers if they match."""
     color = color_of(next(iter(by_value.values())))
     tiles = tuple([by_value.get(value, JOKER) for value in run])
     faces = tuple([tile(color, value) for value in run if value not in by_value])
@@ -445,7 +444,7 @@ def _run_order(run: tuple[int, ...], by_value: Mapping[int, Tile], declared: tup
 
 
 def _order_by_value(proposed: ProposedMeld) -> ProposedMeld:
-    """Tiles that are no run as if they were one: by value, jokers in the gaps, the others at the high end."""
+    """Returns tiles that form no run in the order of a run: by value, jokers in the gaps, the rest at the high end."""
     by_value = sorted(_naturals(proposed.tiles), key=lambda t: (value_of(t), t))
     jokers = len(proposed.tiles) - len(by_value)
     placed = by_value[:1]

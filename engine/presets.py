@@ -1,4 +1,4 @@
-"""The named rulesets, and where each comes from (docs/options.md has them as a table)."""
+"""The named rulesets and their sources (listed in docs/options.md)."""
 
 from typing import Final
 
@@ -29,12 +29,12 @@ from engine.ruleset import (
     StartDrawTile,
     TurnDirection,
     TurnInvalidSubmission,
-    choose,
+    with_options,
 )
 
 
 def _preset(preset: Preset, **options: object) -> Ruleset:
-    return choose(SABRA, {"preset": preset, **options})
+    return with_options(SABRA, {"preset": preset, **options})
 
 
 PRESETS: Final = {
@@ -150,24 +150,23 @@ PRESETS: Final = {
 }
 
 PRESET_SOURCES: Final = {
-    Preset.SABRA: "Sabra as in the publishers' manuals and all five source articles; where they differ, the value that "
-    "most of them give",
+    Preset.SABRA: "Sabra as in the publishers' manuals and all five source articles; where they differ, the value "
+    "that most of them state",
     Preset.INTL_OFFICIAL: "the international publisher's manual of 2014",
     Preset.JUMBO_DE: "the German publisher's manuals",
-    Preset.WIKI_EN: "the English encyclopedia article, after a 1998 edition; its payment for never melding in a "
-    "reading of ours",
-    Preset.GUIDE_A: "the first of the general guides; the sentences on drawing until one can play are left out",
-    Preset.GUIDE_B: "the second of the general guides, with its error rule; it plays to a total that "
-    "it leaves open, here 200",
-    Preset.WIKI_FR: "the French encyclopedia article; 'one cannot begin with jokers' is read of the initial meld",
-    Preset.ES: "the Spanish article, its singular 'combination' taken literally; blocked rounds are not stated there",
-    Preset.GUIDE_4: "the last of the guides, its singular taken literally; blocked rounds are not stated there",
-    Preset.BOOK_1978: "Sabra of the 1978 book as third parties tell it; the book itself was not at hand",
-    Preset.MSO_2019: "the Mind Sports Olympiad of 2019; its chess clock (ten minutes and ten seconds a move) is left "
-    "to the table",
+    Preset.WIKI_EN: "the English encyclopedia article, after a 1998 edition; the payment for never melding is our "
+    "interpretation",
+    Preset.GUIDE_A: "the first of the general guides, without its sentences on drawing until a play is possible",
+    Preset.GUIDE_B: "the second of the general guides, with its error rule; it plays to an unspecified total, here 200",
+    Preset.WIKI_FR: "the French encyclopedia article; 'one cannot begin with jokers' is applied to the initial meld",
+    Preset.ES: "the Spanish article, with its singular 'combination' taken literally; it does not cover blocked rounds",
+    Preset.GUIDE_4: "the last of the guides, with its singular taken literally; it does not cover blocked rounds",
+    Preset.BOOK_1978: "Sabra of the 1978 book as third parties describe it; the book itself was not available",
+    Preset.MSO_2019: "the Mind Sports Olympiad of 2019; its chess clock (ten minutes plus ten seconds a move) is "
+    "not modeled",
     Preset.VATIKAN: "Vatikan, a manipulation rummy with cards; a win counts one point",
-    Preset.MACHIAVELLI: "Machiavelli, a manipulation rummy with cards, in the version that wants a meld of one's own "
-    "first; a win counts one point",
+    Preset.MACHIAVELLI: "Machiavelli, a manipulation rummy with cards, in the version that requires a meld from the "
+    "rack first; a win counts one point",
     Preset.CARDS: "the encyclopedia articles' game with two packs of cards: Sabra under other names",
     Preset.SIX_PLAYERS: "the publishers' edition for five and six players, 160 tiles",
 }

@@ -1,7 +1,7 @@
-"""The legality of a play: one small function a rule, in the order in which violations are reported.
+"""The rules of a play, one small function per rule, in the order in which violations are reported.
 
-A play is the table as it shall lie afterwards, never a list of moves, so no illegal state between can exist (R44).
-`TURN_RULES` is the table of the rules; `judge` asks them all.
+A play is the proposed table, not a list of moves, so illegal intermediate states do not exist (R44). `TURN_RULES` lists
+the rules, and `judge` applies them.
 """
 
 from collections import Counter
@@ -18,9 +18,9 @@ from engine.initial_meld import (
     total_points,
 )
 from engine.manipulation import melds_only_grow, no_meld_is_dissolved
-from engine.matching import unpaired
+from engine.matching import unmatched
 from engine.melds import Meld, NotAMeld, joker_points
-from engine.play import Play
+from engine.play import BasePlay
 from engine.retrieval import limits_retrieval, retrieval_reasons
 from engine.ruleset import InitialMeldJoker, InitialMeldSets, Manipulation, Ruleset, WinCall
 from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
@@ -38,15 +38,15 @@ from engine.violations import Reason, Violation
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the rules say of a play.
+    """The result of judging a play.
 
     Attributes:
         violations: Every breach, in the order of TURN_RULES; empty when the play is legal.
         table: The proposed melds that are melds: the new table when the play is legal.
-        tiles_played: The tiles that leave the rack, ascending.
-        rack_left: The tiles that stay on it, ascending.
-        points: The value of the tiles played; a joker counts what it stands for (R20). Where the table had jokers too,
-            those worth most among the new melds count as played (tiles have no identity).
+        tiles_played: The tiles that leave the rack, in ascending order.
+        rack_left: The tiles that stay on it, in ascending order.
+        points: The value of the tiles played. A joker counts as the tile that it stands for (R20); if the new melds
+            have more jokers than were played, those with the highest values count (tiles have no identity).
     """
 
     violations: tuple[Violation, ...]
@@ -56,16 +56,15 @@ class Judgement:
     points: int
 
 
-def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
-    """Asks the rules about a play.
+def judge(play: BasePlay, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
+    """Returns the judgement of a play.
 
     Args:
         play: The play.
-        groups: The rules of its ruleset (groups_of), where they are known already; else all of TURN_RULES.
+        groups: The rules of its ruleset (groups_of), if the caller has them; otherwise all of TURN_RULES.
     """
-    asked = TURN_RULES if groups is None else groups
     return Judgement(
-        violations=violations_of(play, asked),
+        violations=violations_of(play, TURN_RULES if groups is None else groups),
         table=play.melds,
         tiles_played=play.played,
         rack_left=play.rack_left,
@@ -73,27 +72,27 @@ def judge(play: Play, groups: "Iterable[RuleGroup] | None" = None) -> Judgement:
     )
 
 
-def violations_of(play: Play, groups: "Iterable[RuleGroup]") -> tuple[Violation, ...]:
-    """Every breach of some rules."""
-    play.begin()
+def violations_of(play: BasePlay, groups: "Iterable[RuleGroup]") -> tuple[Violation, ...]:
+    """Returns every violation of some rules."""
+    play.reset_effort()
     found: list[Violation] = []
     for group in groups:
-        if group.is_kept is None or not group.is_kept(play):
+        if group.is_clearly_kept is None or not group.is_clearly_kept(play):
             found += _breaches(play, group, found)
     return tuple(found)
 
 
-def _breaches(play: Play, group: "RuleGroup", others: Sequence[Violation]) -> list[Violation]:
-    """The breaches of a group of rules. If their search has no answer: TURN_TOO_COMPLEX, once for all groups."""
+def _breaches(play: BasePlay, group: "RuleGroup", found: Sequence[Violation]) -> list[Violation]:
+    """Returns the violations of a group. If a search runs out of steps: TURN_TOO_COMPLEX, once for all groups."""
     try:
         return [violation for rule in group.rules for violation in rule(play)]
     except TooComplexError:
-        is_known = any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in others)
+        is_known = any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in found)
         return [] if is_known else [Violation(Reason.TURN_TOO_COMPLEX, play.subject)]
 
 
-def points_of(play: Play) -> int:
-    """The value of the tiles played."""
+def points_of(play: BasePlay) -> int:
+    """Returns the value of the tiles played (Judgement.points)."""
     played = play.played
     if JOKER not in played:
         return natural_points(played)
@@ -105,62 +104,62 @@ _VALUES: Final = [value_of(Tile(t)) if Tile(t) in naturals(len(COLORS)) else 0 f
 
 
 def natural_points(tiles: Iterable[Tile]) -> int:
-    """The value of the numbered ones among some tiles."""
+    """Returns the value of the numbered tiles among some."""
     return sum(map(_VALUES.__getitem__, tiles))
 
 
-def no_joker_leaves_the_table(play: Play) -> Iterator[Violation]:
+def no_joker_leaves_the_table(play: BasePlay) -> Iterator[Violation]:
     """R45, R49: a joker of the table never returns to a rack."""
     jokers = play.missing.count(JOKER)
     if jokers:
         yield Violation(Reason.JOKER_TO_RACK, play.subject, (JOKER,) * jokers)
 
 
-def no_tile_leaves_the_table(play: Play) -> Iterator[Violation]:
+def no_tile_leaves_the_table(play: BasePlay) -> Iterator[Violation]:
     """R45: every tile that was on the table is on it at the end."""
     numbered = tuple([t for t in play.missing if t != JOKER])
     if numbered:
         yield Violation(Reason.TABLE_TILE_MISSING, play.subject, numbered)
 
 
-def no_tile_is_used_twice(play: Play) -> Iterator[Violation]:
-    """R1, R17: a tile of the rack is played once, and no face lies more often than the tile set has it."""
+def no_tile_is_used_twice(play: BasePlay) -> Iterator[Violation]:
+    """R1, R17: a tile of the rack is played once, and no face is on the table more often than in the tile set."""
     if play.duplicated:
         yield Violation(Reason.TILE_DUPLICATED, play.subject, play.duplicated)
 
 
-def tiles_come_from_the_rack(play: Play) -> Iterator[Violation]:
-    """R32: what is new on the table was on the player's rack. Whether the pool or another rack has it plays no part."""
+def tiles_come_from_the_rack(play: BasePlay) -> Iterator[Violation]:
+    """R32: added tiles come from the player's rack, whether or not the pool or another rack has them."""
     duplicated = set(play.duplicated)
     foreign = tuple([t for t in play.unowned if t not in duplicated])
     if foreign:
         yield Violation(Reason.TILE_NOT_IN_RACK, play.subject, foreign)
 
 
-def has_own_tiles_only(play: Play) -> bool:
-    """Whether the player has all that came to the table; nobody has a tile that is not of the game."""
+def has_own_tiles_only(play: BasePlay) -> bool:
+    """Returns whether the player has every added tile. A joker of a game without jokers is owned by no player."""
     return not play.added - play.playable - play.plunder
 
 
-def a_rack_tile_is_played(play: Play) -> Iterator[Violation]:
+def a_rack_tile_is_played(play: BasePlay) -> Iterator[Violation]:
     """R38: at least one tile of the rack goes to the table."""
     if not play.played:
         yield Violation(Reason.NO_RACK_TILE_PLAYED, play.subject)
 
 
-def every_meld_is_one(play: Play) -> Iterator[Violation]:
-    """R11 to R20: all that lies on the table is groups and runs."""
+def every_meld_is_one(play: BasePlay) -> Iterator[Violation]:
+    """R11 to R20: every proposed meld is a group or a run."""
     for place, reading in play.not_melds:
         yield from meld_violations(reading, f"{play.subject}[{place}]")
 
 
 def meld_violations(reading: NotAMeld, subject: str) -> Iterator[Violation]:
-    """A violation for each reason why tiles form no meld."""
+    """Yields a violation for each reason why tiles form no meld."""
     for reason in reading.reasons:
         yield Violation(reason, subject, reading.tiles, suggested_order=reading.suggested_order)
 
 
-def jokers_stay_until_the_initial_meld(play: Play) -> Iterator[Violation]:
+def jokers_stay_until_the_initial_meld(play: BasePlay) -> Iterator[Violation]:
     """R37: no joker is retrieved before the player's initial meld."""
     if play.changed_melds and not play.may_use_table:
         for meld in play.changed_melds:
@@ -168,21 +167,21 @@ def jokers_stay_until_the_initial_meld(play: Play) -> Iterator[Violation]:
                 yield Violation(Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD, play.subject, meld.tiles)
 
 
-def the_table_stays_until_the_initial_meld(play: Play) -> Iterator[Violation]:
-    """R33, R34: the melds of the table are left alone until the initial meld, and mostly in its turn too."""
+def the_table_stays_until_the_initial_meld(play: BasePlay) -> Iterator[Violation]:
+    """R33, R34: the melds of the table do not change before the initial meld or, in most rulesets, in its turn."""
     if play.changed_melds and not play.may_use_table:
         for meld in play.changed_melds:
             if not _joker_left(meld, play):
                 yield Violation(Reason.INITIAL_MELD_TABLE_MODIFIED, play.subject, meld.tiles)
 
 
-def _joker_left(meld: Meld, play: Play) -> bool:
-    """Whether a changed meld lost a joker: not all of its jokers remain in new melds (docs/rules.md, Retrieval)."""
+def _joker_left(meld: Meld, play: BasePlay) -> bool:
+    """Returns whether a changed meld lost a joker: not all are left in new melds (docs/rules.md, Retrieval)."""
     return any(_remaining(faces, meld, play) < meld.joker_faces.count(faces) for faces in meld.joker_faces)
 
 
-def _remaining(faces: tuple[Tile, ...], old: Meld, play: Play) -> int:
-    """How many jokers of a role remain: in new melds of the same kind that share a second tile and keep the role."""
+def _remaining(faces: tuple[Tile, ...], old: Meld, play: BasePlay) -> int:
+    """Returns how many jokers keep a role in new melds of the same kind that share two tiles with the old meld."""
     return sum(
         set(new_faces) <= set(faces)
         for new in play.new_melds
@@ -191,36 +190,36 @@ def _remaining(faces: tuple[Tile, ...], old: Meld, play: Play) -> int:
     )
 
 
-def the_initial_meld_has_no_joker(play: Play) -> Iterator[Violation]:
-    """R30, initial_meld_joker FORBIDDEN."""
+def the_initial_meld_has_no_joker(play: BasePlay) -> Iterator[Violation]:
+    """R30, initial_meld_joker FORBIDDEN: the initial meld has no joker."""
     if not play.has_melded and play.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
-        with_joker = tuple(t for meld in _asked_for_jokers(play) if JOKER in meld.tiles for t in meld.tiles)
+        with_joker = tuple(t for meld in _checked_for_jokers(play) if JOKER in meld.tiles for t in meld.tiles)
         if with_joker:
             yield Violation(Reason.INITIAL_MELD_JOKER_FORBIDDEN, play.subject, with_joker)
 
 
-def _asked_for_jokers(play: Play) -> tuple[Meld, ...]:
-    """The initial meld. Where there is none, and a threshold of 0 does not tell it: what their jokers keep from it."""
+def _checked_for_jokers(play: BasePlay) -> tuple[Meld, ...]:
+    """Returns the initial meld; if it is empty and the threshold is 0, the new melds that jokers may rule out."""
     if play.initial_meld or not _is_initial(play) or not reaches(0, play.ruleset):
         return play.initial_meld
     return from_left_to_right(play.new_melds, play.tiles_played)
 
 
-def the_initial_meld_is_one_meld(play: Play) -> Iterator[Violation]:
-    """R31, initial_meld_sets SINGLE_SET."""
+def the_initial_meld_is_one_meld(play: BasePlay) -> Iterator[Violation]:
+    """R31, initial_meld_sets SINGLE_SET: the initial meld is a single meld."""
     single = play.ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
     if not play.has_melded and single and len(play.initial_meld) > 1:
         yield Violation(Reason.INITIAL_MELD_SINGLE_SET_REQUIRED, play.subject)
 
 
-def the_initial_meld_has_the_kind(play: Play) -> Iterator[Violation]:
-    """initial_meld_required_kind. Not asked where it is not known what the initial meld is."""
+def the_initial_meld_has_the_kind(play: BasePlay) -> Iterator[Violation]:
+    """initial_meld_required_kind: the initial meld has a meld of that kind. Skipped if the initial meld is unknown."""
     if _is_initial(play) and not has_required_kind(play.initial_meld, play.ruleset):
         yield Violation(Reason.INITIAL_MELD_KIND_REQUIRED, play.subject)
 
 
-def the_initial_meld_reaches_the_threshold(play: Play) -> Iterator[Violation]:
-    """R29, R30, initial_meld_threshold. Not asked where the total is unknown: not all is melds of own tiles."""
+def the_initial_meld_reaches_the_threshold(play: BasePlay) -> Iterator[Violation]:
+    """R29, R30, initial_meld_threshold. Skipped if the total is unknown: invalid melds, or tiles not from the rack."""
     if not _is_initial(play):
         return
     ruleset, melds = play.ruleset, play.initial_meld
@@ -235,15 +234,15 @@ def the_initial_meld_reaches_the_threshold(play: Play) -> Iterator[Violation]:
             yield Violation(Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD, play.subject, metadata=metadata)
 
 
-def _is_initial(play: Play) -> bool:
-    """Whether a play is an initial meld of own tiles and melds alone, as far as that can be told."""
+def _is_initial(play: BasePlay) -> bool:
+    """Returns whether a play is an initial meld of valid melds and the player's own tiles."""
     return not play.has_melded and bool(play.played) and not play.unowned and play.is_all_melds
 
 
-def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
-    """jokers_beyond_physical: no joker is laid for a face whose copies all lay on the table, unless it stood for it.
+def jokers_stand_for_tiles_to_be_had(play: BasePlay) -> Iterator[Violation]:
+    """jokers_beyond_physical: no joker is laid for a face whose copies were all on the table, unless it stood for it.
 
-    Tiles have no identity: a meld like one of the table may be new, where that one may be changed.
+    Once the player has melded, unchanged melds are checked too, as tiles have no identity.
     """
     if play.ruleset.jokers_beyond_physical:
         return
@@ -252,12 +251,12 @@ def jokers_stand_for_tiles_to_be_had(play: Play) -> Iterator[Violation]:
         laid, before = sum(play.kept_and_new, ()), play.table_before
     exhausted = [(meld, set(faces)) for meld in laid for faces in _of_exhausted_faces(meld, play)]
     stood_for = [set(faces) for meld in before for faces in meld.joker_faces]
-    for place in unpaired([[old for old, was in enumerate(stood_for) if now <= was] for _, now in exhausted]):
+    for place in unmatched([[old for old, was in enumerate(stood_for) if now <= was] for _, now in exhausted]):
         yield Violation(Reason.JOKER_FACE_EXHAUSTED, play.subject, exhausted[place][0].tiles)
 
 
-def _of_exhausted_faces(meld: Meld, play: Play) -> tuple[tuple[Tile, ...], ...]:
-    """The faces of each joker of a meld for which no copy is left; a group's jokers share their faces."""
+def _of_exhausted_faces(meld: Meld, play: BasePlay) -> tuple[tuple[Tile, ...], ...]:
+    """Returns the faces of each joker of a meld for which no copy is left. Jokers of a group share their faces."""
     copies = play.ruleset.geometry_copies
     left = {face for faces in meld.joker_faces for face in faces if play.tiles_before[face] < copies}
     found = []
@@ -270,8 +269,8 @@ def _of_exhausted_faces(meld: Meld, play: Play) -> tuple[tuple[Tile, ...], ...]:
     return tuple(found)
 
 
-def jokers_are_retrieved_by_the_rules(play: Play) -> Iterator[Violation]:
-    """R46 to R50, R53: joker_retrieval_mode and the other options of retrieval. Asked of settled tables alone."""
+def jokers_are_retrieved_by_the_rules(play: BasePlay) -> Iterator[Violation]:
+    """R46 to R50, R53: joker_retrieval_mode and the other options of retrieval. Skipped if the play is not settled."""
     if play.is_settled and play.may_use_table:
         tiles = tuple(t for meld in play.changed_melds if JOKER in meld.tiles for t in meld.tiles)
         for reason in play.least_wrong(retrieval_reasons) if tiles else ():
@@ -284,25 +283,25 @@ def _always(_ruleset: Ruleset) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """Rules of a play that are reported one after the other.
+    """Rules that are applied together.
 
     Attributes:
-        rules: Them, in the order of reporting.
-        is_kept: Tells cheaply of most plays that keep all of them that they do; of a play that breaks one, never. None:
-            there is no cheap way.
-        is_of: Whether a ruleset has what the rules are about. Under one that has not, no play breaks them.
+        rules: The rules in the order of reporting.
+        is_clearly_kept: A cheap check, if there is one: true for most plays that keep the rules, and false for every
+            play that breaks one.
+        applies_to: Returns whether a play can break the rules under a ruleset.
     """
 
-    rules: tuple[Callable[[Play], Iterator[Violation]], ...]
-    is_kept: Callable[[Play], bool] | None = None
-    is_of: Callable[[Ruleset], bool] = _always
+    rules: tuple[Callable[[BasePlay], Iterator[Violation]], ...]
+    is_clearly_kept: Callable[[BasePlay], bool] | None = None
+    applies_to: Callable[[Ruleset], bool] = _always
 
 
 TURN_RULES: Final = (
-    RuleGroup((no_tile_is_used_twice, tiles_come_from_the_rack), is_kept=lambda play: not play.unowned),
-    RuleGroup((no_joker_leaves_the_table, no_tile_leaves_the_table), is_kept=lambda play: not play.missing),
-    RuleGroup((a_rack_tile_is_played,), is_kept=lambda play: bool(play.played)),
-    RuleGroup((every_meld_is_one,), is_kept=lambda play: not play.not_melds),
+    RuleGroup((no_tile_is_used_twice, tiles_come_from_the_rack), is_clearly_kept=lambda play: not play.unowned),
+    RuleGroup((no_joker_leaves_the_table, no_tile_leaves_the_table), is_clearly_kept=lambda play: not play.missing),
+    RuleGroup((a_rack_tile_is_played,), is_clearly_kept=lambda play: bool(play.played)),
+    RuleGroup((every_meld_is_one,), is_clearly_kept=lambda play: not play.not_melds),
     RuleGroup(
         (
             jokers_stay_until_the_initial_meld,
@@ -312,22 +311,23 @@ TURN_RULES: Final = (
             the_initial_meld_has_the_kind,
             the_initial_meld_reaches_the_threshold,
         ),
-        is_kept=lambda play: play.has_melded,
+        is_clearly_kept=lambda play: play.has_melded,
     ),
-    RuleGroup((jokers_stand_for_tiles_to_be_had,), is_of=lambda ruleset: not ruleset.jokers_beyond_physical),
-    RuleGroup((melds_only_grow,), is_of=lambda ruleset: ruleset.manipulation is Manipulation.NONE),
-    RuleGroup((no_meld_is_dissolved,), is_of=lambda ruleset: ruleset.manipulation is Manipulation.PRIMITIVES_ONLY),
-    RuleGroup((jokers_are_retrieved_by_the_rules,), is_of=limits_retrieval),
-    RuleGroup((the_drawn_tile_stays,), is_kept=lambda play: play.drawn is None),
+    RuleGroup((jokers_stand_for_tiles_to_be_had,), applies_to=lambda ruleset: not ruleset.jokers_beyond_physical),
+    RuleGroup((melds_only_grow,), applies_to=lambda ruleset: ruleset.manipulation is Manipulation.NONE),
+    RuleGroup((no_meld_is_dissolved,), applies_to=lambda ruleset: ruleset.manipulation is Manipulation.PRIMITIVES_ONLY),
+    RuleGroup((jokers_are_retrieved_by_the_rules,), applies_to=limits_retrieval),
+    RuleGroup((the_drawn_tile_stays,), is_clearly_kept=lambda play: play.drawn is None),
     RuleGroup(
-        (the_river_has_the_tile, the_key_is_played, the_plunder_stays), is_kept=lambda play: play.river_index is None
+        (the_river_has_the_tile, the_key_is_played, the_plunder_stays),
+        is_clearly_kept=lambda play: play.river_index is None,
     ),
-    RuleGroup((the_contract_is_kept,), is_of=lambda ruleset: ruleset.contract in CONTRACTS),
-    RuleGroup((the_winner_calls,), is_of=lambda ruleset: ruleset.win_call is WinCall.REQUIRED),
+    RuleGroup((the_contract_is_kept,), applies_to=lambda ruleset: ruleset.contract in CONTRACTS),
+    RuleGroup((the_winner_calls,), applies_to=lambda ruleset: ruleset.win_call is WinCall.REQUIRED),
 )
-"""Every rule of a play, in the order in which violations are reported."""
+"""All rules, in the order in which violations are reported."""
 
 
 def groups_of(ruleset: Ruleset) -> tuple[RuleGroup, ...]:
-    """Those of TURN_RULES that a play may break under a ruleset."""
-    return tuple(group for group in TURN_RULES if group.is_of(ruleset))
+    """Returns the groups of TURN_RULES that apply to a ruleset."""
+    return tuple(group for group in TURN_RULES if group.applies_to(ruleset))

@@ -1,24 +1,22 @@
-"""Rule options as frozen values, and the named presets.
+"""The options of a ruleset: an enum for each choice, and the frozen `Ruleset`. One subject, hence one long module.
 
-An option is a field of `Ruleset`, named as in docs/options.md and in the contract. `problems` names what makes a
-ruleset meaningless, so that nothing is ignored.
+An option is a field of `Ruleset`, named as in docs/options.md and in the contract. Ranges and conflicts of options are
+in ruleset_checks.py, named rulesets in presets.py.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
-from engine.fast.identity_cache import kept
 from engine.tiles import JOKER, MAX_VALUE, Tile, is_natural
-from engine.violations import Reason
 
 PAIRS_PLAYERS: Final = 4
-"""Players of a game in pairs."""
+"""The number of players of a game in pairs."""
 
 
 class Preset(Enum):
-    """A named set of option values."""
+    """The name of a preset ruleset."""
 
     SABRA = auto()
     INTL_OFFICIAL = auto()
@@ -38,7 +36,7 @@ class Preset(Enum):
 
 
 class StartDrawJoker(Enum):
-    """What a joker drawn for the start means (R8)."""
+    """How a joker counts in the start draw (R8)."""
 
     REDRAW = auto()
     LOWEST = auto()
@@ -46,14 +44,14 @@ class StartDrawJoker(Enum):
 
 
 class TurnDirection(Enum):
-    """The order of turns around the table (R10)."""
+    """The direction of turns around the table (R10)."""
 
     CLOCKWISE = auto()
     COUNTERCLOCKWISE = auto()
 
 
 class RunWrap(Enum):
-    """Whether a run may go on after 13 (R15)."""
+    """Whether a run may continue after 13 (R15)."""
 
     NONE = auto()
     ONE_HIGH = auto()
@@ -61,7 +59,7 @@ class RunWrap(Enum):
 
 
 class JokersMaxPerSet(Enum):
-    """How many jokers one meld may hold."""
+    """How many jokers a meld may have."""
 
     UNLIMITED_WITH_ONE_NATURAL = auto()
     ONE = auto()
@@ -70,14 +68,14 @@ class JokersMaxPerSet(Enum):
 
 
 class JokersAdjacent(Enum):
-    """Whether two jokers may lie side by side in a run."""
+    """Whether two jokers may be adjacent in a run."""
 
     ALLOWED = auto()
     FORBIDDEN = auto()
 
 
 class JokersDeclaration(Enum):
-    """When a player must say what jokers stand for."""
+    """When a player must declare the faces of jokers."""
 
     POSITIONAL = auto()
     EXPLICIT_WHEN_AMBIGUOUS = auto()
@@ -101,7 +99,7 @@ class InitialMeldSets(Enum):
 
 
 class InitialMeldJoker(Enum):
-    """What a joker counts in the initial meld (R30)."""
+    """The points of a joker in the initial meld (R30)."""
 
     REPRESENTED_VALUE = auto()
     ZERO = auto()
@@ -109,21 +107,21 @@ class InitialMeldJoker(Enum):
 
 
 class InitialMeldSameTurnTablePlay(Enum):
-    """Whether the table may be played on in the turn of the initial meld (R34)."""
+    """Whether the player may use the table in the turn of the initial meld (R34)."""
 
     FORBIDDEN = auto()
     ALLOWED = auto()
 
 
 class TurnVoluntaryDraw(Enum):
-    """Whether a player who could play may draw instead (R23)."""
+    """Whether a player with a legal play may draw instead (R23)."""
 
     ALLOWED = auto()
     ONLY_IF_NO_PLAY = auto()
 
 
 class TurnDraw(Enum):
-    """What drawing is (R21)."""
+    """How a player draws (R21)."""
 
     ONE = auto()
     TWO_RIVER = auto()
@@ -131,7 +129,7 @@ class TurnDraw(Enum):
 
 
 class TurnTimeoutDirty(Enum):
-    """What happens to a turn whose time runs out with an unfinished table (R55)."""
+    """The consequence of a time-out with an unfinished table (R55)."""
 
     REVERT_AND_DRAW_PENALTY = auto()
     REVERT_AND_DRAW_ONE = auto()
@@ -139,7 +137,7 @@ class TurnTimeoutDirty(Enum):
 
 
 class TurnInvalidSubmission(Enum):
-    """What happens when an illegal table is submitted."""
+    """The consequence of an illegal play."""
 
     REJECT = auto()
     PENALISE = auto()
@@ -147,7 +145,7 @@ class TurnInvalidSubmission(Enum):
 
 
 class JokerRetrievalMode(Enum):
-    """How a joker leaves its meld (R46, R53)."""
+    """How a joker may leave its meld (R46, R53)."""
 
     FREE = auto()
     REPLACE = auto()
@@ -156,14 +154,14 @@ class JokerRetrievalMode(Enum):
 
 
 class JokerRetrievalSource(Enum):
-    """Where the tile that replaces a joker comes from (R46)."""
+    """Where the tile that replaces a joker may come from (R46)."""
 
     RACK_OR_TABLE = auto()
     RACK_ONLY = auto()
 
 
 class JokerRetrievalReuse(Enum):
-    """What a retrieved joker must be used for (R50)."""
+    """How a retrieved joker must be used (R50)."""
 
     ANY_SET = auto()
     NEW_SET = auto()
@@ -173,21 +171,21 @@ class JokerRetrievalReuse(Enum):
 
 
 class JokerRetrievalSameSet(Enum):
-    """Whether a retrieved joker may go back into its old meld."""
+    """Whether a retrieved joker may return to its old meld."""
 
     ALLOWED = auto()
     FORBIDDEN = auto()
 
 
 class JokerRetrievalGroupOfThree(Enum):
-    """What replaces the joker of a group of three (R47)."""
+    """The tiles that replace the joker of a group of three (R47)."""
 
     EITHER_COLOR = auto()
     BOTH_COLORS = auto()
 
 
 class PoolEmptyMode(Enum):
-    """What an empty pool means (R59)."""
+    """How a round continues with an empty pool (R59)."""
 
     CONTINUE_UNTIL_STUCK = auto()
     ONE_LAST_CHANCE = auto()
@@ -217,7 +215,7 @@ class ScoreBlockedWinner(Enum):
 
 
 class ScoreBlockedPoints(Enum):
-    """How a blocked round is scored (R63)."""
+    """The points of a blocked round (R63)."""
 
     DIFFERENCE = auto()
     NORMAL = auto()
@@ -225,7 +223,7 @@ class ScoreBlockedPoints(Enum):
 
 
 class ScoreNeverMelded(Enum):
-    """What a loser pays who never melded."""
+    """The points of a loser who never made the initial meld."""
 
     NONE = auto()
     CREDIT_EVERY_OTHER_PLAYER = auto()
@@ -244,28 +242,28 @@ class MatchEnd(Enum):
 
 
 class DealOrder(Enum):
-    """Whether the start is drawn for before or after the deal (R7)."""
+    """Whether the start draw comes before or after the deal (R7)."""
 
     START_DRAW_FIRST = auto()
     DEAL_FIRST = auto()
 
 
 class DealThreePairsReshuffle(Enum):
-    """Whether three pairs of identical tiles give a right to a new deal."""
+    """Whether a player with three pairs of identical tiles may demand a new deal."""
 
     OFF = auto()
     ON_REQUEST = auto()
 
 
 class StartDrawTile(Enum):
-    """Where the tiles drawn for the start go (R9)."""
+    """Where the tiles of the start draw go (R9)."""
 
     RETURN = auto()
     KEEP = auto()
 
 
 class StartDrawTie(Enum):
-    """What a tie for the highest tile means (R7)."""
+    """How a tie in the start draw is resolved (R7)."""
 
     REDRAW_TIED = auto()
     REDRAW_ALL = auto()
@@ -273,7 +271,7 @@ class StartDrawTie(Enum):
 
 
 class StartDrawDetermines(Enum):
-    """What the start draw decides (R7)."""
+    """Whether the start draw determines only the starter, or the full order (R7)."""
 
     STARTER_ONLY = auto()
     FULL_ORDER = auto()
@@ -288,7 +286,7 @@ class StartPlayer(Enum):
 
 
 class StartPlayerNextRounds(Enum):
-    """Who starts the later rounds."""
+    """Who starts each later round."""
 
     HIGHEST_DRAW = auto()
     ROTATE = auto()
@@ -297,21 +295,21 @@ class StartPlayerNextRounds(Enum):
 
 
 class Teams(Enum):
-    """Who scores together."""
+    """Which players score together."""
 
     NONE = auto()
     PAIRS = auto()
 
 
 class SetOrder(Enum):
-    """Whether the order of a run's tiles is what the player claims."""
+    """Whether the order of tiles in a meld matters."""
 
     STRICT = auto()
     CANONICALISE = auto()
 
 
 class InitialMeldRequiredKind(Enum):
-    """What the initial meld must have."""
+    """The kind of meld that the initial meld must include."""
 
     ANY = auto()
     RUN = auto()
@@ -326,7 +324,7 @@ class TurnPlayAfterDraw(Enum):
 
 
 class TurnTimeoutClean(Enum):
-    """What happens to a turn whose time runs out with the table untouched, as SaveDraft told."""
+    """The consequence of a time-out with an unchanged table, according to the last saved draft."""
 
     DRAW_ONE = auto()
     DRAW_PENALTY = auto()
@@ -334,7 +332,7 @@ class TurnTimeoutClean(Enum):
 
 
 class Manipulation(Enum):
-    """How the melds of the table may be changed (R40 to R44)."""
+    """How a player may change the melds on the table (R40 to R44)."""
 
     FREE = auto()
     PRIMITIVES_ONLY = auto()
@@ -342,14 +340,14 @@ class Manipulation(Enum):
 
 
 class PoolEmptyLastChanceStart(Enum):
-    """Who has the first of the last turns."""
+    """Who takes the first of the last turns."""
 
     DRAWER_FIRST = auto()
     NEXT_PLAYER_FIRST = auto()
 
 
 class ScoreBlockedTie(Enum):
-    """Who wins a blocked round that is tied."""
+    """How a tie in a blocked round is resolved."""
 
     OTHER_METRIC_THEN_SHARE = auto()
     SHARE = auto()
@@ -357,14 +355,14 @@ class ScoreBlockedTie(Enum):
 
 
 class WinCall(Enum):
-    """Whether the winner must call out (R58)."""
+    """Whether the winner must call out the win (R58)."""
 
     AUTOMATIC = auto()
     REQUIRED = auto()
 
 
 class ScoreWinner(Enum):
-    """What the winner of a round wins (R60)."""
+    """How the points of a round are distributed (R60)."""
 
     SUM_OF_LOSERS = auto()
     SUM_OF_LOSERS_LOSERS_ZERO = auto()
@@ -380,7 +378,7 @@ class MatchWinner(Enum):
 
 
 class Contract(Enum):
-    """What every meld with a tile played must be."""
+    """The restriction on every meld with a played tile."""
 
     NONE = auto()
     VALUES_BELOW_10 = auto()
@@ -389,7 +387,7 @@ class Contract(Enum):
 
 
 class Hints(Enum):
-    """What a seat of a running game may ask AnalysisService about its own position, each value more than the last."""
+    """The hints that a seat may get from AnalysisService in a running game, each value more than the one before."""
 
     NONE = auto()
     PLAY_EXISTS = auto()
@@ -399,7 +397,7 @@ class Hints(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """The rules of a game. The defaults are the preset SABRA; units and evidence are in the contract's Ruleset."""
+    """The rules of a game. The defaults are the preset SABRA. The contract's Ruleset documents each option."""
 
     preset: Preset = Preset.SABRA
     geometry_jokers: int = 2
@@ -469,15 +467,15 @@ class Ruleset:
     hints: Hints = Hints.TURN
 
     def __hash__(self) -> int:
-        """Of a few options: of all it would take longer than to make what is looked up by it."""
+        """Hashes four fields only; hashing all 60 costs more than the lookups it saves."""
         return hash((self.preset.value, self.players_max, self.initial_meld_threshold, self.turn_time_limit_seconds))
 
     def jokers(self, players: int) -> int:
-        """Jokers in the tile set of so many players (geometry_jokers, geometry_jokers_per_player)."""
+        """Returns the number of jokers for a number of players (geometry_jokers, geometry_jokers_per_player)."""
         return self.geometry_jokers + self.geometry_jokers_per_player * players
 
     def copies_of(self, tile: Tile) -> int:
-        """How often the tile set has a tile, of whatever number of players; 0 of a tile that is not of the game."""
+        """Returns how many copies of a tile the largest tile set of the game has; 0 for a tile that is not in it."""
         if tile == JOKER:
             return self.jokers(self.players_max)
         return self.geometry_copies if is_natural(tile, self.geometry_colors) else 0
@@ -486,8 +484,11 @@ class Ruleset:
 SABRA: Final = Ruleset()
 
 
-def choose(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
-    """A preset with some options chosen. joker_retrieval_same_set, if it is not, goes with a mode not its own."""
+def with_options(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
+    """Returns a preset with some options replaced.
+
+    Where joker_retrieval_mode changes and joker_retrieval_same_set is not given, the latter follows the new mode.
+    """
     chosen = dict(options)
     mode = chosen.get("joker_retrieval_mode", preset.joker_retrieval_mode)
     if mode is not preset.joker_retrieval_mode and "joker_retrieval_same_set" not in chosen:
@@ -496,202 +497,6 @@ def choose(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
     return replace(preset, **chosen)  # type: ignore[arg-type]
 
 
-RANGES: Final[dict[str, Sequence[int]]] = {
-    "geometry_colors": (4, 6),
-    "geometry_copies": (2, 3),
-    "geometry_jokers": (0, 2, 4),
-    "geometry_jokers_per_player": range(2),
-    "players_min": range(2, 7),
-    "players_max": range(2, 7),
-    "deal_hand_size": range(5, 22),
-    "deal_fixed_jokers": range(2),
-    "jokers_may_lead": (False, True),
-    "jokers_beyond_physical": (False, True),
-    "initial_meld_threshold": range(201),
-    "initial_meld_voluntary_delay": (False, True),
-    "turn_time_limit_seconds": range(86_401),
-    "penalty_tiles": range(1, 15),
-    "joker_retrieval_end_of_run_free": (False, True),
-    "score_joker_penalty": range(101),
-    "match_rounds": range(1, 101),
-    "match_target_score": range(1, 10_001),
-    "contract_points": range(1001),
-}
-"""The numbers that an option may have."""
-
-NEEDS_ANALYSIS: Final[dict[str, tuple[object, ...]]] = {
-    "initial_meld_voluntary_delay": (False,),
-    "turn_voluntary_draw": (TurnVoluntaryDraw.ONLY_IF_NO_PLAY,),
-    "turn_draw": (TurnDraw.UNTIL_PLAYABLE,),
-    "pool_empty_pass": (PoolEmptyPass.ONLY_IF_NO_PLAY,),
-    "pool_empty_stuck_test": (PoolEmptyStuckTest.EXACT, PoolEmptyStuckTest.BOTH),
-    "score_never_melded": (ScoreNeverMelded.FLAT_100_OR_200,),
-}
-"""The values whose games ask the solver what could be played (analysis.py). They have no part in judging a turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class OptionProblem:
-    """Why a ruleset cannot be played.
-
-    Attributes:
-        reason: OPTION_VALUE_INVALID, OPTIONS_CONFLICT or INSUFFICIENT_TILES.
-        options: The fields concerned: one, or the two that conflict.
-        value: The first field's value as text.
-    """
-
-    reason: Reason
-    options: tuple[str, ...]
-    value: str
-
-
-def _by_retrieval(ruleset: Ruleset) -> bool:
-    return ruleset.joker_retrieval_mode in {JokerRetrievalMode.REPLACE, JokerRetrievalMode.LOCKED}
-
-
-def _reuse_means_nothing(ruleset: Ruleset) -> bool:
-    """Returns whether no joker is retrieved; for NEW_SET_IF_REPLACED, whether every retrieved joker was replaced."""
-    match ruleset.joker_retrieval_reuse:
-        case JokerRetrievalReuse.ANY_SET:
-            return False
-        case JokerRetrievalReuse.NEW_SET_IF_REPLACED:
-            return ruleset.joker_retrieval_mode is not JokerRetrievalMode.FREE
-        case _:
-            return ruleset.joker_retrieval_mode is JokerRetrievalMode.NONE
-
-
-def _in_pairs(ruleset: Ruleset) -> bool:
-    return ruleset.teams is Teams.PAIRS
-
-
-def _full_order(ruleset: Ruleset) -> bool:
-    return ruleset.start_draw_determines is StartDrawDetermines.FULL_ORDER
-
-
-def _keeps_start_tile(ruleset: Ruleset) -> bool:
-    return ruleset.start_draw_tile is StartDrawTile.KEEP
-
-
-def _counts_penalties(ruleset: Ruleset) -> bool:
-    """Whether the lowest total wins: then losing must cost points."""
-    return ruleset.match_winner is MatchWinner.LOWEST_TOTAL
-
-
-CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
-    ("players_min", "players_max", lambda r: r.players_min > r.players_max),
-    (
-        "match_rounds",
-        "match_end",
-        lambda r: r.match_rounds != SABRA.match_rounds and r.match_end is not MatchEnd.FIXED_ROUNDS,
-    ),
-    (
-        "match_target_score",
-        "match_end",
-        lambda r: r.match_target_score != SABRA.match_target_score and r.match_end is not MatchEnd.TARGET_SCORE,
-    ),
-    (
-        "geometry_jokers_per_player",
-        "geometry_jokers",
-        lambda r: r.geometry_jokers_per_player > 0 and r.geometry_jokers > 0,
-    ),
-    ("deal_fixed_jokers", "players_max", lambda r: r.deal_fixed_jokers * r.players_max > r.jokers(r.players_max)),
-    ("start_draw_tile", "deal_order", lambda r: _keeps_start_tile(r) and r.deal_order is DealOrder.DEAL_FIRST),
-    (
-        "start_draw_tile",
-        "start_player",
-        lambda r: _keeps_start_tile(r) and r.start_player is not StartPlayer.HIGHEST_DRAW,
-    ),
-    ("start_draw_tile", "deal_fixed_jokers", lambda r: _keeps_start_tile(r) and r.deal_fixed_jokers > 0),
-    (
-        "start_draw_determines",
-        "start_player",
-        lambda r: _full_order(r) and r.start_player is not StartPlayer.HIGHEST_DRAW,
-    ),
-    (
-        "start_draw_determines",
-        "start_player_next_rounds",
-        lambda r: _full_order(r) and r.start_player_next_rounds is not StartPlayerNextRounds.HIGHEST_DRAW,
-    ),
-    (
-        "start_draw_determines",
-        "turn_direction",
-        lambda r: _full_order(r) and r.turn_direction is not TurnDirection.CLOCKWISE,
-    ),
-    ("teams", "players_min", lambda r: _in_pairs(r) and r.players_min != PAIRS_PLAYERS),
-    ("teams", "players_max", lambda r: _in_pairs(r) and r.players_max != PAIRS_PLAYERS),
-    (
-        "teams",
-        "score_blocked_points",
-        lambda r: _in_pairs(r) and r.score_blocked_points is ScoreBlockedPoints.OWN_PLUS_DIFFERENCE,
-    ),
-    ("teams", "score_never_melded", lambda r: _in_pairs(r) and r.score_never_melded is not ScoreNeverMelded.NONE),
-    ("teams", "score_winner", lambda r: _in_pairs(r) and r.score_winner is not ScoreWinner.SUM_OF_LOSERS),
-    (
-        "joker_retrieval_source",
-        "joker_retrieval_mode",
-        lambda r: r.joker_retrieval_source is JokerRetrievalSource.RACK_ONLY and not _by_retrieval(r),
-    ),
-    (
-        "joker_retrieval_group_of_three",
-        "joker_retrieval_mode",
-        lambda r: r.joker_retrieval_group_of_three is JokerRetrievalGroupOfThree.BOTH_COLORS and not _by_retrieval(r),
-    ),
-    (
-        "joker_retrieval_end_of_run_free",
-        "joker_retrieval_mode",
-        lambda r: r.joker_retrieval_end_of_run_free and not _by_retrieval(r),
-    ),
-    ("joker_retrieval_reuse", "joker_retrieval_mode", _reuse_means_nothing),
-    (
-        "turn_play_after_draw",
-        "turn_draw",
-        lambda r: r.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN and r.turn_draw is TurnDraw.TWO_RIVER,
-    ),
-    (
-        "pool_empty_last_chance_start",
-        "pool_empty_mode",
-        lambda r: (
-            r.pool_empty_last_chance_start is not PoolEmptyLastChanceStart.DRAWER_FIRST
-            and r.pool_empty_mode is not PoolEmptyMode.ONE_LAST_CHANCE
-        ),
-    ),
-    (
-        "match_winner",
-        "score_winner",
-        lambda r: _counts_penalties(r) and r.score_winner is not ScoreWinner.SUM_OF_LOSERS,
-    ),
-    ("match_winner", "teams", lambda r: _counts_penalties(r) and _in_pairs(r)),
-    ("contract_points", "contract", lambda r: r.contract_points > 0 and r.contract is Contract.NONE),
-)
-"""Pairs of options, and when they contradict each other, or the first means nothing beside the second."""
-
-
-def problems(ruleset: Ruleset) -> tuple[OptionProblem, ...]:
-    """Everything that makes a ruleset meaningless: numbers in the order of its fields, then conflicts."""
-    found = [
-        OptionProblem(Reason.OPTION_VALUE_INVALID, (option,), str(getattr(ruleset, option)))
-        for option, numbers in RANGES.items()
-        if getattr(ruleset, option) not in numbers
-    ]
-    for first, second, contradict in CONFLICTS:
-        if contradict(ruleset):
-            found.append(OptionProblem(Reason.OPTIONS_CONFLICT, (first, second), _text(getattr(ruleset, first))))
-    if ruleset.deal_hand_size * ruleset.players_max >= tile_count(ruleset, ruleset.players_max):
-        options = ("deal_hand_size", "players_max")
-        found.append(OptionProblem(Reason.INSUFFICIENT_TILES, options, str(ruleset.deal_hand_size)))
-    return tuple(found)
-
-
-@kept(most=256)
-def asking_options(ruleset: Ruleset) -> tuple[str, ...]:
-    """The options with values whose games ask what could be played (NEEDS_ANALYSIS)."""
-    return tuple(option for option, values in NEEDS_ANALYSIS.items() if getattr(ruleset, option) in values)
-
-
 def tile_count(ruleset: Ruleset, players: int) -> int:
-    """Tiles in the tile set of so many players (R1)."""
+    """Returns the size of the tile set for a number of players (R1)."""
     return ruleset.geometry_colors * MAX_VALUE * ruleset.geometry_copies + ruleset.jokers(players)
-
-
-def _text(value: object) -> str:
-    return value.name if isinstance(value, Enum) else str(value).lower()

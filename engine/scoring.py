@@ -1,4 +1,4 @@
-"""Points: of tiles left on a rack, of rounds, of games (R60 to R64)."""
+"""Scores racks, rounds, and games (R60 to R64)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from engine.tiles import JOKER, Tile, value_of
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a player holds when a round ends.
+    """A player at the end of a round.
 
     Attributes:
         seat: The seat.
         tiles: The tiles left on the rack.
-        resigned: Whether the player has resigned, who cannot win the round then.
+        resigned: Whether the player has resigned, and so cannot win the round.
         has_melded: Whether the player made the initial meld (score_never_melded, contract_points).
         declined: Whether the player could have made it and did not (score_never_melded FLAT_100_OR_200).
     """
@@ -40,21 +40,18 @@ class Standing:
 
 
 def rack_value(tiles: tuple[Tile, ...], ruleset: Ruleset) -> int:
-    """What tiles cost on a rack: a numbered tile its value, a joker score_joker_penalty (R61)."""
+    """Returns the value of tiles left on a rack: a joker counts score_joker_penalty (R61)."""
     return sum(ruleset.score_joker_penalty if t == JOKER else value_of(t) for t in tiles)
 
 
 def score_round(number: int, end: RoundEnd, standings: tuple[Standing, ...], ruleset: Ruleset) -> RoundResult:
-    """Scores a round (R60, R62, R63).
+    """Returns the result of a round, players and winners in the order of the standings (R60, R62, R63).
 
     Args:
-        number: The round's, from 1.
+        number: The number of the round, from 1.
         end: How it ended.
-        standings: One for each player, in turn order from the starter: a shared win's remainder goes to the earliest.
-        ruleset: The options of score, teams, contract and match_winner.
-
-    Returns:
-        The result, players and winners in the order of the standings.
+        standings: The players, in turn order from the starter. The remainder of a shared win goes to the earliest.
+        ruleset: The rules.
     """
     best = _best(end, standings, ruleset)
     ended = _Ended(end, standings, best, ruleset)
@@ -75,7 +72,7 @@ def score_round(number: int, end: RoundEnd, standings: tuple[Standing, ...], rul
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A round that has ended, and who has won it by their own rack."""
+    """A finished round, and the seats that have won it by their own rack."""
 
     end: RoundEnd
     standings: tuple[Standing, ...]
@@ -101,11 +98,11 @@ class _Ended:
         return self.end is RoundEnd.BLOCKED and self.ruleset.score_blocked_points in points
 
     def lost(self, loser: Standing) -> int:
-        """What a loser loses (R60, R63, score_never_melded)."""
+        """Returns the points that a loser loses (R60, R63, score_never_melded)."""
         return self._paid(loser, self.is_blocked_under(ScoreBlockedPoints.DIFFERENCE))
 
     def won(self, loser: Standing) -> int:
-        """What the winner, or the winners together, win from a loser (R60, R63, score_never_melded)."""
+        """Returns the points that the winners together win from a loser (R60, R63, score_never_melded)."""
         differs = self.is_blocked_under(ScoreBlockedPoints.DIFFERENCE, ScoreBlockedPoints.OWN_PLUS_DIFFERENCE)
         return self._paid(loser, differs)
 
@@ -131,7 +128,7 @@ class _Ended:
 
 
 def _points(ended: _Ended) -> dict[int, int]:
-    """Each player's points, where everyone plays alone (score_winner)."""
+    """Returns each player's points in a game without teams (score_winner)."""
     if ended.ruleset.score_winner is ScoreWinner.ONE_WIN:
         return {seat: int(seat in ended.best) for seat in ended.seats}
     credited = _credited(ended)
@@ -143,14 +140,14 @@ def _points(ended: _Ended) -> dict[int, int]:
 
 
 def _credited(ended: _Ended) -> tuple[Standing, ...]:
-    """The losers whose points every other player gets, not the winner alone."""
+    """Returns the losers whose points go to every other player, not only to the winner."""
     if ended.ruleset.score_never_melded is not ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER:
         return ()
     return tuple(loser for loser in ended.losers if not loser.has_melded)
 
 
 def _points_in_pairs(ended: _Ended) -> dict[int, int]:
-    """Each player's points with teams of two: the other side's tiles minus the own, 0 at least."""
+    """Returns each player's points in pairs: the other side's tiles minus the own side's, at least 0."""
     side = _sides(ended.seats)
     counts_own = ended.is_blocked_under(ScoreBlockedPoints.DIFFERENCE)
     held = [0, 0]
@@ -161,16 +158,16 @@ def _points_in_pairs(ended: _Ended) -> dict[int, int]:
 
 
 def _sides(seats: Iterable[int]) -> dict[int, int]:
-    """Which of two teams a seat belongs to: the opposite seats of four.
+    """Returns the team, 0 or 1, of each seat. Opposite seats of four are partners.
 
-    A round after a resignation has fewer players; theirs are some of the seats 1 to 4.
+    After a resignation a round has fewer players, at some of the seats 1 to 4.
     """
     ascending = sorted(seats)
     return {seat: (place if len(ascending) == PAIRS_PLAYERS else seat - 1) % 2 for place, seat in enumerate(ascending)}
 
 
 def are_one_side(seats: tuple[int, ...], ruleset: Ruleset) -> bool:
-    """Whether a game is decided, as those who are left win together: one player, or one pair (teams)."""
+    """Returns whether the remaining players win together: one player, or one pair (teams)."""
     return len(seats) == 1 or (ruleset.teams is Teams.PAIRS and len({seat % 2 for seat in seats}) == 1)
 
 
@@ -181,13 +178,13 @@ def _with_partners(best: tuple[int, ...], seats: tuple[int, ...]) -> tuple[int, 
 
 
 def _for_contract(standing: Standing, winners: tuple[int, ...], ruleset: Ruleset) -> int:
-    """contract_points, for a winner who has melded."""
+    """Returns the extra points of a player: contract_points for a winner who has melded."""
     earned = ruleset.contract is not Contract.NONE and standing.has_melded and standing.seat in winners
     return ruleset.contract_points if earned else 0
 
 
 def _best(end: RoundEnd, standings: tuple[Standing, ...], ruleset: Ruleset) -> tuple[int, ...]:
-    """The winner, and who shares the win: nobody does but in a blocked round (score_blocked_tie)."""
+    """Returns the winners. Only a blocked round can have several (score_blocked_tie)."""
     able = tuple(standing for standing in standings if not standing.resigned)
     measure = _measure(end, ruleset)
     best = min(map(measure, able))
@@ -197,7 +194,7 @@ def _best(end: RoundEnd, standings: tuple[Standing, ...], ruleset: Ruleset) -> t
 
 
 def _measure(end: RoundEnd, ruleset: Ruleset) -> Callable[[Standing], tuple[int, ...]]:
-    """What the winner has least of; the other metric may settle a tie (R62, score_blocked_winner)."""
+    """Returns the function that the winner minimizes. A second metric may break ties (R62, score_blocked_winner)."""
     is_blocked = end is RoundEnd.BLOCKED
     by_value = is_blocked and ruleset.score_blocked_winner is ScoreBlockedWinner.LOWEST_VALUE
     by_both = not is_blocked or ruleset.score_blocked_tie is ScoreBlockedTie.OTHER_METRIC_THEN_SHARE
@@ -210,7 +207,7 @@ def _measure(end: RoundEnd, ruleset: Ruleset) -> Callable[[Standing], tuple[int,
 
 
 def is_last_round(rounds: int, players: tuple[Player, ...], ruleset: Ruleset) -> bool:
-    """Whether a game ends after so many rounds with these totals (match_end)."""
+    """Returns whether a game ends after a number of rounds with these totals (match_end)."""
     match ruleset.match_end:
         case MatchEnd.SINGLE_ROUND:
             return True
@@ -223,12 +220,12 @@ def is_last_round(rounds: int, players: tuple[Player, ...], ruleset: Ruleset) ->
 
 
 def game_winners(players: tuple[Player, ...], results: tuple[RoundResult, ...], ruleset: Ruleset) -> tuple[int, ...]:
-    """The seats that win a game, of the players who have not resigned (match_winner); partners win together.
+    """Returns the winners of a game, among the players who have not resigned (match_winner). Partners win together.
 
     Args:
-        players: Everyone, by seat, with their totals.
-        results: The game's rounds.
-        ruleset: Its rules.
+        players: All players, by seat, with their totals.
+        results: The rounds of the game.
+        ruleset: The rules.
     """
     able = tuple(player for player in players if not player.resigned)
     merit = {player.seat: _merit(player, results, ruleset) for player in able}
@@ -240,7 +237,7 @@ def game_winners(players: tuple[Player, ...], results: tuple[RoundResult, ...], 
 
 
 def _merit(player: Player, results: tuple[RoundResult, ...], ruleset: Ruleset) -> tuple[int, int]:
-    """What the winner of a game has most of."""
+    """Returns the sort key of a player that the winner of a game maximizes."""
     match ruleset.match_winner:
         case MatchWinner.HIGHEST_TOTAL:
             return (0, player.total_points)

@@ -1,6 +1,6 @@
-"""What one seat, or a spectator, may see of a game and of its events (R4).
+"""Views of a game and of its events for one seat or a spectator (R4).
 
-A view has no room for a hidden tile: whoever turns views into answers cannot leak one. Seat None is a spectator.
+A view has no field for a hidden tile, so encoding a view cannot leak one. Seat None is a spectator.
 """
 
 from dataclasses import dataclass
@@ -48,14 +48,14 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset
+from engine.table import ProposedTable, Table
 from engine.tiles import Tile
 
 
 @dataclass(frozen=True, slots=True)
 class PlayerView:
-    """A player as everyone sees them; of a bot its level."""
+    """A player as every viewer sees them."""
 
     seat: int
     name: str
@@ -68,44 +68,44 @@ class PlayerView:
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """The turn in progress as one seat, or a spectator, sees it.
+    """The turn in progress.
 
     Attributes:
-        turn: Whose it is, and when it ends.
-        step: The kind of what has been done in it.
-        tiles_drawn: The tiles to choose from, or the one drawn; empty for every other seat.
-        draft: The table as the player told it last; None for every other seat.
-        shown_play: The illegal play shown last.
+        turn: Its seat and deadline.
+        step: The type of its step.
+        tiles_drawn: The tiles to choose from, or the one drawn; empty for other seats.
+        draft: The unfinished table that the player saved last; None for other seats.
+        shown_play: The last illegal play shown.
     """
 
     turn: Turn
     step: type[Step]
     tiles_drawn: tuple[Tile, ...]
-    draft: tuple[ProposedMeld, ...] | None
+    draft: ProposedTable | None
     shown_play: ShownPlay | None
 
 
 @dataclass(frozen=True, slots=True)
 class GameView:
-    """A game as one seat, or a spectator, sees it.
+    """A game.
 
     Attributes:
-        revision: How often the game has changed.
-        phase: The kind of its phase.
-        ruleset: Its rules.
-        players: By seat.
-        round_number: The round in progress or the last one, from 1; 0 in the lobby.
+        revision: The number of changes of the game.
+        phase: The type of its phase.
+        ruleset: The rules.
+        players: The players, by seat.
+        round_number: The number of the round in progress or the last one, from 1; 0 in the lobby.
         table: The melds in play.
         river: The River, oldest tile first.
-        pool_count: How many tiles are in the pool.
-        turn: The turn in progress, if there is one.
-        seat: Whose view it is; None for a spectator.
-        rack: That seat's tiles, ascending; empty for a spectator.
+        pool_count: The number of tiles in the pool.
+        turn: The turn in progress, if any.
+        seat: The viewer's seat; None for a spectator.
+        rack: The viewer's tiles, ascending; empty for a spectator.
         order: The seats dealt into the round in progress or the last one, in turn order, the starter first.
         passed: The seats that have passed in a row.
-        last_chance: Whose last turns are still to come.
-        results: The finished rounds.
-        winners: Of a finished game.
+        last_chance: The seats with a last turn left.
+        results: The results of the finished rounds.
+        winners: The winners of a finished game.
     """
 
     revision: int
@@ -113,7 +113,7 @@ class GameView:
     ruleset: Ruleset
     players: tuple[PlayerView, ...]
     round_number: int
-    table: tuple[Meld, ...]
+    table: Table
     river: tuple[Tile, ...]
     pool_count: int
     turn: TurnView | None
@@ -128,7 +128,7 @@ class GameView:
 
 @dataclass(frozen=True, slots=True)
 class RoundStartedView:
-    """A deal: start draw and turn order are open to all, the rack is the viewer's own, the pool a number."""
+    """A deal. The rack is the viewer's own; of the pool only the number of tiles is visible."""
 
     number: int
     draws: tuple[StartDraw, ...]
@@ -139,7 +139,7 @@ class RoundStartedView:
 
 @dataclass(frozen=True, slots=True)
 class TilesDrawnView:
-    """A draw, of tiles to choose from too: the tiles only for the seat that drew them, their number for all."""
+    """A draw, or an offer of two tiles. Only the seat that drew sees the tiles; all see their number."""
 
     seat: int
     tile_count: int
@@ -148,7 +148,7 @@ class TilesDrawnView:
 
 @dataclass(frozen=True, slots=True)
 class TurnTimedOutView:
-    """A time-out: the tiles drawn only for the seat that drew them, their number for all."""
+    """A time-out. Only the seat that drew sees the tiles; all see their number."""
 
     seat: int
     tile_count: int
@@ -157,7 +157,7 @@ class TurnTimedOutView:
 
 @dataclass(frozen=True, slots=True)
 class TurnPenalisedView:
-    """A penalty: the tiles drawn only for the seat that drew them, their number for all."""
+    """A penalty. Only the seat that drew sees the tiles; all see their number."""
 
     seat: int
     tile_count: int
@@ -166,21 +166,21 @@ class TurnPenalisedView:
 
 @dataclass(frozen=True, slots=True)
 class TurnPassedView:
-    """A pass, whatever the player could have done."""
+    """A pass, without whether the player declined the initial meld."""
 
     seat: int
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEndedView:
-    """The end of a turn after a draw, whatever the player could have done."""
+    """The end of a turn after a draw, without whether the player declined the initial meld."""
 
     seat: int
 
 
 @dataclass(frozen=True, slots=True)
 class DraftSavedView:
-    """A draft was saved. What it shows is no part of the history, for whomever."""
+    """A saved draft. Its table is hidden from every viewer of the history."""
 
     seat: int
 
@@ -200,7 +200,7 @@ OpenEvent = (
     | RoundEnded
     | GameEnded
 )
-"""Events that hide nothing."""
+"""Events without hidden parts, which are their own views."""
 
 EventView = (
     OpenEvent
@@ -215,9 +215,9 @@ EventView = (
 
 
 def see(game: Game, seat: int | None) -> GameView:
-    """The game as a seat, or a spectator, may see it."""
+    """Returns the view of a game for a seat or a spectator."""
     round_ = game.round
-    own = round_ and next((rack for rack in round_.racks if rack.seat == seat), None)
+    viewer_rack = round_ and next((rack for rack in round_.racks if rack.seat == seat), None)
     return GameView(
         revision=game.revision,
         phase=type(game.phase),
@@ -229,7 +229,7 @@ def see(game: Game, seat: int | None) -> GameView:
         pool_count=len(round_.pool) if round_ else 0,
         turn=_turn(game.phase.round, seat) if isinstance(game.phase, Playing) else None,
         seat=seat,
-        rack=own.tiles if own else (),
+        rack=viewer_rack.tiles if viewer_rack else (),
         order=round_.order if round_ else (),
         passed=round_.passed if round_ else (),
         last_chance=_last_chance(game),
@@ -249,7 +249,7 @@ def _player(player: Player, rack: Rack | None) -> PlayerView:
 
 
 def _last_chance(game: Game) -> tuple[int, ...]:
-    """Whose last turns are still to come: nobody's after a round, whether all have been taken or not."""
+    """Returns the seats with a last turn left; empty after the end of a round."""
     if not isinstance(game.phase, Playing) or not game.phase.round.last_chance:
         return ()
     return tuple(seat for seat in game.phase.round.last_chance if seat in game.active_seats)
@@ -277,11 +277,11 @@ def _tiles_drawn(step: Step) -> tuple[Tile, ...]:
 
 
 def see_event(event: Event, seat: int | None) -> EventView:
-    """An event as a seat, or a spectator, may see it."""
+    """Returns the view of an event for a seat or a spectator."""
     match event:
         case RoundStarted(number, draws, order, racks, pool):
-            own = next((rack.tiles for rack in racks if rack.seat == seat), ())
-            return RoundStartedView(number, draws, order, own, len(pool))
+            viewer_rack = next((rack.tiles for rack in racks if rack.seat == seat), ())
+            return RoundStartedView(number, draws, order, viewer_rack, len(pool))
         case TileDrawn(drawer, tile):
             return TilesDrawnView(drawer, 1, (tile,) if drawer == seat else ())
         case TilesDrawn(drawer, tiles) | TilesOffered(drawer, tiles):

@@ -1,7 +1,4 @@
-"""Why something is refused: the stable names, and one breach of the rules.
-
-The names are those of the contract's enum ErrorReason; its comments say what each means.
-"""
+"""Reasons of refusals and violations, under the names of the contract's enum ErrorReason."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -11,7 +8,7 @@ from engine.tiles import Tile
 
 
 class Reason(Enum):
-    """The name of a refusal or a violation."""
+    """The reason of a refusal or a violation. The comments of ErrorReason define each."""
 
     # Rulesets
     OPTION_VALUE_INVALID = auto()
@@ -107,11 +104,11 @@ class Violation(NamedTuple):
     """One breach of the rules.
 
     Attributes:
-        reason: Its name.
-        subject: What it concerns, as a path: `table_after[3]`, `rack`, `` for the game as a whole.
+        reason: The reason.
+        subject: The path of the invalid part: `table_after[3]`, `rack`, or `` for the game as a whole.
         tiles: The tiles concerned, if any.
-        metadata: Numbers that belong to the reason, by the keys that the contract documents.
-        suggested_order: The same tiles in an order in which they form a meld, if that is what is wrong.
+        metadata: Numbers of the reason, by the keys that the contract documents.
+        suggested_order: An order in which the same tiles form a meld, if only their order is wrong.
     """
 
     reason: Reason
@@ -123,16 +120,16 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The answer to an action that may not be taken: every violation, in a fixed order; at least one."""
+    """The refusal of an action, with one or more violations in a fixed order."""
 
     violations: tuple[Violation, ...]
 
     @property
     def reason(self) -> Reason:
-        """The first violation's reason."""
+        """The reason of the first violation."""
         return self.violations[0].reason
 
 
 def refused(reason: Reason, **metadata: int) -> Refused:
-    """A refusal for one reason that concerns the game as a whole."""
+    """Returns a refusal for one reason that concerns the game as a whole."""
     return Refused((Violation(reason, metadata=tuple(metadata.items())),))

@@ -1,1 +1,1 @@
-"""Measurements of the solver and the service, and the positions that they are made on."""
+"""Load tests, benchmarks, and the positions that they use."""

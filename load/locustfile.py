@@ -1,7 +1,7 @@
-"""What Locust reads: users, options, shapes, and the thresholds that make a headless run fail.
+"""The file that Locust loads: users, options, shapes, and the thresholds that can fail a headless run.
 
-`python -m load.run` starts the servers and then Locust with this file; load/README.md says how to read the results.
-Locust makes one of every class of shapes that it finds here by name, so theirs are not imported by name.
+`python -m load.run` starts the servers and then Locust with this file; load/README.md explains the results. Locust
+instantiates every shape class that it finds here by name, so this file imports the module of shapes, not the classes.
 """
 
 import os
@@ -22,14 +22,14 @@ from load.users.analysis import AnalysisUser
 from load.users.games import GameUser
 from load.users.grpc_user import GrpcUser
 from load.users.validation import BaselineUser, ValidationUser
-from service.runtime.parent_death import end_with
+from service.runtime.parent_death import end_with_parent
 
 __all__ = ["AnalysisUser", "BaselineUser", "GameUser", "ValidationUser"]
 
 PASSED, FAILED = 0, 1
 
 _MASTER = os.getpid()
-"""Locust reads this file before it starts the processes of `--processes`."""
+"""Locust loads this file before it forks the processes of `--processes`."""
 
 
 def _add_options(parser: LocustArgumentParser) -> None:
@@ -45,8 +45,8 @@ def _add_options(parser: LocustArgumentParser) -> None:
         )
 
 
-def _shape(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - whatever Locust tells
-    """Has the run follow the shape that was asked for."""
+def _set_shape(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - Locust's own types
+    """Makes the run follow the shape of `--shape`."""
     options = environment.parsed_options
     if options is None or not options.shape or isinstance(environment.runner, WorkerRunner):
         return
@@ -58,34 +58,36 @@ def _shape(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - 
     environment.shape_class.runner = environment.runner
 
 
-def _end_with_master(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - whatever Locust tells
-    """Has a process of `--processes` end with the one that started it, however that ends."""
+def _end_with_master(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - Locust's own types
+    """Kills a process of `--processes` when the master ends, however the master ends."""
     options = environment.parsed_options
     if options and options.processes and isinstance(environment.runner, WorkerRunner):
-        end_with(_MASTER, signal.SIGKILL)
+        end_with_parent(_MASTER, signal.SIGKILL)
 
 
-def _tell(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - whatever Locust tells
-    """Tells a person at the web interface how the run went."""
+def _print_browser_verdict(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - Locust's own types
+    """Prints the verdict of a run that was started in the browser."""
     options = environment.parsed_options
     if options and not options.headless and not isinstance(environment.runner, WorkerRunner):
         _print_verdict(environment)
 
 
-def _fail_or_pass(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - whatever Locust tells
-    """Has a headless run fail where it missed a threshold."""
+def _set_exit_code(environment: Environment, **_others: Any) -> None:  # noqa: ANN401 - Locust's own types
+    """Sets the exit code of a headless run."""
     options = environment.parsed_options
     if options and options.headless and not isinstance(environment.runner, WorkerRunner):
         environment.process_exit_code = FAILED if _print_verdict(environment) else PASSED
 
 
 def _print_verdict(environment: Environment) -> list[str]:
-    """Prints what was missed and where the knee was; what was missed."""
+    """Prints the missed thresholds and the knee; returns the missed thresholds."""
     options, shape = environment.parsed_options, environment.shape_class
     if isinstance(shape, shapes.RampShape) and options:
         print(report(shape.steps, options.knee_p95_ms))
     found = _missed(environment)
-    print("\n".join(f"MISSED {what}" for what in found) if found else "All thresholds were kept.")
+    print(
+        "\n".join(f"MISSED {missed_threshold}" for missed_threshold in found) if found else "All thresholds were met."
+    )
     sys.stdout.flush()
     return found
 
@@ -116,7 +118,7 @@ def _rows(environment: Environment) -> list[Row]:
 
 
 events.init_command_line_parser.add_listener(_add_options)
-events.init.add_listener(_shape)
+events.init.add_listener(_set_shape)
 events.init.add_listener(_end_with_master)
-events.test_stop.add_listener(_tell)
-events.quitting.add_listener(_fail_or_pass)
+events.test_stop.add_listener(_print_browser_verdict)
+events.quitting.add_listener(_set_exit_code)

@@ -1,4 +1,4 @@
-"""Recorded turns as the contract's messages, with what is to be answered."""
+"""Recorded turns as protobuf requests, with the expected answers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ KINDS = {None: MELD_KIND_UNSPECIFIED, MeldKind.GROUP: MELD_KIND_GROUP, MeldKind.
 
 @dataclass(frozen=True, slots=True)
 class TurnToSend:
-    """A turn, its melds and its position as requests; the numbers of the reasons that are to be answered."""
+    """A turn, its melds and its position as requests, with the numbers of the expected reasons."""
 
     turn: ValidateTurnRequest
     melds: ValidateMeldsRequest
@@ -31,8 +31,8 @@ class TurnToSend:
 
 
 def to_send(recorded: RecordedTurn) -> TurnToSend:
-    """A recorded turn as requests."""
-    ruleset = Ruleset(geometry_jokers=recorded.game_jokers)  # always, as on a stream the one stated last goes on
+    """Returns a recorded turn as requests."""
+    ruleset = Ruleset(geometry_jokers=recorded.game_jokers)  # never omitted: a stream would keep the previous one
     table, proposal = melds_to_send(parse_table(recorded.table)), melds_to_send(parse_table(recorded.proposal))
     rack, has_melded = _tiles(parse_rack(recorded.rack)), recorded.has_melded
     return TurnToSend(
@@ -48,12 +48,12 @@ def to_send(recorded: RecordedTurn) -> TurnToSend:
 
 
 def reasons_of(violations: Iterable[Violation]) -> list[int]:
-    """The numbers of the reasons of an answer."""
+    """Returns the numbers of the reasons in an answer."""
     return [violation.reason for violation in violations]
 
 
 def names_of(reasons: Iterable[int]) -> str:
-    """Reasons as a person reads them."""
+    """Returns the names of reasons, or "legal"."""
     names = (ErrorReason.Name(cast("ErrorReason.ValueType", reason)) for reason in reasons)
     return ", ".join(name.removeprefix("ERROR_REASON_") for name in names) or "legal"
 
@@ -63,12 +63,12 @@ def _numbers(names: Iterable[str]) -> list[int]:
 
 
 def melds_to_send(melds: Iterable[ProposedMeld]) -> list[Meld]:
-    """Melds as a client sends them."""
+    """Returns melds as protobuf messages."""
     return [
         Meld(tiles=_tiles(meld.tiles), kind=KINDS[meld.kind], declared_faces=_tiles(meld.declared)) for meld in melds
     ]
 
 
 def _tiles(tiles: Sequence[Tile]) -> Sequence[TileValue.ValueType]:
-    """Tiles as the contract's enum values: the numbers are the same."""
+    """Returns tiles as enum values of the contract, which are the same numbers."""
     return cast("Sequence[TileValue.ValueType]", tiles)

@@ -1,4 +1,4 @@
-"""What a load test can be told beside what Locust knows: each an option, or a variable of the environment."""
+"""The options that load tests add to Locust's, each also an environment variable."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ class Option:
     """An option of load/locustfile.py.
 
     Attributes:
-        name: With its dashes.
-        kind: Reads the value.
-        default: The value if it is not given.
-        text: What it means.
-        choices: The values that it may have; None for any.
+        name: The name with its dashes.
+        kind: Parses the value.
+        default: The default value.
+        text: The help text.
+        choices: The allowed values; None allows any.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Option:
 
     @property
     def variable(self) -> str:
-        """The variable that may have the value in its place."""
+        """The name of the environment variable."""
         return f"LOAD_{self.name.lstrip('-').replace('-', '_').upper()}"
 
 
@@ -40,20 +40,22 @@ OPTIONS: Final = (
         "--shape",
         str,
         "",
-        f"how many users there are over time. {_SHAPES}. --users, --run-time and --spawn-rate change that",
+        f"the number of users over time. {_SHAPES}. --users, --run-time and --spawn-rate override these",
         ("", *SHAPES),
     ),
-    Option("--validation-host", str, "", "host:port of ValidationService, where it is not that of --host"),
-    Option("--baseline-host", str, "", "host:port of a server that does nothing; load.run starts one"),
-    Option("--p95-ratio", float, 4.0, "fail where p95 of validation calls is more times that of their baseline ..."),
-    Option("--p95-slack-ms", float, 100.0, "... and so many milliseconds more"),
-    Option("--least-calls", int, 1, "fail where there were fewer calls of the service"),
-    Option("--knee-p95-ms", float, 250.0, "a ramp ends where p95 of validation calls is longer"),
+    Option("--validation-host", str, "", "host:port of ValidationService, if it differs from --host"),
+    Option("--baseline-host", str, "", "host:port of the no-op server; load.run starts one"),
+    Option(
+        "--p95-ratio", float, 4.0, "fail if the p95 of a validation call exceeds this multiple of its baseline's ..."
+    ),
+    Option("--p95-slack-ms", float, 100.0, "... plus this many milliseconds"),
+    Option("--least-calls", int, 1, "fail if the service got fewer calls"),
+    Option("--knee-p95-ms", float, 250.0, "end a ramp when the p95 of validation calls exceeds this"),
 )
 
 
 def explain() -> str:
-    """Every option with its variable, meaning and default, for --help."""
+    """Returns every option with its variable, help text and default, for --help."""
     return "\n".join(
         f"  {option.name}, or {option.variable}\n      {option.text} (default {option.default or 'unset'})"
         for option in OPTIONS

@@ -1,9 +1,9 @@
-"""The load test's command: starts the servers, then Locust, and ends all of them. load/README.md says more.
+"""The command `python -m load.run`: starts the servers and Locust, and stops all of them. See load/README.md.
 
 python -m load.run                               Locust's web interface, with a server to test
 python -m load.run --shape ramp --headless       a shape, in the terminal
-python -m load.run --ci                          what CI runs; fails when a threshold is missed
-python -m load.run --host 127.0.0.1:50051 ...    tests a server that runs already
+python -m load.run --ci                          the run of CI; fails if a threshold is missed
+python -m load.run --host 127.0.0.1:50051 ...    tests a running server
 """
 
 import argparse
@@ -22,14 +22,14 @@ import grpc
 
 from load.options import explain
 from load.servers import ROOT, ServerError, baseline, end_in_order, free_port, service
-from service.runtime.parent_death import end_with
+from service.runtime.parent_death import end_with_parent
 
 LOCUSTFILE: Final = Path("load") / "locustfile.py"
 RESULTS: Final = Path("build") / "load"
 REPORT: Final = RESULTS / "report"
 WEB_PORT: Final = 8089
 MOST_PROCESSES: Final = 4
-"""More processes that make calls are not started by themselves, however many cores there are."""
+"""Upper limit of the default number of processes."""
 
 REACH_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 15.0
@@ -38,25 +38,29 @@ CI: Final = (
     *("--headless", "--only-summary", "--shape", "steady", "--users", "22", "--run-time", "60s"),
     *("--least-calls", "3000"),
 )
-"""What CI asks of Locust; arguments behind --ci go before."""
+"""Locust's arguments for --ci; arguments after --ci override them."""
 
 REPORTS: Final = ("--csv", str(REPORT), "--html", f"{REPORT}.html")
 
 
 def main() -> int:
-    """Runs Locust; its exit code."""
+    """Runs Locust; returns its exit code."""
     parser = argparse.ArgumentParser(
         prog="load.run",
         description="Load-test the service with Locust: in the browser, or with --headless or --ci in the terminal.",
-        epilog=f"options of the test:\n{explain()}\n\nAll other arguments go to Locust; --locust-help tells them.",
+        epilog=f"options of the test:\n{explain()}\n\nAll other arguments go to Locust; --locust-help lists them.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--ci", action="store_true", help=f"the run of CI: {' '.join(CI)}")
-    parser.add_argument("--host", default=os.environ.get("LOAD_HOST", ""), help="host:port to test (starts a server)")
+    parser.add_argument(
+        "--host", default=os.environ.get("LOAD_HOST", ""), help="host:port to test (default: starts a server)"
+    )
     processes = min(os.cpu_count() or 1, MOST_PROCESSES)
-    parser.add_argument("--processes", type=int, default=processes, help=f"how many make calls ({processes})")
-    parser.add_argument("--locust-help", action="store_true", help="what Locust understands beside")
+    parser.add_argument(
+        "--processes", type=int, default=processes, help=f"Locust processes that make calls ({processes})"
+    )
+    parser.add_argument("--locust-help", action="store_true", help="print the help of Locust")
     chosen, others = parser.parse_known_args()
     end_in_order()
     if chosen.locust_help:
@@ -79,43 +83,41 @@ def main() -> int:
 
 
 def _serving(host: str) -> str:
-    """A host:port where something serves gRPC. Raises ServerError."""
+    """Returns `host` if gRPC without TLS is served there. Raises ServerError otherwise."""
     name, _, port = host.rpartition(":")
     try:
         socket.create_connection((name.strip("[]"), int(port)), REACH_SECONDS).close()
     except (OSError, ValueError, OverflowError) as error:
-        raise ServerError(
-            f"--host {host}: nothing serves there ({error}); without --host a server is started"
-        ) from None
+        raise ServerError(f"--host {host}: cannot connect ({error}); omit --host to start a server") from None
     with grpc.insecure_channel(host, [("grpc.enable_http_proxy", 0)]) as channel:
         try:
             grpc.channel_ready_future(channel).result(REACH_SECONDS)
         except grpc.FutureTimeoutError:
             raise ServerError(
-                f"--host {host}: what serves there is not gRPC without TLS, which is what is tested"
+                f"--host {host}: the server does not speak gRPC without TLS; only that can be tested"
             ) from None
     return host
 
 
 def _command(hosts: Sequence[str], processes: int, arguments: Sequence[str]) -> list[str]:
-    """Locust's command line."""
+    """Returns Locust's command line."""
     port = str(free_port())
     distributed = ("--processes", str(processes), "--master-bind-host", "127.0.0.1")
     ports = ("--master-bind-port", port, "--master-port", port, "--stop-timeout", "5")
     command = _locust(*hosts, *distributed, *ports)
     if "--headless" in arguments:
         RESULTS.mkdir(parents=True, exist_ok=True)
-        print(f"The report will be {REPORT}.html, its figures beside it.", flush=True)
+        print(f"The report will be written to {REPORT}.html, with CSV files beside it.", flush=True)
         return [*command, *REPORTS, *arguments]
     web_port = str(free_port(WEB_PORT))
-    print(_what_next(web_port), flush=True)
+    print(_instructions(web_port), flush=True)
     return [*command, "--web-host", "127.0.0.1", "--web-port", web_port, *arguments]
 
 
-def _what_next(web_port: str) -> str:
+def _instructions(web_port: str) -> str:
     return f"""\
-Open http://127.0.0.1:{web_port} in a browser, say how many users there are to be (22 are a good start), press Start.
-When the run is stopped there, what it missed is printed here. Ctrl-C ends everything."""
+Open http://127.0.0.1:{web_port} in a browser, choose the number of users (22 is a good start) and press Start.
+When the run is stopped there, the missed thresholds are printed here. Ctrl-C ends everything."""
 
 
 def _locust(*arguments: str) -> list[str]:
@@ -123,15 +125,15 @@ def _locust(*arguments: str) -> list[str]:
 
 
 def _run(command: Sequence[str]) -> int:
-    """Runs Locust to its end, also if this process is asked to stop; its exit code.
+    """Runs Locust, stops it if this process is interrupted, and returns its exit code.
 
-    If this process is killed, so is Locust: nobody reads its report, and asked to stop while it starts it may go on.
+    If this process is killed, Locust is killed too: a terminated Locust may go on while it is still starting.
     """
-    kill_with_parent = partial(end_with, os.getpid(), signal.SIGKILL)
-    locust = subprocess.Popen(command, cwd=ROOT, preexec_fn=kill_with_parent)  # noqa: PLW1509 - no threads here
+    kill_with_parent = partial(end_with_parent, os.getpid(), signal.SIGKILL)
+    locust = subprocess.Popen(command, cwd=ROOT, preexec_fn=kill_with_parent)  # noqa: PLW1509 - this process has no threads here
     try:
         return locust.wait()
-    except KeyboardInterrupt:  # Ctrl-C, which Locust has got too
+    except KeyboardInterrupt:  # Ctrl-C, which reaches Locust too
         return locust.wait(STOP_SECONDS)
     finally:
         if locust.poll() is None:

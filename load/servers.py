@@ -1,4 +1,4 @@
-"""Servers for load tests and benchmarks, each in a process of its own on a free port, ended with whoever uses them."""
+"""Servers for load tests and benchmarks: each runs in a process on a free port and ends with its user."""
 
 import contextlib
 import os
@@ -14,25 +14,25 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from service.runtime.parent_death import end_with
+from service.runtime.parent_death import end_with_parent
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 20.0
 BASELINE_THREADS: Final = 64
-"""More than users, since a stream keeps one busy."""
+"""More than the number of users, because each open stream occupies a thread."""
 
 
 class ServerError(Exception):
-    """A server did not start; the message says which."""
+    """A server did not start; the message names it."""
 
 
 @contextlib.contextmanager
 def service() -> Iterator[tuple[str, str]]:
-    """The service, on the store of RUMMIKUB_REDIS_URL, else on an embedded, temporary one.
+    """Runs the service on the store of RUMMIKUB_REDIS_URL, by default on a temporary embedded store.
 
     Yields:
-        Where it listens, and where for ValidationService: the same, unless RUMMIKUB_VALIDATION_LISTEN is set.
+        Its address, and the address of ValidationService, which differs only if RUMMIKUB_VALIDATION_LISTEN is set.
     """
     with tempfile.TemporaryDirectory(prefix="rummikub-load-") as data:
         settings = {
@@ -40,7 +40,7 @@ def service() -> Iterator[tuple[str, str]]:
             "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_DATA_DIR": data,
             "RUMMIKUB_LOG_LEVEL": "warning",
-            "TMPDIR": data,  # so that nothing is left of a server that is killed
+            "TMPDIR": data,  # deleted with the folder if the server is killed
         }
         with _serving("service", settings=settings) as addresses:
             yield addresses[0], addresses[-1]
@@ -48,13 +48,13 @@ def service() -> Iterator[tuple[str, str]]:
 
 @contextlib.contextmanager
 def baseline() -> Iterator[str]:
-    """The server that does nothing, and where it listens."""
+    """Runs the no-op server; yields its address."""
     with _serving("load.bench.noop_server", "stock", "--threads", str(BASELINE_THREADS)) as addresses:
         yield addresses[0]
 
 
 def end_in_order() -> None:
-    """Has SIGTERM end this process as an exception would, so that what it has started ends first."""
+    """Turns SIGTERM into SystemExit, so that context managers stop the child processes."""
     signal.signal(signal.SIGTERM, _end)
 
 
@@ -63,7 +63,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def free_port(wanted: int = 0) -> int:
-    """The port that is wanted if it is free on this machine, else one that is."""
+    """Returns the wanted port if it is free on this machine, else any free port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -76,7 +76,7 @@ def free_port(wanted: int = 0) -> int:
 
 @contextlib.contextmanager
 def _serving(module: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[list[str]]:
-    # Ctrl-C is for Locust, which the servers have to survive
+    # Ctrl-C is meant for Locust; the servers must outlive it
     with started(module, *arguments, environment={**os.environ, **(settings or {})}, own_session=True) as process:
         yield addresses_of(process)
 
@@ -89,9 +89,9 @@ def started(
     own_session: bool = False,
     checkout: Path = ROOT,
 ) -> Iterator[subprocess.Popen[str]]:
-    """A server that was started and may not serve yet: `addresses_of` waits for that.
+    """Starts a server process; use `addresses_of` to wait until it serves.
 
-    `checkout` names another checkout of the project, with a .venv of its own, to compare with.
+    `checkout` names another checkout of the project, with its own .venv, to compare with.
     """
     python = sys.executable if checkout == ROOT else str(checkout / ".venv" / "bin" / "python")
     with subprocess.Popen(
@@ -101,7 +101,7 @@ def started(
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=own_session,
-        preexec_fn=partial(end_with, os.getpid()),  # noqa: PLW1509 - set before other threads start
+        preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 - runs before any thread starts
     ) as process:
         try:
             yield process
@@ -114,7 +114,7 @@ def started(
 
 
 def addresses_of(process: subprocess.Popen[str]) -> list[str]:
-    """What a server says of where it serves gRPC, up to the line behind it. Raises ServerError."""
+    """Returns the gRPC addresses that a server prints, once it serves. Raises ServerError."""
     too_late = threading.Timer(START_SECONDS, process.kill)
     too_late.start()
     found: list[str] = []
@@ -126,7 +126,7 @@ def addresses_of(process: subprocess.Popen[str]) -> list[str]:
                 case _ if found:
                     return found
                 case _:
-                    pass  # its name
+                    pass  # the server's name
     finally:
         too_late.cancel()
-    raise ServerError("a server ended before it served: what it said is above")
+    raise ServerError("a server ended before it served; see its output above")

@@ -1,35 +1,32 @@
-"""Load shapes as plain functions: how many users there are after so many seconds.
-
-Nothing here knows Locust; shapes.py hands it over.
-"""
+"""Load shapes as pure functions of time. They do not depend on Locust; shapes.py adapts them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 SPIKE_BASE: Final = 0.2
-"""Which part of its users a spike has before and after it."""
+"""Share of the users that are active before and after the spike."""
 
 SPIKE_FROM: Final = 0.4
 SPIKE_UNTIL: Final = 0.6
-"""When the spike begins and ends, as parts of the whole time."""
+"""Begin and end of the spike, as shares of the run time."""
 
 RAMP_STEPS: Final = 10
 STEP_SECONDS: Final = 15
 LEAST_GAIN: Final = 0.3
-"""Where throughput rises by less than this part of what is offered more, it has stopped rising."""
+"""Throughput has stopped rising if it grows by less than this share of the added load."""
 
 Stages = Callable[[float, int, float], int | None]
-"""Takes the seconds gone, the most users and the seconds in all; gives the users now, or None at the end."""
+"""Maps elapsed seconds, maximum users and total seconds to the current users; None ends the run."""
 
 
 def steady(gone: float, users: int, seconds: float) -> int | None:
-    """All users, all the time."""
+    """Returns all users for the whole time."""
     return users if gone < seconds else None
 
 
 def spike(gone: float, users: int, seconds: float) -> int | None:
-    """A few users, then all of them at once, then the few again."""
+    """Returns a few users, then all of them at once, then the few again."""
     if gone >= seconds:
         return None
     is_spike = SPIKE_FROM * seconds <= gone < SPIKE_UNTIL * seconds
@@ -38,13 +35,13 @@ def spike(gone: float, users: int, seconds: float) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A shape, with what it takes when nothing else is asked for.
+    """A shape with its default size.
 
     Attributes:
-        about: What it is for, in a few words.
-        users: The most users.
-        seconds: How long it runs.
-        spawn_rate: How many users begin or end in a second.
+        about: A short description.
+        users: The maximum number of users.
+        seconds: The run time.
+        spawn_rate: Users that start or stop in a second.
     """
 
     about: str
@@ -61,20 +58,20 @@ SHAPES: Final[Mapping[str, Shape]] = {
 }
 
 STAGES: Final[Mapping[str, Stages]] = {"steady": steady, "spike": spike, "soak": steady}
-"""The shapes that depend on the time alone; a ramp depends on what was measured, too."""
+"""The shapes that depend on time alone. A ramp also depends on measurements."""
 
 
-# The ramp to the knee.
+# The ramp
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a ramp, measured.
+    """One measured step of a ramp.
 
     Attributes:
-        users: How many there were.
-        throughput: Calls a second that were answered.
-        p95_ms: Milliseconds in which 95 of 100 were.
+        users: The number of users.
+        throughput: Answered calls a second.
+        p95_ms: The 95th percentile of the response time in milliseconds.
     """
 
     users: int
@@ -83,12 +80,12 @@ class Step:
 
 
 def users_at(step: int, users: int) -> int:
-    """The users of a step, counted from 0, of a ramp to so many."""
+    """Returns the number of users in a step, counted from 0, of a ramp that ends at `users`."""
     return max(1, round(users * (step + 1) / RAMP_STEPS))
 
 
 def is_past_knee(steps: Sequence[Step], bound_ms: float) -> bool:
-    """Whether the last step was no better than the one before: it is too slow, or brought hardly more throughput."""
+    """Whether the last step was too slow, or hardly improved throughput over the step before."""
     if not steps:
         return False
     last = steps[-1]
@@ -103,18 +100,18 @@ def is_past_knee(steps: Sequence[Step], bound_ms: float) -> bool:
 
 
 def report(steps: Sequence[Step], bound_ms: float) -> str:
-    """The steps, and where the knee was."""
+    """Returns the steps and the knee as text."""
     rows = [f"  {step.users:5} users {step.throughput:8.0f} calls/s   p95 {step.p95_ms:6.0f} ms" for step in steps]
     return "\n".join(["Ramp:", *rows, _knee(steps, bound_ms)])
 
 
 def _knee(steps: Sequence[Step], bound_ms: float) -> str:
     if not steps:
-        return "No step was measured: the ramp was ended within its first one."
+        return "No step was measured: the ramp ended during its first step."
     if not is_past_knee(steps, bound_ms):
-        return "No knee was reached: more users would bring more throughput."
+        return "The ramp reached no knee: more users would increase throughput."
     if len(steps) == 1:
-        return f"The knee is below {steps[0].users} users: begin with fewer (--users)."
+        return f"The knee is below {steps[0].users} users; start with fewer (--users)."
     knee = steps[-2]
-    why = f"p95 passed {bound_ms:.0f} ms" if steps[-1].p95_ms > bound_ms else "throughput stopped rising"
-    return f"Knee: {knee.users} users, {knee.throughput:.0f} calls/s, p95 {knee.p95_ms:.0f} ms; then {why}."
+    reason = f"p95 exceeded {bound_ms:.0f} ms" if steps[-1].p95_ms > bound_ms else "throughput stopped rising"
+    return f"Knee: {knee.users} users, {knee.throughput:.0f} calls/s, p95 {knee.p95_ms:.0f} ms; then {reason}."

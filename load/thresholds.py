@@ -1,6 +1,6 @@
-"""What a load test must keep to: no undocumented error, validation near its baseline, and something must have happened.
+"""The thresholds of a load test: no undocumented error, validation near its baseline, and a minimum of calls.
 
-Nothing here knows Locust; locustfile.py hands over what it measured.
+This module does not depend on Locust; locustfile.py passes the measurements.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 SERVICE: Final = "grpc"
-"""The sort of rows that are calls of the service."""
+"""The kind of rows that are calls of the service."""
 
 BASELINE: Final = "no-op"
-"""The sort of rows that are the same calls of the server that does nothing."""
+"""The kind of rows that are the same calls of the no-op server."""
 
 MEASURED: Final[Mapping[str, float]] = {
     "ValidateTurn": 1,
@@ -19,7 +19,7 @@ MEASURED: Final[Mapping[str, float]] = {
     "BatchValidateTurns": 12,
     "StreamValidateTurns": 1,
 }
-"""What is compared with its baseline, and how much more work it may be: 0.12 for each of a batch's hundred turns."""
+"""The RPCs that have a baseline, with their allowed multiple: 0.12 for each of the 100 turns of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Row:
     """A row of Locust's table.
 
     Attributes:
-        sort: SERVICE, BASELINE, or what is counted beside them: refusals, wrong answers.
+        sort: SERVICE, BASELINE, or another kind, such as refusals or wrong answers.
         name: The RPC.
-        requests: How many there were, failures among them.
-        failures: How many of them failed.
-        p95_ms: Milliseconds in which 95 of 100 were answered.
+        requests: The number of requests, including failed ones.
+        failures: The number of failed requests.
+        p95_ms: The 95th percentile of the response time in milliseconds.
     """
 
     sort: str
@@ -43,13 +43,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a run fails.
+    """The limits at which a run fails.
 
     Attributes:
-        ratio: How many times as long as its baseline the p95 of a validation call may be ...
-        slack_ms: ... and how many milliseconds longer than that; what is more work may be that many times longer.
-        least_calls: How many calls of the service there must be in all.
-        users: Which sorts of users there are, each with the RPCs of which it calls one at least.
+        ratio: The allowed ratio of the p95 of a validation call to that of its baseline.
+        slack_ms: Milliseconds that are added to the allowed p95; both are multiplied for RPCs that do more work.
+        least_calls: The minimum number of calls of the service.
+        users: The user classes of the run, each with RPCs of which it must call at least one.
     """
 
     ratio: float
@@ -58,17 +58,17 @@ class Limits:
     users: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def most_ms(self, name: str, baseline_ms: float) -> float:
-        """The longest p95 of an RPC of MEASURED beside a baseline."""
+        """Returns the longest allowed p95 of an RPC of MEASURED, given that of its baseline."""
         return MEASURED[name] * (self.ratio * baseline_ms + self.slack_ms)
 
 
 def missed(rows: Sequence[Row], exceptions: int, limits: Limits) -> list[str]:
-    """What a run missed, in sentences; empty when it passed.
+    """Returns the missed thresholds as sentences; empty if the run passed.
 
     Args:
-        rows: All that was measured.
-        exceptions: How many errors there were in the users' own code.
-        limits: What to keep to.
+        rows: All measurements.
+        exceptions: The number of errors in the users' own code.
+        limits: The limits of the run.
     """
     return [*_errors(rows, exceptions), *_idleness(rows, limits), *_slowness(rows, limits)]
 
@@ -85,7 +85,7 @@ def _idleness(rows: Sequence[Row], limits: Limits) -> Iterator[str]:
     called = {row.name: row.requests for row in rows if row.sort == SERVICE}
     calls = sum(called.values())
     if calls < limits.least_calls:
-        yield f"{calls} calls, where {limits.least_calls} are the least"
+        yield f"{calls} calls; the minimum is {limits.least_calls}"
     for user, rpcs in limits.users.items():
         if not any(called.get(rpc) for rpc in rpcs):
             yield f"{user} did not take part: it never called {' or '.join(rpcs)}"
@@ -98,9 +98,9 @@ def _slowness(rows: Sequence[Row], limits: Limits) -> Iterator[str]:
             continue
         baseline = baselines.get(row.name)
         if baseline is None:
-            yield f"{row.name} has no baseline to be compared with"
+            yield f"{row.name} has no baseline to compare with"
         elif row.p95_ms > (most_ms := limits.most_ms(row.name, baseline.p95_ms)):
             yield (
-                f"{row.name}: p95 {row.p95_ms:.0f} ms, and {most_ms:.0f} ms are the most"
-                f" beside its baseline's {baseline.p95_ms:.0f} ms"
+                f"{row.name}: p95 {row.p95_ms:.0f} ms; the limit is {most_ms:.0f} ms"
+                f", given {baseline.p95_ms:.0f} ms of its baseline"
             )

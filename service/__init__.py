@@ -2,5 +2,4 @@
 
 import os
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-"""gRPC's core writes lines to the log that are no JSON. It reads this when grpc is imported."""
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's core logs plain text; it reads this when grpc is imported

@@ -1,4 +1,4 @@
-"""The service's settings: read once from the environment, frozen, validated with errors that name the variable."""
+"""The service's settings, from environment variables; each validation error names its variable."""
 
 import os
 import re
@@ -17,35 +17,35 @@ from redis.exceptions import RedisError
 PREFIX: Final = "RUMMIKUB_"
 
 SECRET: Final = frozenset({"redis_url"})
-"""Settings that may hold a password and are never printed."""
+"""Settings that may contain a password and are never printed."""
 
 _SERVICE_LINK: Final = re.compile(r"\w+_SERVICE_(HOST|PORT(_\w+)?)|\w+_PORT(_\d+_(TCP|UDP)(_\w+)?)?")
-"""Variables that Kubernetes sets for a Service by the name of rummikub; they are not settings of ours."""
+"""Variables that Kubernetes sets for a Service named rummikub; they are not settings."""
 
 _HOST: Final = re.compile(r"[^\[\]:]+|\[[^\[\]]+\]")
-"""The host of an address: colons in brackets only, as gRPC would look for the port behind any other."""
+"""The host of an address. Colons must be in brackets: gRPC takes the text after any other colon for the port."""
 
 _DATABASE: Final = re.compile(r"/?|/\d{1,9}")
-"""The path of a redis_url; redis-py takes what is no number for database 0."""
+"""The path of a redis_url. redis-py uses database 0 for a path that is not a number."""
 
 _CPU_LIMIT: Final = Path("/sys/fs/cgroup/cpu.max")
-"""Where Linux tells a container how much of the processors it may use."""
+"""A container's CPU limit on Linux: quota and period."""
 
 MEMORY_URL: Final = "memory://"
-"""The redis_url of a store in memory, which keeps nothing."""
+"""The redis_url of a store in memory, which is lost when the server stops."""
 
 _MOST: Final = 100_000_000
-"""The largest number of a setting where nothing else limits it: what gRPC and Redis take, even a few times over."""
+"""The upper limit of unbounded settings; gRPC and Redis accept several times this number."""
 
 _CENTURY: Final = 3_155_760_000
-"""The longest that a game is kept, in seconds."""
+"""The upper limit of game lifetimes, in seconds."""
 
 _DAY: Final = 86_400
-"""The longest that a setting has the server wait, in seconds."""
+"""The upper limit of delays and intervals, in seconds."""
 
 
 class SettingsError(Exception):
-    """Settings that cannot be used; the message names each variable and says what was expected."""
+    """Invalid settings; the message names each variable and the expected value."""
 
 
 def _address(text: str) -> str:
@@ -57,14 +57,14 @@ def _address(text: str) -> str:
 
 def _store_url(text: str) -> str:
     if text not in {"", MEMORY_URL} and not _is_redis_url(text):
-        raise ValueError("expected redis://host:port/database, rediss:// or unix://path, or memory:// to keep nothing")
+        raise ValueError("expected redis://host:port/database, rediss://, unix://path or memory://")
     return text
 
 
 def _is_redis_url(text: str) -> bool:
     try:
         pool = BlockingConnectionPool.from_url(text)
-        pool.connection_class(**pool.connection_kwargs)  # refuses options that it does not know
+        pool.connection_class(**pool.connection_kwargs)  # raises TypeError for unknown options
     except (ValueError, TypeError, RedisError):
         return False
     parts = urlsplit(text)
@@ -85,7 +85,7 @@ def _number_of_workers(given: object) -> object:
     if given in {"auto", "0", 0}:
         return usable_cores()
     if isinstance(given, str) and not given.isdecimal():
-        raise ValueError("expected how many, or auto for as many as there are cores")
+        raise ValueError("expected a number, or auto for one per core")
     return given
 
 
@@ -96,90 +96,92 @@ ReadableFile = Annotated[Path | None, AfterValidator(_readable)]
 
 
 class Settings(BaseSettings):
-    """The settings; each field is the variable RUMMIKUB_<FIELD>."""
+    """The settings. Each field is read from the variable RUMMIKUB_<FIELD>."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
 
-    listen: Address = Field("127.0.0.1:50051", description="where gRPC is served")
+    listen: Address = Field("127.0.0.1:50051", description="address of the gRPC server")
     validation_listen: AddressIfAny = Field(
-        "", description="where ValidationService is served a second time, at half the CPU a call; unset: nowhere"
+        "", description="second address for ValidationService, at half the CPU per call; unset: none"
     )
-    metrics_listen: Address = Field("127.0.0.1:9464", description="where Prometheus metrics are served, at /metrics")
+    metrics_listen: Address = Field("127.0.0.1:9464", description="address of the Prometheus metrics, at /metrics")
     redis_url: Annotated[str, AfterValidator(_store_url)] = Field(
-        "", description="the store, like redis://host:6379/0; unset: an embedded one in RUMMIKUB_DATA_DIR"
+        "", description="URL of the store, like redis://host:6379/0; unset: an embedded store in RUMMIKUB_DATA_DIR"
     )
     workers: Workers = Field(
         1,
         ge=1,
         le=256,
-        description="processes that serve, all at the same address; 0 or auto: as many as there are cores",
+        description="number of worker processes, which share the addresses; 0 or auto: one per core",
     )
-    data_dir: Path = Field(Path("data"), description="where the embedded store keeps its data")
-    tls_cert: ReadableFile = Field(None, description="a file with the certificate chain (PEM); unset: no TLS")
-    tls_key: ReadableFile = Field(None, description="a file with the certificate's key (PEM)")
+    data_dir: Path = Field(Path("data"), description="directory of the embedded store")
+    tls_cert: ReadableFile = Field(None, description="file with the certificate chain (PEM); unset: no TLS")
+    tls_key: ReadableFile = Field(None, description="file with the certificate's private key (PEM)")
     lobby_ttl_seconds: int = Field(
-        3_600, ge=60, le=_CENTURY, description="how long a game that has not started is kept after its last change"
+        3_600, ge=60, le=_CENTURY, description="lifetime of a game that has not started, after its last change"
     )
     game_ttl_seconds: int = Field(
-        604_800, ge=60, le=_CENTURY, description="how long a started game is kept after its last change"
+        604_800, ge=60, le=_CENTURY, description="lifetime of a started game, after its last change"
     )
     finished_ttl_seconds: int = Field(
-        86_400, ge=60, le=_CENTURY, description="how long a game that has ended is kept, with its history"
+        86_400, ge=60, le=_CENTURY, description="lifetime of a finished game and its history"
     )
     games_per_minute: int = Field(
         300,
         ge=0,
         le=_MOST,
-        description="new games that one address may create in a minute at each server; 0: any number",
+        description="new games per minute from one client address, at each server; 0: no limit",
     )
     history: int = Field(
-        10_000, ge=100, le=_MOST, description="changes of a game that are kept for watchers and ListTurns"
+        10_000, ge=100, le=_MOST, description="changes of a game that are stored for WatchGame and ListTurns"
     )
-    heartbeat_seconds: float = Field(15.0, gt=0, le=_DAY, description="the longest silence of a WatchGame stream")
-    sweep_seconds: float = Field(1.0, gt=0, le=_DAY, description="how often overdue turns are looked for")
+    heartbeat_seconds: float = Field(
+        15.0, gt=0, le=_DAY, description="interval of heartbeats on an idle WatchGame stream"
+    )
+    sweep_seconds: float = Field(1.0, gt=0, le=_DAY, description="interval of checks for overdue turns")
     drain_seconds: float = Field(
-        10.0, ge=0, le=_DAY, description="how long a stopping server waits for calls under way"
+        10.0, ge=0, le=_DAY, description="how long a stopping server waits for calls in progress"
     )
-    max_message_bytes: int = Field(262_144, ge=65_536, le=_MOST, description="the largest request")
-    max_metadata_bytes: int = Field(8_192, ge=1_024, le=_MOST, description="the largest metadata of a request")
-    max_streams: int = Field(1_000, ge=1, le=_MOST, description="most calls at once on one connection")
-    max_calls: int = Field(10_000, ge=1, le=_MOST, description="most calls under way at once, watchers included")
+    max_message_bytes: int = Field(262_144, ge=65_536, le=_MOST, description="maximum size of a request")
+    max_metadata_bytes: int = Field(8_192, ge=1_024, le=_MOST, description="maximum size of a request's metadata")
+    max_streams: int = Field(1_000, ge=1, le=_MOST, description="maximum concurrent calls on one connection")
+    max_calls: int = Field(10_000, ge=1, le=_MOST, description="maximum concurrent calls, including watchers")
     peer_share: float = Field(
         0.5,
         gt=0,
         le=1,
-        description="the part of calls, streams and searches that one address may hold; 1 where all come from a proxy",
+        description="share of calls, streams and searches that one client address may hold; use 1 behind a proxy",
     )
-    request_seconds: float = Field(
-        10.0, gt=0, le=_DAY, description="how long the request of a call that has begun may take to arrive"
-    )
+    request_seconds: float = Field(10.0, gt=0, le=_DAY, description="timeout for the arrival of a call's request")
     validation_streams: int = Field(
-        1_000, ge=1, le=_MOST, description="most streams at once at RUMMIKUB_VALIDATION_LISTEN"
+        1_000, ge=1, le=_MOST, description="maximum concurrent streams at RUMMIKUB_VALIDATION_LISTEN"
     )
-    analysis_workers: int = Field(
-        2, ge=1, le=1_024, description="most processes that search for exact analysis at once"
+    analysis_workers: int = Field(2, ge=1, le=1_024, description="maximum processes for exact analysis")
+    analysis_queue: int = Field(64, ge=0, le=_MOST, description="maximum calls that wait for an analysis process")
+    bot_delay_ms: int = Field(0, ge=0, le=60_000, description="delay before each action of a bot")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="lowest level to log: debug, info, warning or error"
     )
-    analysis_queue: int = Field(64, ge=0, le=_MOST, description="most calls that wait for one of them")
-    bot_delay_ms: int = Field(0, ge=0, le=60_000, description="how long a bot waits before each action")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="debug, info, warning or error")
 
     @model_validator(mode="after")
     def _workers_share_a_store(self) -> "Settings":
         if self.workers > 1 and self.redis_url == MEMORY_URL:
             raise ValueError(
-                f"{PREFIX}WORKERS={self.workers}: they need a store that they share, which {MEMORY_URL} is not: set "
-                f"{PREFIX}REDIS_URL to a Redis, leave it unset for the embedded store, or serve with one worker"
+                f"{PREFIX}WORKERS={self.workers}: workers cannot share a store in memory ({MEMORY_URL}): set "
+                f"{PREFIX}REDIS_URL to a Redis, leave it unset for the embedded store, or use one worker"
             )
         return self
 
     @model_validator(mode="after")
     def _tls_is_whole(self) -> "Settings":
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY belong together: set both or neither")
+            raise ValueError("RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY must be set together: set both or neither")
         if self.tls_cert and self.tls_key:
             try:
                 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                context.load_cert_chain(self.tls_cert, self.tls_key, password="")  # without one, a terminal is asked
+                context.load_cert_chain(
+                    self.tls_cert, self.tls_key, password=""
+                )  # without a password OpenSSL would prompt for one
             except (ssl.SSLError, OSError):
                 problem = (
                     "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY: expected a certificate chain and the key of its first "
@@ -190,17 +192,17 @@ class Settings(BaseSettings):
 
 
 def usable_cores() -> int:
-    """How many processors this process may use: those of the machine, or fewer where it or its container is limited."""
+    """Returns the number of cores for this process, by its affinity and its container's limit."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     try:
         quota, period = _CPU_LIMIT.read_text().split()
         return max(1, min(cores, round(int(quota) / int(period))))
-    except (OSError, ValueError):  # there is no limit, which is written as "max"
+    except (OSError, ValueError):  # no limit (written as "max")
         return cores
 
 
 def read_settings(workers: str | None = None) -> Settings:
-    """The settings of the environment, and the number of workers if it was given otherwise. Raises SettingsError."""
+    """Returns the settings. `workers` overrides RUMMIKUB_WORKERS. Raises SettingsError."""
     unknown = sorted(
         name
         for name in os.environ
@@ -229,7 +231,7 @@ def _problem(problem: Mapping[str, object]) -> str:
 
 
 def explain() -> str:
-    """Every variable with its meaning and default, for --help."""
+    """Returns the list of all variables with meaning and default, for --help."""
     lines = []
     for name, field in Settings.model_fields.items():
         default = "unset" if field.default in {None, ""} else field.default

@@ -1,8 +1,8 @@
-"""Several processes that serve as one: started, replaced when they end by themselves, and stopped together.
+"""Supervises worker processes: starts them, restarts those that die, and stops all together.
 
-Each is a server of its own on the store and at the address that all share, as replicas on several machines would be. It
-is told by a socket: it says there when it serves, and when the socket ends, so does it, however its parent has ended.
-What it counts is in memory that the parent reads.
+Each worker is a complete server; all use the same store and listen on the same address, as replicas on several machines
+would. A socket pair connects each worker with the supervisor. The worker sends a byte on it when it serves, and stops
+when the socket closes, which happens however the supervisor ends. Its counters are in memory that the supervisor reads.
 """
 
 import asyncio
@@ -18,121 +18,121 @@ from typing import Final
 
 import structlog
 
-from service.metrics.metrics import Together
-from service.metrics.shared_counters import Tally, new_file
+from service.metrics.metrics import MergedMetrics
+from service.metrics.shared_counters import SharedCounters, counter_file
 from service.settings import PREFIX
 
 COMMAND: Final = (sys.executable, "-m", "service")
 OPTION: Final = "--as-worker"
-"""Says that a process is a worker; its number and two open files follow."""
+"""The command-line option of a worker, followed by WorkerArguments."""
 STEADY_SECONDS: Final = 10.0
-"""A worker that has run for so long has not failed to start."""
+"""A worker that ends within this time counts as a failed start."""
 MOST_FAILED_STARTS: Final = 5
-"""After how many in a row of one worker the others end too: something is wrong that starting again does not mend."""
+"""After this number of failed starts of one worker the supervisor gives up."""
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 5.0
-"""Before a worker is replaced that has ended at once; each time twice as long."""
+"""The exponential backoff between failed starts."""
 
 _log = structlog.get_logger()
 
 
-class WorkersError(Exception):
-    """Workers cannot be kept running."""
+class SupervisorError(Exception):
+    """The workers cannot be kept running."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A worker's place among the others, as its command says.
+class WorkerArguments:
+    """A worker's command-line arguments.
 
     Attributes:
-        number: Of the worker, from 1.
-        channel: The open socket to the parent.
-        tally: The open memory in which the worker counts.
+        number: The worker's number, from 1.
+        channel: The descriptor of the socket to the supervisor.
+        counters: The descriptor of the shared counters.
     """
 
     number: int
     channel: int
-    tally: int
+    counters: int
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What a worker's command ends with."""
-        return (OPTION, str(self.number), str(self.channel), str(self.tally))
+        """The end of the worker's command line."""
+        return (OPTION, str(self.number), str(self.channel), str(self.counters))
 
 
-class Parent:
-    """The parent of this process, which is a worker."""
+class SupervisorChannel:
+    """A worker's connection to its supervisor."""
 
-    def __init__(self, place: Place) -> None:
-        self._channel = socket.socket(fileno=place.channel)
-        self._channel.setblocking(False)  # noqa: FBT003 - its only parameter
+    def __init__(self, arguments: WorkerArguments) -> None:
+        self._socket = socket.socket(fileno=arguments.channel)
+        self._socket.setblocking(False)  # noqa: FBT003 - its only parameter
 
-    def tell_serving(self) -> None:
-        """Says that this worker serves."""
-        with contextlib.suppress(OSError):  # of a parent that is gone
-            self._channel.send(b"\n")
+    def report_serving(self) -> None:
+        """Reports that this worker serves."""
+        with contextlib.suppress(OSError):  # the supervisor has ended
+            self._socket.send(b"\n")
 
     async def ended(self) -> None:
-        """Returns when the parent has ended."""
+        """Returns when the supervisor has ended."""
         with contextlib.suppress(OSError):
-            await asyncio.get_running_loop().sock_recv(self._channel, 1)
+            await asyncio.get_running_loop().sock_recv(self._socket, 1)
 
     def close(self) -> None:
         """Closes the socket."""
-        self._channel.close()
+        self._socket.close()
 
 
-class Workers:
-    """Worker processes.
+class Supervisor:
+    """The worker processes.
 
     Args:
-        settings: The variables that each gets beside those of this process, in the order of their numbers.
-        patience_seconds: How long they may take to stop.
-        command: What starts one.
+        settings: For each worker, the settings that differ from this process's environment.
+        grace_seconds: Time for the workers to stop before they are killed.
+        command: The command of a worker.
     """
 
     def __init__(
-        self, settings: Sequence[Mapping[str, str]], patience_seconds: float, command: Sequence[str] = COMMAND
+        self, settings: Sequence[Mapping[str, str]], grace_seconds: float, command: Sequence[str] = COMMAND
     ) -> None:
         self._settings = settings
-        self._patience_seconds = patience_seconds
+        self._grace_seconds = grace_seconds
         self._command = command
         self._stopping = asyncio.Event()
         self._all_served = asyncio.Event()
         self._served: set[int] = set()
         self._processes: dict[int, Process] = {}
-        self._keepers: list[asyncio.Task[None]] = []
-        self.metrics = Together()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.metrics = MergedMetrics()
 
     def start(self) -> None:
-        """Starts all, to be kept running until `stop`."""
+        """Starts all workers."""
         for number, settings in enumerate(self._settings, start=1):
-            keeper = self._keep(number, _environment(settings))
-            self._keepers.append(asyncio.create_task(keeper, name=f"worker-{number}"))
+            supervising = self._supervise(number, _environment(settings))
+            self._tasks.append(asyncio.create_task(supervising, name=f"worker-{number}"))
 
     async def serving(self) -> None:
-        """Returns when all of them have begun to serve."""
+        """Returns when all workers have begun to serve."""
         await self._all_served.wait()
 
     async def failed(self) -> Exception:
-        """Returns when a worker cannot be kept running, with what to say then."""
-        done, _ = await asyncio.wait(self._keepers, return_when=asyncio.FIRST_EXCEPTION)
-        return next(error for keeper in done if isinstance(error := keeper.exception(), Exception))
+        """Returns the error of a worker that cannot be kept running, once there is one."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+        return next(error for task in done if isinstance(error := task.exception(), Exception))
 
     async def stop(self) -> None:
-        """Asks all to stop, at the same time, and returns when they have ended."""
+        """Stops all workers at the same time and returns when they have ended."""
         self._stopping.set()
         for process in self._processes.values():
             _send(process, signal.SIGTERM)
-        _, late = await asyncio.wait(self._keepers, timeout=self._patience_seconds)
+        _, late = await asyncio.wait(self._tasks, timeout=self._grace_seconds)
         if late:
             _log.warning("workers do not stop and are killed", workers=sorted(self._processes))
         for process in self._processes.values():
             _send(process, signal.SIGKILL)
-        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _keep(self, number: int, environment: Mapping[str, str]) -> None:
-        """Runs a worker, and the next one after its end, until they are to stop. Raises WorkersError."""
+    async def _supervise(self, number: int, environment: Mapping[str, str]) -> None:
+        """Runs a worker, and restarts it whenever it ends, until `stop`. Raises SupervisorError."""
         loop = asyncio.get_running_loop()
         failed_starts = 0
         while not self._stopping.is_set():
@@ -146,47 +146,50 @@ class Workers:
             failed_starts = failed_starts + 1 if loop.time() - started < STEADY_SECONDS else 0
             _log.error("worker has ended by itself", worker=number, ending=ending, failed_starts=failed_starts)
             if failed_starts == MOST_FAILED_STARTS:
-                raise WorkersError("workers end again and again as soon as they are started: see the log above")
+                raise SupervisorError(
+                    f"worker {number} failed to start {failed_starts} times in a row; see the log for the reason"
+                )
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _pause(failed_starts))
+                await asyncio.wait_for(self._stopping.wait(), _backoff(failed_starts))
 
     async def _run(self, number: int, environment: Mapping[str, str]) -> int:
-        """Runs a worker until its end; its exit code. Raises OSError if it cannot be started."""
-        channel, theirs = socket.socketpair()
+        """Runs a worker until it ends; returns its exit code. Raises OSError if it cannot be started."""
+        channel, worker_channel = socket.socketpair()
         with channel:
-            with theirs, new_file() as file:
-                tally = Tally(file.fileno())
-                process = await self._start(Place(number, theirs.fileno(), file.fileno()), environment)
+            with worker_channel, counter_file() as file:
+                counters = SharedCounters(file.fileno())
+                arguments = WorkerArguments(number, worker_channel.fileno(), file.fileno())
+                process = await self._start(arguments, environment)
             self._processes[number] = process
             if self._stopping.is_set():
                 _send(process, signal.SIGTERM)
             if await _serves(channel):
-                self.metrics.join(tally)
-                self._note_serving(number)
+                self.metrics.add(counters)
+                self._on_serving(number)
             code = await process.wait()
             del self._processes[number]
-            self.metrics.leave(tally)
+            self.metrics.retire(counters)
             return code
 
-    async def _start(self, place: Place, environment: Mapping[str, str]) -> Process:
+    async def _start(self, arguments: WorkerArguments, environment: Mapping[str, str]) -> Process:
         return await asyncio.create_subprocess_exec(
             *self._command,
-            *place.arguments,
+            *arguments.arguments,
             env=environment,
             stdin=DEVNULL,
             stdout=DEVNULL,
-            pass_fds=(place.channel, place.tally),
-            start_new_session=True,  # Ctrl-C in a terminal is for the parent, which stops its workers
+            pass_fds=(arguments.channel, arguments.counters),
+            start_new_session=True,  # Ctrl-C in a terminal reaches only the supervisor, which stops the workers
         )
 
-    def _note_serving(self, number: int) -> None:
+    def _on_serving(self, number: int) -> None:
         self._served.add(number)
         if len(self._served) == len(self._settings):
             self._all_served.set()
 
 
 async def _serves(channel: socket.socket) -> bool:
-    """Waits until a worker says that it serves; false if it ends before."""
+    """Returns true when a worker reports that it serves, false if it ends first."""
     channel.setblocking(False)  # noqa: FBT003 - its only parameter
     with contextlib.suppress(OSError):
         return bool(await asyncio.get_running_loop().sock_recv(channel, 1))
@@ -194,23 +197,23 @@ async def _serves(channel: socket.socket) -> bool:
 
 
 def share(total: int, workers: int, number: int) -> int:
-    """What a worker gets of what all may have together, but one at least."""
+    """Returns one worker's share of a total that all workers divide, at least 1."""
     return max(1, total // workers + (number <= total % workers))
 
 
-def _pause(failed_starts: int) -> float:
-    """How long to wait before a worker is replaced."""
+def _backoff(failed_starts: int) -> float:
+    """Returns the pause before a restart, in seconds."""
     if not failed_starts:
         return 0.0
     return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** (failed_starts - 1))
 
 
 def _environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment with other settings, which may stand there in lower case too."""
+    """Returns this process's environment with changed settings, whose names may be there in lower case."""
     changed = {f"{PREFIX}{name.upper()}": value for name, value in settings.items()}
     return {name: value for name, value in os.environ.items() if name.upper() not in changed} | changed
 
 
 def _send(process: Process, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has ended in this very moment
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
         process.send_signal(number)

@@ -1,4 +1,4 @@
-"""Fixtures of all tests."""
+"""Fixtures for all tests."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -8,17 +8,17 @@ from typing import Final
 import pytest
 import redis
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: servers in this process log as in their own
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before grpc is imported: in-process servers log like real ones
 
 from service.storage.base import GameStore
 from support.harness import Client, FakeClock, memory_store, redis_server, redis_store, running_server
 
 MEASURED: Final = Path(__file__).parent / "engine"
-"""The tests that have to reach every branch of the engine, without the oracles among them."""
+"""The folder of tests that must cover every branch of the engine; oracles in it are not measured."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks all other tests, for which coverage is not measured: they would take more than twice as long."""
+    """Marks all other tests as unmeasured: measuring coverage would more than double their time."""
     for item in items:
         if MEASURED not in item.path.parents or item.path.stem.endswith("_oracle"):
             item.add_marker(pytest.mark.unmeasured)
@@ -26,14 +26,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
-    """A real Redis-compatible server for this worker."""
+    """Runs a Redis-compatible server for this worker."""
     with redis_server() as url:
         yield url
 
 
 @pytest.fixture
 def empty_redis_url(redis_url: str) -> str:
-    """The same, emptied."""
+    """Returns the URL of the emptied server."""
     client = redis.Redis.from_url(redis_url)
     client.flushdb()
     client.close()
@@ -42,13 +42,13 @@ def empty_redis_url(redis_url: str) -> str:
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """The store's clock, moved by hand."""
+    """Returns the store's clock, which tests advance."""
     return FakeClock()
 
 
 @pytest.fixture(params=["memory", "redis"])
 async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
-    """Each store in turn, empty, on the clock."""
+    """Yields each kind of store, empty, on the clock."""
     if request.param == "memory":
         yield memory_store(clock)
     else:
@@ -59,6 +59,6 @@ async def store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterat
 
 @pytest.fixture
 async def client(store: GameStore) -> AsyncIterator[Client]:
-    """A client of a server in this process, on each store in turn."""
+    """Yields a client of an in-process server, for each kind of store."""
     async with running_server(store) as (_, client):
         yield client

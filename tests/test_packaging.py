@@ -1,4 +1,4 @@
-"""What is installed where the project is no clone, such as in the container image, is all that the project has."""
+"""An installed distribution, as in the container image, contains every module and data file."""
 
 import os
 import shutil

@@ -1,7 +1,7 @@
 """Compares the speed of the engine's validation with that of another revision, side by side.
 
-Both judge the same positions, in turns of a process each, so that what else the machine does meets both alike.
-The positions come from random games of the present revision, under the default ruleset.
+Both revisions judge the same positions in alternating processes, so that other load on the machine affects both alike.
+The positions come from random games of this revision under the default ruleset.
 """
 
 import argparse
@@ -53,12 +53,13 @@ WHAT = ("a legal turn", "an illegal turn", "a meld")
 
 
 def positions(count: int) -> Iterator[dict[str, object]]:
-    """Turns of random games: legal ones, and the same with one tile of the table left out."""
-    from engine.game import Playing  # noqa: PLC0415 - found only once the path is set
+    """Yields turns of random games: legal ones, and the same with one tile of the table left out."""
+    from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame  # noqa: PLC0415 - as above
+    from engine.game import Playing  # noqa: PLC0415 - importable only after main() sets the path
     from engine.melds import ProposedMeld  # noqa: PLC0415 - as above
     from engine.notation import format_rack, format_table  # noqa: PLC0415 - as above
     from engine.ruleset import SABRA  # noqa: PLC0415 - as above
-    from engine.turns import DrawTile, Join, Pass, PlayTiles, StartGame, apply, create  # noqa: PLC0415 - as above
+    from engine.turns import apply, create  # noqa: PLC0415 - as above
     from engine.violations import Refused  # noqa: PLC0415 - as above
     from support.random_play import random_shuffle, random_table  # noqa: PLC0415 - as above
 
@@ -95,28 +96,26 @@ def positions(count: int) -> Iterator[dict[str, object]]:
 
 
 def measure(tree: Path, corpus: Path, repeats: int) -> list[float]:
-    """Microseconds a legal turn, an illegal turn, a meld."""
+    """Returns the microseconds of CPU per legal turn, illegal turn and meld."""
     run = [sys.executable, "-c", JUDGE, str(corpus), str(repeats)]
     answer = subprocess.run(run, cwd=tree, env={"PYTHONPATH": str(tree)}, check=True, capture_output=True, text=True)
     return [float(line) for line in answer.stdout.split()]
 
 
 def main() -> None:
-    """Measures both, several times in turns, and prints a table."""
+    """Measures both revisions alternately and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("revision", help="what to compare with: a commit, a tag, a branch")
-    parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (7)")
-    parser.add_argument("--turns", type=int, default=150, help="how many positions (150)")
-    parser.add_argument("--repeats", type=int, default=10, help="how often each is judged in a measurement (10)")
+    parser.add_argument("revision", help="the commit, tag or branch to compare with")
+    parser.add_argument("--rounds", type=int, default=7, help="measurements of each revision (7)")
+    parser.add_argument("--turns", type=int, default=150, help="positions (150)")
+    parser.add_argument("--repeats", type=int, default=10, help="validations of each position in a measurement (10)")
     chosen = parser.parse_args()
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     with tempfile.TemporaryDirectory() as folder:
         other, corpus = Path(folder, "other"), Path(folder, "positions.json")
         add = [GIT, "-C", str(ROOT), "worktree", "add", "--detach", str(other), chosen.revision]
         if subprocess.run(add, check=False).returncode:
-            parser.error(
-                f"git has no {chosen.revision!r} to compare with: name a commit, a tag or a branch, as BASE=main~10"
-            )
+            parser.error(f"git has no revision {chosen.revision!r}; name a commit, tag or branch, as in BASE=main~10")
         try:
             corpus.write_text(json.dumps(list(positions(chosen.turns))))
             results: dict[str, list[list[float]]] = {"before": [], "now": []}

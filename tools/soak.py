@@ -1,7 +1,7 @@
 """Plays random games in the engine and checks every invariant at every state.
 
-`soak.py 10000` plays by random rulesets, `soak.py 1000 --preset VATIKAN` by a preset's, `soak.py 1000 --every-preset` a
-thousand games by each.
+`soak.py 10000` plays with random rulesets, `soak.py 1000 --preset VATIKAN` with one preset, and `soak.py 1000
+--every-preset` a thousand games with each preset.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from engine.game import RoundEnd  # noqa: E402 - as above
 from engine.melds import Meld  # noqa: E402 - as above
 from engine.presets import PRESETS  # noqa: E402 - as above
 from engine.ruleset import Preset  # noqa: E402 - as above
-from support.invariants import play_checked_game  # noqa: E402 - a script makes its path first
+from support.invariants import play_checked_game  # noqa: E402 - a script sets its path first
 
 PROCESSES = 2
 RANDOM = "random rulesets"
@@ -35,7 +35,7 @@ Job = tuple[str, int]
 
 
 def main() -> int:
-    """Plays and reports; 1 when an invariant broke."""
+    """Plays games and reports; returns 1 if an invariant broke."""
     arguments = parse_arguments()
     console = Console()
     seeds = range(arguments.seed, arguments.seed + arguments.games)
@@ -44,25 +44,33 @@ def main() -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description="Play random games and check every invariant at every state.")
-    parser.add_argument("games", type=int, nargs="?", default=10_000, help="how many games (10000), of each preset")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first game; each next one is one higher (0)")
+    parser.add_argument(
+        "games",
+        type=int,
+        nargs="?",
+        default=10_000,
+        help="the number of games, of each preset if there are several (10000)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the seed of the first game; each next seed is one higher (0)"
+    )
     rulesets = parser.add_mutually_exclusive_group()
-    rulesets.add_argument("--preset", choices=[preset.name for preset in Preset], help="the preset to play by")
-    rulesets.add_argument("--every-preset", action="store_true", help="play so many games by each preset")
+    rulesets.add_argument("--preset", choices=[preset.name for preset in Preset], help="the preset to play with")
+    rulesets.add_argument("--every-preset", action="store_true", help="play this many games with each preset")
     return parser.parse_args()
 
 
 def rules(arguments: argparse.Namespace) -> Sequence[str]:
-    """The names of what is played by."""
+    """Returns the names of the rulesets to play with."""
     if arguments.every_preset:
         return [preset.name for preset in Preset]
     return [arguments.preset or RANDOM]
 
 
 def soak(name: str, seeds: range, pool: multiprocessing.pool.Pool, console: Console) -> int:
-    """Plays a game of each seed and reports; 1 when an invariant broke."""
+    """Plays one game for each seed and reports; returns 1 if an invariant broke."""
     totals: Counter[str] = Counter()
     started = time.monotonic()
     games = pool.imap_unordered(play, [(name, seed) for seed in seeds], chunksize=5)
@@ -70,7 +78,7 @@ def soak(name: str, seeds: range, pool: multiprocessing.pool.Pool, console: Cons
         if failure:
             console.print(failure, markup=False, highlight=False)
             preset = "" if name == RANDOM else f" --preset {name}"
-            console.print(f"Broken invariant: again with --seed {seed} 1{preset}", style="red", highlight=False)
+            console.print(f"Broken invariant: reproduce it with --seed {seed} 1{preset}", style="red", highlight=False)
             return 1
         totals.update(counts)
     console.print(f"{name}\n{summary(totals, time.monotonic() - started)}", highlight=False)
@@ -78,11 +86,11 @@ def soak(name: str, seeds: range, pool: multiprocessing.pool.Pool, console: Cons
 
 
 def play(job: Job) -> tuple[int, Counter[str], str]:
-    """One game: its seed, what happened in it, and what broke, if anything did."""
+    """Plays one game; returns its seed, counts of what happened, and the traceback of a broken invariant or ""."""
     name, seed = job
     try:
         history = play_checked_game(seed, None if name == RANDOM else PRESETS[Preset[name]])
-    except Exception:  # noqa: BLE001 - whatever breaks a game is what the soak is for; it is reported with the seed
+    except Exception:  # noqa: BLE001 - any error is a finding; it is reported with the seed
         return seed, Counter(), traceback.format_exc()
     counts: Counter[str] = Counter(games=1)
     before: tuple[Meld, ...] = ()
@@ -107,7 +115,7 @@ ENDS = {RoundEnd.WENT_OUT: "went out", RoundEnd.BLOCKED: "blocked", RoundEnd.RES
 
 
 def summary(totals: Counter[str], seconds: float) -> str:
-    """The soak in a few lines."""
+    """Returns the totals as text."""
     keys = ("games", "rounds", "turns", "plays", "tiles played", "melds laid", *ENDS.values())
     lines = [f"{key:<13}{totals[key]:>12,}" for key in keys]
     return "\n".join([*lines, f"{'seconds':<13}{seconds:>12,.1f}"])

@@ -1,9 +1,8 @@
 """Compares the solver with its oracles on many positions: with the integer program, and small ones with brute force.
 
-`solver_soak.py 20000` takes half of so many positions from games and half by chance, and a quarter as many small ones.
-As many small ones again have rules that ask for more than faces (engine/solver/guarded.py): options at random, or a
-preset that restricts jokers. They are asked twice, the second time without the search of few tiles, so that the search
-by claims answers them.
+`solver_soak.py 20000` takes half of these positions from games and half at random, and a quarter as many small ones. As
+many small ones again have rules that depend on the origin of tiles (engine/solver/restricted_search.py): random
+options, or a preset that restricts jokers. They are searched twice, the second time by branching alone.
 """
 
 import argparse
@@ -25,9 +24,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from engine.analysis import Situation  # noqa: E402 - as above
-from engine.ruleset import SABRA, Ruleset, choose, problems  # noqa: E402 - as above
+from engine.ruleset import SABRA, Ruleset, with_options  # noqa: E402 - as above
+from engine.ruleset_checks import problems  # noqa: E402 - as above
 from engine.solver import Budget, Existence, Objective, few_tiles  # noqa: E402 - as above
-from engine.solver.guarded import is_guarded  # noqa: E402 - as above
+from engine.solver.restricted_search import is_restricted  # noqa: E402 - as above
 from load.corpus.joker_positions import RESTRICTED, joker_positions  # noqa: E402 - as above
 from load.corpus.positions import positions  # noqa: E402 - as above
 from oracles import brute_force, integer_program  # noqa: E402 - as above
@@ -46,7 +46,7 @@ SMALL = "small"
 GUARDED = "guarded"
 CLAIMS = "by claims"
 
-GUARDING = (
+RESTRICTIONS = (
     "joker_retrieval_mode",
     "joker_retrieval_source",
     "joker_retrieval_reuse",
@@ -57,15 +57,15 @@ GUARDING = (
     "contract",
     "jokers_beyond_physical",
 )
-"""Options by which it matters where a tile came from, or of which retrieval consists."""
+"""Options that make the origin of tiles matter, and options of retrieval."""
 
 Job = tuple[str, int]
-"""Where positions come from, and a seed."""
+"""A source of positions, and a seed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job has brought: how often what, and what the solver and the oracle do not agree on."""
+    """The result of a job: counts, and the disagreements of solver and oracle."""
 
     job: Job
     counts: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class Outcome:
 
 
 def main() -> int:
-    """Compares and reports; 1 when there is a disagreement."""
+    """Compares and reports; returns 1 if there is a disagreement."""
     parser = argparse.ArgumentParser(description="Compare the solver with its oracles on many positions.")
     parser.add_argument("positions", type=int, nargs="?", default=20_000, help="positions for the program (20000)")
     parser.add_argument("--small", type=int, help="positions for brute force of each sort (a quarter as many)")
@@ -92,7 +92,7 @@ def main() -> int:
 
 
 def compared(wanted: dict[str, int], seed: int, console: Console) -> tuple[Counter[str], list[str]]:
-    """So many positions of each sort, until too many disagreements were found."""
+    """Compares a number of positions of each source; stops after too many disagreements."""
     totals: Counter[str] = Counter()
     faults: list[str] = []
     with multiprocessing.Pool(PROCESSES) as pool, Progress(console=console) as progress:
@@ -109,23 +109,23 @@ def compared(wanted: dict[str, int], seed: int, console: Console) -> tuple[Count
 
 
 def compare(job: Job) -> Outcome:
-    """One job."""
+    """Runs one job."""
     sort, seed = job
     few_tiles.MOST_TILES = 0 if sort == CLAIMS else MOST_TILES
     outcome = Outcome(job)
     found: list[str] = []
     try:
         for situation, objective in situations(sort, seed):
-            comparison = asked(sort, situation, objective)
-            outcome.counts.update(counted(sort, situation, comparison))
+            comparison = compared_with_oracle(sort, situation, objective)
+            outcome.counts.update(counts_of(sort, situation, comparison))
             found += [comparison.fault] if comparison and comparison.fault else []
-    except Exception:  # noqa: BLE001 - whatever breaks is what the soak is for; it is reported with the seed
+    except Exception:  # noqa: BLE001 - the soak looks for any failure, and reports it with the seed
         found.append(traceback.format_exc())
     return Outcome(job, outcome.counts, tuple(found))
 
 
 def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
-    """The situations of a seed: all turns of a game, or one."""
+    """Yields the situations of a seed: all turns of a game, or one."""
     rng = random.Random(seed)
     if sort == GAMES:
         for recorded in positions([seed]):
@@ -133,32 +133,32 @@ def situations(sort: str, seed: int) -> Iterator[tuple[Situation, Objective]]:
     elif sort == CHANCE:
         yield random_situation(rng, random_rules(rng)), rng.choice(tuple(Objective))
     elif sort in {GUARDED, CLAIMS}:
-        yield guarded_situation(rng), rng.choice(tuple(Objective))
+        yield restricted_situation(rng), rng.choice(tuple(Objective))
     else:
         yield small_situation(rng, random_ruleset(rng, with_analysis=True)), rng.choice(tuple(Objective))
 
 
-def guarded_situation(rng: random.Random) -> Situation:
-    """A small situation in which the rules ask for more than faces."""
+def restricted_situation(rng: random.Random) -> Situation:
+    """Returns a small situation whose rules depend on the origin of tiles."""
     if rng.random() < 0.2:
         return next(joker_positions(rng.choice(list(RESTRICTED.values())), rng.randrange(1 << 32), 1))
     while True:
-        ruleset = rng.choice(list(RESTRICTED.values())) if rng.random() < 0.3 else guarding_ruleset(rng)
+        ruleset = rng.choice(list(RESTRICTED.values())) if rng.random() < 0.3 else restricting_ruleset(rng)
         if not problems(ruleset):
             situation = small_situation(rng, ruleset)
-            if is_guarded(situation.table, ruleset):
+            if is_restricted(situation.table, ruleset):
                 return situation
 
 
-def guarding_ruleset(rng: random.Random) -> Ruleset:
-    """Options at random that ask for more than faces; every other time with more jokers. There may be problems."""
+def restricting_ruleset(rng: random.Random) -> Ruleset:
+    """Returns random, perhaps invalid options that make the origin of tiles matter; half of them with extra jokers."""
     ruleset = random_ruleset(rng, with_analysis=True) if rng.random() < 0.3 else SABRA
-    options = {option: rng.choice(CHOICES[option]) for option in rng.sample(GUARDING, rng.randint(1, 4))}
-    return choose(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
+    options = {option: rng.choice(CHOICES[option]) for option in rng.sample(RESTRICTIONS, rng.randint(1, 4))}
+    return with_options(ruleset, options | {"geometry_jokers": rng.choice((2, 4))})
 
 
-def asked(sort: str, situation: Situation, objective: Objective) -> Comparison | None:
-    """What the solver and the oracle say; None if the position is too large for it."""
+def compared_with_oracle(sort: str, situation: Situation, objective: Objective) -> Comparison | None:
+    """Returns the comparison of solver and oracle; None if the position is too large for the oracle."""
     if sort in {GAMES, CHANCE}:
         return integer_program.compare(program(), situation, objective, BUDGET)
     try:
@@ -169,12 +169,12 @@ def asked(sort: str, situation: Situation, objective: Objective) -> Comparison |
 
 @cache
 def program() -> IntegerProgram:
-    """The program of this process."""
+    """Returns the program of this process."""
     return IntegerProgram()
 
 
-def counted(sort: str, situation: Situation, comparison: Comparison | None) -> Iterator[str]:
-    """What is counted of a comparison."""
+def counts_of(sort: str, situation: Situation, comparison: Comparison | None) -> Iterator[str]:
+    """Returns the counts of a comparison."""
     if comparison is None:
         yield f"{sort}: too large"
         return
@@ -206,7 +206,7 @@ ROWS = (
 
 
 def summary(totals: Counter[str], sorts: dict[str, int]) -> str:
-    """The soak as a table."""
+    """Returns the results as a table."""
     lines = ["".join([f"{'':<24}", *(f"{sort:>11}" for sort in sorts)])]
     lines += ["".join([f"{row:<24}", *(f"{totals[f'{sort}: {row}']:>11,}" for sort in sorts)]) for row in ROWS]
     return "\n".join(lines)

@@ -1,1 +1,1 @@
-"""Judges many plays by one ruleset, quickly: precomputed melds and tile counts in place of the plain rules."""
+"""Judges many plays by one ruleset fast, with cached melds and tile counts in place of the plain rules."""

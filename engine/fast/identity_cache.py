@@ -1,4 +1,4 @@
-"""What was made of things that never change, kept by which thing it is."""
+"""Memoization keyed by object identity, for immutable arguments."""
 
 from collections.abc import Callable, Collection
 from typing import Generic, TypeVar, cast
@@ -7,43 +7,43 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
-class Kept(Generic[T, V]):
-    """A function of things that never change, which remembers what it has made.
+class IdentityCache(Generic[T, V]):
+    """A memoized function of one immutable argument. Thread-safe.
 
-    It knows a thing again by its identity: nothing is hashed or compared, however large it is. Of an equal thing it
-    makes the same once more. When it is full, it starts over. Threads may ask at the same time.
+    Arguments are looked up by `id`, so they are never hashed or compared; an equal argument that is another object is
+    computed again. A full cache is emptied.
 
     Args:
-        make: The function.
-        most: Of how many things it remembers what it made.
+        function: The function. It never returns None.
+        maxsize: Most results to cache.
     """
 
-    def __init__(self, make: Callable[[T], V], most: int) -> None:
-        self._make = make
-        self._most = most
-        self._memory: tuple[dict[int, V], dict[int, T]] = {}, {}
-        """What was made, and of what: no thing ends, and leaves its id to another one, as long as it is here."""
+    def __init__(self, function: Callable[[T], V], maxsize: int) -> None:
+        self._function = function
+        self._maxsize = maxsize
+        self._cached: tuple[dict[int, V], dict[int, T]] = {}, {}
+        """The results and their arguments by id. Holding the arguments keeps their ids from being reused."""
 
-    def __call__(self, thing: T) -> V:
-        """What is made of a thing. It is not None."""
-        made = self._memory[0].get(id(thing))
-        return self._make_anew(thing) if made is None else made
+    def __call__(self, argument: T) -> V:
+        """Returns the result for an argument."""
+        result = self._cached[0].get(id(argument))
+        return self._compute(argument) if result is None else result
 
-    def each(self, things: Collection[T]) -> list[V]:
-        """What is made of each of some things."""
-        made = list(map(self._memory[0].get, map(id, things)))
-        return [self(thing) for thing in things] if None in made else cast("list[V]", made)
+    def map(self, arguments: Collection[T]) -> list[V]:
+        """Returns the result for each argument."""
+        results = list(map(self._cached[0].get, map(id, arguments)))
+        return [self(argument) for argument in arguments] if None in results else cast("list[V]", results)
 
-    def _make_anew(self, thing: T) -> V:
-        made = self._make(thing)
-        if len(self._memory[0]) >= self._most:
-            self._memory = {}, {}
-        all_made, things = self._memory  # that belong together, if another thread replaces them
-        things[id(thing)] = thing
-        all_made[id(thing)] = made
-        return made
+    def _compute(self, argument: T) -> V:
+        result = self._function(argument)
+        if len(self._cached[0]) >= self._maxsize:
+            self._cached = {}, {}
+        results, arguments = self._cached  # one read: another thread may replace the pair
+        arguments[id(argument)] = argument
+        results[id(argument)] = result
+        return result
 
 
-def kept(most: int) -> Callable[[Callable[[T], V]], Kept[T, V]]:
-    """Makes a function one that remembers what it has made of so many things."""
-    return lambda make: Kept(make, most)
+def identity_cache(maxsize: int) -> Callable[[Callable[[T], V]], IdentityCache[T, V]]:
+    """Returns a decorator that memoizes a function by the identity of its argument."""
+    return lambda function: IdentityCache(function, maxsize)

@@ -1,11 +1,11 @@
-"""Multisets of tiles as numbers: quick to add up, to take from each other and to compare.
+"""Multisets of tiles packed into one integer, for fast addition, subtraction and comparison.
 
-A tally has eight bits for each face. The highest of them stays free, so that two tallies can be compared in all faces
-at once: with that bit set in one of them (ROOM), no face borrows from the next.
+The counts of a multiset take eight bits per face. The highest of them is zero, so one subtraction compares all faces:
+with that bit set in the minuend (_GUARDS), no face borrows from the next.
 
-Below the faces it has notes, which add up as the faces do: a number that no face is more often than, and marks, which
-mean what the caller wants. By them a sum tells whether it can be compared at all (CROWDED), and whether one of its
-parts was marked (MARKED).
+The low 32 bits hold two sums that addition keeps up to date: an upper bound of every face's count, and the number of
+flags that the caller has added. They show whether the counts of a sum overflowed (OVERFLOW), and whether any summand
+had a flag (FLAGGED).
 """
 
 from collections import Counter
@@ -16,104 +16,102 @@ from engine.tiles import JOKER, LAST_TILE, Tile
 
 _BITS: Final = 8
 _FACE: Final = (1 << _BITS) - 1
-_MARK_PLACE: Final = 16
-_NOTES_PLACES: Final = 32
-"""The bits of the notes: 16 for the number, 15 for the marks, one that stays free. Callers see to it that it is enough:
-no tally has more than 65,535 tiles or 32,767 marks."""
-_BEFORE_FACES: Final = _NOTES_PLACES - _BITS
-"""How far a tally is shifted for its bytes to be the faces, 0 among them, which is no tile."""
+_FLAG_SHIFT: Final = 16
+_LOW_BITS: Final = 32
+"""16 bits for the bound, 15 for the flags, and a zero. Callers add up at most 65,535 tiles and 32,767 flags."""
+_FACE_0_SHIFT: Final = _LOW_BITS - _BITS
+"""How far the counts are shifted so that their bytes are indexed by face. Face 0 is not a tile."""
 
-_NOTES: Final = (1 << _NOTES_PLACES) - 1
+_LOW: Final = (1 << _LOW_BITS) - 1
 
-MARK: Final = 1 << _MARK_PLACE
-"""What marks a tally when it is added to it."""
+FLAG: Final = 1 << _FLAG_SHIFT
+"""Added to counts to flag them."""
 
-MARKED: Final = (1 << _NOTES_PLACES - 1) - MARK
-"""The bits that tell that a tally was marked."""
+FLAGGED: Final = (1 << _LOW_BITS - 1) - FLAG
+"""The bits that are set if any summand had a flag."""
 
-CROWDED: Final = MARK - (1 << _BITS - 1)
-"""The bits that tell that a face may be more often in a tally than eight bits tell. Such a tally can be added up, and
-nothing else."""
+OVERFLOW: Final = FLAG - (1 << _BITS - 1)
+"""The bits that are set if a face may have been counted over 127 times. Such counts can only be added up."""
 
-_FACES: Final = tuple(1 << _BEFORE_FACES + _BITS * face for face in range(LAST_TILE + 1))
+_FACES: Final = tuple(1 << _FACE_0_SHIFT + _BITS * face for face in range(LAST_TILE + 1))
 
 ONE: Final = (0, *[face + 1 for face in _FACES[1:]])
-"""The tally of one tile, by its face."""
+"""The counts of a single tile, by its face."""
 
-_HIGHEST: Final = (*[Tile(0)] * (_BEFORE_FACES // _BITS), *[Tile(face) for face in range(LAST_TILE + 1)])
-"""The highest face of a tally, by how many bytes are below the highest of its bits."""
+_HIGHEST: Final = (*[Tile(0)] * (_FACE_0_SHIFT // _BITS), *[Tile(face) for face in range(LAST_TILE + 1)])
+"""The highest face in some counts, by the index of their highest byte that is not zero."""
 
-_FREE: Final = sum(face << _BITS - 1 for face in _FACES[1:])
+_FACE_GUARDS: Final = sum(face << _BITS - 1 for face in _FACES[1:])
 """The highest bit of every face."""
 
-_COUNTS: Final = _FREE - (_FREE >> _BITS - 1)
+_COUNTS: Final = _FACE_GUARDS - (_FACE_GUARDS >> _BITS - 1)
 """The other bits of every face."""
 
-_ROOM: Final = _FREE + (1 << _NOTES_PLACES - 1)
-"""The highest bit of every face, and of the notes."""
+_GUARDS: Final = _FACE_GUARDS + (1 << _LOW_BITS - 1)
+"""The highest bit of every face, and of the low bits."""
 
 JOKERS: Final = _FACE * _FACES[JOKER]
-"""The bits of the joker."""
+"""The bits that count jokers."""
 
 
-def tally(tiles: Sequence[int]) -> int:
-    """The tally of some tiles."""
+def counts_of(tiles: Sequence[int]) -> int:
+    """Returns the counts of some tiles. Their bound is the number of tiles: quick to compute, but large."""
     total = len(tiles)
     for t in tiles:
         total += _FACES[t]
     return total
 
 
-def close_tally(tiles: Sequence[int]) -> int:
-    """The same, with less in its notes, so that sums are crowded later: how often the most frequent face is there."""
-    return tally(tiles) - len(tiles) + max(Counter(tiles).values(), default=0)
+def tight_counts_of(tiles: Sequence[int]) -> int:
+    """Returns the same counts with the least bound, that of the most frequent face, so that sums overflow later."""
+    return counts_of(tiles) - len(tiles) + max(Counter(tiles).values(), default=0)
 
 
 def is_within(part: int, whole: int) -> bool:
-    """Whether no face is more often in one tally than in another."""
-    return (whole + _ROOM - part) & _FREE == _FREE
+    """Returns whether `part` has no face more often than `whole`."""
+    return (whole + _GUARDS - part) & _FACE_GUARDS == _FACE_GUARDS
 
 
-def beyond(tiles: int, taken: int) -> int:
-    """What is left of a tally when another is taken from it; of no face less than nothing. It has no notes."""
-    left = tiles + _ROOM - taken
-    enough = left & _FREE
+def subtract(counts: int, taken: int) -> int:
+    """Returns the counts less those taken, each at least 0. The low bits of the result are zero."""
+    left = counts + _GUARDS - taken
+    enough = left & _FACE_GUARDS
     return left & (enough - (enough >> _BITS - 1))
 
 
-def moved(lie: int, lay: int, own: int) -> tuple[int, int, int]:
-    """What one tally has beyond another, what the other has beyond the one, and what of the former a third one lacks.
+def exchange(before: int, after: int, rack: int) -> tuple[int, int, int]:
+    """Returns (after - before, before - after, added tiles that are not on the rack). All low bits are zero.
 
-    Mostly there is nothing but the first. All are without notes.
+    Quickest in the usual case, in which only the first is not zero.
     """
-    left = lie + _ROOM - lay
-    enough = left & _FREE
-    if enough == _FREE:
-        came, missing = left & _COUNTS, 0
+    left = after + _GUARDS - before
+    enough = left & _FACE_GUARDS
+    if enough == _FACE_GUARDS:
+        added, missing = left & _COUNTS, 0
     else:
-        came, missing = left & (enough - (enough >> _BITS - 1)), beyond(lay, lie)
-    foreign = 0 if (own + _ROOM - came) & _FREE == _FREE else beyond(came, own)
-    return came, missing, foreign
+        added, missing = left & (enough - (enough >> _BITS - 1)), subtract(before, after)
+    foreign = 0 if (rack + _GUARDS - added) & _FACE_GUARDS == _FACE_GUARDS else subtract(added, rack)
+    return added, missing, foreign
 
 
-def counted(tiles: int, t: Tile) -> int:
-    """How often a face is in a tally."""
-    return tiles >> _BEFORE_FACES + _BITS * t & _FACE
+def count_of(counts: int, face: Tile) -> int:
+    """Returns the count of one face."""
+    return counts >> _FACE_0_SHIFT + _BITS * face & _FACE
 
 
-def tiles_of(tiles: int) -> tuple[Tile, ...]:
-    """The tiles of a tally, in ascending order. Takes a moment for each."""
+def tiles_of(counts: int) -> tuple[Tile, ...]:
+    """Returns the tiles in ascending order. Takes time in proportion to their number."""
     found = []
-    while tiles > _NOTES:
-        face = _HIGHEST[tiles.bit_length() // _BITS]
+    while counts > _LOW:
+        face = _HIGHEST[counts.bit_length() // _BITS]
         found.append(face)
-        tiles -= _FACES[face]
+        counts -= _FACES[face]
     found.reverse()
     return tuple(found)
 
 
-def divided(tiles: Iterable[Tile], taken: int) -> tuple[tuple[Tile, ...], tuple[Tile, ...]]:
-    """Divides tiles in ascending order into those of a tally, all of which are among them, and the others."""
+def split(tiles: Iterable[Tile], taken: int) -> tuple[tuple[Tile, ...], tuple[Tile, ...]]:
+    """Splits tiles in ascending order into those taken, all of which must be among them, and the others."""
     has, lacks = tiles_of(taken), list(tiles)
     for t in has:
         lacks.remove(t)

@@ -1,19 +1,19 @@
-"""Exact analysis: the best turn, whether any turn exists, how tiles can be arranged into melds.
+"""Exact analysis: the best turn, whether any turn exists, and how tiles can be arranged into melds.
 
-Pure like the rest of the engine: the same question gets the same answer, whatever was asked before. docs/solver.md
-tells how it works.
+Pure like the rest of the engine: an answer depends on the question only, never on earlier ones. docs/solver.md explains
+the searches.
 """
 
 from typing import Final
 
 from engine.analysis import Situation
 from engine.ruleset import Ruleset
-from engine.solver.answers import Arrangement, BestTurn, Budget, Count, Existence, Objective, Turn
-from engine.solver.arrangement import best_lay
+from engine.solver.answers import Arrangement, BestTurn, Budget, Count, Existence, LegalTurn, Objective
 from engine.solver.counting import count_best
-from engine.solver.problem import problem
+from engine.solver.problem import problem_from
 from engine.solver.search import Meter, OutOfBudget
-from engine.solver.turns import best, exists
+from engine.solver.solution import solve
+from engine.solver.turn_search import find_best, turn_exists
 from engine.tiles import Tile
 
 __all__ = [
@@ -22,8 +22,8 @@ __all__ = [
     "Budget",
     "Count",
     "Existence",
+    "LegalTurn",
     "Objective",
-    "Turn",
     "arrange",
     "best_turn",
     "count_best_turns",
@@ -35,22 +35,22 @@ AMPLE: Final = Budget()
 
 
 def best_turn(situation: Situation, objective: Objective = Objective.MOST_TILES, budget: Budget = AMPLE) -> BestTurn:
-    """The best legal turn of a situation: by the objective, then with fewest melds changed, then by a fixed order."""
-    return best(situation, objective, Meter(budget))
+    """Returns the best legal turn: by the objective, then with the fewest melds changed, then by a fixed order."""
+    return find_best(situation, objective, Meter(budget))
 
 
 def has_turn(situation: Situation, budget: Budget = AMPLE) -> Existence:
-    """Whether any legal turn exists; stops at the first."""
+    """Returns whether any legal turn exists; stops at the first one."""
     try:
-        return Existence.YES if exists(situation, Meter(budget)) else Existence.NO
+        return Existence.YES if turn_exists(situation, Meter(budget)) else Existence.NO
     except OutOfBudget:
         return Existence.UNKNOWN
 
 
 def arrange(tiles: tuple[Tile, ...], ruleset: Ruleset, budget: Budget = AMPLE) -> Arrangement:
-    """Whether and how tiles can all be arranged into melds of a ruleset."""
+    """Returns whether and how all tiles can be arranged into melds of a ruleset."""
     try:
-        found = best_lay(problem(tiles, (), ruleset, Objective.MOST_TILES), Meter(budget))
+        found = solve(problem_from(tiles, (), ruleset, Objective.MOST_TILES), Meter(budget))
     except OutOfBudget:
         return Arrangement(Existence.UNKNOWN)
     return Arrangement(Existence.YES, found.melds) if found else Arrangement(Existence.NO)
@@ -59,5 +59,5 @@ def arrange(tiles: tuple[Tile, ...], ruleset: Ruleset, budget: Budget = AMPLE) -
 def count_best_turns(
     situation: Situation, objective: Objective = Objective.MOST_TILES, limit: int = 100, budget: Budget = AMPLE
 ) -> Count:
-    """How many best turns there are that differ in the tiles that leave the rack; counted up to a limit."""
+    """Returns the number of best turns that play different tiles of the rack, counted up to a limit."""
     return count_best(situation, objective, limit, Meter(budget))

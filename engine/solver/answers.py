@@ -1,4 +1,4 @@
-"""What is asked of the solver, and what it answers."""
+"""The inputs and results of the solver."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,30 +8,30 @@ from engine.analysis import Existence
 from engine.melds import Meld
 from engine.tiles import Tile
 
-__all__ = ["Arrangement", "BestTurn", "Budget", "Count", "Existence", "Objective", "Turn"]
+__all__ = ["Arrangement", "BestTurn", "Budget", "Count", "Existence", "LegalTurn", "Objective"]
 
 
 class Objective(Enum):
-    """What makes one turn better than another. Ties go to the turn that changes fewest melds of the table.
+    """The measure of a turn. Of equally good turns the one that changes the fewest melds of the table is best.
 
-    What comes to the rack from the River is taken off.
+    Tiles that come to the rack from the River are subtracted.
     """
 
     MOST_TILES = auto()
     """The most tiles leave the rack."""
 
     HIGHEST_VALUE = auto()
-    """The highest value leaves the rack, a joker counting what it costs on a rack (score_joker_penalty)."""
+    """The highest value leaves the rack; a joker counts its rack penalty (score_joker_penalty)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much work an answer is worth.
+    """The most work that an answer may take.
 
     Attributes:
-        nodes: How many states of a search may be looked at, about 10 microseconds each.
+        nodes: The most search states to visit, about 10 microseconds each.
         change_nodes: How many of them may be spent on changing as few melds as possible, once the best turn is known.
-        is_over: Asked now and then whether to stop, for instance since the caller's time is up.
+        is_over: Polled during the search; returns whether to stop, for instance at the caller's deadline.
     """
 
     nodes: int = 1_000_000
@@ -40,12 +40,12 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LegalTurn:
     """A legal turn.
 
     Attributes:
-        table: The table as it shall lie: the untouched melds as they lie now and in their order, then the others.
-        tiles: The tiles that leave the rack, ascending; a tile pulled from the River is not one of them.
+        table: The table after the turn: first the untouched melds, unchanged and in their order, then the others.
+        tiles: The tiles that leave the rack, ascending; without a tile pulled from the River.
         untouched: The places (from 0) of the table's melds that stay as they are.
         river_index: The place in the River of the oldest tile pulled, if any (turn_draw TWO_RIVER).
     """
@@ -58,23 +58,23 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class BestTurn:
-    """The best turn that was found.
+    """The best turn found.
 
     Attributes:
         turn: None when none was found.
-        is_proven: Whether no turn is better by the objective (none exists, if none was found). False when the budget
-            ended the search: then there may be better ones.
-        is_least_change: Whether it is known too that no equally good turn leaves more melds of the table untouched.
+        is_proven: Whether no turn is better by the objective (no turn exists, if none was found). False when the budget
+            ended the search: then a better turn may exist.
+        is_least_change: Whether it is also proven that no equally good turn leaves more melds of the table untouched.
     """
 
-    turn: Turn | None
+    turn: LegalTurn | None
     is_proven: bool
     is_least_change: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How tiles lie in melds, all of them; no melds unless exists is YES."""
+    """Melds that contain all given tiles; without melds unless exists is YES."""
 
     exists: Existence
     melds: tuple[Meld, ...] = ()
@@ -82,7 +82,7 @@ class Arrangement:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many there are: exactly, or at least."""
+    """An exact number, or a lower bound."""
 
     number: int
     is_exact: bool

@@ -1,4 +1,4 @@
-"""How many best turns there are, told apart by the tiles that leave the rack."""
+"""Counts the best turns that play different tiles of the rack."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ from typing import Final
 from engine.analysis import Situation
 from engine.solver.answers import Count, Objective
 from engine.solver.search import Meter, OutOfBudget
-from engine.solver.turns import Question, best_cost, candidates, questions
+from engine.solver.turn_problem import TurnSearch
+from engine.solver.turn_search import best_cost, candidates, turn_searches
 from engine.tiles import Tile
 
 Tiles = tuple[Tile, ...]
@@ -16,17 +17,17 @@ NO_TURN: Final = Count(0, is_exact=True)
 
 
 def count_best(situation: Situation, objective: Objective, limit: int, meter: Meter) -> Count:
-    """How many there are, up to a limit."""
+    """Returns the number of best turns, counted up to a limit."""
     found: set[Tiles] = set()
     try:
         cost = best_cost(situation, objective, meter)
         if cost is None:
             return NO_TURN
-        for question in questions(situation, objective, meter):
-            if question.played:
+        for search in turn_searches(situation, objective, meter):
+            if search.played:
                 continue
             faces = sorted(Counter(situation.rack).items())
-            for played in _played(replace(question, asks_least_change=False), faces, cost):
+            for played in _played_sets(replace(search, minimizes_changes=False), faces, cost):
                 if len(found | {played}) > limit:
                     return Count(limit, is_exact=False)
                 found.add(played)
@@ -35,25 +36,25 @@ def count_best(situation: Situation, objective: Objective, limit: int, meter: Me
     return Count(len(found), is_exact=True)
 
 
-def _played(question: Question, faces: list[tuple[Tile, int]], cost: int) -> Iterator[Tiles]:
-    """The tiles that best turns play, what is played and left of other faces being settled."""
-    if not _is_possible(question, cost):
+def _played_sets(search: TurnSearch, faces: list[tuple[Tile, int]], cost: int) -> Iterator[Tiles]:
+    """Yields the sets of tiles that best turns play, given the tiles already fixed as played or left."""
+    if not _is_possible(search, cost):
         return
     if not faces:
-        if question.played or question.pulled:
-            yield question.played
+        if search.played or search.pulled:
+            yield search.played
         return
     (face, count), *others = faces
     for played in range(count, -1, -1):
-        settled = replace(
-            question,
-            played=(*question.played, *(face,) * played),
-            left=(*question.left, *(face,) * (count - played)),
+        fixed = replace(
+            search,
+            played=(*search.played, *(face,) * played),
+            left=(*search.left, *(face,) * (count - played)),
         )
-        yield from _played(settled, others, cost)
+        yield from _played_sets(fixed, others, cost)
 
 
-def _is_possible(question: Question, cost: int) -> bool:
-    """Whether there is a best turn that plays and leaves what is settled."""
-    limit = cost - question.price - question.own.cost(question.left) + 1
-    return limit > 0 and next(candidates(question, limit), None) is not None
+def _is_possible(search: TurnSearch, cost: int) -> bool:
+    """Returns whether a best turn plays and leaves the fixed tiles."""
+    limit = cost - search.pull_cost - search.rack_problem.cost(search.left) + 1
+    return limit > 0 and next(candidates(search, limit), None) is not None

@@ -1,4 +1,4 @@
-"""The order in which the searches go through the values, and what tiles there are at each place of it."""
+"""The levels of the search: the order of the values, and the tiles at each level."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -7,32 +7,32 @@ from math import prod
 from typing import NamedTuple
 
 from engine.ruleset import RunWrap
-from engine.solver.color_steps import Open, Place, Tiles, pack
+from engine.solver.color_transitions import LevelTraits, OpenRuns, Supply, pack
 from engine.solver.problem import FACES, OF_COLOR, Problem
 from engine.tiles import JOKER, MAX_VALUE, value_of
 
 MIDDLE_VALUE = 7
 
 SETTLED = 99
-"""Tiles behind the seam, for all that is asked before it: what can go on over it was settled at the start."""
+"""The tile count behind the seam during the search. The open runs that cross the seam were fixed at the start."""
 
 Counts = list[tuple[int, int]]
 """The tiles of a color that must be laid, and those that may be, by value."""
 
 
 class Level(NamedTuple):
-    """A place in the order of values: its number (14 is the 1 after the 13), tiles a color, weight."""
+    """A step in the order of values: value (14 is the 1 after the 13), tiles by color, traits, cost of a tile left."""
 
     value: int
-    tiles: tuple[Tiles, ...]
-    place: Place
+    tiles: tuple[Supply, ...]
+    traits: LevelTraits
     weight: int
 
 
 def is_better_downwards(problem: Problem) -> bool:
-    """Whether a search had better go from 13 to 1.
+    """Returns whether the search should go from 13 to 1.
 
-    It had better begin where fewer faces lie: there is less to choose, and much to find out before there is more.
+    It should start where fewer faces are: there it has fewer choices, and it detects dead ends early.
     """
     faces = problem.must.keys() | problem.may.keys()
     below_the_middle = sum([MIDDLE_VALUE - value_of(face) for face in faces if face != JOKER])
@@ -40,7 +40,7 @@ def is_better_downwards(problem: Problem) -> bool:
 
 
 def levels_of(problem: Problem, *, downwards: bool = False) -> tuple[Level, ...]:
-    """The places in order. With run_wrap CYCLIC the order begins where fewest runs can cross its seam."""
+    """Returns the levels in search order. With run_wrap CYCLIC they start where the fewest runs can cross the seam."""
     return tuple(_levels(problem, downwards=downwards))
 
 
@@ -53,23 +53,23 @@ def _levels(problem: Problem, *, downwards: bool) -> Iterator[Level]:
     values = order[::-1] if downwards else order
     places = [(value - 1) % MAX_VALUE for value in values]
     rows = [_row(places, of_color, wrap, jokers) for of_color in counts]
-    last = len(values) - 1
-    for index, (value, tiles) in enumerate(zip(values, zip(*rows, strict=True), strict=True)):
-        place = _place(
-            3 if wrap is RunWrap.CYCLIC else min(3, last - index),
+    rest = range(len(values) - 1, -1, -1)
+    for value, tiles, after in zip(values, zip(*rows, strict=True), rest, strict=True):
+        traits = _traits(
+            3 if wrap is RunWrap.CYCLIC else min(3, after),
             value <= MAX_VALUE and has_groups(tiles, jokers),
             wrap is RunWrap.ONE_HIGH and value == 1,
             value > MAX_VALUE,
             problem.groups_of_must,
         )
-        yield Level(value, tiles, place, problem.cost(FACES[places[index]][:1]))
+        yield Level(value, tiles, traits, problem.cost(FACES[(value - 1) % MAX_VALUE][:1]))
 
 
-_place = lru_cache(maxsize=1 << 6)(Place)
+_traits = lru_cache(maxsize=1 << 6)(LevelTraits)
 
 
-def _row(places: Sequence[int], counts: Counts, wrap: RunWrap, jokers: int) -> list[Tiles]:
-    """The tiles of a color at each place, which has a value less one."""
+def _row(places: Sequence[int], counts: Counts, wrap: RunWrap, jokers: int) -> list[Supply]:
+    """Returns the tiles of a color at each level, given the levels' values minus one."""
     beyond = SETTLED if wrap is RunWrap.CYCLIC else 0
     held = _holdable(counts, jokers) if wrap is RunWrap.ONE_HIGH else 0
     here = [counts[place] for place in places]
@@ -79,19 +79,19 @@ def _row(places: Sequence[int], counts: Counts, wrap: RunWrap, jokers: int) -> l
 
 
 def _holdable(counts: Counts, jokers: int) -> int:
-    """How many ones of a color can lie behind a 13 (run_wrap ONE_HIGH)."""
+    """Returns how many ones of a color can go behind a 13 (run_wrap ONE_HIGH)."""
     before, there = sum(counts[-2]), sum(counts[-1]) + jokers
     return there if before + there > 1 else 0
 
 
-def has_groups(tiles: tuple[Tiles, ...], jokers: int) -> bool:
-    """Whether tiles of a value can be in groups."""
+def has_groups(tiles: tuple[Supply, ...], jokers: int) -> bool:
+    """Returns whether tiles of a value can form groups."""
     colors = sum([bool(of_color[0] or of_color[1]) for of_color in tiles])
     return colors > 0 and colors + jokers >= 3
 
 
 def _order(wrap: RunWrap, counts: list[Counts]) -> list[int]:
-    """The values in the order of the search; 14 is the 1 after the 13."""
+    """Returns the values in search order; 14 is the 1 after the 13."""
     values = list(range(1, MAX_VALUE + 1))
     match wrap:
         case RunWrap.NONE:
@@ -104,13 +104,13 @@ def _order(wrap: RunWrap, counts: list[Counts]) -> list[int]:
 
 
 def _ways_to_cross(counts: list[Counts], value: int) -> int:
-    """About how many sets of open runs can cross to a value from the one before, without jokers."""
+    """Estimates how many sets of open runs can cross to a value from the previous one, without jokers."""
     fewer = [min(sum(row[value - 2]), sum(row[value - 1])) for row in counts]
     return prod(sum(len(open_runs(count)) for count in range(most + 1)) for most in fewer)
 
 
 @lru_cache
 def open_runs(count: int) -> tuple[int, ...]:
-    """All that so many open runs can be."""
+    """Returns all packed states of a number of open runs."""
     kinds = ((young, half, count - young - half) for young in range(count + 1) for half in range(count - young + 1))
-    return tuple(pack(Open(*kind)) for kind in kinds)
+    return tuple(pack(OpenRuns(*kind)) for kind in kinds)

@@ -1,8 +1,8 @@
-"""Enumerates the ways to part few tiles into melds, ordered by what the tiles left on the rack cost.
+"""Enumerates the partitions of a few tiles into melds, in order of the cost of the tiles left on the rack.
 
-Melds are laid lowest tile first, so each partition is found once. A state is the multiset of tiles not laid yet, packed
+Each step lays the lowest tile left, so each partition is found once. A state is the multiset of the tiles left, packed
 into one number with a field per face. For each state the totals of its completions are memoized, one bit each. So the
-enumeration of one total meets no dead end, and partitions that cost too much are never enumerated.
+enumeration for one total has no dead ends, and partitions that cost too much are never enumerated.
 """
 
 from collections import Counter
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.melds import Meld
-from engine.play import identity
 from engine.solver.problem import Problem
 from engine.solver.search import Meter
+from engine.table import identity
 from engine.tiles import JOKER, Tile, value_of
 
-PIECES_A_NODE = 16
-"""How many melds are tried against a state for the work of one node."""
+PIECES_PER_NODE = 16
+"""The number of melds that can be tried for the work of one node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """A meld that a partition may contain; compared by identity, so that it is cheap to hash.
+    """A meld that a partition may contain; hashed by identity, which is cheap.
 
     Attributes:
         meld: The meld.
         tiles: Its tiles, packed.
-        most_kept: How many melds of the table it may stand for, which stay as they lie; 0 if it is a new meld.
+        most_kept: How many equal melds of the table it can represent, which stay as they are; 0 for a new meld.
     """
 
     meld: Meld
@@ -36,7 +36,7 @@ class Piece:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it stands for a meld of the table."""
+        """Returns whether it represents a meld of the table."""
         return self.most_kept > 0
 
 
@@ -44,7 +44,7 @@ Partition = tuple[Piece, ...]
 
 
 class Total(NamedTuple):
-    """The cost of the tiles that a partition leaves, and how many melds of the table it keeps."""
+    """The cost of the tiles that a partition leaves, and the number of melds of the table it keeps."""
 
     cost: int
     kept: int
@@ -55,7 +55,7 @@ class Partitions:
 
     Args:
         problem: The tiles to lay, and the cost of leaving one.
-        melds: Melds that may be laid, no two alike.
+        melds: The allowed melds, all different.
         table: The melds of the table whose tiles must be laid. Those that are laid again are kept.
         meter: Counts a node per state.
     """
@@ -83,7 +83,7 @@ class Partitions:
         self._pieces[self._fields.lowest(tiles)].append(Piece(meld, tiles, most_kept))
 
     def totals(self, below: int) -> Iterator[Total]:
-        """The totals of all partitions that cost less than a limit: the lowest cost first, then the most melds kept."""
+        """Yields the totals of all partitions below a cost limit: the lowest cost first, then the most melds kept."""
         reached = self._reach(self._tiles, self._must)
         for cost in range(below):
             for kept in reversed(range(self._stride)):
@@ -91,14 +91,14 @@ class Partitions:
                     yield Total(cost, kept)
 
     def of_total(self, total: Total) -> Iterator[Partition]:
-        """The partitions of a total, in a fixed order.
+        """Yields the partitions of a total, in a fixed order.
 
-        There may be none: totals also count a meld as kept that is laid more often than it is on the table.
+        There may be none: totals also count a meld as kept that is laid more often than the table has it.
         """
         yield from self._complete(self._tiles, self._must, total.cost * self._stride + total.kept, ())
 
     def _reach(self, tiles: int, must: int) -> int:
-        """The totals that the completions of a state reach, one bit each."""
+        """Returns the totals that the completions of a state reach, one bit each."""
         if not tiles:
             return 1
         key = (tiles, must)
@@ -109,7 +109,7 @@ class Partitions:
     def _reach_anew(self, tiles: int, must: int) -> int:
         lowest = self._fields.lowest(tiles)
         pieces = self._pieces[lowest]
-        self._meter.count(1 + len(pieces) // PIECES_A_NODE)
+        self._meter.count(1 + len(pieces) // PIECES_PER_NODE)
         reached = 0
         for piece in pieces:
             if self._fields.has(tiles, piece.tiles):
@@ -121,12 +121,12 @@ class Partitions:
         return reached
 
     def _without(self, tiles: int, face: int) -> tuple[int, int]:
-        """The tiles of a state when all of a face are left on the rack, and what that costs."""
+        """Returns the tiles of a state after all copies of a face are left on the rack, and their cost."""
         count = self._fields.count(tiles, face)
         return tiles - self._fields.one(face) * count, self._costs[face] * count
 
     def _complete(self, tiles: int, must: int, total: int, laid: Partition) -> Iterator[Partition]:
-        """The partitions that go on from some laid pieces and add up to a total."""
+        """Yields the partitions that extend the laid pieces to a total."""
         if not tiles:
             yield laid
             return
@@ -144,7 +144,7 @@ class Partitions:
                 yield from self._complete(rest, must, total - cost, laid)
 
     def _from(self, lowest: int, laid: Partition) -> list[Piece]:
-        """The pieces that may come next: of those with the same lowest tile none before the last one laid."""
+        """Returns the pieces that may come next: of those with the same lowest tile, none before the last one laid."""
         pieces = self._pieces[lowest]
         if not (laid and laid[-1] in pieces):
             return pieces
@@ -154,9 +154,9 @@ class Partitions:
 
 
 class _Fields:
-    """Packs a multiset of tiles into a number: a field per face in order of value, jokers highest, a spare bit above.
+    """Packs a multiset of tiles into a number: a field per face in order of value, jokers highest, with guard bits.
 
-    The spare bits are guards: a subtraction that borrows in a field clears the guard of that field alone.
+    A subtraction that borrows in a field clears only the guard bit of that field.
     """
 
     def __init__(self, tiles: Counter[Tile]) -> None:
@@ -168,27 +168,27 @@ class _Fields:
         self._guards = sum(1 << field + self._bits for field in self._fields.values())
 
     def pack(self, tiles: Iterable[Tile] | Counter[Tile]) -> int:
-        """The number of a multiset that has no more of a face than all tiles."""
+        """Returns the number of a multiset, which must be a subset of all tiles."""
         return sum(count << self._fields[t] for t, count in Counter(tiles).items())
 
     def one(self, face: int) -> int:
-        """The number of a single tile, by the number of its field."""
+        """Returns the number of a single tile, given the index of its field."""
         return 1 << face * self._width
 
     def count(self, tiles: int, face: int) -> int:
-        """How many of a face there are."""
+        """Returns how often a face occurs."""
         return tiles >> face * self._width & (1 << self._bits) - 1
 
     def lowest(self, tiles: int) -> int:
-        """The number of the lowest field that is not 0."""
+        """Returns the index of the lowest nonzero field."""
         return ((tiles & -tiles).bit_length() - 1) // self._width
 
     def has(self, tiles: int, others: int) -> bool:
-        """Whether a multiset contains another one."""
+        """Returns whether a multiset contains another one."""
         return ((tiles | self._guards) - others) & self._guards == self._guards
 
     def less(self, tiles: int, others: int) -> int:
-        """The tiles that are left when others are taken, as far as they are there."""
+        """Returns the multiset without other tiles, as far as it contains them."""
         left = (tiles | self._guards) - others
         enough = left & self._guards
         return left & (enough - (enough >> self._bits))

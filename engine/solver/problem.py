@@ -1,6 +1,6 @@
-"""The question behind every other: lay these tiles in melds, and as much as possible of those.
+"""The problem that all searches solve: lay given tiles in melds, and as many or as valuable optional tiles as possible.
 
-Only faces count here: the melds of the table are taken apart, what lies on it must be laid, what is on the rack may be.
+Only faces count here. The melds of the table are taken apart; their tiles must be laid, tiles of the rack may be.
 """
 
 from collections import Counter
@@ -18,12 +18,12 @@ class Problem:
     """Tiles to lay.
 
     Attributes:
-        must: How often each face must be laid, jokers too.
-        may: How often more it may be laid.
-        ruleset: What is a meld.
-        objective: What leaving a tile costs.
-        groups_of_must: Whether groups may have only so many of each face as must be laid. Where jokers are limited
-            (joker_search.py) that is not minded.
+        must: How often each face must be laid, jokers included.
+        may: How many more of each face may be laid.
+        ruleset: Defines the melds.
+        objective: Defines the cost of leaving a tile.
+        groups_of_must: Whether groups may contain each face only as often as it must be laid. The search with limited
+            jokers (joker_search.py) ignores it.
     """
 
     must: Mapping[Tile, int]
@@ -34,23 +34,23 @@ class Problem:
 
     @property
     def jokers(self) -> int:
-        """All jokers there are."""
+        """Returns the number of jokers."""
         return self.must.get(JOKER, 0) + self.may.get(JOKER, 0)
 
     def cost(self, tiles: Iterable[Tile]) -> int:
-        """What it costs to leave tiles."""
+        """Returns the cost of leaving tiles."""
         if self.objective is Objective.MOST_TILES:
             return len(tuple(tiles))
         return sum(weight(t, self.objective, self.ruleset) for t in tiles)
 
 
-def problem(must: Iterable[Tile], may: Iterable[Tile], ruleset: Ruleset, objective: Objective) -> Problem:
-    """The problem of laying tiles."""
+def problem_from(must: Iterable[Tile], may: Iterable[Tile], ruleset: Ruleset, objective: Objective) -> Problem:
+    """Returns the problem of laying tiles."""
     return Problem(Counter(must), Counter(may), ruleset, objective)
 
 
 def weight(t: Tile, objective: Objective, ruleset: Ruleset) -> int:
-    """What it costs to leave a tile on the rack."""
+    """Returns the cost of leaving a tile on the rack."""
     match objective:
         case Objective.MOST_TILES:
             return 1
@@ -59,33 +59,33 @@ def weight(t: Tile, objective: Objective, ruleset: Ruleset) -> int:
 
 
 FACES = tuple(tuple(tile(color, value) for color in COLORS) for value in range(1, MAX_VALUE + 1))
-"""The faces of each value, a color each."""
+"""The faces of each value, by color."""
 
 
 OF_COLOR = tuple(tuple(tile(color, value) for value in range(1, MAX_VALUE + 1)) for color in COLORS)
-"""The faces of each color, a value each."""
+"""The faces of each color, by value."""
 
 
-def layable(wanted: Problem) -> Problem:
-    """The problem without tiles of the rack that can be in no meld at all, whatever lies beside them."""
-    needed = 3 - wanted.jokers
+def reduce(full: Problem) -> Problem:
+    """Returns the problem without tiles of the rack that fit in no meld, whatever else is laid."""
+    needed = 3 - full.jokers
     if needed <= 1:
-        return wanted
-    there = wanted.must.keys() | wanted.may.keys()
-    neighbors = _neighbors(wanted.ruleset.geometry_colors, wanted.ruleset.run_wrap)
+        return full
+    there = full.must.keys() | full.may.keys()
+    neighbors = _meld_partners(full.ruleset.geometry_colors, full.ruleset.run_wrap)
     kept = {
         t: count
-        for t, count in wanted.may.items()
+        for t, count in full.may.items()
         if t == JOKER or any(len(meld & there) >= needed for meld in neighbors[t])
     }
-    if len(kept) == len(wanted.may):
-        return wanted
-    return Problem(wanted.must, kept, wanted.ruleset, wanted.objective, wanted.groups_of_must)
+    if len(kept) == len(full.may):
+        return full
+    return Problem(full.must, kept, full.ruleset, full.objective, full.groups_of_must)
 
 
 @lru_cache
-def _neighbors(colors: int, wrap: RunWrap) -> dict[Tile, tuple[frozenset[Tile], ...]]:
-    """The faces that each face can be in a meld with: in a group of all colors, in each of the shortest runs."""
+def _meld_partners(colors: int, wrap: RunWrap) -> dict[Tile, tuple[frozenset[Tile], ...]]:
+    """Returns the faces that can share a meld with each face: in a group of all colors, in each shortest run."""
     last = {RunWrap.NONE: 11, RunWrap.ONE_HIGH: 12, RunWrap.CYCLIC: 13}[wrap]
     groups = [frozenset(faces[:colors]) for faces in FACES]
     runs = [

@@ -1,10 +1,9 @@
-"""The search of the solver: best first over the values, a state being the open runs of each color.
+"""The main search: best first over the values, with the open runs of each color as the state.
 
-The cost of a state is what the tiles cost that were left on the rack so far, so the first state that is reached behind
-the last value is optimal. Among states of equal cost the search goes deep first. What follows a state is looked up with
-no tiles left at first, and with one more left only when the search has come to that cost. A state is dropped when one
-was reached that needs no more: it can lead to nothing better. This is the dynamic program over values of van Rijn,
-Takes and Vis with the jokers folded in, read from the cheap end.
+The cost of a state is the cost of the tiles left on the rack so far, so the first state reached behind the last value
+is optimal. Among states of equal cost the deepest goes first. The successors of a state that leave one more tile are
+generated only when the search reaches their cost. A state is dropped if a known state dominates it. This is the dynamic
+program over values of van Rijn, Takes and Vis, with jokers, in order of cost.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,62 +15,79 @@ from typing import Any, NamedTuple
 
 from engine.ruleset import RunWrap
 from engine.solver.answers import Budget
-from engine.solver.color_steps import GUARDS, HIGHEST, WIDTH, Open, Spot, Step, choice, need_no_more, pack, spot
-from engine.solver.halves import MOST_COMBINATIONS, TooManyCombinations, Ways, joins, layout_of
-from engine.solver.halves import ways as ways_of
+from engine.solver.color_transitions import (
+    GUARD_BITS,
+    HIGHEST,
+    WIDTH,
+    ColorLevel,
+    OpenRuns,
+    Transition,
+    color_level,
+    dominates,
+    pack,
+    transition_set,
+)
+from engine.solver.combined_transitions import (
+    MOST_COMBINATIONS,
+    HalfTransitions,
+    TooManyCombinations,
+    join_shares,
+    state_bits,
+)
+from engine.solver.combined_transitions import half_transitions as half_transitions_of
 from engine.solver.levels import Level, is_better_downwards, levels_of, open_runs
 from engine.solver.problem import Problem
 from engine.tiles import JOKER, MAX_VALUE
 
-ASKED_EVERY = 32
-"""How many states are looked at between two questions whether the time is up."""
+CHECK_EVERY = 32
+"""The number of states between two polls of Budget.is_over."""
 
 COMPARED = 200
-"""How many states, the newest, another is compared with; with all of very many it would take too long."""
+"""A state is compared with this many of the newest states; comparing it with all would take too long."""
 
 COLOR = (1 << WIDTH) - 1
 """The bits of the first color in a state."""
 
-STEPS_A_NODE = 16
-"""How many combinations of steps are as much work as looking at a state."""
+COMBINATIONS_PER_NODE = 16
+"""The number of combinations that cost as much as visiting a state."""
 
 
-class OutOfBudget(Exception):  # noqa: N818 - it is no error: the caller has an answer for it
-    """The budget has been spent."""
+class OutOfBudget(Exception):  # noqa: N818 - control flow: callers handle it
+    """The budget is spent."""
 
 
 @dataclass
 class Meter:
-    """Counts what a search spends of its budget.
+    """Counts the work of a search against its budget.
 
     Attributes:
         budget: The budget.
-        whole: The meter that this one is a part of.
+        parent: The meter that this one is a part of.
         spent: The work so far.
-        is_over: Whether the caller's time is up.
+        is_over: Whether the caller asked to stop.
     """
 
     budget: Budget
-    whole: "Meter | None" = None
+    parent: "Meter | None" = None
     spent: int = 0
     is_over: bool = False
 
-    def of(self, nodes: int) -> "Meter":
-        """A meter for a part of what is left."""
+    def part(self, nodes: int) -> "Meter":
+        """Returns a meter for a part of the remaining budget."""
         return Meter(replace(self.budget, nodes=min(nodes, self.budget.nodes - self.spent)), self)
 
     def count(self, nodes: int = 1) -> None:
-        """Some more states are looked at, or as much other work is done.
+        """Counts visited states, or an equal amount of other work.
 
         Raises:
-            OutOfBudget: The budget does not allow it.
+            OutOfBudget: The budget is spent.
         """
         self.spent += nodes
-        if self.whole:
-            self.whole.count(nodes)
+        if self.parent:
+            self.parent.count(nodes)
         elif self.budget.is_over and not self.is_over:
-            before = (self.spent - nodes) // ASKED_EVERY
-            self.is_over = before != self.spent // ASKED_EVERY and self.budget.is_over()
+            before = (self.spent - nodes) // CHECK_EVERY
+            self.is_over = before != self.spent // CHECK_EVERY and self.budget.is_over()
         if self.is_over or self.spent > self.budget.nodes:
             raise OutOfBudget
 
@@ -81,61 +97,61 @@ Runs = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Found:
-    """A way through all values.
+class Path:
+    """A path through all levels.
 
     Attributes:
-        cost: What the numbered tiles cost that stay on the rack.
-        spent: Jokers that it takes.
-        start: The open runs at the seam (run_wrap CYCLIC), of each color.
-        steps: What is done at each place, of each color.
-        levels: The places.
-        is_downwards: Whether the values come from 13 to 1.
+        cost: The cost of the numbered tiles that stay on the rack.
+        spent: The jokers spent.
+        start: The open runs of each color at the seam (run_wrap CYCLIC).
+        transitions: The transitions of each color, by level.
+        levels: The levels.
+        is_downwards: Whether the values go from 13 to 1.
     """
 
     cost: int
     spent: int
     start: Runs
-    steps: tuple[tuple[Step, ...], ...]
+    transitions: tuple[tuple[Transition, ...], ...]
     levels: Sequence[Level]
     is_downwards: bool
 
 
-def cheapest(problem: Problem, meter: Meter, below: int | None = None) -> Found | None:
-    """The cheapest way to lay all that must be laid; None if there is none, or none that costs less than asked."""
+def cheapest_path(problem: Problem, meter: Meter, below: int | None = None) -> Path | None:
+    """Returns the cheapest path that lays all tiles that must be laid; None if no path costs less than the limit."""
     if below is not None and below <= 0:
         return None
-    best: Found | None = None
+    best: Path | None = None
     levels = levels_of(problem, downwards=is_better_downwards(problem))
-    steps = Steps(levels, problem.ruleset.geometry_colors, problem.jokers)
+    transitions = Transitions(levels, problem.ruleset.geometry_colors, problem.jokers)
     for start in starts_of(problem, levels, meter):
-        found = _from_start(steps, Start(start), meter, best.cost if best else below, _nothing_seen(levels))
+        found = _search_from(transitions, Start(start), meter, best.cost if best else below, _empty_seen(levels))
         best = found or best
         if best and not best.cost:
             break
     return best
 
 
-def any_with_a_rack_tile(problem: Problem, meter: Meter) -> Found | None:
-    """Any way to lay all that must be laid with a tile of the rack; None if there is none.
+def path_with_rack_tile(problem: Problem, meter: Meter) -> Path | None:
+    """Returns any path that lays all tiles that must be laid and a tile of the rack; None if there is none.
 
-    A joker of the rack is such a tile if it finds a place, which is not seen here (layout.py).
+    A joker of the rack counts as laid; whether a meld has room for it is decided later (reconstruction.py).
     """
     levels = [level._replace(weight=0) for level in levels_of(problem, downwards=is_better_downwards(problem))]
-    steps = Steps(levels, problem.ruleset.geometry_colors, problem.jokers)
+    transitions = Transitions(levels, problem.ruleset.geometry_colors, problem.jokers)
     has_joker = problem.jokers > problem.must.get(JOKER, 0)
     for start in starts_of(problem, levels, meter):
-        found = _from_start(steps, Start(start, lays_one=has_joker), meter, None, _nothing_seen(levels))
+        found = _search_from(transitions, Start(start, has_rack_tile=has_joker), meter, None, _empty_seen(levels))
         if found:
             return found
     return None
 
 
 def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterator[Runs]:
-    """The open runs that may cross the seam: none, unless runs go on from 13 to 1 and further; the fewest first."""
+    """Yields the open runs that may cross the seam, the fewest first; without run_wrap CYCLIC none cross."""
     colors = problem.ruleset.geometry_colors
     if problem.ruleset.run_wrap is not RunWrap.CYCLIC:
-        yield (pack(Open()),) * colors
+        yield (pack(OpenRuns()),) * colors
         return
     for crossing, _ in crossings(problem, levels, meter):
         for runs in product(*[open_runs(count) for count in crossing]):
@@ -144,7 +160,7 @@ def starts_of(problem: Problem, levels: Sequence[Level], meter: Meter) -> Iterat
 
 
 def crossings(problem: Problem, levels: Sequence[Level], meter: Meter) -> list[tuple[tuple[int, ...], int]]:
-    """How many runs may cross the seam in each color, with the jokers that it takes at least; the fewest first."""
+    """Returns how many runs may cross the seam in each color, with the fewest jokers needed; the fewest runs first."""
     found: list[tuple[tuple[int, ...], int]] = [((), 0)]
     for last, first in zip(levels[-1].tiles, levels[0].tiles, strict=True):
         here, following = sum(last[:2]), sum(first[:2])
@@ -154,38 +170,39 @@ def crossings(problem: Problem, levels: Sequence[Level], meter: Meter) -> list[t
             for count in range(max(here, following) + problem.jokers + 1)
             if (needed := jokers + max(0, count - here) + max(0, count - following)) <= problem.jokers
         ]
-        meter.count(len(found) // STEPS_A_NODE)
+        meter.count(len(found) // COMBINATIONS_PER_NODE)
     return sorted(found, key=lambda crossing: (sum(crossing[0]), crossing))
 
 
 class Start(NamedTuple):
-    """Where a search begins: the open runs at the seam; whether a tile of the rack is laid already, or none must be."""
+    """The start of a search: the open runs at the seam, and whether no rack tile has to be laid any more."""
 
     runs: Runs
-    lays_one: bool = True
+    has_rack_tile: bool = True
 
 
 Node = tuple[int, int, int, Any]
-"""A state that was reached: how many places lie behind it, the state (halves.py), how many tiles are left at the next
-place by what is tried next, the node before it."""
+"""A visited state: its level, the state (combined_transitions.py), the number of tiles left in the next attempt, and
+the previous node.
+"""
 
 
 Seen = list[dict[int, int]]
-"""The states that were looked at, place by place, and what each costs: the first of a place costs least."""
+"""The visited states of each level with their costs, in order of cost."""
 
 
-def _from_start(steps: "Steps", start: Start, meter: Meter, below: int | None, seen: Seen) -> Found | None:
-    """The cheapest way from given open runs at the seam back to them.
+def _search_from(transitions: "Transitions", start: Start, meter: Meter, below: int | None, seen: Seen) -> Path | None:
+    """Returns the cheapest path from given open runs at the seam back to them.
 
     Args:
-        steps: The steps from state to state.
-        start: Where the search begins.
+        transitions: The transitions between states.
+        start: The start of the search.
         meter: The budget.
-        below: What the way must cost less than, if anything.
-        seen: Takes the states that are looked at.
+        below: The path must cost less than this, if given.
+        seen: Collects the visited states.
     """
-    levels = steps.levels
-    runs = steps.state_of(start)
+    levels = transitions.levels
+    runs = transitions.start_state(start)
     queue: dict[int, list[Node]] = {0: [(0, runs, 0, None)]}
     costs = [0]
     last = len(levels)
@@ -201,103 +218,113 @@ def _from_start(steps: "Steps", start: Start, meter: Meter, below: int | None, s
         node = stack.pop()
         index, state, left, before = node
         if index == last:
-            if steps.closes(state, runs):
-                is_downwards = levels[0].value == MAX_VALUE and levels[-1].value == 1
-                return Found(cost, steps.spent(state), start.runs, steps.to(node), levels, is_downwards)
+            if transitions.is_final(state, runs):
+                return transitions.path(node, cost, start)
             continue
-        if not left:
-            known = seen[index]
-            if state in known or is_outdone(state, islice(reversed(known), COMPARED)):
-                continue
-            known[state] = cost
-        following, has_more = steps.following(index, state, left)
-        meter.count(1 + len(following) // STEPS_A_NODE)
+        if not left and not _is_new(state, cost, seen[index]):
+            continue
+        following, has_more = transitions.following(index, state, left)
+        meter.count(1 + len(following) // COMBINATIONS_PER_NODE)
         if has_more:
-            dearer = cost + levels[index].weight
-            if dearer not in queue:
-                queue[dearer] = []
-                heappush(costs, dearer)
-            queue[dearer].append((index, state, left + 1, before))
+            _postpone((index, state, left + 1, before), cost + levels[index].weight, queue, costs)
         index += 1
         stack += [(index, after, 0, node) for after in following]
     return None
 
 
-def _nothing_seen(levels: Sequence[Level]) -> Seen:
+def _is_new(state: int, cost: int, known: dict[int, int]) -> bool:
+    """Returns whether no known state dominates a state, and records it."""
+    if state in known or is_dominated(state, islice(reversed(known), COMPARED)):
+        return False
+    known[state] = cost
+    return True
+
+
+def _postpone(node: Node, cost: int, queue: dict[int, list[Node]], costs: list[int]) -> None:
+    """Queues a node for a higher cost."""
+    if cost not in queue:
+        queue[cost] = []
+        heappush(costs, cost)
+    queue[cost].append(node)
+
+
+def _empty_seen(levels: Sequence[Level]) -> Seen:
     return [{} for _ in levels]
 
 
-def least_left(steps: "Steps", meter: Meter, nodes: int) -> list[int]:
-    """What the tiles cost at least that are left at all places before each one, as far as so many nodes can tell."""
-    seen = _nothing_seen(steps.levels)
+def lower_bounds(transitions: "Transitions", meter: Meter, nodes: int) -> list[int]:
+    """Returns a lower bound on the cost of the tiles left before each level, as far as a number of nodes allows."""
+    seen = _empty_seen(transitions.levels)
     with suppress(OutOfBudget):
-        _from_start(steps, Start((pack(Open()),) * steps.colors), meter.of(nodes), None, seen)
+        _search_from(transitions, Start((pack(OpenRuns()),) * transitions.colors), meter.part(nodes), None, seen)
     latest = max(next(reversed(known.values()), 0) for known in seen)
     return [next(iter(known.values()), latest) for known in seen]
 
 
-Choices = tuple[Ways, ...]
-"""The ways of half of the colors, by the number of tiles left."""
+HalvesByTilesLeft = tuple[HalfTransitions, ...]
+"""The transitions of half of the colors, by the number of tiles left."""
 
 
-class Steps:
-    """The steps from state to state."""
+class Transitions:
+    """The transitions between states."""
 
     def __init__(self, levels: Sequence[Level], colors: int, jokers: int) -> None:
-        self.layout = layout_of(colors)
+        self.bits = state_bits(colors)
         self.colors = colors
         self.half = (colors + 1) // 2
         self.jokers = jokers
-        self.spots: list[list[Spot]] = [[spot(tiles, level.place) for tiles in level.tiles] for level in levels]
+        self.color_levels: list[list[ColorLevel]] = [
+            [color_level(tiles, level.traits) for tiles in level.tiles] for level in levels
+        ]
         self.levels = levels
-        self.runs = self.layout.idle - 1
-        self.limit = (jokers + 1) << self.layout.in_all
+        self.runs = self.bits.needs_rack_tile - 1
+        self.limit = (jokers + 1) << self.bits.jokers_bound
 
-    def state_of(self, start: Start) -> int:
-        """The state where a search begins."""
+    def start_state(self, start: Start) -> int:
+        """Returns the state in which a search starts."""
         runs = sum(open_runs << WIDTH * color for color, open_runs in enumerate(start.runs))
-        return runs if start.lays_one else runs | self.layout.idle
+        return runs if start.has_rack_tile else runs | self.bits.needs_rack_tile
 
-    def closes(self, state: int, begun: int) -> bool:
-        """Whether a state at the end can be the one at the start, and nothing is wanting."""
-        idle = self.layout.idle
-        return not state & idle and need_no_more(state & self.runs, begun & self.runs)
+    def is_final(self, state: int, begun: int) -> bool:
+        """Returns whether a state behind the last level closes the path."""
+        needs_rack_tile = self.bits.needs_rack_tile
+        return not state & needs_rack_tile and dominates(state & self.runs, begun & self.runs)
 
     def following(self, index: int, state: int, left: int) -> tuple[list[int], bool]:
-        """The states that can follow if so many tiles are left, the best last; whether more tiles could be left.
+        """Returns the successors that leave a number of tiles, the best last; and whether more tiles could be left.
 
         Raises:
             OutOfBudget: There are far more combinations than in any game with four colors.
         """
-        low, high = self.ways(self.spots[index], state)
-        found = self.joined(low, high, left, self._base(index, state, left))
+        low, high = self.half_transitions(self.color_levels[index], state)
+        found = self.combined_states(low, high, left, self._kept_bits(index, state, left))
         return found, left + 2 < len(low) + len(high)
 
-    def joined(self, low: Choices, high: Choices, left: int, base: int) -> list[int]:
-        """The states that come of the ways of both halves if so many tiles are left, the best last.
+    def combined_states(self, low: HalvesByTilesLeft, high: HalvesByTilesLeft, left: int, base: int) -> list[int]:
+        """Returns the states that combine both halves and leave a number of tiles, the best last.
 
         Args:
-            low: The ways of the first half of the colors.
-            high: Those of the second.
-            left: How many tiles are left.
-            base: What of the state before stays.
+            low: The transitions of the first half of the colors.
+            high: Those of the second half.
+            left: The number of tiles left.
+            base: The bits of the previous state that remain.
 
         Raises:
             OutOfBudget: There are far more combinations than in any game with four colors.
         """
         found: list[int] = []
         combined = 0
-        limit, joker = self.limit, self.layout.joker
+        limit, one_joker = self.limit, self.bits.one_joker
         for of_low in range(max(0, left - len(high) + 1), min(left + 1, len(low))):
-            shares, numbers = low[of_low]
-            others, more = high[left - of_low]
-            for place, other, needed in joins(shares, others):
-                spent = base + needed * joker
-                beside = more[other]
-                combined += len(numbers[place]) * len(beside)
+            low_shares, low_states = low[of_low]
+            high_shares, high_states = high[left - of_low]
+            for place, other, needed in join_shares(low_shares, high_shares):
+                spent = base + needed * one_joker
+                beside = high_states[other]
+                combined += len(low_states[place]) * len(beside)
                 if combined > MOST_COMBINATIONS:
                     raise OutOfBudget
-                for number in numbers[place]:
+                for number in low_states[place]:
                     for rest in beside:
                         after = spent + number + rest
                         if after < limit:
@@ -305,67 +332,75 @@ class Steps:
         found.sort(reverse=True)
         return found
 
-    def ways(self, spots: Sequence[Spot], state: int) -> tuple[Choices, Choices]:
-        """The ways to go on of both halves of the colors; none of either if a color has none."""
+    def half_transitions(
+        self, color_levels: Sequence[ColorLevel], state: int
+    ) -> tuple[HalvesByTilesLeft, HalvesByTilesLeft]:
+        """Returns the transitions of both halves of the colors; empty if a color has none."""
         jokers = self.jokers - self.spent(state)
         choices = []
-        for where in spots:
-            steps = choice(state & COLOR, where, jokers)
-            if not steps.steps:
+        for where in color_levels:
+            transitions = transition_set(state & COLOR, where, jokers)
+            if not transitions.transitions:
                 return (), ()
-            choices.append(steps)
+            choices.append(transitions)
             state >>= WIDTH
         half = self.half
         try:
             return (
-                ways_of(tuple(choices[:half]), 0, self.colors),
-                ways_of(tuple(choices[half:]), self.layout.middle, self.colors),
+                half_transitions_of(tuple(choices[:half]), 0, self.colors),
+                half_transitions_of(tuple(choices[half:]), self.bits.middle, self.colors),
             )
         except TooManyCombinations:
             raise OutOfBudget from None
 
     def spent(self, state: int) -> int:
-        """The jokers spent."""
-        return (state >> self.layout.jokers) & HIGHEST
+        """Returns the number of jokers spent."""
+        return (state >> self.bits.jokers) & HIGHEST
 
-    def _base(self, index: int, state: int, left: int) -> int:
-        """What of a state stays beside its runs."""
-        idle = state & self.layout.idle
-        if idle and left < self._optional(index):
-            idle = 0
-        return idle + self.spent(state) * self.layout.joker
+    def _kept_bits(self, index: int, state: int, left: int) -> int:
+        """Returns the bits of a state that remain, apart from its runs."""
+        needs_rack_tile = state & self.bits.needs_rack_tile
+        if needs_rack_tile and left < self._max_left(index):
+            needs_rack_tile = 0
+        return needs_rack_tile + self.spent(state) * self.bits.one_joker
 
-    def _optional(self, index: int) -> int:
-        """How many tiles may be left at a place."""
+    def _max_left(self, index: int) -> int:
+        """Returns how many tiles may be left at a level."""
         level = self.levels[index]
-        return 0 if level.place.is_held else sum(may for _, may, *_ in level.tiles)
+        return 0 if level.traits.is_held else sum(may for _, may, *_ in level.tiles)
 
-    def to(self, node: Node) -> tuple[tuple[Step, ...], ...]:
-        """The steps that led to a node, place by place."""
+    def path(self, node: Node, cost: int, start: Start) -> Path:
+        """Returns the path that ends at a node."""
+        is_downwards = self.levels[0].value == MAX_VALUE and self.levels[-1].value == 1
+        steps = self._transitions_to(node)
+        return Path(cost, self.spent(node[1]), start.runs, steps, self.levels, is_downwards)
+
+    def _transitions_to(self, node: Node) -> tuple[tuple[Transition, ...], ...]:
+        """Returns the transitions that lead to a node, by level."""
         found = []
         while node[3]:
             found.append(self._between(node[3], node[1]))
             node = node[3]
         return tuple(reversed(found))
 
-    def _between(self, node: Node, after: int) -> tuple[Step, ...]:
-        """The steps from a node to a state."""
+    def _between(self, node: Node, after: int) -> tuple[Transition, ...]:
+        """Returns the transitions from a node to a state."""
         index, state, left, _ = node
-        low, high = self.ways(self.spots[index], state)
-        rest = after - self._base(index, state, left)
+        low, high = self.half_transitions(self.color_levels[index], state)
+        rest = after - self._kept_bits(index, state, left)
         ways_there = (
-            (*chosen, *more[other][beside])
+            (*chosen, *high_states[other][beside])
             for of_low in range(max(0, left - len(high) + 1), min(left + 1, len(low)))
-            for (shares, numbers), (others, more) in ((low[of_low], high[left - of_low]),)
-            for place, other, needed in joins(shares, others)
-            for number, chosen in numbers[place].items()
-            if (beside := rest - number - needed * self.layout.joker) in more[other]
+            for (low_shares, low_states), (high_shares, high_states) in ((low[of_low], high[left - of_low]),)
+            for place, other, needed in join_shares(low_shares, high_shares)
+            for number, chosen in low_states[place].items()
+            if (beside := rest - number - needed * self.bits.one_joker) in high_states[other]
         )
         return next(ways_there)
 
 
-def is_outdone(needs: int, known: Iterable[int], guards: int = GUARDS) -> bool:
-    """Whether one of some states that cost no more needs no more (color_steps.need_no_more, written out)."""
+def is_dominated(needs: int, known: Iterable[int], guards: int = GUARD_BITS) -> bool:
+    """Returns whether a known state, which costs no more, dominates a state (color_transitions.dominates, inlined)."""
     guarded = needs | guards
     for other in known:  # noqa: SIM110 - as a generator it takes a quarter longer, and it is the innermost loop
         if (guarded - other) & guards == guards:

@@ -1,4 +1,4 @@
-"""Benchmarks: `python -m load.bench` runs all parts, `python -m load.bench analysis --quick` one of them.
+"""Runs benchmarks: `python -m load.bench` runs all parts, `python -m load.bench analysis --quick` one of them.
 
 Each part prints tables and writes build/bench/<part>.json.
 """
@@ -21,7 +21,7 @@ from load.servers import end_in_order
 RESULTS: Final = Path("build") / "bench"
 
 Part = Callable[[Sequence[str], Path], int]
-"""Takes the arguments behind its name and the file for its figures; 1 when a requirement is missed."""
+"""Takes the remaining arguments and the file for its figures; returns 1 if a requirement is missed."""
 
 PARTS: Final[dict[str, Part]] = {
     "analysis": bench_analysis.run,
@@ -35,7 +35,7 @@ PARTS: Final[dict[str, Part]] = {
 
 
 def main() -> int:
-    """Runs the part that is named, or all; 1 when a requirement is missed."""
+    """Runs the named part, or all; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(description="Measure. Further arguments go to the part.")
     parser.add_argument("part", nargs="?", choices=sorted(PARTS), help="what to measure (everything)")
     chosen, arguments = parser.parse_known_args()

@@ -1,16 +1,16 @@
-"""How fast the solver finds the best turn, beside integer programs that HiGHS solves, on positions of whole games.
+"""Measures how fast the solver finds the best turn, compared with integer programs in HiGHS, on positions of games.
 
-All answer the same positions, one right after the other, so that what else the machine does meets all alike. Times are
-of the processor, in milliseconds: of a whole call, building the program included. Programs are solved on one thread
-without a gap. There are two, of the same optimum:
+All answer the same positions, one right after the other, so that other load on the machine affects all alike. Times are
+CPU milliseconds of a whole call, including building the program. Programs are solved on one thread without a gap. There
+are two, with the same optimum:
 
-* the published program, as den Hertog and Hulshof wrote it down, in full: a variable for every meld that the tile set
-  can form (1,173 with two jokers). It is for players who have melded, and it is slow, so it is asked of a sample.
-* the reduced program, in which only melds that can be laid have a variable: by HiGHS as it comes, and without presolve,
-  which is far quicker where it is slow.
+* The published program of den Hertog and Hulshof: a variable for every meld that the tile set can form (1,173 with two
+  jokers). It is for players who have melded, and slow, so it answers a sample only.
+* The reduced program, with variables only for melds that can be laid: with HiGHS' presolve, and without it, which is
+  far faster in slow cases.
 
-A second pass asks the solver and the reduced program the whole question: which of the best turns changes least, too.
-Where the solver has been compiled (`make compiled`), it is then measured beside itself (bench_compiled.py).
+A second pass also minimizes the changed melds, with the solver and the reduced program. If the solver has been compiled
+(`make compiled`), both versions are then compared (compiled.py).
 """
 
 import argparse
@@ -46,12 +46,12 @@ from load.bench.figures import (
     requirement,
 )
 from load.corpus.positions import MIDGAME, Phase, Recorded, read
-from service.runtime.gc_tuning import tune_collector
+from service.runtime.gc_tuning import tune_gc
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 
-from oracles.integer_program import IntegerProgram, Optimum, PublishedProgram  # noqa: E402 - the programs are a part of the tests
+from oracles.integer_program import IntegerProgram, Optimum, PublishedProgram  # noqa: E402 - the programs are part of the tests
 
 SOLVER: Final = "solver"
 SOLVER_WHOLE: Final = "solver, least change too"
@@ -60,15 +60,15 @@ REDUCED: Final = "reduced program"
 WITHOUT_PRESOLVE: Final = "reduced, without presolve"
 WHOLE_QUESTION: Final = "reduced, least change too"
 RIVALS: Final = {PUBLISHED: SOLVER, REDUCED: SOLVER, WITHOUT_PRESOLVE: SOLVER, WHOLE_QUESTION: SOLVER_WHOLE}
-"""What HiGHS is asked, and what of the solver it is compared with."""
+"""The programs, and the part of the solver that each is compared with."""
 
 NAMES: Final = (SOLVER, REDUCED, WITHOUT_PRESOLVE, SOLVER_WHOLE, WHOLE_QUESTION)
 SAMPLED_NAMES: Final = (SOLVER, PUBLISHED, REDUCED)
 SAMPLE: Final = "sample, melded"
-"""The positions that the published program is asked."""
+"""The positions that the published program answers."""
 
 BEST_ALONE: Final = Budget(change_nodes=0)
-"""The best turn, whatever it changes."""
+"""A budget for the best turn, whatever it changes."""
 
 LONGEST_MS: Final = 50.0
 START_MS: Final = 200.0
@@ -109,7 +109,7 @@ print(json.dumps({
 
 @dataclass
 class Measured:
-    """One position: milliseconds by who answered it, and how many tiles they found could be played."""
+    """One position: milliseconds by program or solver, and the number of tiles that each found playable."""
 
     recorded: Recorded
     milliseconds: dict[str, float] = field(default_factory=dict)
@@ -123,7 +123,7 @@ Program = Callable[[Situation], Optimum | None]
 
 @dataclass(frozen=True)
 class Asked:
-    """A program, its name, and the numbers of the positions that it is asked."""
+    """A program, its name, and the indexes of the positions that it answers."""
 
     name: str
     program: Program
@@ -131,7 +131,7 @@ class Asked:
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; 1 when a requirement is missed."""
+    """Measures, prints and writes; returns 1 if a requirement is missed."""
     chosen = _parsed(arguments)
     console = printer()
     corpus = list(read(chosen.corpus))
@@ -164,11 +164,11 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-# Measuring.
+# Measurement
 
 
 def _measured(corpus: Sequence[Recorded], compared: int, sample: int, console: Console) -> list[Measured]:
-    """Each position asked of the solver, so many of the reduced program too, so many of the published one."""
+    """Yields the measurements of each position, with the programs where they are due."""
     plain, bare, published = IntegerProgram(has_presolve=True), IntegerProgram(has_presolve=False), PublishedProgram()
     everywhere = set(range(compared))
     melded = [number for number, recorded in enumerate(corpus) if recorded.situation.has_melded]
@@ -187,13 +187,13 @@ def _measured(corpus: Sequence[Recorded], compared: int, sample: int, console: C
     )
     found = [Measured(recorded) for recorded in corpus]
     for solver, budget, programs in passes:
-        first = corpus[melded[0]].situation  # what is made once in a process is measured on its own
+        first = corpus[melded[0]].situation  # one-time work of a process is measured separately
         best_turn(first, budget=budget)
         for asked in programs:
             asked.program(first)
         for number, one in enumerate(track(found, f"Measuring {solver}", console=console)):
             situation = one.recorded.situation
-            tune_collector()  # as a process that searches does between two questions
+            tune_gc()  # as a worker does between two queries
             answer = _timed(one, solver, partial(best_turn, situation, budget=budget))
             one.tiles[solver] = len(answer.turn.tiles) if answer.turn else 0
             one.is_proven = answer.is_proven
@@ -213,7 +213,7 @@ def _timed(measured: Measured, name: str, ask: Callable[[], Any]) -> Any:  # noq
 
 
 def _start(size: int) -> dict[str, float]:
-    """What import and first calls take in a process of their own, the median of five; and so many positions after."""
+    """Returns the time of import and first call in a new process (median of five), and memory after all positions."""
     starts = [_in_a_process(0) for _ in range(5)]
     found = {key: median(start[key] for start in starts) for key in starts[0]}
     return found | {"corpus_megabytes": _in_a_process(size)["corpus_megabytes"]}
@@ -225,7 +225,7 @@ def _in_a_process(size: int) -> dict[str, float]:
     return found
 
 
-# The report.
+# Report
 
 
 def _report(measured: Sequence[Measured], compared: int, start: Mapping[str, float]) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def _report(measured: Sequence[Measured], compared: int, start: Mapping[str, flo
 
 
 def _sorts() -> dict[str, Callable[[Measured], bool]]:
-    """The sorts of positions by name."""
+    """Returns the groups of positions by name."""
     found: dict[str, Callable[[Measured], bool]] = {
         "all": lambda _: True,
         "no joker": lambda one: one.recorded.jokers == 0,
@@ -267,7 +267,7 @@ def _sorts() -> dict[str, Callable[[Measured], bool]]:
 
 
 def _compared(measured: Sequence[Measured], names: Sequence[str]) -> dict[str, Any]:
-    """Quantiles of each, and how many times as fast as each program the solver is."""
+    """Returns quantiles of each, and how many times as fast the solver is as each program."""
     if not measured:
         return {"positions": 0}
     times = {name: quantiles([one.milliseconds[name] for one in measured]) for name in names}
@@ -300,7 +300,7 @@ def _requirements(sorts: Mapping[str, Any], start: Mapping[str, float], agree: b
 
 
 def _alone(measured: Sequence[Measured], longest: Mapping[str, float]) -> Iterator[dict[str, Any]]:
-    """What is asked of the solver whatever programs take."""
+    """Returns the requirements on the solver itself."""
     for name, milliseconds in longest.items():
         yield {
             "what": f"no position over {LONGEST_MS:.0f} ms, {name}",
@@ -325,7 +325,7 @@ def _versions() -> dict[str, str]:
 
 
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was measured with, and what is not in tables."""
+    """Returns the environment of the run, and figures outside the tables."""
     versions, positions, start = report["versions"], report["positions"], report["start"]
     return (
         f"python {versions['python']}, HiGHS {versions['highspy']} on one thread, {versions['processor']}",
@@ -337,7 +337,7 @@ def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def tables_of(report: Mapping[str, Any]) -> Tables:
-    """The report as tables: a row for each who answered, programs with how many times as long they took."""
+    """Returns the report as tables, with how many times as long the programs took."""
     rows = [
         _row(f"{figures['positions']}, {sort}" if name == SOLVER else "", name, times, figures["ratios"].get(name))
         for sort, figures in report["sorts"].items()

@@ -1,9 +1,9 @@
-"""Compiles the solver's search with mypyc, as an optional extra that nothing needs.
+"""Compiles the solver's search with mypyc, which is optional.
 
-    python -m load.bench.compile_solver      makes build/compiled anew; it takes a C compiler and some minutes
+    python -m load.bench.compile_solver      rebuilds build/compiled; needs a C compiler and some minutes
 
-What is compiled is the very source, in a copy of the engine: nothing lies beside the sources, and no import finds the
-copy unless it is asked for (`environment`). It is current only while it has the same sources as the engine.
+It compiles an unchanged copy of the engine's source. No import finds the copy unless `environment` puts it on the path.
+The copy is current while its sources equal the engine's.
 """
 
 import filecmp
@@ -22,28 +22,32 @@ COMPILED: Final = ROOT / "build" / "compiled"
 
 MODULES: Final = (
     "answers",
-    "arrangement",
-    "color_steps",
-    "halves",
+    "change_reduction",
+    "color_transitions",
+    "combined_transitions",
+    "fewest_changes",
+    "hitting_set",
+    "joker_reconstruction",
+    "joker_rules",
     "joker_search",
-    "layout",
-    "least_change",
+    "joker_transitions",
     "levels",
-    "lines",
     "problem",
+    "reconstruction",
+    "run_assembly",
     "search",
-    "turns",
-    "untouched",
+    "solution",
+    "turn_problem",
+    "turn_search",
 )
-"""What of engine/solver is compiled: all that a search goes through. The rest would take longer to compile than it
-saves."""
+"""The modules of engine/solver that a search runs through. Compiling the rest takes longer than it saves."""
 
 OPTIONS: Final = {"MYPYC_OPT_LEVEL": "2", "MYPYC_DEBUG_LEVEL": "0"}
-"""More takes twice as long to compile, and searches are no quicker."""
+"""Higher levels double the compile time and make searches no faster."""
 
 
 def environment(first: Path) -> dict[str, str]:
-    """The environment of a process that imports the engine from a folder, and all else from here."""
+    """Returns the environment of a process that imports the engine from a folder, the rest from here."""
     return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join((str(first), str(ROOT)))}
 
 
@@ -53,7 +57,7 @@ def copy_engine(target: Path) -> None:
 
 
 def is_current(target: Path = COMPILED) -> bool:
-    """Whether a folder has a copy of the engine, with all that is compiled, and the sources are still the same."""
+    """Whether a folder has a compiled copy of the engine with the current sources."""
     copy = target / ENGINE.name
     sources = {path.relative_to(ENGINE) for path in ENGINE.rglob("*.py")}
     copied = {path.relative_to(copy) for path in copy.rglob("*.py")}
@@ -65,10 +69,10 @@ def is_current(target: Path = COMPILED) -> bool:
 
 
 def compile_into(target: Path) -> None:
-    """Makes a folder that has the engine with its search compiled, and nothing of it if that fails.
+    """Creates a folder with the engine and its compiled search; removes it if that fails.
 
     Raises:
-        subprocess.CalledProcessError: It could not be compiled; why was printed.
+        subprocess.CalledProcessError: The compilation failed; the compiler printed the cause.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
@@ -83,7 +87,7 @@ def compile_into(target: Path) -> None:
 
 
 def main() -> int:
-    """Compiles, unless that has been done; 1 when it cannot be."""
+    """Compiles unless the copy is current; returns 1 on failure."""
     if is_current():
         print(f"{COMPILED.relative_to(ROOT)} is current")
         return 0

@@ -1,7 +1,7 @@
-"""The solver as it is beside the solver compiled (compile_solver.py), where that has been done.
+"""Compares the solver with the compiled solver (compile_solver.py), if there is one.
 
-Two processes answer the same positions in turn, so that what else the machine does meets both alike. Times are of the
-processor, in milliseconds a call. Both must give the same answers.
+Two processes answer the same positions alternately, so that other load on the machine affects both alike. Times are
+milliseconds of CPU per call. Both must give the same answers.
 """
 
 import json
@@ -29,13 +29,13 @@ QUESTIONS: Final = {"best turn": Budget(change_nodes=0), "least change too": Bud
 
 
 class Answerer:
-    """A process that answers positions."""
+    """A process that answers queries about positions."""
 
     def __init__(self, sent: IO[str], answered: IO[str]) -> None:
         self._sent, self._answered = sent, answered
 
     def answer(self, recorded: Recorded) -> tuple[float, str]:
-        """The milliseconds that an answer takes, and what it is."""
+        """Returns the milliseconds of an answer, and the answer."""
         print(json.dumps(asdict(recorded)), file=self._sent, flush=True)
         milliseconds, answer = json.loads(self._answered.readline())
         return milliseconds, answer
@@ -43,22 +43,22 @@ class Answerer:
 
 @contextmanager
 def answerer(first: Path, question: str) -> Iterator[Answerer]:
-    """A process that answers a question with the engine of a folder."""
+    """Starts a process that answers one kind of query with the engine of a folder."""
     command = (sys.executable, "-m", "load.bench.compiled", question)
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment(first), stdin=pipe, stdout=pipe, text=True) as process:
-        if process.stdin and process.stdout:  # it was started with both
+        if process.stdin and process.stdout:  # both are pipes
             yield Answerer(process.stdin, process.stdout)
 
 
 def compared(corpus: Sequence[Recorded], console: Console, compiled: Path = COMPILED) -> dict[str, Any]:
-    """By question what both take, how many times as fast the compiled one is; on how many positions they agree."""
+    """Returns, by kind of query, the times, the speedup of the compiled solver, and the number of equal answers."""
     found = {question: _asked(corpus, question, compiled, console) for question in QUESTIONS}
     return {"positions": len(corpus), "agree": min(one["agree"] for one in found.values()), "questions": found}
 
 
 def report_if_built(corpus: Sequence[Recorded], console: Console) -> dict[str, Any] | None:
-    """What `compared` finds, printed; None where nothing is compiled, or something else than the sources."""
+    """Prints and returns the result of `compared`; returns None if there is no current compiled solver."""
     if not is_current():
         old = "is older than the engine" if COMPILED.exists() else "is not there"
         console.print(f"The compiled solver {old}: `make compiled` makes it.", highlight=False)
@@ -72,7 +72,7 @@ def _asked(corpus: Sequence[Recorded], question: str, compiled: Path, console: C
     milliseconds: dict[str, list[float]] = {PURE: [], BUILT: []}
     agree = 0
     with answerer(ROOT, question) as pure, answerer(compiled, question) as built:
-        pure.answer(corpus[0])  # what is made once in a process is not what is compared
+        pure.answer(corpus[0])  # warms up the caches of the process
         built.answer(corpus[0])
         for recorded in track(corpus, f"Compiled or not: {question}", console=console):
             (plain, said), (quick, also_said) = pure.answer(recorded), built.answer(recorded)
@@ -99,7 +99,7 @@ def _print(found: Mapping[str, Any], console: Console) -> None:
 
 
 def main() -> None:
-    """Answers the positions that are sent, a line each."""
+    """Answers positions from standard input, one per line."""
     budget = QUESTIONS[sys.argv[1]]
     for line in sys.stdin:
         situation = Recorded(**json.loads(line)).situation

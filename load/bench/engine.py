@@ -1,8 +1,8 @@
-"""What the rules cost alone, in this process, without gRPC: microseconds of CPU a turn, a meld and a table.
+"""Measures the rules alone, in this process, without gRPC: microseconds of CPU for a turn, a meld and a table.
 
-The same turns as in bench_validation.py are judged by a referee as the service asks it (melds as bytes, known by
-them), by the plain rules beside it, and from the bytes of a request to those of its answer. What is required is for a
-machine where a stock no-op call costs 150 us: that call is measured in between, and limits are scaled by it.
+It judges the turns of the validation benchmark with the fast judge, called with melds as bytes as the service does,
+with the plain rules, and from the bytes of a request to the bytes of its answer. Requirements assume a machine where a
+stock no-op call costs 150 us: that call is measured in between, and limits scale with it.
 """
 
 import argparse
@@ -17,7 +17,9 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import track
 
-from engine.fast.fast_judge import AtTheTable, Referee
+from engine.fast.fast_judge import FastJudge
+from engine.fast.fast_play import PlayerState
+from engine.fast.read_melds import CacheBudget, melds_by_key
 from engine.melds import ProposedMeld, read_meld
 from engine.rules import judge
 from load.bench.figures import are_met, cpu_model, print_report, printer, requirement
@@ -28,9 +30,8 @@ from load.bench.validation_loads import generator
 from load.bench.validation_report import CLIENTS, spread
 from load.bench.validation_turns import RULESET, MeasuredTurn, Turns, batch_request, read
 from rummikub.v1 import meld_pb2
-from service import codec
-from service.codec import raw_messages as packed
-from service.grpc_api.turn_validator import Validation
+from service.codec import fields, raw_messages, tiles
+from service.grpc_api.turn_validator import Validator
 from service.runtime.slow_calls import completed
 
 ROUNDS: Final = 20
@@ -38,17 +39,17 @@ QUICK_ROUNDS: Final = 5
 FULL_ROUNDS: Final = 100
 STOCK_CALLS: Final = 500
 REFERENCE_US: Final = 150.0
-"""What a stock no-op costs on the machine that requirements are for."""
-LEGAL: Final = "legal turn, referee"
-MELD: Final = "meld, referee"
+"""The CPU time of a stock no-op call on the reference machine."""
+LEGAL: Final = "legal turn, fast judge"
+MELD: Final = "meld, fast judge"
 LIMITS_US: Final = {LEGAL: 10.0, MELD: 0.5}
 
 Work = Callable[[], object]
-Question = tuple[Sequence[bytes], Sequence[bytes], AtTheTable]
+Question = tuple[Sequence[bytes], Sequence[bytes], PlayerState]
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; 1 when a requirement is missed."""
+    """Measures, prints and writes the report; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(prog="load.bench engine", description="Measure what the rules cost alone.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, not {ROUNDS}")
     parser.add_argument("--full", action="store_true", help=f"{FULL_ROUNDS} rounds")
@@ -64,15 +65,15 @@ def run(arguments: Sequence[str], results: Path) -> int:
     return 0 if are_met(report) else 1
 
 
-# What is measured.
+# Measurement
 
 
 def works(turns: Turns) -> dict[str, tuple[Work, int]]:
-    """What is measured by its name: what to do, and how many turns, melds or tables that is.
+    """Returns the measured operations by name, each with the number of turns, melds or tables that it handles.
 
-    The plain rules get each play anew (`replace`), as it remembers its facts.
+    Each run of the plain rules gets a fresh copy of a play (`replace`), because a play caches its facts.
     """
-    referee, validation = Referee[bytes](RULESET, _proposed), Validation()
+    fast_judge, validation = FastJudge(RULESET, melds_by_key(_proposed)(RULESET, CacheBudget())), Validator()
     legal, illegal = _questions(turns.legal), _questions(turns.illegal)
     tables = [after for _, after, _ in legal]
     melds = [meld for table in tables for meld in table]
@@ -82,13 +83,13 @@ def works(turns: Turns) -> dict[str, tuple[Work, int]]:
     melds_bytes = [turn.melds.SerializeToString() for turn in turns.legal]
     legal_batch, illegal_batch = (batch_request(some).SerializeToString() for some in (turns.legal, turns.illegal))
     return {
-        LEGAL: (lambda: [referee.verdict(*question) for question in legal], len(legal)),
-        "illegal turn, referee": (lambda: [referee.verdict(*question) for question in illegal], len(illegal)),
+        LEGAL: (lambda: [fast_judge.judge(*question) for question in legal], len(legal)),
+        "illegal turn, fast judge": (lambda: [fast_judge.judge(*question) for question in illegal], len(illegal)),
         "legal turn, plain rules": (lambda: [judge(replace(turn.play)) for turn in turns.legal], len(legal)),
         "illegal turn, plain rules": (lambda: [judge(replace(turn.play)) for turn in turns.illegal], len(illegal)),
-        MELD: (lambda: [referee.read(table) for table in tables], len(melds)),
+        MELD: (lambda: [fast_judge.read(table) for table in tables], len(melds)),
         "meld, plain rules": (lambda: [read_meld(meld, RULESET) for meld in proposed], len(proposed)),
-        "table, referee": (lambda: [referee.read(table) for table in tables], len(tables)),
+        "table, fast judge": (lambda: [fast_judge.read(table) for table in tables], len(tables)),
         "legal turn, bytes to bytes": (lambda: list(map(validation.validate_turn, legal_bytes)), len(legal)),
         "illegal turn, bytes to bytes": (lambda: list(map(validation.validate_turn, illegal_bytes)), len(illegal)),
         "legal turn, at once": (lambda: list(map(validation.turn_at_once, legal_bytes)), len(legal)),
@@ -100,21 +101,21 @@ def works(turns: Turns) -> dict[str, tuple[Work, int]]:
 
 
 def _questions(turns: Sequence[MeasuredTurn]) -> list[Question]:
-    """Turns as the service asks a referee about them: both tables, a meld as its bytes, and who plays."""
+    """Returns turns as the service passes them to the fast judge: both tables, a meld as bytes, and the player."""
     questions: list[Question] = []
     for turn in turns:
-        sent = packed.turn(turn.request.SerializeToString())
-        seat = AtTheTable(tuple(sorted(turn.play.rack)), turn.play.has_melded)
-        questions.append((list(sent.table_before), list(sent.table_after), seat))
+        sent = raw_messages.parse_turn(turn.request.SerializeToString())
+        player = PlayerState(tuple(sorted(turn.play.rack)), turn.play.has_melded)
+        questions.append((list(sent.table_before), list(sent.table_after), player))
     return questions
 
 
 def _proposed(data: bytes) -> ProposedMeld:
-    return codec.melds([codec.decode(meld_pb2.Meld, data)], "meld")[0]
+    return tiles.melds([fields.decode(meld_pb2.Meld, data)], "meld")[0]
 
 
 def _measured(turns: Turns, rounds: int, console: Console) -> tuple[dict[str, list[float]], list[float]]:
-    """Microseconds of each round by what was done, and of a stock no-op call."""
+    """Returns the microseconds of each round by operation, and those of a stock no-op call."""
     to_do = works(turns)
     microseconds: dict[str, list[float]] = {name: [] for name in to_do}
     stock = []
@@ -123,7 +124,7 @@ def _measured(turns: Turns, rounds: int, console: Console) -> tuple[dict[str, li
         server = ready(process)
         making_calls.send(server.main, load, STOCK_CALLS, CLIENTS)
         for work, _ in to_do.values():
-            work()  # what is made once is not measured
+            work()  # warms up the caches
         for _ in track(range(rounds), "Measuring", console=console):
             for name, (work, count) in to_do.items():
                 started = time.thread_time()
@@ -135,11 +136,11 @@ def _measured(turns: Turns, rounds: int, console: Console) -> tuple[dict[str, li
     return microseconds, stock
 
 
-# The report.
+# The report
 
 
 def report_of(microseconds: dict[str, list[float]], stock: list[float]) -> dict[str, Any]:
-    """Figures and requirements. The least of each is compared, as the machine disturbs that the least."""
+    """Returns figures and requirements. Minima are compared, because the machine's other load disturbs them least."""
     scale = min(stock) / REFERENCE_US
     return {
         "versions": {"python": sys.version.split()[0]},
@@ -159,7 +160,7 @@ def report_of(microseconds: dict[str, list[float]], stock: list[float]) -> dict[
 
 
 def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """The tables of a report."""
+    """Returns the tables of a report."""
     measured = {**report["microseconds"], "a stock no-op call": report["stock_noop_us"]}
     return {
         "The rules alone: microseconds of CPU": [
@@ -173,5 +174,5 @@ def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
 
 
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was measured with, and where."""
+    """Returns sentences on the conditions of the measurement."""
     return (f"python {report['versions']['python']}, {report['machine']}",)

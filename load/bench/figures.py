@@ -1,4 +1,4 @@
-"""What all benchmarks make of their figures: quantiles, tables, and requirements that are met or missed."""
+"""Shared parts of the benchmarks: quantiles, tables, and requirements."""
 
 import platform
 import sys
@@ -10,35 +10,35 @@ from rich.console import Console
 from rich.table import Table
 
 Tables = Mapping[str, Sequence[Sequence[str]]]
-"""Tables by their titles: rows, the first of them the head."""
+"""Tables by title: a list of rows, of which the first is the header."""
 
 QUANTILES: Final = {"median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
 PIPED_WIDTH: Final = 120
-"""Columns of tables that go to no terminal."""
+"""The width of tables that are not printed to a terminal."""
 
 
 def printer(piped_width: int = PIPED_WIDTH) -> Console:
-    """What a benchmark prints with."""
+    """Returns the console that a benchmark prints to."""
     return Console(width=None if sys.stdout.isatty() else piped_width)
 
 
 def cpu_model() -> str:
-    """What the processor is called."""
+    """Returns the model name of the processor."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())
 
 
 def quantiles(values: Sequence[float]) -> dict[str, float]:
-    """The quantiles of some values, one at least."""
+    """Returns quantiles of at least one value."""
     in_order = sorted(values)
     last = len(in_order) - 1
     return {name: in_order[round(last * share)] for name, share in QUANTILES.items()}
 
 
 def requirement(what: str, *, met: bool, measured: str) -> dict[str, Any]:
-    """A requirement as a report has it."""
+    """Returns a requirement as an entry of a report."""
     return {"what": what, "met": met, "measured": measured}
 
 
@@ -55,14 +55,14 @@ def print_requirements(report: Mapping[str, Any], console: Console) -> None:
 
 
 def print_report(report: Mapping[str, Any], tables: Tables, told: Sequence[str], console: Console) -> None:
-    """Prints a report: its tables, what was measured with, and which requirements are met."""
+    """Prints a report: its tables, the conditions of the measurement, and which requirements are met."""
     print_tables(tables, console)
     console.print(*told, sep="\n", highlight=False)
     print_requirements(report, console)
 
 
 def print_tables(tables: Tables, console: Console) -> None:
-    """Prints tables, whose first columns are names."""
+    """Prints tables whose first columns are names."""
     for title, (head, *rows) in tables.items():
         table = Table(title=title)
         for column, name in enumerate(head):

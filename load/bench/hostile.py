@@ -1,8 +1,7 @@
-"""How soon the solver stops when its time is up, and how long the rules take to judge a turn, at worst.
+"""Measures how soon the solver stops at its deadline, and how long the rules judge a turn, in the worst known cases.
 
-Positions and turns were searched for being slow (hostile.py, hostile_turns.py).
-Times are of the processor, so that what else the machine does is not counted; the solver knows nothing of a position
-before it is asked, as in a process that has just begun.
+Searches for slow positions and turns found them (hostile.py, hostile_turns.py). Times are CPU time, so that other
+processes do not count. The solver's caches are empty before each position, as in a new process.
 """
 
 import argparse
@@ -36,7 +35,7 @@ class Measured:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it answered before its time was up."""
+        """Returns whether it answered before its deadline."""
         return self.watch.seconds * 1e3 < BUDGET_MS
 
 
@@ -50,7 +49,7 @@ class Judged:
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; 1 when a requirement is missed."""
+    """Measures, prints and writes; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(prog="load.bench hostile", description="Measure how soon the solver stops.")
     parser.add_argument("--corpus", type=Path, default=HOSTILE, help=f"the positions ({HOSTILE.name})")
     parser.add_argument("--turns", type=Path, default=HOSTILE_TURNS, help=f"the turns ({HOSTILE_TURNS.name})")
@@ -60,7 +59,7 @@ def run(arguments: Sequence[str], results: Path) -> int:
     console = Console()
     step = 3 if chosen.quick else 1
     corpus, turns = read(chosen.corpus)[::step], read_turns(chosen.turns)[::step]
-    # a progress bar would take time itself
+    # a progress bar would take time
     console.print(f"Measuring {len(corpus)} positions and {len(turns)} turns", highlight=False)
     report = _report([_measured(hostile) for hostile in corpus], [_judged(turn) for turn in turns])
     results.write_text(json.dumps(report, indent=2) + "\n")
@@ -70,13 +69,13 @@ def run(arguments: Sequence[str], results: Path) -> int:
 
 
 def _measured(hostile: Hostile) -> Measured:
-    """The quickest of some answers: what another process did to the caches is not the solver's."""
+    """Returns the fastest of some answers: slowdowns by other processes are not the solver's."""
     watches = [watched(hostile, BUDGET_MS / 1e3) for _ in range(TIMES)]
     return Measured(hostile, min(watches, key=lambda watch: watch.seconds))
 
 
 def _judged(turn: HostileTurn) -> Judged:
-    """The quickest of some judgements."""
+    """Returns the fastest of some judgements."""
     times, judgements = zip(*(judged(turn) for _ in range(TIMES)), strict=True)
     reasons = {violation.reason for violation in judgements[0].violations}
     return Judged(turn, min(times), Reason.TURN_TOO_COMPLEX in reasons)

@@ -1,8 +1,8 @@
-"""Whether positions with restricted jokers are proven within a second, under each preset that restricts them.
+"""Measures whether positions with restricted jokers are proven within a second, under each preset that restricts them.
 
-Most are small positions by chance, some are positions of games. Times are of the processor, one search after the other.
-A position that is not proven in time is asked again with much more time: if that finds more, the first answer was below
-the best.
+Most are random small positions, some are positions of games. Times are CPU time, one search after the other. A position
+that is not proven in time is searched again with much more time: if that finds more, the first answer was below the
+best.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from rich.console import Console
 
 from engine.analysis import Situation
 from engine.solver import BestTurn, Budget, Existence, Objective, best_turn, has_turn
-from engine.solver.problem import problem
+from engine.solver.problem import problem_from
 from load.bench.figures import (
     QUANTILES,
     Tables,
@@ -34,13 +34,13 @@ from load.corpus.joker_positions import ON_RACK, ON_TABLE, RESTRICTED, joker_pos
 POSITIONS: Final = 2_500
 OF_GAMES: Final = 300
 QUICK: Final = 10
-"""The part of the positions that --quick measures is one in so many."""
+"""--quick measures one in this many positions."""
 
 SEED: Final = 0
 SECONDS: Final = 1.0
 AMPLE_SECONDS: Final = 30.0
 MOST_UNPROVEN: Final = 0.001
-"""The part of all positions that may be unproven."""
+"""The share of all positions that may be unproven."""
 
 SMALL: Final = "small"
 GAMES: Final = "of games"
@@ -60,7 +60,7 @@ class Measured:
     Attributes:
         is_proven: Whether the best turn was proven in time.
         is_below: Whether the turn found in time is worth less than the best.
-        exists: The answer to whether there is a turn.
+        exists: Whether there is a turn.
         best_ms: The time for the best turn.
         exists_ms: The time for whether there is a turn.
     """
@@ -73,7 +73,7 @@ class Measured:
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; 1 when a requirement is missed."""
+    """Measures, prints and writes; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(prog="load.bench jokers", description="Measure small positions with jokers.")
     parser.add_argument("--positions", type=int, default=POSITIONS, help=f"positions of each preset ({POSITIONS})")
     parser.add_argument("--preset", choices=RESTRICTED, help="one preset (all that restrict jokers)")
@@ -113,16 +113,16 @@ def _answers(situation: Situation, objective: Objective) -> Measured:
 
 
 def _is_below(answer: BestTurn, situation: Situation, objective: Objective) -> bool:
-    """Whether a search with much more time finds a turn that is worth more."""
+    """Returns whether a search with much more time finds a turn that is worth more."""
     ample = best_turn(situation, objective, Budget(nodes=ENDLESS, is_over=Watch(AMPLE_SECONDS)))
     worth, most = [
-        problem((), (), situation.ruleset, objective).cost(found.turn.tiles if found.turn else ())
+        problem_from((), (), situation.ruleset, objective).cost(found.turn.tiles if found.turn else ())
         for found in (answer, ample)
     ]
     return worth < most
 
 
-# The report.
+# Report
 
 
 def _report(small: Mapping[str, Sequence[Measured]], games: Mapping[str, Sequence[Measured]]) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _figures(measured: Sequence[Measured]) -> dict[str, Any]:
 
 
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was measured, and with what."""
+    """Returns the environment and size of the run."""
     versions = report["versions"]
     return (
         f"python {versions['python']}, {versions['processor']}",
@@ -166,7 +166,7 @@ def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def tables_of(report: Mapping[str, Any]) -> Tables:
-    """The report as tables: a row for each preset and sort of positions."""
+    """Returns the report as tables: a row for each preset and source of positions."""
     rows = [
         (f"{preset}, {sort}", figures)
         for sort, presets in report["sorts"].items()

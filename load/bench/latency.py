@@ -1,8 +1,8 @@
-"""How long validation calls take beside searches on the same server, and alone.
+"""Measures the latency of validation calls, alone and during searches on the same server.
 
-A server in a process of its own gets validation calls at a steady rate over gRPC, at each of its addresses. In every
-other phase it is also asked for suggested turns in positions that were searched for being slow (hostile.py), always
-more than it has workers. Phases take turns, so that what else the machine does meets both alike.
+A server in another process gets validation calls over gRPC at a steady rate, at each of its addresses. In every other
+phase it also gets more requests for suggested turns than it has workers, in positions that are slow to search
+(hostile.py). Phases alternate, so that other load on the machine affects both alike.
 """
 
 import argparse
@@ -34,8 +34,8 @@ from rummikub.v1 import analysis_service_pb2, meld_pb2, ruleset_pb2, validation_
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 
-from support.conformance_messages import ruleset_of  # noqa: E402 - the tests know how messages are made
-from support.harness import Client, as_tiles, server_process  # noqa: E402 - and how a server is started
+from support.conformance_messages import ruleset_of  # noqa: E402 - shares the test suite's messages
+from support.harness import Client, as_tiles, server_process  # noqa: E402 - shares the test suite's servers
 
 ALONE: Final = "alone"
 BESIDE: Final = "beside searches"
@@ -46,7 +46,7 @@ PHASE_SECONDS: Final = 5.0
 ROUNDS: Final = 6
 QUICK_ROUNDS: Final = 2
 SEARCHES: Final = 6
-"""Calls for suggested turns at a time: three times the workers of a server, by default."""
+"""Concurrent requests for suggested turns: by default three times the workers of a server."""
 SEARCH_MS: Final = 1_000
 PLAYS: Final = 60
 MOST_RATIO: Final = 2.0
@@ -54,11 +54,11 @@ OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 ENVIRONMENT: Final = {"RUMMIKUB_REDIS_URL": "memory://", OWN: "127.0.0.1:0"}
 
 Milliseconds = dict[str, dict[str, list[float]]]
-"""Of each validation call, by address and by phase."""
+"""The latencies of validation calls by address and by phase."""
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; 1 when a requirement is missed."""
+    """Measures, prints and writes the report; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(prog="load.bench latency", description="Measure validation beside searches.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of phases, not {ROUNDS}")
     parser.add_argument("--full", action="store_true", help=f"{2 * ROUNDS} rounds")
@@ -73,11 +73,11 @@ def run(arguments: Sequence[str], results: Path) -> int:
     return 0 if are_met(report) else 1
 
 
-# Calls.
+# Calls
 
 
 def _plays() -> list[validation_service_pb2.ValidateTurnRequest]:
-    """Turns of games to validate."""
+    """Returns requests with turns of games."""
     found = []
     for recorded in read_midgame():
         situation = recorded.situation
@@ -116,11 +116,11 @@ def question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:
     )
 
 
-# Measuring.
+# Measurement
 
 
 async def _measured(rounds: int, console: Console) -> tuple[Milliseconds, int]:
-    """How long calls took, and how many searches were answered."""
+    """Returns the latencies, and the number of answered searches."""
     plays, questions = cycle(_plays()), [question(hostile) for hostile in read_hostile()]
     milliseconds: Milliseconds = {address: {ALONE: [], BESIDE: []} for address in (MAIN, OWN)}
     searches = 0
@@ -133,7 +133,7 @@ async def _measured(rounds: int, console: Console) -> tuple[Milliseconds, int]:
         clients, searcher = {MAIN: Client(channel), OWN: Client(own_channel)}, Client(other_channel)
         async with _searching(searcher, questions):
             for client in clients.values():
-                await _phase(client, plays, seconds=2.0)  # what is made once is not measured
+                await _phase(client, plays, seconds=2.0)  # warms up the caches
         for _ in track(range(rounds), "Measuring", console=console):
             for address, client in clients.items():
                 milliseconds[address][ALONE] += await _phase(client, plays, PHASE_SECONDS)
@@ -148,7 +148,7 @@ async def _measured(rounds: int, console: Console) -> tuple[Milliseconds, int]:
 async def _phase(
     client: Client, plays: "cycle[validation_service_pb2.ValidateTurnRequest]", seconds: float
 ) -> list[float]:
-    """The milliseconds of calls at a steady rate; a call that comes late has waited since it was due."""
+    """Returns the milliseconds of calls at a steady rate. A delayed call counts from its due time."""
     calls = [
         asyncio.create_task(_call(client, next(plays), place / CALLS_A_SECOND))
         for place in range(round(seconds * CALLS_A_SECOND))
@@ -169,7 +169,7 @@ async def _call(client: Client, play: validation_service_pb2.ValidateTurnRequest
 async def _searching(
     client: Client, questions: Sequence[analysis_service_pb2.SuggestTurnRequest]
 ) -> AsyncIterator[list[None]]:
-    """Keeps the server's workers busy; collects what was answered."""
+    """Keeps the server's workers busy; collects the answers."""
     answered: list[None] = []
     ahead = cycle(questions)
 
@@ -190,7 +190,7 @@ async def _searching(
         raise AssertionError(f"a search failed: {failed[0]}")
 
 
-# The report.
+# The report
 
 
 def _report(milliseconds: Milliseconds, searches: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Servers whose CPU is measured, each in a process of its own."""
+"""Servers with CPU accounting, each in its own process."""
 
 import contextlib
 import os
@@ -26,9 +26,9 @@ class MeasuredServer:
     """A server under load.
 
     Attributes:
-        processes: Of the server, with those that it started.
-        main: Where it listens.
-        validation: Where it listens for ValidationService.
+        processes: The ids of the server's process and its children.
+        main: The gRPC address.
+        validation: The address of ValidationService.
     """
 
     processes: tuple[int, ...]
@@ -36,12 +36,12 @@ class MeasuredServer:
     validation: str
 
     def tree(self) -> tuple[int, ...]:
-        """The server's process and all that have come of it by now, without the store's."""
+        """The ids of the server's process and its current descendants, without the store's."""
         root = self.processes[0]
         return (root, *_descendants(root))
 
     def cpu_seconds(self) -> float:
-        """User and system time of all threads of its processes (clock_getcpuclockid(3))."""
+        """Returns the user and system time of all threads of its processes (clock_getcpuclockid(3))."""
         return sum(map(cpu_seconds_of, self.processes))
 
 
@@ -49,34 +49,34 @@ class MeasuredServer:
 def serving(
     module: str, *arguments: str, settings: Mapping[str, str] | None = None, checkout: Path = ROOT
 ) -> Iterator[subprocess.Popen[str]]:
-    """A server that was started, by no settings but those given, and may not serve yet: see `ready`."""
+    """Starts a server with the given settings only; use `ready` to wait until it serves."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
     with started(module, *arguments, environment={**clean, **(settings or {})}, checkout=checkout) as process:
         yield process
 
 
 def ready(process: subprocess.Popen[str]) -> MeasuredServer:
-    """A server that was started, when it serves. Raises ServerError."""
+    """Waits until a started server serves, and returns it. Raises ServerError."""
     addresses = addresses_of(process)
     return MeasuredServer((process.pid, *_descendants(process.pid)), addresses[0], addresses[-1])
 
 
 def cpu_seconds_of(pid: int) -> float:
-    """User and system time of a process, all its threads together."""
+    """Returns the user and system time of a process, all threads together."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def machine_busy_seconds() -> float:
-    """For how long the machine's processors were busy, with whatever, all of them together."""
+    """Returns the busy time of all processors of the machine, summed up."""
     user, nice, system, _idle, _waiting, *others = map(int, _STAT.read_text().split("\n", 1)[0].split()[1:9])
     return (user + nice + system + sum(others)) / os.sysconf("SC_CLK_TCK")
 
 
 def _descendants(pid: int) -> list[int]:
-    """The processes that a process has started, and those that they have."""
+    """Returns the ids of the descendants of a process."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # ended meanwhile
+        with contextlib.suppress(OSError):  # it has ended
             parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
     found, ahead = [], [pid]
     while ahead:

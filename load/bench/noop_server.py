@@ -1,7 +1,7 @@
-"""Servers that do nothing, of every kind that ours is compared with: what a call costs before any work is done.
+"""No-op servers of several kinds, to measure the cost of a call without its work.
 
-`python -m load.bench.noop_server bare` answers every call with an empty message, each message of a
-stream with another one, and prints where it listens, in the words of the service.
+`python -m load.bench.noop_server bare` answers every call, and every message of a stream, with an empty message. It
+prints its address in the format of the service.
 """
 
 import argparse
@@ -17,13 +17,21 @@ import grpc
 import grpc.aio
 import structlog
 
-from service.fast_listener.calls import Caller, Cancel, End, Gate, Method, Streaming, Unary
-from service.fast_listener.interceptor import SynchronousBoundary
-from service.fast_listener.listener import SynchronousServer
-from service.grpc_api.server_options import options
+from service.fast_listener.calls import (
+    AdmissionControl,
+    CallDetails,
+    CallResult,
+    Cancel,
+    Method,
+    StreamMethod,
+    UnaryMethod,
+)
+from service.fast_listener.interceptor import FastInterceptor
+from service.fast_listener.listener import FastListener
+from service.grpc_api.server_options import server_options
 from service.grpc_api.validation_service import NAME
 from service.metrics.metrics import Metrics
-from service.runtime.gc_tuning import tune_collector
+from service.runtime.gc_tuning import tune_gc
 from service.runtime.slow_calls import SlowCalls
 from service.settings import Settings
 
@@ -37,7 +45,7 @@ NO_OPS: Final = {
     BOUNDARY: "no-op, same listener and boundary",
     AIO: "no-op, grpc.aio",
 }
-"""The kinds, with what reports call them. The same listener is that of RUMMIKUB_VALIDATION_LISTEN."""
+"""The kinds with their names in reports. The same listener is the one of RUMMIKUB_VALIDATION_LISTEN."""
 
 STOCK_THREADS: Final = 10
 UNARIES: Final = ("ValidateTurn", "ValidateMelds", "BatchValidateTurns")
@@ -47,8 +55,8 @@ ANYWHERE: Final = "127.0.0.1:0"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
-class _Anything(grpc.GenericRpcHandler):
-    """Answers every method; those called Stream... message by message."""
+class _AnyMethod(grpc.GenericRpcHandler):
+    """Handles every method; those named Stream... are streaming."""
 
     def __init__(self, unary: Handler, stream: Handler) -> None:
         self._unary = unary
@@ -58,118 +66,120 @@ class _Anything(grpc.GenericRpcHandler):
         return self._stream if "/Stream" in str(details.method) else self._unary
 
 
-def _nothing(_data: bytes) -> bytes:
+def _empty(_data: bytes) -> bytes:
     return b""
 
 
-def _nothing_at_once(data: bytes, _context: object) -> bytes:
-    return _nothing(data)
+def _empty_unary(data: bytes, _context: object) -> bytes:
+    return _empty(data)
 
 
-def _nothing_each(messages: Iterator[bytes], _context: object) -> Iterator[bytes]:
-    yield from map(_nothing, messages)
+def _empty_stream(messages: Iterator[bytes], _context: object) -> Iterator[bytes]:
+    yield from map(_empty, messages)
 
 
-async def _nothing_later(data: bytes, _context: object) -> bytes:
-    return _nothing(data)
+async def _empty_unary_aio(data: bytes, _context: object) -> bytes:
+    return _empty(data)
 
 
-async def _nothing_each_later(messages: AsyncIterator[bytes], _context: object) -> AsyncIterator[bytes]:
+async def _empty_stream_aio(messages: AsyncIterator[bytes], _context: object) -> AsyncIterator[bytes]:
     async for data in messages:
-        yield _nothing(data)
+        yield _empty(data)
 
 
 def _serve_stock(threads: int) -> None:
-    unary: Handler = grpc.unary_unary_rpc_method_handler(_nothing_at_once)
-    handlers: list[grpc.GenericRpcHandler] = [_Anything(unary, grpc.stream_stream_rpc_method_handler(_nothing_each))]
+    unary: Handler = grpc.unary_unary_rpc_method_handler(_empty_unary)
+    handlers: list[grpc.GenericRpcHandler] = [_AnyMethod(unary, grpc.stream_stream_rpc_method_handler(_empty_stream))]
     server = grpc.server(ThreadPoolExecutor(threads), handlers=handlers, options=[("grpc.so_reuseport", 0)])
     port = server.add_insecure_port(ANYWHERE)
     server.start()
-    _say(port)
+    _print_address(port)
     server.wait_for_termination()
 
 
-def _serve_synchronous(methods: Mapping[str, Method], gate: Gate) -> None:
-    tune_collector()
-    _say(SynchronousServer({NAME: methods}, gate, Settings()).start(ANYWHERE))
+def _serve_fast(methods: Mapping[str, Method], admission: AdmissionControl) -> None:
+    tune_gc()
+    _print_address(FastListener({NAME: methods}, admission, Settings()).start(ANYWHERE))
     signal.pause()
 
 
-class _Nothing:
-    """Answers the messages of a stream."""
+class _EmptyAnswerer:
+    """Answers the messages of a stream (StreamAnswerer)."""
 
     def __call__(self, data: bytes, /) -> bytes:
-        return _nothing(data)
+        return _empty(data)
 
     at_once = __call__
 
 
-class _Open:
-    """Lets every call in."""
+class _NoAdmissionControl:
+    """Admits every call."""
 
-    def enter(self, path: str, caller: Caller) -> None:
+    def enter(self, path: str, call: CallDetails) -> None:
         pass
 
-    def leave(self, path: str, caller: Caller) -> None:
+    def leave(self, path: str, call: CallDetails) -> None:
         pass
 
-    def timed_out(self, _path: str, _caller: Caller) -> End:
-        return End(code=grpc.StatusCode.DEADLINE_EXCEEDED)
+    def timed_out(self, _path: str, _call: CallDetails) -> CallResult:
+        return CallResult(code=grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 class _BareStream:
-    """A stream of messages, without a boundary."""
+    """A stream without an interceptor (StreamHandler)."""
 
     def at_once(self, data: bytes) -> bytes:
-        return _nothing(data)
+        return _empty(data)
 
-    def begin(self, _data: bytes, _answered: object) -> Cancel:
+    def start(self, _data: bytes, _on_response: object) -> Cancel:
         raise AssertionError
 
-    def end(self) -> End:
-        return End()
+    def end(self) -> CallResult:
+        return CallResult()
 
-    def over(self, end: End, *, is_cancelled: bool) -> None:
+    def closed(self, result: CallResult, *, is_cancelled: bool) -> None:
         pass
 
 
 def _serve_bare() -> None:
-    unary = Unary(lambda data, _caller: End(_nothing(data)))
-    streaming = Streaming(lambda _caller, _hang_up: _BareStream())
-    _serve_synchronous({**dict.fromkeys(UNARIES, unary), STREAM: streaming}, _Open())
+    unary = UnaryMethod(lambda data, _call: CallResult(_empty(data)))
+    streaming = StreamMethod(lambda _call, _finish: _BareStream())
+    _serve_fast({**dict.fromkeys(UNARIES, unary), STREAM: streaming}, _NoAdmissionControl())
 
 
-def _serve_with_boundary() -> None:
+def _serve_with_interceptor() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))  # the service's default
     settings = Settings()
-    boundary = SynchronousBoundary(
+    interceptor = FastInterceptor(
         Metrics(), SlowCalls(settings.peer_share), settings.max_calls, settings.validation_streams, settings.peer_share
     )
-    unaries = {name: boundary.unary(f"/{NAME}/{name}", _nothing, _nothing) for name in UNARIES}
-    _serve_synchronous({**unaries, STREAM: boundary.stream(f"/{NAME}/{STREAM}", _Nothing)}, boundary)
+    unaries = {name: interceptor.unary(f"/{NAME}/{name}", _empty, _empty) for name in UNARIES}
+    _serve_fast({**unaries, STREAM: interceptor.stream(f"/{NAME}/{STREAM}", _EmptyAnswerer)}, interceptor)
 
 
 async def _serve_aio() -> None:
-    server = grpc.aio.server(options=options(Settings()))
-    unary: Handler = grpc.unary_unary_rpc_method_handler(_nothing_later)
-    server.add_generic_rpc_handlers((_Anything(unary, grpc.stream_stream_rpc_method_handler(_nothing_each_later)),))
+    server = grpc.aio.server(options=server_options(Settings()))
+    unary: Handler = grpc.unary_unary_rpc_method_handler(_empty_unary_aio)
+    server.add_generic_rpc_handlers((_AnyMethod(unary, grpc.stream_stream_rpc_method_handler(_empty_stream_aio)),))
     port = server.add_insecure_port(ANYWHERE)
     await server.start()
-    tune_collector()
-    _say(port)
+    tune_gc()
+    _print_address(port)
     await server.wait_for_termination()
 
 
-def _say(port: int) -> None:
+def _print_address(port: int) -> None:
     sys.stdout.write(f"  gRPC     127.0.0.1:{port}\nStop with Ctrl-C.\n")
     sys.stdout.flush()
 
 
 def main() -> int:
-    """Serves until it is ended."""
-    parser = argparse.ArgumentParser(description="Serve, and do nothing.")
+    """Serves until it is killed."""
+    parser = argparse.ArgumentParser(description="Serve without doing any work.")
     parser.add_argument("kind", choices=NO_OPS, help="; ".join(f"{kind}: {name}" for kind, name in NO_OPS.items()))
-    parser.add_argument("--threads", type=int, default=STOCK_THREADS, help=f"of the stock server ({STOCK_THREADS})")
+    parser.add_argument(
+        "--threads", type=int, default=STOCK_THREADS, help=f"threads of the stock server (default {STOCK_THREADS})"
+    )
     chosen = parser.parse_args()
     match chosen.kind:
         case "stock":
@@ -177,7 +187,7 @@ def main() -> int:
         case "bare":
             _serve_bare()
         case "boundary":
-            _serve_with_boundary()
+            _serve_with_interceptor()
         case _:
             asyncio.run(_serve_aio())
     return 0

@@ -1,6 +1,6 @@
-"""The parts of pages in docs that commands make, which are between marks with the command's name.
+"""Writes generated parts of the pages in docs/, which stand between marks with the command's name.
 
-`python -m load.bench.page` writes the figures that the last benchmarks left in build/bench, as `make bench` made them.
+`python -m load.bench.page` writes the figures that the last runs of `make bench` left in build/bench.
 """
 
 import argparse
@@ -26,7 +26,7 @@ Report = Mapping[str, Any]
 
 
 class Part(NamedTuple):
-    """A benchmark whose figures are on a page: which page, what was measured with, and the tables."""
+    """A benchmark with figures on a page: the page, the conditions of the measurement, and the tables."""
 
     page: str
     told: Callable[[Report], Sequence[str]]
@@ -43,7 +43,7 @@ PARTS: Final = {
 
 
 def page_with(page: str, command: str, text: str) -> str:
-    """A page with what a command makes in its place. Raises ValueError."""
+    """Returns a page with the output of a command between its marks. Raises ValueError."""
     marks = [f"<!-- made by {command}: {end} -->" for end in ("begin", "end")]
     before, begin, rest = page.partition(marks[0])
     _, end, after = rest.partition(marks[1])
@@ -53,13 +53,13 @@ def page_with(page: str, command: str, text: str) -> str:
 
 
 def write(name: str, command: str, text: str) -> None:
-    """Writes what a command makes into a page. Raises ValueError."""
+    """Writes the output of a command into a page. Raises ValueError."""
     page = DOCS / name
     page.write_text(page_with(page.read_text(), command, text))
 
 
 def text_of(report: Report, told: Sequence[str], tables: Tables) -> str:
-    """A report as the page shows it."""
+    """Returns a report as Markdown."""
     required = [[one["what"], one["measured"], "met" if one["met"] else "**missed**"] for one in report["requirements"]]
     parts = [
         ";\n".join(told) + ".",
@@ -70,13 +70,13 @@ def text_of(report: Report, told: Sequence[str], tables: Tables) -> str:
 
 
 def _table(right: str, head: Sequence[str], *rows: Sequence[str]) -> str:
-    """A table; `right` is ":" if all but its names are figures."""
+    """Returns a table; `right` is ":" if all columns but the first are numbers."""
     marks = ["---", *[f"---{right}"] * (len(head) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, marks, *rows))
 
 
 def main() -> int:
-    """Writes the figures of all benchmarks that were made."""
+    """Writes the figures of all benchmarks that have run."""
     parser = argparse.ArgumentParser(description="Write the figures of the last benchmarks into the pages of docs.")
     parser.parse_args()
     made = {part: RESULTS / f"{part}.json" for part in PARTS if (RESULTS / f"{part}.json").exists()}

@@ -1,9 +1,8 @@
-"""What a PlayTurn costs: the server's CPU beside that of a call which does nothing, and round trips to the store.
+"""Measures a PlayTurn: the server's CPU relative to a no-op call, and round trips to the store.
 
-A server in a process of its own, on a Redis of our own behind a unix socket, is sent turns of rounds that were played
-ahead (recorded_turns.py). The same bytes are sent to a server that does nothing (noop_server.py), in turns with it, so
-that what else the machine does meets both alike. CPU is that of the server's process, user and system; round trips are
-counted by Redis.
+A server in another process, on a Redis behind a unix socket, gets turns of rounds that were played in advance
+(recorded_turns.py). A no-op server (noop_server.py) gets the same bytes alternately, so that other load on the machine
+affects both alike. CPU is the user and system time of the server's process; Redis counts the round trips.
 """
 
 import argparse
@@ -25,11 +24,11 @@ import redis.asyncio as aredis
 from rich.console import Console
 from rich.progress import Progress
 
-from engine.ruleset import SABRA, MatchEnd, choose
+from engine.ruleset import SABRA, MatchEnd, with_options
 from load.bench.figures import are_met, print_report, printer, quantiles, requirement
 from load.bench.measured_servers import cpu_seconds_of, ready, serving
 from load.bench.noop_server import AIO
-from load.corpus.recorded_turns import RecordedRound, Turn, rounds
+from load.corpus.recorded_turns import RecordedRound, ReplayTurn, rounds
 from service.app.identity import digest
 from service.storage.base import NO_ETAG, Commit, Committed, Memo, Record, SeatToken, lineage
 from service.storage.redis import RedisStore, connect, keys_of
@@ -39,33 +38,33 @@ from service.storage.stored_events import encode_change
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 
-from support.harness import HISTORY, LIFETIMES, RedisServer, bearer, server_process  # noqa: E402 - the tests know how these are started
+from support.harness import HISTORY, LIFETIMES, RedisServer, bearer, server_process  # noqa: E402 - shares the test suite's servers
 
 PLAY_TURN: Final = "/rummikub.v1.TurnService/PlayTurn"
 CLIENTS: Final = 16
-"""Games that are played at the same time."""
+"""Games that are played concurrently."""
 CALLS: Final = 1_500
-"""Calls of a phase."""
+"""Calls in a phase."""
 SLICE_CALLS: Final = 150
-"""Calls that one server gets before the other one gets the same."""
+"""Consecutive calls to one server before the other server gets the same calls."""
 GAMES: Final = 28
 """Recorded games: a round of each has about as many turns as a phase has calls."""
 LATE_ROUND: Final = 10
-"""The round that is late in a game: hundreds of turns are before it."""
+"""The round that counts as late in a game: hundreds of turns precede it."""
 SIZES: Final = (1, 1_000, 100_000)
-"""How many games are in the store."""
+"""The numbers of games in the store."""
 COPIES_AT_ONCE: Final = 5_000
 ROUNDS: Final = 5
 QUICK_ROUNDS: Final = 2
 MOST_RATIO: Final = 2.5
 MOST_ROUND_TRIPS: Final = 2.0
 MOST_GROWTH: Final = 1.15
-RULESET: Final = choose(
+RULESET: Final = with_options(
     SABRA, {"turn_time_limit_seconds": 86_400, "match_end": MatchEnd.FIXED_ROUNDS, "match_rounds": LATE_ROUND}
 )
-"""With a clock, as most games, that runs out of time in no benchmark."""
+"""With a clock, as in most games; it never expires during a benchmark."""
 ANSWER: Final = bytes(1_200)
-"""As long as the answer to a turn that is remembered."""
+"""As long as the stored answer to a turn."""
 OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 
 WHOLE, PLAYS, DRAWS, FIRST = "whole rounds", "playing tiles", "drawing", "first call on a game"
@@ -76,7 +75,7 @@ Call = tuple[bytes, tuple[tuple[str, str], ...]]
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; 1 when a requirement is missed."""
+    """Measures, prints and writes the report; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(prog="load.bench play", description="Measure what a PlayTurn costs.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of phases, not {ROUNDS}")
     parser.add_argument("--full", action="store_true", help=f"{2 * ROUNDS} rounds")
@@ -90,16 +89,16 @@ def run(arguments: Sequence[str], results: Path) -> int:
     return 0 if are_met(report) else 1
 
 
-# What is sent
+# Calls
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A stored game that others are copied from, and turns to send, one after the other."""
+    """A stored game that is copied, and the turns to send, in order."""
 
     game_id: str
     record: Record
-    turns: tuple[Turn, ...]
+    turns: tuple[ReplayTurn, ...]
 
 
 def _tokens(record_seats: Iterable[int]) -> tuple[SeatToken, ...]:
@@ -111,7 +110,7 @@ def _token(seat: int) -> str:
 
 
 class Shelf:
-    """The store that is measured: templates of games, and copies of them that are played."""
+    """The measured store: templates of games, and copies of them to play."""
 
     def __init__(self, url: str) -> None:
         self.client = aredis.Redis.from_url(url)
@@ -121,11 +120,11 @@ class Shelf:
         self.now_ms = 0
 
     async def open(self) -> None:
-        """Learns the time."""
+        """Reads the time of the store."""
         self.now_ms = (await self._store.load("")).now_ms
 
     async def template(self, recorded: RecordedRound, place: int = 0, turns: int | None = None) -> Template:
-        """A game with its whole history up to a round, as it lies before one of the round's turns."""
+        """Stores a game with its whole history up to a round, in the state before one of the round's turns."""
         game_id, record = next(self._ids), None
         for game, events in recorded.before:
             change = encode_change(game.revision, self.now_ms, bytes(16), events)
@@ -144,7 +143,7 @@ class Shelf:
         return Template(game_id, record, following)
 
     async def copies(self, templates: Iterable[Template], games: int) -> list[list[Call]]:
-        """The turns to send to so many copies of templates, game by game."""
+        """Copies templates; returns the turns to send, by game."""
         sent = []
         pipeline = self.client.pipeline(transaction=False)
         for template in islice(_again_and_again(tuple(templates)), games):
@@ -159,12 +158,12 @@ class Shelf:
         await pipeline.execute()
         return sent
 
-    def _call(self, turn: Turn, record: Record, place: int) -> Call:
+    def _call(self, turn: ReplayTurn, record: Record, place: int) -> Call:
         request = turn.request(record.game_id, record.game.revision + place, next(self._request_ids))
         return request.SerializeToString(), bearer(_token(turn.seat))
 
     async def fill(self, template: Template, games: int) -> None:
-        """Puts so many games into the store that nobody plays."""
+        """Adds games to the store that are not played."""
         for start in range(0, games, COPIES_AT_ONCE):
             pipeline = self.client.pipeline(transaction=False)
             for _ in range(min(COPIES_AT_ONCE, games - start)):
@@ -173,7 +172,7 @@ class Shelf:
             await pipeline.execute()
 
     async def close(self) -> None:
-        """Gives back the connections."""
+        """Closes the connections."""
         await self.client.aclose()
         await self._store.close()
 
@@ -183,23 +182,23 @@ def _again_and_again(templates: Sequence[Template]) -> Iterable[Template]:
         yield from templates
 
 
-# Measuring
+# Measurement
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server under load: its process, and what sends calls to it."""
+    """A server under load: its process, and the callable that sends calls to it."""
 
     pid: int
     channel: grpc.aio.Channel
 
     @property
     def cpu_seconds(self) -> float:
-        """User and system time of all its threads."""
+        """Returns the user and system time of all its threads."""
         return cpu_seconds_of(self.pid)
 
     async def send(self, path: str, games: Sequence[Sequence[Call]]) -> list[float]:
-        """Sends the calls of games, those of a game one after the other; the milliseconds of each."""
+        """Sends the calls of games concurrently, those of one game in order; returns the milliseconds of each call."""
         send: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
         milliseconds: list[float] = []
         ahead = iter(games)
@@ -217,7 +216,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What some calls cost: microseconds of CPU a call of both servers and of Redis, round trips, latency."""
+    """The costs of some calls: microseconds of CPU per call of both servers and of Redis, round trips, latency."""
 
     calls: int
     noop: float
@@ -228,12 +227,12 @@ class Phase:
 
     @property
     def ratio(self) -> float:
-        """The server's CPU in calls that do nothing."""
+        """The server's CPU relative to the no-op server's."""
         return self.server / self.noop
 
 
 class Bench:
-    """The servers, the store, and what has been measured."""
+    """The servers, the store, and the measurements."""
 
     def __init__(self, noop: Server, server: Server, shelf: Shelf) -> None:
         self._noop = noop
@@ -242,12 +241,12 @@ class Bench:
         self.phases: dict[str, list[Phase]] = {}
 
     async def measure(self, name: str, games: Sequence[Sequence[Call]], before: int = 0) -> None:
-        """Sends turns, some to the server that does nothing, then the same to the other, and so on.
+        """Sends turns to both servers, alternating after every SLICE_CALLS calls.
 
         Args:
-            name: Of what is measured.
-            games: What to send.
-            before: How many turns of each game are sent before, and not measured.
+            name: The name of the phase.
+            games: The turns to send, by game.
+            before: The number of turns of each game that are sent first and not measured.
         """
         await self._server.send(PLAY_TURN, [game[:before] for game in games])
         games = [game[before:] for game in games]
@@ -274,7 +273,7 @@ class Bench:
         self.phases.setdefault(name, []).append(phase)
 
     async def _store_figures(self) -> tuple[float, int]:
-        """The CPU seconds of Redis, and the scripts that it has been asked to run: each is a round trip."""
+        """Returns the CPU seconds of Redis, and the number of scripts that it ran, each of which is a round trip."""
         cpu = await self.shelf.client.info("cpu")
         commands = await self.shelf.client.info("commandstats")
         scripts = sum(commands.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha"))
@@ -282,7 +281,7 @@ class Bench:
 
 
 def _slices(games: Sequence[Sequence[Call]]) -> Iterator[Sequence[Sequence[Call]]]:
-    """Some calls of each game, then the next ones; of games with a single call some games."""
+    """Yields some calls of each game, then the next ones; if each game has one call, some games."""
     longest = max(map(len, games))
     if longest == 1:
         yield from (games[start : start + SLICE_CALLS] for start in range(0, len(games), SLICE_CALLS))
@@ -367,7 +366,7 @@ async def _measure_all(bench: Bench, times: int, done: Callable[[], None]) -> No
 
 
 def _some(recorded: RecordedRound, *, plays: bool) -> list[int]:
-    """Some turns of a kind, from all over a round, but not the first."""
+    """Returns the places of some turns of a kind, spread over a round, without the first turn."""
     places = [place for place, turn in enumerate(recorded.turns) if place and turn.is_play == plays]
     return places[:: max(1, len(places) // 4)]
 
@@ -439,7 +438,7 @@ def _report(phases: dict[str, list[Phase]], store: dict[str, Any]) -> dict[str, 
 
 
 def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """The tables of a report."""
+    """Returns the tables of a report."""
     head = ["", "calls", "no-op", "server", "ratio", "(spread)", "Redis", "trips", "p50 ms", "p95 ms"]
     rows = [_row(name, figures) for name, figures in report["phases"].items()]
     return {f"A PlayTurn, {report['clients']} at a time: microseconds of CPU a call (medians)": [head, *rows]}
@@ -460,5 +459,5 @@ def _row(name: str, figures: Mapping[str, Any]) -> list[str]:
 
 
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was measured with."""
+    """Returns sentences on the conditions of the measurement."""
     return (", ".join(f"{name} {value}" for name, value in report["versions"].items()),)

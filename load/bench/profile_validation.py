@@ -1,8 +1,8 @@
 """Profiles a ValidateTurn: `python -m load.bench.profile_validation` writes the table of docs/performance.md.
 
-The service's validation listener is under load. perf, where it is installed, tells how its CPU is divided between the
-kernel, gRPC's core and Python; py-spy tells what Python does, by looking at the thread that holds the GIL. A share of
-Python's is divided as py-spy's samples are. Neither slows down what the other one measures: each has its own time.
+It puts the service's validation listener under load. perf, if it is installed, divides its CPU between the kernel,
+gRPC's core and Python; py-spy divides Python's share by samples of the thread that holds the GIL. They run one after
+the other, so that neither slows down the server while the other measures.
 """
 
 import argparse
@@ -41,11 +41,11 @@ KERNEL: Final = "kernel: the rest"
 CORE: Final = "gRPC's core (C++) and its Cython"
 COLLECTOR: Final = "garbage collection"
 PYTHON: Final = "Python"
-SERVER: Final = "our server (`polling`, `slow_calls`)"
-BOUNDARY: Final = "boundary: request id, metrics, log (`synchronous_boundary`, `tally`)"
-DECODING: Final = "decoding and checks (`packed`, `validation`)"
-ENGINE: Final = "engine (`referee`, `tally`, `rules`)"
-ENCODING: Final = "encoding (`packed`, `codec`)"
+SERVER: Final = "listener (`fast_listener`, `slow_calls`)"
+BOUNDARY: Final = "boundary: request id, metrics, log (`interceptor`, `metrics`)"
+DECODING: Final = "decoding and checks (`codec`, `turn_validator`)"
+ENGINE: Final = "engine"
+ENCODING: Final = "encoding (`codec`)"
 ROWS: Final = (NETWORK, KERNEL, CORE, LOCKS, SERVER, BOUNDARY, DECODING, ENGINE, ENCODING, COLLECTOR)
 
 _OF_CONNECTIONS: Final = re.compile(r"sock|tcp|inet|epoll|sendmsg|recvmsg|net_rx|skb|eventfd")
@@ -56,18 +56,18 @@ _OF_COLLECTOR: Final = re.compile(
 _FRAME: Final = re.compile(r"(?P<function>.*) \((?P<file>[^()]*?)(?::\d+)?\)")
 
 Frame = tuple[str, str]
-"""A function, and the file or library that it is of."""
+"""A function, and its file or library."""
 
 
 class ProfileError(Exception):
-    """There is no profile; the message says why."""
+    """There is no profile; the message gives the cause."""
 
 
-# Where a sample belongs.
+# Classification of samples
 
 
 def part_of_cpu(frames: Sequence[Frame]) -> str:
-    """What one of perf's samples belongs to, by its frames, the innermost first."""
+    """Returns the row of a sample from perf, given its frames, the innermost first."""
     function, library = frames[0]
     if "kernel" in library:
         in_kernel = [name for name, of in frames if "kernel" in of]
@@ -82,10 +82,10 @@ def part_of_cpu(frames: Sequence[Frame]) -> str:
 
 
 def part_of_python(frames: Sequence[Frame]) -> str | None:
-    """What one of py-spy's samples belongs to, the innermost frame first; None if it is no part of a call.
+    """Returns the row of a py-spy sample, given its frames, the innermost first; None if it is not part of a call.
 
-    That is what perf counts as no Python, and the event loop, which py-spy sees more often than it runs: it has no call
-    to answer here, and takes two thousandths of the CPU.
+    Samples outside of Python, as perf counts them, are not part of a call. Nor is the event loop: py-spy samples it
+    more often than it runs, but it answers no calls here and takes 0.2 % of the CPU.
     """
     if part_of_cpu(frames) != PYTHON or any(_OF_COLLECTOR.search(function) for function, _ in frames):
         return None
@@ -95,22 +95,20 @@ def part_of_python(frames: Sequence[Frame]) -> str | None:
 def _part_of_frame(function: str, file: str) -> str | None:
     encodes = re.search(r"answer$|encode", function) is not None
     match file.split("/"):
-        case [*_, "engine", _]:
+        case [*_, "engine", _] | [*_, "engine", _, _]:
             return ENGINE
-        case [*_, "service", "codec", _]:
+        case [*_, "service", "codec", _] | [*_, "service", "grpc_api", "turn_validator.py"]:
             return ENCODING if encodes else DECODING
-        case [*_, "service", "packed.py" | "validation.py"]:
-            return ENCODING if encodes else DECODING
-        case [*_, "service", "polling.py" | "calls.py" | "slow_calls.py" | "admission.py"]:
-            return SERVER
-        case [*_, "service", "synchronous_boundary.py" | "interceptors.py" | "metrics.py" | "tally.py"]:
+        case [*_, "service", _, "interceptor.py"] | [*_, "service", "metrics", _]:
             return BOUNDARY
+        case [*_, "service", "fast_listener", _] | [*_, "service", "runtime", "slow_calls.py" | "admission.py"]:
+            return SERVER
         case _:
             return None
 
 
 def perf_samples(script: str) -> Iterator[list[Frame]]:
-    """The samples in what `perf script` says, the innermost frame first."""
+    """Yields the samples in the output of `perf script`, each with the innermost frame first."""
     for sample in script.split("\n\n"):
         frames = [_perf_frame(line) for line in sample.splitlines() if line.startswith(("\t", " "))]
         if frames:
@@ -124,7 +122,7 @@ def _perf_frame(line: str) -> Frame:
 
 
 def py_spy_samples(raw: str) -> Iterator[tuple[list[Frame], int]]:
-    """The stacks in what py-spy says, the innermost frame first, and how often each was seen."""
+    """Yields the stacks in the output of py-spy, with the innermost frame first, and their counts."""
     for line in raw.splitlines():
         stack, _, count = line.rpartition(" ")
         found = map(_FRAME.fullmatch, stack.split(";"))
@@ -134,7 +132,7 @@ def py_spy_samples(raw: str) -> Iterator[tuple[list[Frame], int]]:
 
 
 def shares(cpu: Counter[str], python: Counter[str]) -> dict[str, float]:
-    """The share of each row in the CPU; without perf's samples in what is done while the GIL is held."""
+    """Returns the share of each row in the CPU; without samples from perf, its share in the time with the GIL held."""
     cpu = cpu or Counter({PYTHON: 1})
     found = {row: cpu[row] / cpu.total() for row in ROWS}
     for row, count in python.items():
@@ -142,11 +140,11 @@ def shares(cpu: Counter[str], python: Counter[str]) -> dict[str, float]:
     return found
 
 
-# Sampling.
+# Sampling
 
 
 def _perf(process: int, seconds: int, folder: Path) -> Counter[str]:
-    """Samples of a process's CPU by what they belong to; none without perf."""
+    """Samples a process's CPU by row; returns nothing if perf is not installed."""
     perf = shutil.which("perf")
     if perf is None:
         return Counter()
@@ -159,7 +157,7 @@ def _perf(process: int, seconds: int, folder: Path) -> Counter[str]:
 
 
 def _py_spy(process: int, seconds: int, folder: Path) -> Counter[str]:
-    """Samples of what the thread that holds the GIL does."""
+    """Samples the thread that holds the GIL."""
     raw = folder / "py-spy"
     command = [str(Path(sys.executable).with_name("py-spy")), "record", "--pid", str(process), "--gil", "--native"]
     options = ["--rate", str(PY_SPY_HERTZ), "--duration", str(seconds), "--format", "raw", "--output", str(raw)]
@@ -176,7 +174,7 @@ def _py_spy(process: int, seconds: int, folder: Path) -> Counter[str]:
 
 @contextlib.contextmanager
 def _under_load(send: Callable[[Load], object], loads: Iterable[Load]) -> Iterator[None]:
-    """Keeps a server busy, body after body."""
+    """Keeps a server busy with repeated calls."""
     is_over = threading.Event()
     ahead = cycle(loads)
 
@@ -194,7 +192,7 @@ def _under_load(send: Callable[[Load], object], loads: Iterable[Load]) -> Iterat
 
 
 def _profile(server: MeasuredServer, making_calls: Generator, loads: Sequence[Load], seconds: int) -> dict[str, float]:
-    """Microseconds of CPU a call, by row."""
+    """Returns microseconds of CPU per call, by row."""
 
     def send(load: Load) -> None:
         making_calls.send(server.validation, load, SLICE_CALLS, CLIENTS)
@@ -213,11 +211,11 @@ def _profile(server: MeasuredServer, making_calls: Generator, loads: Sequence[Lo
     return {row: share * microseconds for row, share in found.items()}
 
 
-# The table.
+# The table
 
 
 def table_of(legal: dict[str, float], illegal: dict[str, float]) -> str:
-    """The page's table, from microseconds a call by row."""
+    """Returns the page's table, given microseconds per call by row."""
     head = ["| what | legal, us | % | illegal, us | % |", "| --- | ---: | ---: | ---: | ---: |"]
     rows = [
         f"| {row} | {legal[row]:.0f} | {legal[row] / sum(legal.values()):.0%} "
@@ -228,7 +226,7 @@ def table_of(legal: dict[str, float], illegal: dict[str, float]) -> str:
 
 
 def main() -> int:
-    """Measures, prints, and writes the page unless it was quick."""
+    """Measures and prints; writes the page unless `--quick` is given."""
     parser = argparse.ArgumentParser(description="Find where the CPU of a ValidateTurn goes.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SECONDS} s each; the page stays as it is")
     chosen = parser.parse_args()

@@ -1,8 +1,8 @@
-"""What validation costs: the server's CPU a call beside that of calls which do nothing, throughput and latency.
+"""Measures validation: the server's CPU per call relative to no-op calls, throughput and latency.
 
-Six listeners, in processes of their own, get the same bytes in turns, so that what else the machine does meets all
-alike: four that do nothing (noop_server.py), and the service's two. Whatever is compared was measured in
-the same round, a moment apart. Two more servers, of one worker and of two, are measured in turns as well.
+Six listeners, in their own processes, get the same bytes alternately, so that other load on the machine affects all
+alike: four that do nothing (noop_server.py), and the service's two. All values that are compared come from the same
+round, a moment apart. Two more servers, with one worker and with two, are measured alternately as well.
 """
 
 import argparse
@@ -59,23 +59,23 @@ from rummikub.v1 import validation_service_pb2 as pb
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 
-from support.harness import RedisServer  # noqa: E402 - the tests know how a store is started
+from support.harness import RedisServer  # noqa: E402 - shares the test suite's store
 
 ROUNDS: Final = 8
 QUICK_ROUNDS: Final = 3
 FULL_ROUNDS: Final = 24
 QUICK_DIVISOR: Final = 4
-"""How many times fewer calls a quick run makes."""
+"""A quick run makes this many times fewer calls."""
 BODIES: Final = 4
-"""Bodies that each server gets in a round, one after the other."""
+"""Bodies that each server gets in a round, in order."""
 LONG: Final = 10
-"""How often a long stream has the turns of a short one."""
+"""The length of a long stream in short streams."""
 WORKERS: Final = (1, 2)
 WORKERS_CALLS: Final = 3_000
 CHECKED_CALLS: Final = 500
-"""Calls that are made while answers are checked."""
+"""Calls made while answers are checked."""
 WIDTH: Final = 180
-"""Columns of the widest table."""
+"""The width of the widest table."""
 OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 ANSWERS: Final[dict[str, Callable[[bytes], Message]]] = {
     "ValidateTurn": pb.ValidateTurnResponse.FromString,
@@ -86,7 +86,7 @@ ANSWERS: Final[dict[str, Callable[[bytes], Message]]] = {
 
 
 def run(arguments: Sequence[str], results: Path) -> int:
-    """Measures, prints and writes; 1 when a requirement is missed."""
+    """Measures, prints and writes the report; returns 1 if a requirement is missed."""
     parser = argparse.ArgumentParser(prog="load.bench validation", description="Measure what validation costs.")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of fewer calls, not {ROUNDS}")
     parser.add_argument("--full", action="store_true", help=f"{FULL_ROUNDS} rounds")
@@ -108,12 +108,12 @@ def run(arguments: Sequence[str], results: Path) -> int:
     return 0 if are_met(report) else 1
 
 
-# Servers.
+# Servers
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where calls go, and whose CPU they cost."""
+    """A target of calls, and the process whose CPU they use."""
 
     server: MeasuredServer
     target: str
@@ -122,7 +122,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What is measured: listeners by their names, and servers by how many workers they have."""
+    """The measured listeners by name, and the measured servers by number of workers."""
 
     listeners: dict[str, Listener]
     workers: dict[int, MeasuredServer]
@@ -130,7 +130,7 @@ class Servers:
 
 @contextlib.contextmanager
 def _servers() -> Iterator[Servers]:
-    """All servers, which are started at the same time."""
+    """Starts all servers at the same time."""
     with contextlib.ExitStack() as stack:
         redis = RedisServer()
         stack.callback(redis.close)
@@ -153,12 +153,12 @@ def _servers() -> Iterator[Servers]:
         yield Servers(listeners, {count: ready(process) for count, process in workers.items()})
 
 
-# What is sent.
+# Calls
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Calls to measure: loads that take turns, and how often each is sent, from how many connections."""
+    """Calls to measure: loads that alternate, the number of calls, and the number of connections."""
 
     name: str
     loads: tuple[Load, ...]
@@ -168,7 +168,7 @@ class Case:
 
 
 def _cases(turns: Turns, divisor: int) -> list[Case]:
-    """What is measured, with so many times fewer calls."""
+    """Returns the cases, with the number of calls divided by `divisor`."""
     legal, illegal = tuple(map(turn_load, turns.legal)), tuple(map(turn_load, turns.illegal))
     few, many = 400 // divisor, 800 // divisor
     return [
@@ -186,24 +186,24 @@ def _cases(turns: Turns, divisor: int) -> list[Case]:
 
 
 def turn_load(turn: MeasuredTurn) -> Load:
-    """ValidateTurn."""
+    """Returns a load of ValidateTurn."""
     return Load("ValidateTurn", (turn.request.SerializeToString(),), (turn.answer.SerializeToString(),), 1)
 
 
 def melds_load(turn: MeasuredTurn) -> Load:
-    """ValidateMelds of the same table."""
+    """Returns a load of ValidateMelds with the same table."""
     return Load("ValidateMelds", (turn.melds.SerializeToString(),), (turn.readings.SerializeToString(),), 1)
 
 
 def batch_load(turns: Sequence[MeasuredTurn]) -> Load:
-    """BatchValidateTurns."""
+    """Returns a load of BatchValidateTurns."""
     answer = pb.BatchValidateTurnsResponse(turns=[turn.answer for turn in turns])
     request = batch_request(turns).SerializeToString()
     return Load("BatchValidateTurns", (request,), (answer.SerializeToString(),), len(turns))
 
 
 def stream_load(turns: Sequence[MeasuredTurn]) -> Load:
-    """StreamValidateTurns."""
+    """Returns a load of StreamValidateTurns."""
     requests = stream_requests(turns)
     answers = [
         pb.StreamValidateTurnsResponse(turn=turn.answer, correlation_id=request.correlation_id)
@@ -213,16 +213,16 @@ def stream_load(turns: Sequence[MeasuredTurn]) -> Load:
     return Load(STREAM, messages, tuple(answer.SerializeToString() for answer in answers), len(turns))
 
 
-# Measuring.
+# Measurement
 
 
 class Bench:
     """Measures servers.
 
     Args:
-        making_calls: Makes the calls.
-        servers: What is measured.
-        cases: What is sent.
+        making_calls: The generator of calls.
+        servers: The servers to measure.
+        cases: The calls to send.
     """
 
     def __init__(self, making_calls: Generator, servers: Servers, cases: Sequence[Case]) -> None:
@@ -232,7 +232,7 @@ class Bench:
         self.measured = Measured(defaultdict(list), defaultdict(list))
 
     def measure(self, rounds: int, done: Callable[[], object]) -> None:
-        """Checks and measures everything so many times."""
+        """Checks and measures everything `rounds` times."""
         self._warm_up()
         for place in range(rounds):
             self._check_answers()
@@ -244,7 +244,7 @@ class Bench:
             done()
 
     def _warm_up(self) -> None:
-        """Every body once to every server: what is made once is not measured."""
+        """Sends every body once to every server, to warm up caches."""
         for case in self._cases:
             for load in case.loads[:: len(case.loads) // 8 or 1]:
                 for listener in self._servers.listeners.values():
@@ -253,7 +253,7 @@ class Bench:
             self._send(Listener(server, server.validation, does_nothing=False), self._cases[0].loads[0], 500, 32)
 
     def _measure_case(self, case: Case, place: int) -> None:
-        """A slice of each listener, of the same bodies; every round begins with another listener."""
+        """Measures a slice of each listener with the same bodies; every round begins with another listener."""
         loads = [case.loads[(place * case.bodies + body) % len(case.loads)] for body in range(case.bodies)]
         names = list(self._servers.listeners)
         for number, load in enumerate(loads):
@@ -268,7 +268,7 @@ class Bench:
         return Slice(case.calls * load.turns, cpu, sent.cpu_seconds, sent.seconds, sent.milliseconds)
 
     def _send(self, listener: Listener, load: Load, calls: int, clients: int) -> Sent:
-        """Makes calls, all of which have to be answered with as many bytes as is right."""
+        """Makes calls; raises LoadError unless the answers have the right number of bytes."""
         sent = self._generator.send(listener.target, load, calls, clients)
         right = calls * load.answered(nothing=listener.does_nothing)
         if sent.answered != right:
@@ -284,10 +284,10 @@ class Bench:
         cpu = [cpu_seconds_of(pid) - earlier for pid, earlier in zip(server.processes, before, strict=True)]
         return WorkersSlice(WORKERS_CALLS, tuple(cpu), sent.cpu_seconds, sent.seconds, machine)
 
-    # Answers.
+    # Answers
 
     def _check_answers(self) -> None:
-        """Compares answers of the service with what the plain rules say, while it is under load."""
+        """Compares the service's answers with those of the plain rules, while it is under load."""
         for listener in self._servers.listeners.values():
             if listener.does_nothing:
                 continue
@@ -298,10 +298,10 @@ class Bench:
 
 
 def check(target: str, loads: Sequence[Load]) -> int:
-    """Sends everything once to a server, by a client of its own; how many answers were right.
+    """Sends each load once to a server, with another client; returns the number of right answers.
 
     Raises:
-        LoadError: One was not.
+        LoadError: An answer was wrong.
     """
     checked = 0
     with grpc.insecure_channel(target, OWN_CONNECTION) as channel:

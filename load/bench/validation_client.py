@@ -1,6 +1,6 @@
-"""A process that makes calls for bench_validation_loads.py where h2load is not installed.
+"""A process that makes calls for validation_loads.py if h2load is not installed.
 
-It reads what to send from standard input, an object a line, and says of each how long the calls took.
+It reads loads from standard input, one JSON object per line, and prints the times of the calls of each.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ PREFIX_BYTES = 5
 
 
 def unframed(body: bytes) -> list[bytes]:
-    """The messages of a body."""
+    """Returns the messages in a body."""
     messages = []
     while body:
         end = PREFIX_BYTES + int(struct.unpack(">I", body[1:PREFIX_BYTES])[0])
@@ -39,7 +39,7 @@ async def _send(asked: dict[str, Any], messages: Sequence[bytes]) -> dict[str, A
         for _ in ahead:
             started = time.perf_counter()
             length = await _call(channel, asked["path"], messages, is_stream=asked["is_stream"])
-            answered += length  # the sum as it is now, not as it was before the call
+            answered += length  # reads the sum after the await, not before
             milliseconds.append((time.perf_counter() - started) * 1e3)
 
     async with AsyncExitStack() as stack:
@@ -53,7 +53,7 @@ async def _send(asked: dict[str, Any], messages: Sequence[bytes]) -> dict[str, A
 
 
 async def _call(channel: grpc.aio.Channel, path: str, messages: Sequence[bytes], *, is_stream: bool) -> int:
-    """Makes a call; the bytes of its answer with their framing."""
+    """Makes a call; returns the length of its answer in bytes, including framing."""
     if not is_stream:
         unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
         return PREFIX_BYTES + len(await unary(messages[0]))
@@ -67,7 +67,7 @@ async def _call(channel: grpc.aio.Channel, path: str, messages: Sequence[bytes],
 
 
 async def _main() -> None:
-    for line in sys.stdin:  # there is nothing else to do meanwhile
+    for line in sys.stdin:  # blocking is fine: nothing else runs meanwhile
         asked = json.loads(line)
         messages = unframed(Path(asked["body"]).read_bytes())  # noqa: ASYNC240 - as above
         try:

@@ -1,7 +1,7 @@
-"""What makes the calls that validation is measured with: h2load where it is installed, else processes of Python.
+"""Load generators for the benchmark of validation: h2load if it is installed, else Python processes.
 
-h2load is C and costs a tenth of what it measures; it sends one body again and again and does not look at answers. So
-the bodies take turns, and of the answers the bytes are counted: they have to be as many as the right answers have.
+h2load is written in C and uses a tenth of the CPU that it measures. It repeats one body and ignores the content of
+answers. Therefore bodies alternate, and the bytes of the answers are counted and compared with those of right answers.
 """
 
 import contextlib
@@ -34,18 +34,18 @@ _DATA: Final = re.compile(r"\((\d+)\) data")
 
 
 class LoadError(Exception):
-    """Calls failed, or were not answered as they have to be."""
+    """Calls failed or returned wrong answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A call to make again and again.
+    """A call to repeat.
 
     Attributes:
         method: The RPC.
-        messages: What is sent: one message, or those of a stream.
-        answers: What ValidationService answers.
-        turns: How many turns (or tables) are judged.
+        messages: The requests: one message, or those of a stream.
+        answers: The answers of ValidationService.
+        turns: The number of turns (or tables) that it validates.
     """
 
     method: str
@@ -55,22 +55,22 @@ class Load:
 
     @property
     def path(self) -> str:
-        """The RPC's path."""
+        """The path of the RPC."""
         return f"/{NAME}/{self.method}"
 
     @property
     def is_stream(self) -> bool:
-        """Whether it is a stream."""
+        """Whether the RPC is a stream."""
         return self.method == STREAM
 
     def answered(self, *, nothing: bool) -> int:
-        """The bytes of a call's answer with its framing: the right one, or an empty message for each sent."""
+        """Returns the bytes of a call's answer, including framing; of a no-op answer, one empty message per request."""
         return len(framed([b""] * len(self.messages) if nothing else self.answers))
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Calls that were made: how long each took, all together, the generator's CPU, and the bytes of the answers."""
+    """Finished calls: the time of each, the time of all, the generator's CPU, and the bytes of the answers."""
 
     milliseconds: tuple[float, ...]
     seconds: float
@@ -79,24 +79,24 @@ class Sent:
 
 
 class Generator(Protocol):
-    """What makes calls."""
+    """A load generator."""
 
     @property
     def name(self) -> str:
-        """What it is called, with its version."""
+        """Its name with its version."""
 
     def send(self, target: str, load: Load, calls: int, clients: int) -> Sent:
-        """Makes so many calls from so many connections, one at a time each. Raises LoadError."""
+        """Makes calls over connections that carry one call at a time each. Raises LoadError."""
 
 
 def framed(messages: Sequence[bytes]) -> bytes:
-    """Messages as gRPC sends them: for each 0 (not compressed), its length in four bytes, and its bytes."""
+    """Returns messages with gRPC's framing: a zero byte (not compressed), four bytes of length, and the message."""
     return b"".join(b"\0" + struct.pack(">I", len(message)) + message for message in messages)
 
 
 @contextlib.contextmanager
 def generator(*, python: bool = False) -> Iterator[Generator]:
-    """The best generator that there is."""
+    """Returns the best available generator."""
     with tempfile.TemporaryDirectory(prefix="rummikub-bench-") as folder, contextlib.ExitStack() as stack:
         h2load = shutil.which("h2load")
         if h2load and not python:
@@ -106,11 +106,11 @@ def generator(*, python: bool = False) -> Iterator[Generator]:
 
 
 class H2Load:
-    """h2load, a process for each load.
+    """A generator that runs h2load, a process per load.
 
     Args:
-        command: Where it is.
-        folder: For bodies, and for the times of calls.
+        command: The path of h2load.
+        folder: Receives bodies and the times of calls.
     """
 
     def __init__(self, command: str, folder: Path) -> None:
@@ -134,7 +134,7 @@ class H2Load:
         return _sent(self._log.read_text(), cpu, int(data[1]))
 
     def arguments(self, target: str, load: Load, calls: int, clients: int) -> list[str]:
-        """Its command line."""
+        """Returns the command line of h2load."""
         load_options = [f"--requests={calls}", f"--clients={min(clients, calls)}", "--max-concurrent-streams=1"]
         files = [f"--data={self._body}", f"--log-file={self._log}"]
         headers = [f"--header={header}" for header in _HEADERS]
@@ -142,7 +142,7 @@ class H2Load:
 
 
 def _sent(log: str, cpu_seconds: float, answered: int) -> Sent:
-    """What h2load's log tells: for each call when it began, its status, how long it took, in microseconds."""
+    """Parses h2load's log: for each call its start, its status and its duration in microseconds."""
     rows = [line.split("\t") for line in log.splitlines()]
     begun, took = [int(row[0]) for row in rows], [int(row[2]) for row in rows]
     ended = max(begin + time_taken for begin, time_taken in zip(begun, took, strict=True))
@@ -150,11 +150,11 @@ def _sent(log: str, cpu_seconds: float, answered: int) -> Sent:
 
 
 class PythonLoad:
-    """Processes of Python (bench_validation_client.py), each with its part of the connections.
+    """A generator that runs Python processes (validation_client.py), which share the connections.
 
     Args:
-        folder: For bodies.
-        stack: Ends them.
+        folder: Receives bodies.
+        stack: Ends the processes.
     """
 
     name: Final = f"{PYTHON_PROCESSES} processes of Python"

@@ -1,4 +1,4 @@
-"""What the benchmark of validation makes of its figures: spreads, ratios, requirements, tables."""
+"""The report of the benchmark of validation: spreads, ratios, requirements, tables."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ SERVERS: Final = {
     SERVICE: "the service, RUMMIKUB_VALIDATION_LISTEN",
     AIO_SERVICE: "the service, RUMMIKUB_LISTEN",
 }
-"""The listeners that are measured, with what reports call them."""
+"""The measured listeners, with their names in reports."""
 
 CLIENTS: Final = 8
 WORKERS_CLIENTS: Final = 32
@@ -46,14 +46,14 @@ LEAST_OF_WORKERS: Final = 1.7
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Calls that a listener got in a row.
+    """Consecutive calls to a listener.
 
     Attributes:
-        turns: How many; of batches and streams their turns.
+        turns: The number of turns; for batches and streams, the turns in them.
         cpu_seconds: The server's CPU.
-        generator_seconds: The generator's.
-        seconds: How long they took.
-        milliseconds: How long each took.
+        generator_seconds: The generator's CPU.
+        seconds: The time of all calls.
+        milliseconds: The time of each call.
     """
 
     turns: int
@@ -64,20 +64,20 @@ class Slice:
 
     @property
     def cpu_us(self) -> float:
-        """The server's CPU a turn, in microseconds."""
+        """The server's CPU per turn, in microseconds."""
         return self.cpu_seconds / self.turns * 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class WorkersSlice:
-    """Calls that a server of some workers got in a row.
+    """Consecutive calls to a server with workers.
 
     Attributes:
-        calls: How many.
-        cpu_seconds: Of the parent, if there is one, and of each worker.
+        calls: The number of calls.
+        cpu_seconds: The CPU of the parent, if there is one, and of each worker.
         generator_seconds: The generator's CPU.
-        seconds: How long they took.
-        machine_seconds: For how long the processors were busy meanwhile, with whatever.
+        seconds: The time of all calls.
+        machine_seconds: The busy time of all processors meanwhile, for any process.
     """
 
     calls: int
@@ -93,29 +93,29 @@ class WorkersSlice:
 
     @property
     def calls_a_cpu_second(self) -> float:
-        """What a second of the server's CPU serves."""
+        """Calls per second of the server's CPU."""
         return self.calls / self.server_seconds
 
     @property
     def share_of_busiest(self) -> float:
-        """The share of one process in the server's CPU."""
+        """The share of the busiest process in the server's CPU."""
         return max(self.cpu_seconds) / self.server_seconds
 
     @property
     def processors(self) -> float:
-        """How many processors the server kept busy."""
+        """The average number of processors that the server kept busy."""
         return self.server_seconds / self.seconds
 
 
 @dataclass(slots=True)
 class Measured:
-    """Everything that was measured.
+    """All measurements.
 
     Attributes:
-        slices: By case and listener, in the order in which they were measured.
-        workers: The same by how many workers there were.
-        rounds: How many rounds there were.
-        checked: How many answers were right.
+        slices: The slices by case and listener, in the order of measurement.
+        workers: The slices by number of workers.
+        rounds: The number of rounds.
+        checked: The number of right answers.
     """
 
     slices: dict[tuple[str, str], list[Slice]]
@@ -127,20 +127,20 @@ class Measured:
 _OF_MANY: Final = ("BatchValidateTurns", "StreamValidateTurns")
 
 
-# Figures.
+# Figures
 
 
 def spread(values: Iterable[float]) -> dict[str, float]:
-    """Median, quartiles and extremes of some values, one at least."""
+    """Returns the median, quartiles and extremes of at least one value."""
     in_order = sorted(values)
     low, median, high = statistics.quantiles(in_order, n=4, method="inclusive") if in_order[1:] else in_order * 3
     return {"median": median, "low": low, "high": high, "least": in_order[0], "most": in_order[-1]}
 
 
 def ratio(ones: Sequence[Slice], others: Sequence[Slice]) -> dict[str, float]:
-    """The spread of the ratio of what a turn costs, and that ratio where the machine disturbed either the least.
+    """Returns the spread of the ratio of the costs per turn, and the ratio of the minima, which are disturbed least.
 
-    Slices are compared with those of the same time: several may be of one time, as many as there are more of them.
+    Slices of the same time are compared. If one list is n times as long, n of its slices share a time.
     """
     times = max(len(ones), len(others))
     pairs = [(ones[place * len(ones) // times], others[place * len(others) // times]) for place in range(times)]
@@ -149,11 +149,11 @@ def ratio(ones: Sequence[Slice], others: Sequence[Slice]) -> dict[str, float]:
 
 
 def workers_ratio(one: Sequence[WorkersSlice], two: Sequence[WorkersSlice], processors: int) -> dict[str, float]:
-    """How many times the calls of one worker two workers serve, on so many processors that the generator does not use.
+    """Returns the throughput of two workers relative to one, on the processors that the generator leaves free.
 
-    A server serves as many calls a second as a second of its CPU serves, times the processors that it can keep busy.
-    For one worker that is the most that it was seen to keep busy, and a whole one at the least, as other work on the
-    machine may have kept it from that; for two it is twice as many, if there are.
+    A server's throughput is its calls per CPU second times the processors that it can keep busy. For one worker that is
+    the highest number observed, but at least 1, because other work on the machine may have limited it; for two workers
+    it is twice that number, if the machine has as many processors.
     """
     of_one = min(processors, max(1.0, *(one_slice.processors for one_slice in one)))
     of_two = min(processors, 2 * of_one)
@@ -163,11 +163,11 @@ def workers_ratio(one: Sequence[WorkersSlice], two: Sequence[WorkersSlice], proc
     )
 
 
-# The report.
+# The report
 
 
 def report_of(measured: Measured, making_calls: str) -> dict[str, Any]:
-    """All figures, with what is required of them."""
+    """Returns all figures and requirements."""
     ratios = _ratios(measured)
     workers = _workers(measured)
     return {
@@ -203,7 +203,7 @@ def _figures(slices: Sequence[Slice]) -> dict[str, Any]:
 
 
 def _ratios(measured: Measured) -> dict[str, dict[str, dict[str, float]]]:
-    """Of each case the service's cost a turn, in calls that do nothing and carry the same bytes, or one turn."""
+    """Returns, by case, the service's cost per turn relative to no-op calls with the same bytes, or with one turn."""
     slices, found = measured.slices, {}
     for case in dict.fromkeys(case for case, _ in slices):
         ones = slices[case, SERVICE]
@@ -282,11 +282,11 @@ def _told(figures: Mapping[str, float]) -> str:
     return f"{figures['median']:.2f} ({figures['low']:.2f}-{figures['high']:.2f}){least}"
 
 
-# Tables.
+# Tables
 
 
 def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was measured with, where and how often."""
+    """Returns sentences on the conditions of the measurement."""
     machine = report["machine"]
     return (
         ", ".join(f"{name} {value}" for name, value in report["versions"].items()),
@@ -296,7 +296,7 @@ def told_of(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def tables_of(report: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """The tables of a report."""
+    """Returns the tables of a report."""
     cases, ratios = report["cases"], report["ratios"]
     bases = {BOUNDARY: "same, boundary", BARE: "same, bare", STOCK: "stock", AIO: "aio of aio"}
     latency_cases = (LEGAL_FEW, LEGAL, LEGAL_MANY)

@@ -1,10 +1,10 @@
-"""The turns that validation is measured with: real positions late in a game, turns of players and of the solver.
+"""The turns of the benchmark of validation: real positions late in a game, with turns of players and of the solver.
 
-    python -m load.bench.validation_turns    writes load/corpus/data/validation.jsonl anew
+    python -m load.bench.validation_turns    rewrites load/corpus/data/validation.jsonl
 
-A turn here has some 60 tiles on the table and 14 on the rack, and is judged by the default rules, of a player who has
-melded. The legal ones are modest turns that play up to five tiles, as players make them, and the best one that the
-solver finds; an illegal one is a legal one in which one thing was done wrong.
+A turn has some 60 tiles on the table and 14 on the rack, under the default rules, of a player who has melded. Legal
+turns are modest turns of up to five tiles, as players make them, and the best turn that the solver finds. An illegal
+turn is a legal turn with one mistake.
 """
 
 import json
@@ -29,14 +29,15 @@ from load.corpus.turns import LEGAL, MISTAKES, recorded
 from load.corpus.turns import read as read_turns
 from load.messages import to_send
 from rummikub.v1 import validation_service_pb2 as pb
-from service import codec
+from service.codec import tiles as tile_codec
+from service.codec import validation
 
 FILE: Final = Path(__file__).resolve().parents[1] / "corpus" / "data" / "validation.jsonl"
 TABLE_TILES: Final = range(55, 66)
 RACK_TILES: Final = range(12, 17)
 MOST_PLAYED: Final = 5
 TRIES: Final = 40
-"""How often a player looks for a turn in a position."""
+"""Attempts to find a player's turn in a position."""
 BUDGET: Final = Budget(nodes=20_000)
 RULESET: Final = rules(SABRA.geometry_jokers)
 TURNS: Final = 100
@@ -47,16 +48,16 @@ MISTAKES_MEASURED: Final = {
     "broken meld": ("tile left out", "meld cut", "tile misplaced"),
     "nothing played": ("nothing played",),
 }
-"""What is done wrong in the turns that are illegal, and the mistakes of load.corpus.turns that do so."""
+"""The kinds of illegal turns, and the mistakes of load.corpus.turns that lead to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTurn:
-    """A turn: what a client sends, and what the plain rules answer.
+    """A turn: the requests of a client, and the answers of the plain rules.
 
     Attributes:
         sort: LEGAL, or a key of MISTAKES_MEASURED.
-        play: As the rules are asked about it.
+        play: The play that the rules judge.
         request: The turn.
         melds: The melds of its table.
         answer: The answer to the turn.
@@ -73,7 +74,7 @@ class MeasuredTurn:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The turns to measure with: the legal ones, the illegal ones, and a mix of both, each as many."""
+    """The turns to measure: legal turns, illegal turns, and a mix of both, of equal number."""
 
     legal: tuple[MeasuredTurn, ...]
     illegal: tuple[MeasuredTurn, ...]
@@ -81,7 +82,7 @@ class Turns:
 
 
 def read(path: Path = FILE) -> Turns:
-    """The turns of a file, and what the plain rules say of them."""
+    """Reads the turns of a file, and judges them with the plain rules."""
     turns = [_measured(turn.sort, turn.play, to_send(turn).turn, to_send(turn).melds) for turn in read_turns(path)]
     legal = tuple(turn for turn in turns if turn.sort == LEGAL)
     illegal = tuple(turn for turn in turns if turn.sort != LEGAL)
@@ -93,29 +94,29 @@ def read(path: Path = FILE) -> Turns:
 
 def _measured(sort: str, play: Play, request: pb.ValidateTurnRequest, melds: pb.ValidateMeldsRequest) -> MeasuredTurn:
     readings = [
-        codec.encode_reading(read_meld(meld, play.ruleset), place) for place, meld in enumerate(play.table_after)
+        tile_codec.encode_reading(read_meld(meld, play.ruleset), place) for place, meld in enumerate(play.table_after)
     ]
-    answer = codec.encode_judgement(judge(play))
+    answer = validation.encode_judgement(judge(play))
     return MeasuredTurn(sort, play, request, melds, answer, pb.ValidateMeldsResponse(melds=readings))
 
 
 def batch_request(turns: Sequence[MeasuredTurn]) -> pb.BatchValidateTurnsRequest:
-    """Turns in one message."""
+    """Returns turns as one batch."""
     return pb.BatchValidateTurnsRequest(turns=[turn.request for turn in turns])
 
 
 def stream_requests(turns: Sequence[MeasuredTurn]) -> list[pb.StreamValidateTurnsRequest]:
-    """Turns as the messages of a stream."""
+    """Returns turns as the messages of a stream."""
     return [
         pb.StreamValidateTurnsRequest(turn=turn.request, correlation_id=str(place)) for place, turn in enumerate(turns)
     ]
 
 
-# The file.
+# The file
 
 
 def positions() -> list[Situation]:
-    """The positions of the corpus that are of that size and can come about by the default rules."""
+    """Returns the positions of the corpus that have this size and can occur under the default rules."""
     found = []
     for position in read_midgame():
         situation = position.situation
@@ -127,19 +128,19 @@ def positions() -> list[Situation]:
 
 
 def legal_plays(count: int) -> list[Play]:
-    """So many different legal plays, from all positions alike."""
+    """Returns distinct legal plays, spread over all positions."""
     by_position = (_legal_plays(situation) for situation in positions())
     return list(islice(filter(None, chain.from_iterable(zip_longest(*by_position))), count))
 
 
 def illegal_plays(plays: Sequence[Play], count: int) -> list[tuple[str, Play]]:
-    """So many plays with one mistake each, of each of MISTAKES_MEASURED as many as there are, and equally many."""
+    """Returns plays with one mistake each, spread evenly over MISTAKES_MEASURED."""
     by_sort = ([(sort, play) for play in _spoiled(plays, names)] for sort, names in MISTAKES_MEASURED.items())
     return list(islice(filter(None, chain.from_iterable(zip_longest(*by_sort))), count))
 
 
 def _legal_plays(situation: Situation) -> Iterator[Play]:
-    """Different legal plays of a position: one of the solver, then some of players."""
+    """Yields distinct legal plays of a position: one of the solver, then some of players."""
     found = set()
     for table in (_best_table(situation), *_modest_tables(situation)):
         if table and table not in found:
@@ -154,7 +155,7 @@ def _best_table(situation: Situation) -> tuple[ProposedMeld, ...]:
 
 def _modest_tables(situation: Situation) -> Iterator[tuple[ProposedMeld, ...]]:
     sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
-    from support.random_play import random_table  # noqa: PLC0415 - the tests know how players play; who reads does not need them
+    from support.random_play import random_table  # noqa: PLC0415 - only the writer of the file needs the tests' random play
 
     for seed in range(TRIES):
         table = random_table(situation.table, situation.rack, has_melded=True, ruleset=RULESET, rng=random.Random(seed))
@@ -165,7 +166,7 @@ def _modest_tables(situation: Situation) -> Iterator[tuple[ProposedMeld, ...]]:
 
 
 def _spoiled(plays: Sequence[Play], mistakes: Sequence[str]) -> Iterator[Play]:
-    """Different plays with one mistake each: of every play one, then of every play another one."""
+    """Yields distinct plays with one mistake each: one of every play, then another one of every play."""
     ways = (_ways(play, [MISTAKES[name] for name in mistakes]) for play in plays)
     found: list[Play] = []
     for way in filter(None, chain.from_iterable(zip_longest(*ways))):
@@ -180,7 +181,7 @@ def _ways(play: Play, mistakes: Sequence[Callable[[Play], Iterator[Play]]]) -> I
 
 
 def main() -> int:
-    """Writes the turns."""
+    """Writes the file."""
     legal = legal_plays(TURNS)
     plays = [*((LEGAL, play) for play in legal), *illegal_plays(legal, TURNS)]
     FILE.write_text("".join(f"{json.dumps(asdict(recorded(sort, play)))}\n" for sort, play in plays))

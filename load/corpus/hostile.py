@@ -1,10 +1,10 @@
-"""Positions that are slow to answer, from seeds: what the bounds of analysis are measured on.
+"""Positions that are slow to answer, from seeds: they test the bounds of analysis.
 
     python -m load.corpus.hostile                searches and writes load/corpus/data/hostile.jsonl anew
     python -m load.corpus.hostile --minutes 20   searches longer
 
-Positions of every sort of ruleset are made by chance and changed a little, again and again; what takes longer is kept.
-Longer means: first, how long the solver works without asking whether its time is up; then, how long it works at all.
+The search mutates random positions of every kind of ruleset, and keeps slower ones (hill climbing; one subject). Slower
+means a longer time between two polls of the deadline, then a longer time in all.
 """
 
 import argparse
@@ -46,15 +46,15 @@ from engine.ruleset import (
     Ruleset,
     RunWrap,
     TurnDraw,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems
 from engine.solver import Budget, Objective, arrange, best_turn, has_turn
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
 
 HOSTILE: Final = Path(__file__).parent / "data" / "hostile.jsonl"
 ENDLESS: Final = 1_000_000_000
-"""Nodes that no search comes to, so that time ends it."""
+"""More nodes than any search visits, so that time ends it."""
 
 Ask = Callable[[Situation, Budget], object]
 QUESTIONS: Final[Mapping[str, Ask]] = {
@@ -63,19 +63,19 @@ QUESTIONS: Final[Mapping[str, Ask]] = {
     "any turn": has_turn,
     "arrangement": lambda situation, budget: arrange(situation.rack, situation.ruleset, budget),
 }
-"""What a position is asked."""
+"""The functions of the solver, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """A position as the file has it.
+    """A position as stored in the file.
 
     Attributes:
-        sort: Which rules it is of (SORTS).
-        question: What is slow to answer (QUESTIONS).
-        position: In the notation, with the rack of the player to move alone and no pool.
+        sort: The kind of rules (SORTS).
+        question: The slow function (QUESTIONS).
+        position: In the notation, with only the rack of the player to move and no pool.
         river: The tiles of the River, oldest first.
-        options: The options that are not as in the default, by name.
+        options: The options that differ from the default, by name.
     """
 
     sort: str
@@ -86,12 +86,12 @@ class Hostile:
 
     @property
     def ruleset(self) -> Ruleset:
-        """The rules."""
-        return choose(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
+        """Returns the rules."""
+        return with_options(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
 
     @property
     def situation(self) -> Situation:
-        """What the player to move could play from."""
+        """Returns the situation of the player to move."""
         position, ruleset = parse_position(self.position), self.ruleset
         melds = tuple(read_meld(meld, ruleset) for meld in position.table)
         table = tuple(meld for meld in melds if isinstance(meld, Meld))
@@ -99,23 +99,23 @@ class Hostile:
         return Situation(table, rack.tiles, rack.has_melded, ruleset, parse_tiles(self.river))
 
     def ask(self, budget: Budget) -> object:
-        """The solver's answer."""
+        """Returns the solver's answer."""
         return QUESTIONS[self.question](self.situation, budget)
 
 
 def option_value(option: str, text: str | int) -> object:
-    """Returns the value of an option that is written as a file has it."""
+    """Returns the value of an option from its form in a file."""
     default = getattr(SABRA, option)
     return type(default)[str(text)] if isinstance(default, Enum) else type(default)(text)
 
 
 def read(path: Path = HOSTILE) -> tuple[Hostile, ...]:
-    """The positions of a file."""
+    """Returns the positions of a file."""
     return tuple(Hostile(**json.loads(line)) for line in path.read_text().splitlines())
 
 
 def recorded(situation: Situation, sort: str, question: str) -> Hostile:
-    """A situation as the file has it."""
+    """Returns a situation in its stored form."""
     table = tuple(as_proposed(meld, situation.ruleset) for meld in situation.table)
     position = Position(table, (Rack(1, situation.rack, situation.has_melded),), (), 1)
     options = {
@@ -126,11 +126,11 @@ def recorded(situation: Situation, sort: str, question: str) -> Hostile:
     return Hostile(sort, question, format_position(position), format_tiles(situation.river), options)
 
 
-# How long an answer takes.
+# Measurement
 
 
 class Watch:
-    """A clock that ends a search, and sees how long it was not asked; all in seconds of this thread's own work."""
+    """A deadline that records how long it was not polled; all in CPU seconds of this thread."""
 
     def __init__(self, seconds: float) -> None:
         self.started = self.last = time.thread_time()
@@ -139,39 +139,39 @@ class Watch:
         self.stopped = self.started
 
     def __call__(self) -> bool:
-        """Whether the time is up."""
+        """Returns whether the time is up."""
         now = time.thread_time()
         self.silence, self.last = max(self.silence, now - self.last), now
         return now >= self.end
 
     def stop(self) -> None:
-        """The answer is there."""
+        """Records the time of the answer."""
         self()
         self.stopped = self.last
 
     @property
     def seconds(self) -> float:
-        """How long the answer took."""
+        """Returns how long the answer took."""
         return self.stopped - self.started
 
     @property
     def over(self) -> float:
-        """How much longer than it had."""
+        """Returns by how much the answer exceeded its time."""
         return max(0.0, self.stopped - self.end)
 
 
 def forget() -> None:
-    """Drops all that the solver has learned from questions before."""
+    """Clears all caches of the solver."""
     for name, module in list(sys.modules.items()):
         if name.startswith("engine."):
             for value in vars(module).values():
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
-    gc.collect()  # what was dropped is not to be cleared away while something is measured
+    gc.collect()  # avoids collecting the dropped caches during a measurement
 
 
 def watched(hostile: Hostile, seconds: float) -> Watch:
-    """How long an answer takes that has so many seconds, asked of a solver that knows nothing yet."""
+    """Returns the measured answer with a time limit in seconds; the solver starts with empty caches."""
     situation = hostile.situation
     forget()
     watch = Watch(seconds)
@@ -180,7 +180,7 @@ def watched(hostile: Hostile, seconds: float) -> Watch:
     return watch
 
 
-# Rulesets.
+# Rulesets
 
 _MANY_JOKERS: Final = {"geometry_jokers": 0, "geometry_jokers_per_player": 1, "players_max": 6, "deal_hand_size": 8}
 _SIX_COLORS: Final = {"geometry_colors": 6, "geometry_copies": 3, "geometry_jokers": 4}
@@ -245,38 +245,38 @@ SORTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "River": {"turn_draw": TurnDraw.TWO_RIVER, **_MANY_JOKERS},
     "River, guarded": {"turn_draw": TurnDraw.TWO_RIVER, **_REPLACE, **_MANY_JOKERS},
 }
-"""Options that differ from the default, by sort."""
+"""Options that differ from the default, by kind."""
 
 UNMELDED: Final = ("initial meld", "same turn")
-"""How the sorts begin whose player has not melded."""
+"""The prefix of the kinds whose player has not melded."""
 
 
 @lru_cache
 def ruleset_of(sort: str) -> Ruleset:
-    """The rules of a sort. Raises ValueError if no game can be created with them."""
-    ruleset = choose(SABRA, {"turn_time_limit_seconds": 0, **SORTS[sort]})
+    """Returns the rules of a kind. Raises ValueError if no game can have them."""
+    ruleset = with_options(SABRA, {"turn_time_limit_seconds": 0, **SORTS[sort]})
     if problems(ruleset):
         raise ValueError(f"{sort}: {problems(ruleset)}")
     return ruleset
 
 
-# Positions by chance, and small changes of them.
+# Random positions and their mutations
 
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes positions of a sort."""
+    """Makes positions of a kind."""
 
     sort: str
     rng: random.Random
 
     @property
     def ruleset(self) -> Ruleset:
-        """The rules."""
+        """Returns the rules."""
         return ruleset_of(self.sort)
 
     def situation(self) -> Situation:
-        """A position by chance."""
+        """Returns a random position."""
         melded = not self.sort.startswith(UNMELDED)
         found = Situation((), (), melded, self.ruleset)
         for _ in range(self.rng.choice((0, 2, 5, 9, 14, 20, 30) if melded else (0, 0, 2, 6))):
@@ -291,7 +291,7 @@ class Maker:
         return found
 
     def changed(self, situation: Situation) -> Situation:
-        """The same, a little changed."""
+        """Returns a position with a small random change."""
         changes = [
             self._with_a_meld,
             self._without_a_meld,
@@ -308,7 +308,7 @@ class Maker:
         return situation
 
     def _left(self, situation: Situation) -> Counter[Tile]:
-        """Tiles of the tile set that are nowhere yet."""
+        """Returns the unused tiles of the tile set."""
         rules = situation.ruleset
         deck = Counter(tile_set(rules.geometry_colors, rules.geometry_copies, rules.jokers(rules.players_max)))
         return deck - Counter((*situation.rack, *situation.river, *(t for meld in situation.table for t in meld.tiles)))
@@ -359,24 +359,24 @@ class Maker:
         return replace(situation, river=(*situation.river, self.rng.choice(left))) if left else situation
 
 
-# The search.
+# Search
 
 
 class TooLongError(Exception):
-    """A question was given up."""
+    """A search was aborted."""
 
 
 TRIED_SECONDS: Final = 0.2
-"""How long a question may take in the search, if the solver asks."""
+"""The time limit of each search, if the solver polls it."""
 MOST_SECONDS: Final = 4.0
-"""How long if it does not."""
+"""The time limit if the solver does not poll."""
 SHARE_OF_LONG: Final = 0.01
-"""How much of a silence a whole answer is worth, so that climbing has a slope where nothing is silent."""
+"""The weight of the whole time relative to the time without a poll; it gives hill climbing a slope."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """A position, and how long the solver took for it, in seconds: without asking, and in all."""
+    """A position with the solver's times in seconds: the longest without a poll, and the whole."""
 
     hostile: Hostile
     silence: float
@@ -384,7 +384,7 @@ class Slow:
 
     @property
     def worth(self) -> float:
-        """How hostile it is."""
+        """Returns how hostile it is."""
         return self.silence + SHARE_OF_LONG * self.seconds
 
 
@@ -394,7 +394,7 @@ def _give_up(_signal: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def give_up_after(seconds: float) -> Iterator[None]:
-    """Raises TooLongError where that takes more of the processor's time."""
+    """Raises TooLongError after the given CPU time."""
     signal.signal(signal.SIGVTALRM, _give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
@@ -404,7 +404,7 @@ def give_up_after(seconds: float) -> Iterator[None]:
 
 
 def measured(hostile: Hostile) -> Slow:
-    """How slow a position is."""
+    """Returns a position with its times."""
     try:
         with give_up_after(MOST_SECONDS):
             watch = watched(hostile, TRIED_SECONDS)
@@ -414,7 +414,7 @@ def measured(hostile: Hostile) -> Slow:
 
 
 def climbed(sort: str, question: str, seed: int, steps: int) -> Slow:
-    """The slowest position that is found in so many steps from one made by chance."""
+    """Returns the slowest position found in a number of steps from a random one."""
     rng = random.Random(f"{sort} {question} {seed}")
     maker = Maker(sort, rng)
     starts = [maker.situation() for _ in range(max(1, steps // 3))]
@@ -429,12 +429,12 @@ def climbed(sort: str, question: str, seed: int, steps: int) -> Slow:
 
 
 def slowest(minutes: float, seed: int, report: Callable[[Slow], None]) -> Iterator[Slow]:
-    """The slowest positions that are found in some minutes, of all sorts and questions."""
+    """Returns the slowest positions found in some minutes, of all kinds and functions."""
     end = time.monotonic() + minutes * 60
     found: dict[tuple[str, str], Slow] = {}
     while time.monotonic() < end:
         asked = [(sort, question) for sort in SORTS for question in QUESTIONS]
-        random.Random(seed).shuffle(asked)  # so that a short search is not one of the first sorts alone
+        random.Random(seed).shuffle(asked)  # a short search should cover all kinds
         for sort, question in asked:
             if time.monotonic() < end:
                 slow = climbed(sort, question, seed, steps=18)
@@ -449,7 +449,7 @@ SIZE: Final = 60
 
 
 def chosen_of(found: list[Slow], size: int) -> list[Slow]:
-    """The slowest of each sort, then of each question as many of the others; in the order of sorts."""
+    """Returns the slowest of each kind, then of each function as many others, in the order of kinds."""
     ranked = sorted(found, key=lambda slow: -slow.worth)
     first = {slow.hostile.sort: slow for slow in reversed(ranked)}
     others = [slow for slow in ranked if slow is not first[slow.hostile.sort]]

@@ -1,10 +1,10 @@
-"""Turns that are slow to judge, from seeds: what the bound of the rules' own searches is measured on.
+"""Turns that are slow to judge, from seeds: they test the bound of the rules' own searches.
 
     python -m load.corpus.hostile_turns                searches and writes load/corpus/data/hostile_turns.jsonl anew
     python -m load.corpus.hostile_turns --minutes 20   searches longer
 
-Turns of every sort are made by chance and changed a little, again and again; what takes longer is kept. All are of the
-sizes that the service takes, and of positions that a tile set allows.
+The search mutates random turns of every kind, and keeps slower ones (hill climbing). All turns have sizes that the
+service accepts, and positions that a tile set allows.
 """
 
 import argparse
@@ -43,36 +43,36 @@ from engine.ruleset import (
     Ruleset,
     RunWrap,
     SetOrder,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, naturals, tile, tile_set, value_of
 from load.corpus.hostile import TooLongError, give_up_after, option_value
 
 HOSTILE_TURNS: Final = Path(__file__).parent / "data" / "hostile_turns.jsonl"
 
 MELDS_MAX: Final = 128
-"""Most melds of a table that the service takes."""
+"""The most melds of a table that the service accepts."""
 
 MELD_TILES_MAX: Final = 32
-"""Most tiles of a meld that it takes."""
+"""The most tiles of a meld that it accepts."""
 
 RACK_MAX: Final = 128
-"""Most tiles of a rack that it takes."""
+"""The most tiles of a rack that it accepts."""
 
 GIVEN_UP_SECONDS: Final = 5.0
-"""How long a turn may take in the search."""
+"""The time limit of a turn in the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostileTurn:
-    """A turn as the file has it.
+    """A turn as stored in the file.
 
     Attributes:
-        sort: What it asks much of (SORTS).
+        sort: Its kind (SORTS).
         has_melded: Whether the player has melded.
-        play: In the notation, without what is left on the rack.
-        options: The options that are not as in the default, by name.
+        play: In the notation, without the tiles left on the rack.
+        options: The options that differ from the default, by name.
     """
 
     sort: str
@@ -82,8 +82,8 @@ class HostileTurn:
 
     @property
     def to_judge(self) -> Play:
-        """The play, of which nothing is known yet."""
-        ruleset = choose(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
+        """Returns the play without cached data."""
+        ruleset = with_options(SABRA, {option: option_value(option, text) for option, text in self.options.items()})
         text = parse_play(self.play)
         before = tuple(meld for sent in text.table_before if isinstance(meld := read_meld(sent, ruleset), Meld))
         return Play(before, text.table_after, text.rack_before, self.has_melded, ruleset)
@@ -95,30 +95,30 @@ def read(path: Path = HOSTILE_TURNS) -> tuple[HostileTurn, ...]:
 
 
 def recorded(sort: str, play: Play) -> HostileTurn:
-    """Returns a play as the file has it."""
+    """Returns a play in its stored form."""
     before = tuple(as_proposed(meld, play.ruleset) for meld in play.table_before)
     options = _beyond(SABRA, play.ruleset)
-    options |= _beyond(choose(SABRA, options), play.ruleset)  # what others imply is not so in every ruleset
+    options |= _beyond(with_options(SABRA, options), play.ruleset)  # options may imply other ones in some rulesets only
     written = {name: value.name if isinstance(value, Enum) else value for name, value in options.items()}
     text = format_play(PlayText(before, play.rack, play.table_after, ()))
     return HostileTurn(sort, play.has_melded, text, written)
 
 
 def _beyond(ruleset: Ruleset, other: Ruleset) -> dict[str, Any]:
-    """Returns the options of another ruleset that a ruleset has otherwise."""
+    """Returns the options in which a ruleset differs from another one."""
     both = ((option.name, getattr(ruleset, option.name), getattr(other, option.name)) for option in fields(Ruleset))
     return {name: theirs for name, ours, theirs in both if ours != theirs}
 
 
 def judged(turn: HostileTurn) -> tuple[float, Judgement]:
-    """Returns how long a turn takes to judge, in seconds of this thread's own work, and what the rules say of it."""
+    """Returns how long a turn takes to judge, in CPU seconds of this thread, and the judgement."""
     play = turn.to_judge
     started = time.thread_time()
     judgement = judge(play)
     return time.thread_time() - started, judgement
 
 
-# Rulesets.
+# Rulesets
 
 _Values = Mapping[str, Sequence[object]]
 
@@ -154,14 +154,14 @@ _READING: Final[_Values] = {
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """What turns ask much of.
+    """A kind of turns that are expensive in one way.
 
     Attributes:
-        fixed: Options that all of them have.
-        drawn: Options that are drawn for each, and from what.
-        has_melded: Whether their players have melded.
-        is_dense: Whether their tiles have few values, so that each could have come from many melds.
-        has_melds: Whether what is laid is melds.
+        fixed: The options of all turns.
+        drawn: Further options, with the values from which they are drawn.
+        has_melded: Whether the players have melded.
+        is_dense: Whether the tiles have few values, so that each could have come from many melds.
+        has_melds: Whether the tiles are laid in melds.
     """
 
     fixed: Mapping[str, Any]
@@ -191,31 +191,31 @@ SORTS: Final[Mapping[str, Sort]] = {
     ),
     "melds that are none": Sort(_MANY_JOKERS, {**_GEOMETRY, **_READING}, has_melds=False),
 }
-"""What is looked for, by name."""
+"""The kinds of turns, by name."""
 
 
 def _ruleset(sort: Sort, rng: random.Random) -> Ruleset:
     while True:
         drawn = {option: rng.choice(values) for option, values in sort.drawn.items()}
-        ruleset = choose(SABRA, {"turn_time_limit_seconds": 0, **sort.fixed, **drawn})
+        ruleset = with_options(SABRA, {"turn_time_limit_seconds": 0, **sort.fixed, **drawn})
         if not problems(ruleset):
             return ruleset
 
 
-# Turns by chance, and small changes of them.
+# Random turns and their mutations
 
 Melds = tuple[Meld, ...]
 
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes turns of a sort."""
+    """Makes turns of a kind."""
 
     sort: Sort
     rng: random.Random
 
     def turn(self) -> Play | None:
-        """Returns a turn by chance; None if this attempt came to nothing."""
+        """Returns a random turn; None if the attempt failed."""
         rng, ruleset = self.rng, _ruleset(self.sort, self.rng)
         if not self.sort.has_melds:
             sent = tuple(self._heap(ruleset) for _ in range(MELDS_MAX))
@@ -225,12 +225,12 @@ class Maker:
         after = self._melds(_deck(ruleset), rng.choice((6, 8, 10, 15, 30, 70)), span, ruleset)
         left = _tiles(after)
         if not self.sort.has_melded:
-            left -= Counter(dict.fromkeys(left, 1))  # so that nearly every meld may be the initial one
+            left -= Counter(dict.fromkeys(left, 1))  # nearly every meld may be the initial one then
         before = self._melds(left, rng.choice((3, 5, 7, 12, 30)), span, ruleset)
         return self._play(before, after, ruleset)
 
     def changed(self, play: Play) -> Play | None:
-        """Returns the same, a little changed; None if this attempt came to nothing."""
+        """Returns a turn with a small random change; None if the attempt failed."""
         before, after, ruleset = play.table_before, play.melds, play.ruleset
         if not self.sort.has_melds:
             sent = tuple(meld if self.rng.random() < 0.9 else self._heap(ruleset) for meld in play.table_after)
@@ -257,7 +257,7 @@ class Maker:
         return self._play(before, after, ruleset)
 
     def _play(self, before: Melds, after: Melds, ruleset: Ruleset) -> Play | None:
-        """A turn between two tables; tiles that are not on the first are on the rack."""
+        """Returns a turn between two tables; tiles that the first lacks are on the rack."""
         sent = tuple(as_proposed(meld, ruleset) for meld in after)
         old = [read_meld(as_proposed(meld, ruleset), ruleset) for meld in before]
         own = _tiles(after) - _tiles(before)
@@ -271,7 +271,7 @@ class Maker:
         return Play(table, laid, in_order(own.elements()), self.sort.has_melded, ruleset)
 
     def _heap(self, ruleset: Ruleset) -> ProposedMeld:
-        """Tiles of one color or of one value, jokers among them, in some order."""
+        """Returns tiles of one color or one value, jokers included, in random order."""
         rng, colors, wild = self.rng, COLORS[: ruleset.geometry_colors], self.rng.choice((0.1, 0.5, 0.9))
         size, color, value = rng.choice((6, 12, 13, 13, 14, MELD_TILES_MAX)), rng.choice(colors), rng.randint(1, 13)
         faces = [tile(color, (value + step) % MAX_VALUE + 1) for step in range(size)]
@@ -283,7 +283,7 @@ class Maker:
         return ProposedMeld(tuple(tiles), rng.choice((None, None, *MeldKind)))
 
     def _melds(self, deck: Counter[Tile], count: int, span: tuple[int, int], ruleset: Ruleset) -> Melds:
-        """So many melds of a deck, fewer if its tiles do not go so far; those with jokers first."""
+        """Returns up to a number of melds of a deck; those with jokers first."""
         found: list[Meld] = []
         left = +deck
         for _ in range(6 * count):
@@ -309,7 +309,7 @@ class Maker:
         return (read,) if isinstance(read, Meld) else ()
 
     def _exchanged(self, table: Melds, ruleset: Ruleset) -> Melds:
-        """A table with two tiles exchanged, if that leaves melds."""
+        """Returns a table with two tiles exchanged, if its melds stay melds."""
         if not table:
             return table
         tiles = [list(meld.tiles) for meld in table]
@@ -332,7 +332,7 @@ def _tiles(melds: Sequence[Meld]) -> Counter[Tile]:
     return Counter(t for meld in melds for t in meld.tiles)
 
 
-# The search.
+# Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +344,7 @@ class Slow:
 
 
 def measured(turn: HostileTurn) -> Slow:
-    """Returns how slow a turn is: the quicker of two times."""
+    """Returns a turn with the shorter of two times."""
     try:
         with give_up_after(GIVEN_UP_SECONDS):
             return Slow(turn, min(judged(turn)[0] for _ in range(2)))
@@ -353,7 +353,7 @@ def measured(turn: HostileTurn) -> Slow:
 
 
 def climbed(name: str, seed: int, steps: int) -> Slow:
-    """Returns the slowest turn that is found in so many steps from one made by chance."""
+    """Returns the slowest turn found in a number of steps from a random one."""
     maker = Maker(SORTS[name], random.Random(f"{name} {seed}"))
     made = [play for _ in range(max(1, steps // 3)) if (play := maker.turn())]
     best, play = max(((measured(recorded(name, play)), play) for play in made), key=lambda one: one[0].seconds)
@@ -367,7 +367,7 @@ def climbed(name: str, seed: int, steps: int) -> Slow:
 
 
 def slowest(minutes: float, seed: int, report: Callable[[Slow], None]) -> Iterator[Slow]:
-    """Returns the slowest turns of each sort that are found in some minutes."""
+    """Returns the slowest turns of each kind found in some minutes."""
     end = time.monotonic() + minutes * 60
     found: dict[str, list[Slow]] = {name: [] for name in SORTS}
     while time.monotonic() < end:
@@ -383,7 +383,7 @@ def slowest(minutes: float, seed: int, report: Callable[[Slow], None]) -> Iterat
 
 
 EACH: Final = 4
-"""Turns of each sort that the file has."""
+"""The turns of each kind in the file."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Positions in which jokers of the table may not be moved freely: small ones by chance, and those of games."""
+"""Positions in which the jokers of the table cannot be moved freely: random small ones, and ones of games."""
 
 import random
 from collections import Counter
@@ -15,17 +15,17 @@ from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_se
 from load.corpus.positions import read
 
 RESTRICTED: Final = {preset.name: ruleset for preset, ruleset in PRESETS.items() if limits_retrieval(ruleset)}
-"""The presets whose jokers may not be moved freely."""
+"""The presets that restrict moving jokers."""
 
 ON_TABLE: Final = 12
-"""Tiles on the table, at most."""
+"""The most tiles on the table."""
 
 ON_RACK: Final = 6
-"""Tiles on the rack, at most."""
+"""The most tiles on the rack."""
 
 
 def joker_positions(ruleset: Ruleset, seed: int, number: int) -> Iterator[Situation]:
-    """Positions of a player who has melded, with jokers on the table."""
+    """Yields positions of a player who has melded, with jokers on the table."""
     rng = random.Random(seed)
     found = 0
     while found < number:
@@ -36,9 +36,9 @@ def joker_positions(ruleset: Ruleset, seed: int, number: int) -> Iterator[Situat
 
 
 def positions_of_games(ruleset: Ruleset, number: int) -> list[Situation]:
-    """Positions of games by the default rules, with jokers on the table, as positions of other rules.
+    """Yields positions of games by the default rules, with jokers on the table, under other rules.
 
-    Those are left out whose tables have melds that the other rules do not allow.
+    It skips tables with melds that the other rules do not allow.
     """
     recorded = [one.situation for one in read() if one.game_jokers == ruleset.jokers(2)]
     found = [
@@ -52,13 +52,13 @@ def positions_of_games(ruleset: Ruleset, number: int) -> list[Situation]:
 
 
 def _read(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | None:
-    """A meld, whether or not all is declared that the rules want declared; None if it is none."""
+    """Returns a meld even if required declarations are missing; None if it is no meld."""
     meld = read_meld(proposed, replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL))
     return meld if isinstance(meld, Meld) else None
 
 
 class _Maker:
-    """Makes a position of a few neighboring values."""
+    """Makes a position of a few adjacent values."""
 
     def __init__(self, rng: random.Random, ruleset: Ruleset) -> None:
         self.rng = rng
@@ -70,14 +70,14 @@ class _Maker:
         self.room = rng.choice((7, 8, 9, 10, 11, ON_TABLE, ON_TABLE))
 
     def situation(self) -> Situation:
-        """The position; perhaps without a joker on the table."""
+        """Returns the position; it may have no joker on the table."""
         jokers = self.rng.choice(((1,), (1, 1), (2,), (2,)))
         table = [meld for count in (*jokers, 0, 0, 0, 0) if (meld := self._meld(count))]
         self.rng.shuffle(table)
         return Situation(tuple(table), self._rack(table), has_melded=True, ruleset=self.ruleset)
 
     def _meld(self, jokers: int) -> Meld | None:
-        """A meld with so many jokers that is taken from the tiles, if there is room for it."""
+        """Returns a meld with a number of jokers and removes its tiles, if there is room for it."""
         faces, kind = self._faces()
         wild = set(self.rng.sample(faces, min(jokers, len(faces) - 1)))
         tiles = tuple(JOKER if face in wild else face for face in faces)
@@ -100,12 +100,12 @@ class _Maker:
         return [tile(color, first + step) for step in range(length)], MeldKind.RUN
 
     def _declared(self, wild: Sequence[Tile]) -> tuple[Tile, ...]:
-        """The faces of some jokers or nothing, more often the faces where the rules demand them."""
+        """Returns the faces of some jokers, or nothing; faces more often if the rules require them."""
         is_said = self.rng.random() < (0.7 if must_declare(len(wild), self.ruleset) else 0.2)
         return tuple(wild) if is_said else ()
 
     def _rack(self, table: Sequence[Meld]) -> tuple[Tile, ...]:
-        """Some of the tiles that jokers of the table stand for, and others, most of them of the same values."""
+        """Returns some of the tiles that jokers of the table stand for, and others, mostly of the same values."""
         size = self.rng.choice((3, 4, 5, ON_RACK, ON_RACK, ON_RACK))
         roles = sorted({face for meld in table for faces in meld.joker_faces for face in faces if self.deck[face]})
         chosen = [face for face in roles if self.rng.random() < 0.5][:size]

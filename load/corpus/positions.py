@@ -1,10 +1,11 @@
-"""Positions of whole games, from seeds: what analysis is measured on.
+"""Positions of whole games, from seeds, for measuring analysis.
 
-    python -m load.corpus.positions              writes data/midgame.jsonl anew: 3,000 positions, of every sort as many
+    python -m load.corpus.positions              writes data/midgame.jsonl anew: 3,000 positions, balanced by kind
     python -m load.corpus.positions --seed 9000  writes others, to a file named by --to
 
-Two to four players play by the default rules, with no, two or four jokers. They know the best turn, but each has a
-temper: some draw although they could play, some hold tiles back, some play for value; so tables and racks vary.
+Two to four players play by the default rules, with zero, two or four jokers. They know the best turn, but have
+different temperaments: some draw although they could play, some hold tiles back, some play for value. So tables and
+racks vary.
 """
 
 import argparse
@@ -21,15 +22,16 @@ from typing import Final
 
 from rich.progress import track
 
+from engine.actions import Action, DrawTile, Join, Pass, PlayTiles, StartGame
 from engine.analysis import Situation
 from engine.deal import Shuffle
 from engine.game import Game, Playing, Round
 from engine.melds import Meld, as_proposed, read_meld
 from engine.notation import Position, format_position, parse_position, position_of
-from engine.ruleset import SABRA, Ruleset, choose
+from engine.ruleset import SABRA, Ruleset, with_options
 from engine.solver import Budget, Objective, best_turn
 from engine.tiles import JOKER, tile_set
-from engine.turns import Action, DrawTile, Join, Pass, PlayTiles, StartGame, apply, create
+from engine.turns import apply, create
 from engine.violations import Refused
 
 MIDGAME: Final = Path(__file__).parent / "data" / "midgame.jsonl"
@@ -37,11 +39,11 @@ SIZE: Final = 3_000
 GAME_JOKERS: Final = (2, 0, 2, 4)
 PLAYERS: Final = ("Ada", "Ben", "Cleo", "Dan")
 PLAYERS_BUDGET: Final = Budget(nodes=100_000)
-"""Enough for nearly every turn; where it is not, the player plays the best that was found."""
+"""Enough for nearly every turn; otherwise the player plays the best turn found."""
 
 
 class Phase(Enum):
-    """How far a round has come, by the tiles on the table."""
+    """The progress of a round, by the tiles on the table."""
 
     EARLY = "early"
     MIDDLE = "middle"
@@ -49,14 +51,14 @@ class Phase(Enum):
 
 
 EARLY_TILES: Final = 21
-"""Fewer tiles than that on the table: early."""
+"""With fewer tiles on the table, the phase is early."""
 
 MIDDLE_TILES: Final = 51
-"""Fewer tiles than that on the table: middle."""
+"""With fewer tiles on the table, the phase is middle."""
 
 
 def phase_of(tiles_on_table: int) -> Phase:
-    """The phase of a round with so many tiles on its table."""
+    """Returns the phase of a round with a number of tiles on its table."""
     if tiles_on_table < EARLY_TILES:
         return Phase.EARLY
     return Phase.MIDDLE if tiles_on_table < MIDDLE_TILES else Phase.LATE
@@ -64,14 +66,14 @@ def phase_of(tiles_on_table: int) -> Phase:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A position as a file has it.
+    """A position as stored in a file.
 
     Attributes:
-        position: In the notation, with the rack of the player to move alone and no pool.
+        position: In the notation, with only the rack of the player to move and no pool.
         phase: The value of a Phase.
-        jokers: How many jokers lie on the table and on that rack.
-        game_jokers: How many jokers the game has.
-        players: How many play.
+        jokers: The number of jokers on the table and that rack.
+        game_jokers: The number of jokers in the game.
+        players: The number of players.
     """
 
     position: str
@@ -82,12 +84,12 @@ class Recorded:
 
     @property
     def ruleset(self) -> Ruleset:
-        """The rules that the position was played by."""
+        """Returns the rules of the game."""
         return rules(self.game_jokers)
 
     @property
     def situation(self) -> Situation:
-        """What the player to move could play from."""
+        """Returns the situation of the player to move."""
         position, ruleset = parse_position(self.position), self.ruleset
         melds = tuple(read_meld(meld, ruleset) for meld in position.table)
         (rack,) = position.racks
@@ -95,24 +97,24 @@ class Recorded:
 
 
 def rules(jokers: int) -> Ruleset:
-    """The default rules with so many jokers, without a clock."""
-    return choose(SABRA, {"geometry_jokers": jokers, "turn_time_limit_seconds": 0})
+    """Returns the default rules with a number of jokers and without a clock."""
+    return with_options(SABRA, {"geometry_jokers": jokers, "turn_time_limit_seconds": 0})
 
 
 def read(path: Path = MIDGAME) -> tuple[Recorded, ...]:
-    """The positions of a file."""
+    """Returns the positions of a file."""
     return tuple(Recorded(**json.loads(line)) for line in path.read_text().splitlines())
 
 
 def positions(seeds: Iterable[int]) -> Iterator[Recorded]:
-    """The positions of every turn of games, one game a seed, in order."""
+    """Yields the positions of every turn of games, one game per seed, in order."""
     for seed in seeds:
         for round_ in _rounds(seed):
             yield _recorded(round_, GAME_JOKERS[seed % len(GAME_JOKERS)])
 
 
 def balanced(found: Iterable[Recorded], size: int) -> Iterator[Recorded]:
-    """So many of some positions: as many of each phase, with and without jokers."""
+    """Returns a selection of positions: equally many of each phase, with and without jokers."""
     most = -(-size // (2 * len(Phase)))
     taken: Counter[tuple[str, bool]] = Counter()
     for recorded in found:
@@ -136,7 +138,7 @@ def _text(position: Position) -> str:
     return format_position(position)
 
 
-# Games.
+# Games
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,8 @@ class Temper:
 
     Attributes:
         reluctance: How often they draw although they may be able to play.
-        holding: How often they look at a part of their rack alone.
-        objective: What they play for.
+        holding: How often they consider only a part of their rack.
+        objective: Their objective.
     """
 
     reluctance: float
@@ -155,7 +157,7 @@ class Temper:
 
 
 def _rounds(seed: int) -> Iterator[Round]:
-    """The round of a game before each of its turns."""
+    """Yields the round of a game before each of its turns."""
     rng = random.Random(seed)
     tempers = {seat: _temper(rng) for seat in range(1, len(PLAYERS) + 1)}
     game = _started(seed, rng)
@@ -192,7 +194,7 @@ def _do(game: Game, action: Action) -> Game:
 
 
 def _action(game: Game, round_: Round, tempers: Mapping[int, Temper], rng: random.Random) -> Action:
-    """What the player to move does."""
+    """Returns the action of the player to move."""
     seat = round_.turn.seat
     temper, rack = tempers[seat], round_.rack(seat)
     otherwise: Action = DrawTile(seat) if round_.pool else Pass(seat)
@@ -206,7 +208,7 @@ def _action(game: Game, round_: Round, tempers: Mapping[int, Temper], rng: rando
     return PlayTiles(seat, tuple(as_proposed(meld, SABRA) for meld in turn.table)) if turn else otherwise
 
 
-# The file.
+# File
 
 
 def main() -> int:

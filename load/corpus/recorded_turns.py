@@ -1,7 +1,7 @@
-"""Turns to send: rounds that random players have played in the engine, to be played again over gRPC.
+"""Turns to send: rounds played in advance by random players in the engine, to be replayed over gRPC.
 
-The same game takes the same actions the same way, as its pool is stored with it: so a round is played ahead, and then
-sent turn by turn without looking at an answer.
+A game's pool is stored with it, so the same actions have the same effects. So a round can be replayed turn by turn
+without reading the answers.
 """
 
 import random
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from engine.actions import DrawTile, Join, Pass, PlayTiles, StartGame, StartNextRound, TurnAction
 from engine.events import Event
 from engine.game import Finished, Game, Playing
 from engine.ruleset import Ruleset
-from engine.turns import Applied, DrawTile, Join, Pass, PlayTiles, StartGame, StartNextRound, TurnAction, apply, create
+from engine.turns import Applied, apply, create
 from rummikub.v1 import turn_service_pb2
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
@@ -26,19 +27,19 @@ NAMES: Final = ("Ada", "Ben", "Cleo", "Dan")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A turn: whose, and what."""
+class ReplayTurn:
+    """A seat and its action."""
 
     seat: int
     action: TurnAction
 
     @property
     def is_play(self) -> bool:
-        """Whether tiles are played."""
+        """Returns whether tiles are played."""
         return isinstance(self.action, PlayTiles)
 
     def request(self, game_id: str, revision: int, request_id: str) -> turn_service_pb2.PlayTurnRequest:
-        """The turn as a client sends it."""
+        """Returns the turn as a client sends it."""
         request = turn_service_pb2.PlayTurnRequest(game_id=game_id, expected_revision=revision, request_id=request_id)
         match self.action:
             case PlayTiles(_, table):
@@ -52,21 +53,21 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRound:
-    """A round played ahead.
+    """A round played in advance.
 
     Attributes:
-        before: All changes of the game before its first turn, the creation first, each with the game after it.
+        before: All changes of the game before its first turn, creation first, each with the resulting game.
         games: The game before each turn.
-        turns: The turns, to the round's end.
+        turns: The turns until the end of the round.
     """
 
     before: tuple[tuple[Game, tuple[Event, ...]], ...]
     games: tuple[Game, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[ReplayTurn, ...]
 
 
 def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterator[RecordedRound]:
-    """The rounds of a game, one after the other."""
+    """Yields the rounds of a game."""
     rng = random.Random(seed)
     created = create(ruleset)
     before = [(created.game, created.events)]
@@ -93,8 +94,8 @@ def rounds(seed: int, ruleset: Ruleset, now_ms: int, players: int = 4) -> Iterat
         change(StartNextRound(1, random_shuffle(ruleset, rng, players)))
 
 
-def _turn(game: Game, rng: random.Random) -> Turn:
-    """A legal turn: a play if one is found."""
+def _turn(game: Game, rng: random.Random) -> ReplayTurn:
+    """Returns a legal turn: a play if one is found."""
     round_ = game.round
     if round_ is None:
         raise ValueError("a turn is of a round")
@@ -102,5 +103,5 @@ def _turn(game: Game, rng: random.Random) -> Turn:
     rack = round_.rack(seat)
     table = random_table(round_.table, rack.tiles, rack.has_melded, game.ruleset, rng)
     if table is not None:
-        return Turn(seat, PlayTiles(seat, tuple(table)))
-    return Turn(seat, DrawTile(seat) if round_.pool else Pass(seat))
+        return ReplayTurn(seat, PlayTiles(seat, tuple(table)))
+    return ReplayTurn(seat, DrawTile(seat) if round_.pool else Pass(seat))

@@ -1,4 +1,4 @@
-"""The load shapes as Locust takes them; what they do is in stages.py."""
+"""The load shapes for Locust; stages.py defines their content."""
 
 import math
 from collections import Counter
@@ -11,10 +11,10 @@ from load.stages import RAMP_STEPS, STAGES, STEP_SECONDS, Step, is_past_knee, us
 from load.thresholds import MEASURED, SERVICE
 
 MEASURED_SECONDS = 8
-"""How long the measured part of a step of a ramp is ..."""
+"""The length of the measured part of a ramp's step."""
 
 LATE_SECONDS = 3
-"""... and how long before the step's end it ends, since that is how late workers report."""
+"""The measured part ends this long before the step does, because workers report with this delay."""
 
 
 class StagedShape(LoadTestShape):
@@ -22,7 +22,7 @@ class StagedShape(LoadTestShape):
 
     Args:
         name: Its name in STAGES.
-        options: Those of the run.
+        options: The options of the run.
     """
 
     use_common_options = True
@@ -33,15 +33,15 @@ class StagedShape(LoadTestShape):
         self._options = options
 
     def tick(self) -> tuple[int, float] | None:
-        """How many users there are to be now, and how fast they come; None at the end."""
+        """Returns the number of users and the spawn rate; None at the end."""
         users = self._stages(self.get_run_time(), self._options.num_users, self._options.run_time)
         return None if users is None else (users, self._options.spawn_rate)
 
 
 class RampShape(LoadTestShape):
-    """More users step by step, until throughput stops rising or calls take too long.
+    """Adds users step by step until throughput stops rising or calls take too long.
 
-    Where validation calls are made, they alone are measured; else all calls of the service are.
+    If the run makes validation calls, only these are measured; else all calls of the service are.
     """
 
     use_common_options = True
@@ -58,7 +58,7 @@ class RampShape(LoadTestShape):
         self.steps, self._times = [], Counter()
 
     def tick(self) -> tuple[int, float] | None:
-        """As StagedShape's."""
+        """Returns the number of users and the spawn rate; None at the end."""
         if self.get_run_time() >= STEP_SECONDS * (len(self.steps) + 1):
             self.steps.append(self._measured())
             if len(self.steps) == RAMP_STEPS or is_past_knee(self.steps, self._options.knee_p95_ms):
@@ -66,7 +66,7 @@ class RampShape(LoadTestShape):
         return users_at(len(self.steps), self._options.num_users), self._options.spawn_rate
 
     def _measured(self) -> Step:
-        """The step that ends now."""
+        """Returns the results of the step that ends now."""
         entries = self._entries()
         end = math.floor(max((entry.last_request_timestamp or 0 for entry in entries), default=0)) - LATE_SECONDS
         seconds = range(end - MEASURED_SECONDS, end)
@@ -80,7 +80,7 @@ class RampShape(LoadTestShape):
         return Step(users, calls / MEASURED_SECONDS, float(p95))
 
     def _entries(self) -> list[StatsEntry]:
-        """The rows that are measured."""
+        """Returns the measured rows."""
         if self.runner is None:
             return []
         of_service = [entry for entry in self.runner.stats.entries.values() if entry.method == SERVICE]
@@ -88,5 +88,5 @@ class RampShape(LoadTestShape):
 
 
 def shape_of(name: str, options: Any) -> StagedShape | RampShape:  # noqa: ANN401 - argparse's
-    """The shape of a name of SHAPES."""
+    """Returns the shape with a name of SHAPES."""
     return RampShape(options) if name == "ramp" else StagedShape(name, options)

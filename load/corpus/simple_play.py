@@ -1,4 +1,4 @@
-"""A simple player: lays what melds its rack has by themselves, without jokers, and leaves the table alone."""
+"""A simple player: lays the melds of its rack, without jokers, and leaves the table alone."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,13 +8,13 @@ from typing import Final
 from engine.tiles import JOKER, Color, Tile, color_of, value_of, without
 
 THRESHOLD: Final = 30
-"""What an initial meld must count, by the default rules (R29)."""
+"""The points that an initial meld needs by the default rules (R29)."""
 
 LONG_ENOUGH: Final = 3
 
 
 def melds_to_lay(rack: Sequence[Tile], *, has_melded: bool) -> list[tuple[Tile, ...]]:
-    """Groups and runs of the rack; none where they would not do as an initial meld."""
+    """Returns groups and runs of the rack; none if they are too few points for an initial meld."""
     groups = list(_groups(rack))
     left = without(rack, (tile for group in groups for tile in group))
     melds = [*groups, *_runs(left)]
@@ -23,7 +23,7 @@ def melds_to_lay(rack: Sequence[Tile], *, has_melded: bool) -> list[tuple[Tile, 
 
 
 def _groups(tiles: Iterable[Tile]) -> Iterator[tuple[Tile, ...]]:
-    """For each value one group of all the colors that are there."""
+    """Yields for each value one group of all available colors."""
     by_value: dict[int, set[Tile]] = defaultdict(set)
     for tile in tiles:
         if tile != JOKER:
@@ -32,7 +32,7 @@ def _groups(tiles: Iterable[Tile]) -> Iterator[tuple[Tile, ...]]:
 
 
 def _runs(tiles: Iterable[Tile]) -> Iterator[tuple[Tile, ...]]:
-    """For each color its longest stretches, each tile once."""
+    """Yields for each color its longest runs, each tile once."""
     by_color: dict[Color, set[Tile]] = defaultdict(set)
     for tile in tiles:
         if tile != JOKER:
@@ -42,7 +42,7 @@ def _runs(tiles: Iterable[Tile]) -> Iterator[tuple[Tile, ...]]:
 
 
 def _stretches(ascending: Sequence[Tile]) -> Iterator[list[Tile]]:
-    """Tiles of one color, cut where a value is missing."""
+    """Yields consecutive tiles of one color."""
     stretch = list(ascending[:1])
     for tile, following in pairwise(ascending):
         if value_of(following) != value_of(tile) + 1:

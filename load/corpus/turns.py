@@ -1,11 +1,10 @@
-"""Turns of games to validate, with what the rules say of them: what load tests send and what they check.
+"""Turns of games to validate, with the engine's verdicts, for load tests to send and check.
 
     python -m load.corpus.turns    writes load/corpus/data/turns.jsonl anew
 
-The legal ones are best turns of midgame positions. An illegal one is a legal one in which one thing was done wrong, as
-players do while they drag tiles about. The verdicts are those of the engine, so that whoever generates load needs no
-solver and no rules. A solver that searches in another order may find other turns that are as good; the verdicts on
-those in the file hold nevertheless.
+Legal turns are best turns of midgame positions. An illegal turn is a legal one with one mistake, as players make while
+they drag tiles. The file has the verdicts, so a load generator needs neither solver nor rules. A changed solver may
+find other equally good turns; the verdicts in the file stay valid.
 """
 
 import argparse
@@ -33,25 +32,25 @@ TURNS: Final = Path(__file__).parent / "data" / "turns.jsonl"
 SIZE: Final = 300
 SEED: Final = 1
 ILLEGAL: Final = 0.4
-"""How many of the turns are illegal."""
+"""The number of illegal turns."""
 BUDGET: Final = Budget(nodes=20_000)
 LEGAL: Final = "legal"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A turn as the file has it.
+    """A turn as stored in the file.
 
     Attributes:
-        sort: LEGAL, or what was done wrong: a key of MISTAKES.
-        table: The table when the turn began, in the notation.
-        rack: The player's rack then.
-        proposal: The table as it shall lie.
+        sort: LEGAL, or the mistake: a key of MISTAKES.
+        table: The table before the turn, in the notation.
+        rack: The player's rack before the turn.
+        proposal: The proposed table.
         has_melded: Whether the player had made the initial meld.
-        game_jokers: How many jokers the game has.
+        game_jokers: The number of jokers in the game.
         can_play: Whether any legal turn exists.
-        reasons: Why the turn is illegal, in the order of reporting; empty for a legal one.
-        meld_reasons: For each meld of the proposal why it is none; empty for one that is.
+        reasons: The violations in the order of reporting; empty for a legal turn.
+        meld_reasons: The reasons why each meld of the proposal is invalid; empty for a valid one.
     """
 
     sort: str
@@ -66,7 +65,7 @@ class RecordedTurn:
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
-        """A row of the file."""
+        """Returns a row of the file."""
         lists = {
             "reasons": tuple(row["reasons"]),
             "meld_reasons": tuple(tuple(reasons) for reasons in row["meld_reasons"]),
@@ -75,7 +74,7 @@ class RecordedTurn:
 
     @property
     def play(self) -> Play:
-        """The turn as the rules are asked about it."""
+        """Returns the turn as the rules judge it."""
         ruleset = rules(self.game_jokers)
         table = tuple(read_meld(meld, ruleset) for meld in parse_table(self.table))
         melds = tuple(meld for meld in table if isinstance(meld, Meld))
@@ -83,12 +82,12 @@ class RecordedTurn:
 
 
 def read(path: Path = TURNS) -> tuple[RecordedTurn, ...]:
-    """The turns of a file."""
+    """Returns the turns of a file."""
     return tuple(RecordedTurn.of(json.loads(line)) for line in path.read_text().splitlines())
 
 
 def recorded(sort: str, play: Play) -> RecordedTurn:
-    """A turn with the engine's verdicts on it, as it can be read again: without the kinds that the tiles tell."""
+    """Returns a turn with the engine's verdicts in its stored form, without kinds that the tiles determine."""
     play = replace(play, table_after=parse_table(format_table(play.table_after)))
     situation = Situation(play.table_before, play.rack, play.has_melded, play.ruleset)
     existence = has_turn(situation)
@@ -112,7 +111,7 @@ def recorded(sort: str, play: Play) -> RecordedTurn:
 
 
 def turns(size: int, seed: int) -> Iterator[RecordedTurn]:
-    """So many turns, from positions all over the midgame corpus; of each mistake about as many."""
+    """Returns a number of turns from positions all over the midgame corpus, with about equally many of each mistake."""
     rng = random.Random(seed)
     made: Counter[str] = Counter()
     midgame = read_midgame()
@@ -125,7 +124,7 @@ def turns(size: int, seed: int) -> Iterator[RecordedTurn]:
 
 
 def _legal_play(position: Recorded) -> Play | None:
-    """The best turn of a position, if there is one."""
+    """Returns the best turn of a position, if there is one."""
     situation = position.situation
     turn = best_turn(situation, budget=BUDGET).turn
     if turn is None:
@@ -135,7 +134,7 @@ def _legal_play(position: Recorded) -> Play | None:
 
 
 def _spoiled(play: Play, made: Counter[str], rng: random.Random) -> tuple[str, Play] | None:
-    """A play with the mistake that was made least so far, of those that can be made in it; one way by chance."""
+    """Returns a play with the rarest mistake so far among those possible in it, made in a random way."""
     for sort in sorted(MISTAKES, key=lambda sort: made[sort]):
         ways = [way for way in MISTAKES[sort](play) if judge(way).violations]
         if ways:
@@ -143,24 +142,24 @@ def _spoiled(play: Play, made: Counter[str], rng: random.Random) -> tuple[str, P
     return None
 
 
-# Mistakes. Each gives all the ways to make it in a play; some of them may be legal by chance.
+# Mistakes. Each function yields all ways to make it in a play; some may be legal by chance.
 
 
 def _foreign_tile(play: Play) -> Iterator[Play]:
-    """A tile is laid that the rack does not have."""
+    """Lays a tile that the rack does not have."""
     for played in sorted(play.tiles_played):
         yield replace(play, rack=tuple(t for t in play.rack if t != played))
 
 
 def _table_tile_taken(play: Play) -> Iterator[Play]:
-    """The last tile of a meld of the table goes to the rack."""
+    """Takes the last tile of a meld of the table to the rack."""
     for place, meld in enumerate(play.table_after):
         if len(meld.tiles) > 3 and meld.tiles[-1] in play.tiles_before and not meld.declared:
             yield _with_melds(play, place, replace(meld, tiles=meld.tiles[:-1]))
 
 
 def _tile_left_out(play: Play) -> Iterator[Play]:
-    """A run has a gap: the tile in its middle is not laid."""
+    """Leaves a gap in a run: the tile in its middle is not laid."""
     for place, meld in enumerate(play.table_after):
         middle = len(meld.tiles) // 2
         if meld.kind is MeldKind.RUN and len(meld.tiles) > 3 and JOKER not in meld.tiles:
@@ -168,7 +167,7 @@ def _tile_left_out(play: Play) -> Iterator[Play]:
 
 
 def _meld_cut(play: Play) -> Iterator[Play]:
-    """A meld lies in two parts, one of them too short."""
+    """Cuts a meld into two parts, one of them too short."""
     for place, meld in enumerate(play.table_after):
         if not meld.declared:
             parts = (meld.tiles[:2], meld.tiles[2:])
@@ -176,14 +175,14 @@ def _meld_cut(play: Play) -> Iterator[Play]:
 
 
 def _tile_misplaced(play: Play) -> Iterator[Play]:
-    """A tile that would have stayed on the rack lies in a meld where it does not belong."""
+    """Adds a tile of the rack to a meld where it does not belong."""
     for stray in sorted(set(without(play.rack, play.tiles_played.elements())) - {JOKER}):
         for place, meld in enumerate(play.table_after):
             yield _with_melds(play, place, replace(meld, tiles=(*meld.tiles, stray)))
 
 
 def _too_few_points(play: Play) -> Iterator[Play]:
-    """Melds of the rack alone are laid as an initial meld, and do not reach the threshold."""
+    """Lays melds of the rack as an initial meld below the threshold."""
     table = tuple(as_proposed(meld, play.ruleset) for meld in play.table_before)
     for meld in play.new_melds:
         if meld.points < play.ruleset.initial_meld_threshold and not without(meld.tiles, play.rack):
@@ -191,18 +190,18 @@ def _too_few_points(play: Play) -> Iterator[Play]:
 
 
 def _table_changed_too_early(play: Play) -> Iterator[Play]:
-    """The table is rearranged by a player who has not melded."""
+    """Rearranges the table for a player who has not melded."""
     if play.changed_melds:
         yield replace(play, has_melded=False)
 
 
 def _nothing_played(play: Play) -> Iterator[Play]:
-    """The table lies as it did."""
+    """Leaves the table unchanged."""
     yield replace(play, table_after=tuple(as_proposed(meld, play.ruleset) for meld in play.table_before))
 
 
 def _with_melds(play: Play, place: int, *melds: ProposedMeld) -> Play:
-    """The play with other melds in the place of one."""
+    """Returns the play with other melds in the place of one."""
     after = play.table_after
     return replace(play, table_after=(*after[:place], *melds, *after[place + 1 :]))
 

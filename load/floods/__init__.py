@@ -1,4 +1,4 @@
-"""Floods and crowds: what one hostile caller, or many honest ones, cost all others.
+"""Floods and crowds: the cost that one hostile caller, or many honest ones, impose on all others.
 
 `python -m load.floods --help` lists the floods, `python -m load.floods.crowds --help` the crowds.
 """
@@ -6,5 +6,5 @@
 import os
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-"""These programs start servers while gRPC runs in them, and gRPC's handlers for forks now and then end such a child.
-gRPC reads this when it is imported."""
+"""These programs start servers while gRPC runs in them; gRPC's fork handlers sometimes end such a child. gRPC reads
+this variable when it is imported."""

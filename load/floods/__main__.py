@@ -1,8 +1,8 @@
-"""Floods a server and measures honest callers beside: `python -m load.floods batches half-open --seconds 10`.
+"""Floods a server and measures honest callers meanwhile: `python -m load.floods batches half-open --seconds 10`.
 
-Each flood gets a server of its own. Honest callers, in a process of their own and from another address (::1), call
-alone, then beside the flood, and once more alone. Printed are the p99 of each kind of honest call, the ratio beside to
-alone, refusals, how the flood's calls ended, and what the server needed.
+Each flood gets its own server. Honest callers, in another process and from another address (::1), call alone, then
+during the flood, and once more alone. The report has the p99 of each kind of honest call, the ratio of flood to alone,
+refusals, how the flood's calls ended, and the server's CPU and memory.
 """
 
 import argparse
@@ -34,7 +34,7 @@ PAUSE_SECONDS: Final = 1.0
 
 
 def main() -> int:
-    """Runs the floods that are named, or all; 1 where honest callers were refused or waited too long."""
+    """Runs the named floods, or all; returns 1 if honest callers were refused or waited too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("floods", nargs="*", metavar="flood", help=f"all, or some of {', '.join(FLOODS)}")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each phase (10)")

@@ -34,12 +34,12 @@ UNLIMITED: Final = (("grpc.max_receive_message_length", -1), *OWN_CONNECTION)
 
 @dataclass
 class Attack:
-    """What an attack is told and what it counts.
+    """The arguments and the counters of an attack.
 
     Attributes:
-        target: The address that it attacks.
-        ends: How many of its calls ended how.
-        notes: What else it saw.
+        target: The address to attack.
+        ends: The number of calls by outcome.
+        notes: Other observations.
     """
 
     target: str
@@ -48,7 +48,7 @@ class Attack:
 
     @asynccontextmanager
     async def channels(self, count: int) -> AsyncIterator[list[grpc.aio.Channel]]:
-        """So many connections of their own."""
+        """Opens channels, each with its own connection."""
         async with AsyncExitStack() as stack:
             opened = [grpc.aio.insecure_channel(self.target, UNLIMITED) for _ in range(count)]
             for channel in opened:
@@ -56,7 +56,7 @@ class Attack:
             yield opened
 
     async def count(self, call: Awaitable[object]) -> None:
-        """Waits for a call and counts how it ends."""
+        """Awaits a call and counts its outcome."""
         try:
             await call
         except grpc.aio.AioRpcError as error:
@@ -66,7 +66,7 @@ class Attack:
 
 
 def unseen_batch(rng: random.Random) -> bytes:
-    """A batch of about BATCH_BYTES whose melds no server has seen."""
+    """Returns a batch of about BATCH_BYTES with melds that are in no cache of the server."""
     turns: list[vs.ValidateTurnRequest] = []
     size = 0
     while size < BATCH_BYTES:
@@ -91,13 +91,13 @@ def _unary(channel: grpc.aio.Channel, path: str) -> Callable[..., "grpc.aio.Unar
 
 
 def _without_request(channel: grpc.aio.Channel) -> Callable[..., "grpc.aio.StreamUnaryCall[bytes, bytes]"]:
-    """Returns ValidateTurn as a method whose request may never come."""
+    """Returns ValidateTurn as a method whose request may never be sent."""
     method: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = channel.stream_unary(VALIDATE)
     return method
 
 
 async def _forever(workers: int, work: Callable[[int], Awaitable[None]]) -> None:
-    """Runs workers, each of which does its work again and again."""
+    """Runs workers, each of which repeats its work forever."""
 
     async def again(number: int) -> None:
         while True:
@@ -107,7 +107,7 @@ async def _forever(workers: int, work: Callable[[int], Awaitable[None]]) -> None
 
 
 async def batches(attack: Attack) -> None:
-    """50 callers send batches of 234 KB, of melds never seen."""
+    """50 callers send batches of 234 KB with melds that are in no cache."""
     rng = random.Random(1)
     bodies = itertools.cycle([unseen_batch(rng) for _ in range(60)])
     async with attack.channels(5) as channels:
@@ -116,7 +116,7 @@ async def batches(attack: Attack) -> None:
 
 
 async def turns(attack: Attack) -> None:
-    """20 callers send turns of 4.6 KB, of melds never seen."""
+    """20 callers send turns of 4.6 KB with melds that are in no cache."""
     rng = random.Random(2)
     async with attack.channels(2) as channels:
         calls = [_unary(channel, VALIDATE) for channel in channels]
@@ -131,7 +131,7 @@ async def turns(attack: Attack) -> None:
 
 
 async def cancelled_batches(attack: Attack) -> None:
-    """60 batches a second, each reset 4 ms after it was sent."""
+    """60 batches a second, each cancelled 4 ms after it was sent."""
     rng = random.Random(3)
     bodies = itertools.cycle([unseen_batch(rng) for _ in range(60)])
     async with attack.channels(5) as channels:
@@ -160,7 +160,7 @@ async def overdue_batches(attack: Attack) -> None:
 
 
 async def half_open(attack: Attack) -> None:
-    """30 connections with 1,000 calls each whose message never comes."""
+    """30 connections with 1,000 calls each whose message is never sent."""
 
     async def hold(channel: grpc.aio.Channel) -> None:
         call = _without_request(channel)()
@@ -188,7 +188,7 @@ async def no_message(attack: Attack) -> None:
 
 
 async def crowd(attack: Attack, size: int = 30_000) -> None:
-    """30,000 good calls at once over 30 connections, once."""
+    """30,000 valid calls at once over 30 connections, once."""
     body = next(to_send(turn).turn for turn in read_turns()).SerializeToString()
     async with attack.channels(30) as channels:
         for channel in channels:
@@ -229,7 +229,7 @@ async def creations(attack: Attack) -> None:
 
 
 async def lists(attack: Attack) -> None:
-    """20 callers list 100 games, of 200 that were created before."""
+    """20 callers list 100 of 200 existing games."""
     async with attack.channels(2) as channels:
         stubs = [GameServiceStub(channel) for channel in channels]
         for _ in range(200):
@@ -239,7 +239,7 @@ async def lists(attack: Attack) -> None:
 
 
 async def searches(attack: Attack) -> None:
-    """100 callers ask for the best turn of hostile positions."""
+    """100 callers request the best turn of hostile positions."""
     requests = itertools.cycle([question(hostile).SerializeToString() for hostile in read_hostile()])
     async with attack.channels(2) as channels:
         calls = [_unary(channel, SUGGEST) for channel in channels]
@@ -253,7 +253,7 @@ async def searches(attack: Attack) -> None:
 
 @dataclass(frozen=True)
 class Flood:
-    """A flood: who attacks, at which address, and the settings of the server."""
+    """A flood: its attack, the address it attacks, and the settings of the server."""
 
     run: Callable[[Attack], Awaitable[None]]
     at_own_listener: bool = False

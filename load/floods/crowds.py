@@ -1,6 +1,6 @@
-"""Crowds: what many watchers of one game, many due games, and a long round cost. `python -m load.floods.crowds --help`.
+"""Crowds: the cost of many watchers of one game, many due games, and a long round.
 
-Each part starts servers of its own on a Redis of its own. `--checkout DIR` measures the servers of another checkout.
+Each part starts its own servers on its own Redis. `--checkout DIR` measures the servers of another checkout.
 """
 
 import argparse
@@ -46,11 +46,11 @@ SETTINGS: Final = {
     "RUMMIKUB_LOG_LEVEL": "warning",
 }
 NEW_SETTINGS: Final = {"RUMMIKUB_PEER_SHARE": "1", "RUMMIKUB_GAMES_PER_MINUTE": "0"}
-"""What servers need to take a crowd from one address."""
+"""Settings that servers need to accept a crowd from one address."""
 
 
 class Watcher:
-    """A WatchGame stream that notes when it got what."""
+    """A WatchGame stream that records the arrival of its updates."""
 
     def __init__(self, call: "grpc.aio.UnaryStreamCall[gs.WatchGameRequest, gs.WatchGameResponse]") -> None:
         self._call = call
@@ -79,7 +79,7 @@ class Watcher:
         return "ended"
 
     def close(self) -> None:
-        """Hangs up."""
+        """Cancels the stream."""
         self._call.cancel()
 
 
@@ -101,7 +101,7 @@ async def _channels(target: str, count: int) -> AsyncIterator[list[grpc.aio.Chan
 
 
 def _watch(channels: Sequence[grpc.aio.Channel], game: GameAtHand, count: int) -> list[Watcher]:
-    """So many watchers: two in a hundred are players."""
+    """Opens watches on some channels; two of a hundred watchers are players."""
     watchers = []
     for number in range(count):
         seat = number % STREAMS_A_CHANNEL if number % STREAMS_A_CHANNEL in {1, 2} else 0
@@ -119,7 +119,7 @@ async def _until(condition: Callable[[], bool], seconds: float = 60) -> None:
 
 @asynccontextmanager
 async def _looking(target: str, lags: list[float]) -> AsyncIterator[None]:
-    """Notes how long health checks from a process of their own take meanwhile: how long the server's loop is held."""
+    """Records the latency of health checks from another process, which shows how long the server's loop is blocked."""
     command = [sys.executable, "-m", "load.floods.crowds", "--look", target]
     process = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -134,7 +134,7 @@ async def _looking(target: str, lags: list[float]) -> AsyncIterator[None]:
 
 
 async def _look(target: str) -> None:
-    """Checks the health of a server every 2 ms until standard input ends, and prints how long each check took."""
+    """Checks the health of a server every 2 ms until standard input ends, and prints the latency of each check."""
     lags: list[float] = []
     ended = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
     async with grpc.aio.insecure_channel(target, OWN_CONNECTION) as channel:
@@ -152,7 +152,7 @@ async def _look(target: str) -> None:
 async def _draws(
     game: GameAtHand, crowd: Sequence[Watcher], server: MeasuredServer, count: int
 ) -> tuple[float, list[float]]:
-    """Draws so many tiles: the server's CPU seconds for each, and after how many ms each watcher was told."""
+    """Draws tiles; returns the server's CPU seconds per draw, and the milliseconds until each update."""
     told: list[float] = []
     cpu = cpu_seconds_of(server.processes[0])
     for _ in range(count):
@@ -164,7 +164,7 @@ async def _draws(
 
 
 async def watchers(checkout: Path) -> dict[str, Any]:
-    """3, 1,000 and 2,000 watchers of one game: when they are told of a turn, and the server's CPU for it."""
+    """3, 1,000 and 2,000 watchers of one game: the latency of updates, and the server's CPU for a turn."""
     found = {}
     for count in (3, 1_000, 2_000):
         async with AsyncExitStack() as stack:
@@ -194,11 +194,11 @@ async def watchers(checkout: Path) -> dict[str, Any]:
 
 
 async def churn(checkout: Path) -> dict[str, Any]:
-    """Watchers come and go five times a second for 20 s: when those who stay are told, and connections given up."""
+    """Watchers come and go five times a second for 20 s: the latency for those who stay, and abandoned connections."""
     async with _servers(1, checkout) as (store, [server]), _channels(server.main, 2) as (one, other):
         game = await Client(one).new_game(ruleset=UNLIMITED)
         [staying] = _watch([one], game, 1)
-        is_back = lambda: staying.revision > 0  # noqa: E731 - the watcher of the moment
+        is_back = lambda: staying.revision > 0  # noqa: E731 - binds the current watcher
         others = [await Client(one).new_game(ruleset=UNLIMITED) for _ in range(10)]
         await _until(is_back)
         with redis.Redis(unix_socket_path=str(store.socket)) as raw:
@@ -226,7 +226,7 @@ async def churn(checkout: Path) -> dict[str, Any]:
 
 
 async def resume(checkout: Path) -> dict[str, Any]:
-    """2,000 watchers of one game whose server is replaced: how long until each is back."""
+    """2,000 watchers of one game whose server is replaced: the time until each has resumed."""
     count = 2_000
     async with _servers(2, checkout) as (_, [first, second]), AsyncExitStack() as stack:
         some = await stack.enter_async_context(_channels(first.main, count // STREAMS_A_CHANNEL))
@@ -257,7 +257,7 @@ async def resume(checkout: Path) -> dict[str, Any]:
 
 
 async def restarts(checkout: Path) -> dict[str, Any]:
-    """Ten servers that are asked to stop while 30 clients call and 10 open watches: how their calls end."""
+    """Ten servers that are stopped while 30 clients call and 10 open watches: the outcomes of their calls."""
     ends: Counter[str] = Counter()
     for _ in range(10):
         async with AsyncExitStack() as stack:
@@ -277,7 +277,7 @@ async def restarts(checkout: Path) -> dict[str, Any]:
 
 
 async def _call_on(channel: grpc.aio.Channel, ends: "Counter[str]") -> None:
-    """Calls again and again until the server is gone."""
+    """Calls repeatedly until the task is cancelled."""
     list_rulesets: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(LIST_RULESETS)
     while True:
         try:
@@ -289,7 +289,7 @@ async def _call_on(channel: grpc.aio.Channel, ends: "Counter[str]") -> None:
 
 
 async def _watch_on(channel: grpc.aio.Channel, game_id: str, ends: "Counter[str]") -> None:
-    """Opens watches again and again, and hangs each up after its first update."""
+    """Opens watches repeatedly, and cancels each after its first update."""
     client = Client(channel)
     while True:
         call = client.games.WatchGame(gs.WatchGameRequest(game_id=game_id))
@@ -307,7 +307,7 @@ def _end(error: grpc.aio.AioRpcError) -> str:
 
 
 async def sweeps(checkout: Path) -> dict[str, Any]:
-    """2,000 due games, and one, three and five servers: how often a game is looked at."""
+    """2,000 due games with one, three and five servers: how often a game is read."""
     from service.storage.redis import keys_of  # noqa: PLC0415 - the names of the keys
 
     games = 2_000
@@ -337,7 +337,7 @@ async def sweeps(checkout: Path) -> dict[str, Any]:
 
 
 async def memory(checkout: Path) -> dict[str, Any]:
-    """A round of four that is played to its end by the service's own hints: what Redis keeps of it."""
+    """A round of four players, played to its end with the service's own hints: its memory in Redis."""
     async with _servers(1, checkout) as (store, [server]), _channels(server.main, 1) as [channel]:
         client = Client(channel)
         game = await client.new_game(4, ruleset=UNLIMITED)
@@ -382,7 +382,7 @@ PARTS: Final[dict[str, Callable[[Path], Awaitable[dict[str, Any]]]]] = {
 
 
 def main() -> int:
-    """Runs the parts that are named, or all."""
+    """Runs the named parts, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"all, or some of {', '.join(PARTS)}")
     parser.add_argument("--look", metavar="TARGET", help=argparse.SUPPRESS)

@@ -1,7 +1,7 @@
-"""Honest callers beside a flood: a process that calls at a steady rate and reports how long each call took.
+"""Honest callers: a process that calls at a steady rate and reports the latency of each call.
 
-It reads commands from standard input, one a line: `phase <seconds>`. It answers each with one line of JSON: for each
-kind of call the milliseconds of every call, counted from when it was due, and the refusals by status and reason.
+It reads commands from standard input, one per line: `phase <seconds>`. It answers each with one line of JSON: for each
+kind of call the milliseconds of every call, counted from its due time, and the refusals by status and reason.
 """
 
 import argparse
@@ -28,9 +28,9 @@ from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 
 CALLS_A_SECOND: Final = 20
-"""Of each kind."""
+"""Calls of each kind."""
 CALL_SECONDS: Final = 60.0
-"""Longer than any honest caller waits: a late answer must show up as late, not as an error."""
+"""Longer than any honest caller waits: a late answer must be recorded as late, not as an error."""
 OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
 
 Call: TypeAlias = Callable[[], Awaitable[object]]
@@ -48,7 +48,7 @@ class Table:
 
     async def draw(self) -> None:
         """Draws for the player whose turn it is, in a new game when the pool is empty."""
-        async with self._lock:  # a turn needs the revision that the one before led to
+        async with self._lock:  # a turn needs the revision of the previous answer
             if self._game is None or not self._game.pool_count:
                 await self.new_game()
             metadata = (("authorization", f"Bearer {self._tokens[self._game.turn.seat]}"),)
@@ -74,7 +74,7 @@ class Table:
 
 
 def _kinds(main: grpc.aio.Channel, validation: grpc.aio.Channel) -> dict[str, Call]:
-    """The kinds of calls by name."""
+    """Returns the kinds of calls by name."""
     turns = itertools.cycle([to_send(turn).turn for turn in read_turns()])
     table = Table(main)
 
@@ -96,7 +96,7 @@ def _kinds(main: grpc.aio.Channel, validation: grpc.aio.Channel) -> dict[str, Ca
 
 
 async def _phase(kinds: dict[str, Call], seconds: float) -> dict[str, Any]:
-    """Calls at a steady rate for some seconds."""
+    """Calls at a steady rate for some seconds; returns latencies and refusals."""
     milliseconds: dict[str, list[float]] = {name: [] for name in kinds}
     refusals: Counter[str] = Counter()
 
@@ -115,7 +115,7 @@ async def _phase(kinds: dict[str, Call], seconds: float) -> dict[str, Any]:
 
 
 def reason_of(error: grpc.aio.AioRpcError) -> str:
-    """The reason of a refusal; the status's text where there is none."""
+    """Returns the reason of a refusal, or the status text if there is no reason."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             info = error_details_pb2.ErrorInfo()

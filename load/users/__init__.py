@@ -1,5 +1,5 @@
-"""Who calls the service in a load test: Locust's users, one module for each way of using the service.
+"""Locust users that call the service, one module for each way of using it.
 
-Importing any of these modules imports Locust, which patches the standard library for gevent: never import them where
-something else runs, for instance in a test.
+Importing any of these modules imports Locust, which monkey-patches the standard library for gevent. Import them only in
+Locust's processes, never in a test.
 """

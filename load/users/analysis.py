@@ -1,4 +1,4 @@
-"""Who asks for exact analysis: hints, and whether anything can be played."""
+"""A user that calls AnalysisService: hints, and whether a legal turn exists."""
 
 import random
 from typing import ClassVar, Final
@@ -23,7 +23,7 @@ BATCH: Final = 4
 
 
 class AnalysisUser(GrpcUser):
-    """A front end that asks for hints. Now and then it is told that the service is busy."""
+    """A front end that requests hints; the service may refuse some of them with ANALYSIS_BUSY."""
 
     wait_time = constant_throughput(TASKS_A_SECOND)
     weight = 1
@@ -31,18 +31,18 @@ class AnalysisUser(GrpcUser):
 
     @task(3)
     def suggest_turn(self) -> None:
-        """The best turn of a position."""
+        """Requests the best turn of a position."""
         turn = random.choice(TURNS)
         request = SuggestTurnRequest(position=turn.position, time_limit_ms=SEARCH_MS)
         answer = self.service.analysis.SuggestTurn(request, timeout=CALL_SECONDS)
         found = answer.suggestion
         self._check("SuggestTurn", turn, found.play_exists)
         if found.play_exists == EXISTENCE_YES and not (found.table and found.tiles_played and found.steps):
-            self.report.wrong("SuggestTurn", "a turn exists, and none is told")
+            self.report.wrong("SuggestTurn", "a turn exists, but the answer has none")
 
     @task(3)
     def has_legal_turn(self) -> None:
-        """Whether anything can be played."""
+        """Asks whether a legal turn exists."""
         turn = random.choice(TURNS)
         request = HasLegalTurnRequest(position=turn.position, time_limit_ms=SEARCH_MS)
         answer = self.service.analysis.HasLegalTurn(request, timeout=CALL_SECONDS)
@@ -50,7 +50,7 @@ class AnalysisUser(GrpcUser):
 
     @task(1)
     def batch_suggest_turns(self) -> None:
-        """The best turns of some positions."""
+        """Requests the best turns of several positions."""
         turns = random.sample(TURNS, BATCH)
         request = BatchSuggestTurnsRequest(positions=[turn.position for turn in turns], time_limit_ms=SEARCH_MS)
         answer = self.service.analysis.BatchSuggestTurns(request, timeout=CALL_SECONDS)
@@ -58,6 +58,6 @@ class AnalysisUser(GrpcUser):
             self._check("BatchSuggestTurns", turn, found.play_exists)
 
     def _check(self, name: str, turn: TurnToSend, exists: Existence.ValueType) -> None:
-        """Reports an answer that contradicts what is known of a position; that it is unknown is none."""
+        """Reports an answer that contradicts the recorded one; "unknown" contradicts nothing."""
         if exists == (EXISTENCE_NO if turn.can_play else EXISTENCE_YES):
             self.report.wrong(name, f"{Existence.Name(exists)} where can_play is {turn.can_play}")

@@ -1,4 +1,4 @@
-"""Whole games: a table of players who create, join, start, play and watch until the round ends."""
+"""A user that plays whole games: its players create, join, start, play and watch until the round ends."""
 
 import random
 import time
@@ -33,25 +33,25 @@ _Request = TypeVar("_Request", CreateGameRequest, JoinGameRequest, StartGameRequ
 
 THINKING_SECONDS: Final = 0.05
 MOST_TURNS: Final = 150
-"""After so many turns the players resign, if the round has not ended before."""
+"""The players resign after this many turns if the round has not ended."""
 
 WRONG_MOVES: Final = 0.1
-"""How often somebody tries what is refused before a turn is taken."""
+"""The probability that an illegal request precedes a turn."""
 
 WATCH_SECONDS: Final = 10.0
-"""How long after the end of a game its watchers may take to hear of it."""
+"""The time after the end of a game in which its watchers must receive the last change."""
 
 NAMES: Final = ("Ada", "Ben", "Cleo", "Dan")
 
 
 class Watcher:
-    """Watches a game from its lobby on, and reports how soon it hears of changes.
+    """Watches a game from its lobby on, and reports the latency of its changes.
 
     Args:
-        service: As whom it watches.
+        service: The client of the player or spectator who watches.
         game_id: The game.
-        changed: When the change to each revision was asked for.
-        report: Where to report.
+        changed: The time of the request that led to each revision.
+        report: Receives the results.
     """
 
     def __init__(self, service: Rummikub, game_id: str, changed: dict[int, float], report: Report) -> None:
@@ -69,29 +69,29 @@ class Watcher:
                 elif update.HasField("snapshot"):
                     self._seen = update.snapshot.revision
         except grpc.RpcError as error:
-            if error.code() is not grpc.StatusCode.CANCELLED:  # we do that ourselves
+            if error.code() is not grpc.StatusCode.CANCELLED:  # our own cancellation
                 self._report.failed("WatchGame", time.perf_counter(), error)
 
     def _see(self, revision: int, length: int) -> None:
         if revision != self._seen + 1:
-            self._report.wrong("WatchGame", f"revision {revision} behind {self._seen}")
+            self._report.wrong("WatchGame", f"revision {revision}after {self._seen}")
         self._seen = revision
         asked = self._changed.get(revision)
         if asked is not None:
             self._report.answered("WatchGame", asked, length)
 
     def has_seen(self, revision: int) -> bool:
-        """Whether it hears of a revision, and of the stream's end, in time."""
+        """Waits for the end of the stream; returns whether it came in time, with this revision as the last."""
         self._greenlet.join(WATCH_SECONDS)
         return self._greenlet.ready() and self._seen == revision
 
     def stop(self) -> None:
-        """Ends the stream, if it has not ended by itself."""
+        """Ends the stream, if it is still open."""
         self._stream.cancel()
 
 
 class GameUser(GrpcUser):
-    """A table of two to four players, with one of them and a spectator watching."""
+    """A table of two to four players, watched by one of them and a spectator."""
 
     wait_time = constant(1)
     weight = 2
@@ -103,7 +103,7 @@ class GameUser(GrpcUser):
 
     @task
     def play_game(self) -> None:
-        """A game, from its creation to its end."""
+        """Plays a game from its creation to its end."""
         self._changed = {}
         game = self.service.games.CreateGame(_with_id(CreateGameRequest()), timeout=CALL_SECONDS).game
         watchers = [self._watcher(self.service, game)]
@@ -124,7 +124,7 @@ class GameUser(GrpcUser):
         return Watcher(service, game.game_id, self._changed, self.report)
 
     def _join(self, seats: dict[int, Rummikub], game: Game, name: str) -> Game:
-        """The game after one more has taken a seat."""
+        """Joins a player; returns the game."""
         request = _with_id(JoinGameRequest(game_id=game.game_id, name=name))
         self._changed[game.revision + 1] = time.perf_counter()
         joined = self.service.games.JoinGame(request, timeout=CALL_SECONDS)
@@ -132,7 +132,7 @@ class GameUser(GrpcUser):
         return joined.game
 
     def _play(self, seats: dict[int, Rummikub], game: Game) -> Game:
-        """The game after its end."""
+        """Plays until the game ends; returns it."""
         turns = 0
         while game.state == GAME_STATE_PLAYING and turns < MOST_TURNS:
             gevent.sleep(random.uniform(0, 2 * THINKING_SECONDS))
@@ -143,15 +143,15 @@ class GameUser(GrpcUser):
             game = self._change(own, mover.turns.PlayTurn, _turn(own))
             turns += 1
         for seat in sorted(seats)[1:]:
-            if game.state == GAME_STATE_PLAYING:  # until the last one has won
+            if game.state == GAME_STATE_PLAYING:  # the last player left has won
                 request = _with_id(ResignGameRequest(game_id=game.game_id))
                 game = self._change(game, seats[seat].games.ResignGame, request)
         return game
 
     def _try_wrong_move(self, seats: dict[int, Rummikub], own: Game) -> None:
-        """Somebody does what the service has to refuse, and is told why."""
+        """Sends a request that the service must refuse, and checks the reason."""
         other = next(number for number in seats if number != own.seat)
-        unfinished = [*_as_it_lies(own), Meld(tiles=own.rack[:2])]
+        unfinished = [*_current_table(own), Meld(tiles=own.rack[:2])]
         wrong_moves = (
             ("NOT_YOUR_TURN", other, _request(own, draw=DrawTile())),
             ("STALE_STATE", own.seat, _request(own, behind=1, draw=DrawTile())),
@@ -164,50 +164,50 @@ class GameUser(GrpcUser):
             if refused.reason != reason:
                 self.report.wrong("PlayTurn", f"{refused.reason} instead of {reason}")
         else:
-            self.report.wrong("PlayTurn", f"taken, in place of {reason}")
+            self.report.wrong("PlayTurn", f"accepted instead of {reason}")
 
     def _check_end(self, game: Game, watchers: Sequence[Watcher]) -> None:
-        """Reports watchers that did not hear of everything, and a history that is not whole."""
+        """Reports watchers that missed a change, and a history with gaps."""
         for watcher in watchers:
             if not watcher.has_seen(game.revision):
-                self.report.wrong("WatchGame", "the end of a game was not told")
+                self.report.wrong("WatchGame", "a watcher missed the end of its game")
         request = ListTurnsRequest(game_id=game.game_id, page_size=10)
         changes = self.service.games.ListTurns(request, timeout=CALL_SECONDS).changes
         if [change.revision for change in changes] != list(range(1, len(changes) + 1)):
             self.report.wrong("ListTurns", "a change is missing")
 
     def _change(self, game: Game, rpc: Callable[..., Any], request: Message) -> Game:
-        """The game after a call that changes it; notes when it was made."""
+        """Calls an RPC that changes the game, and returns the game; records the time of the request."""
         self._changed[game.revision + 1] = time.perf_counter()
         changed: Game = rpc(request, timeout=CALL_SECONDS).game
         return changed
 
 
 def _turn(own: Game) -> PlayTurnRequest:
-    """A turn of the seat whose view this is: it lays what it can, else it draws, else it passes."""
+    """Returns the next turn of the seat that sees this game: lays melds if it can, else draws, else passes."""
     has_melded = next(player.has_melded for player in own.players if player.seat == own.seat)
     melds = melds_to_lay(cast("Sequence[Tile]", own.rack), has_melded=has_melded)
     if melds:
         laid = (Meld(tiles=cast("Sequence[TileValue.ValueType]", meld)) for meld in melds)
-        return _request(own, play=PlayTiles(table=[*_as_it_lies(own), *laid]))
+        return _request(own, play=PlayTiles(table=[*_current_table(own), *laid]))
     if own.pool_count:
         return _request(own, draw=DrawTile())
     request = _request(own)
-    getattr(request, "pass").SetInParent()  # a word of Python's own
+    getattr(request, "pass").SetInParent()  # pass is a keyword of Python
     return request
 
 
 def _request(
     own: Game, *, behind: int = 0, play: PlayTiles | None = None, draw: DrawTile | None = None
 ) -> PlayTurnRequest:
-    """A turn on the game as it is, or as it was some revisions ago."""
+    """Returns a turn for the current revision, or for one `behind` revisions earlier."""
     revision = own.revision - behind
     return _with_id(
         PlayTurnRequest(game_id=own.game_id, expected_revision=revision, etag=own.etag, play=play, draw=draw)
     )
 
 
-def _as_it_lies(game: Game) -> list[Meld]:
+def _current_table(game: Game) -> list[Meld]:
     return [Meld(tiles=meld.tiles, kind=meld.kind) for meld in game.table]
 
 

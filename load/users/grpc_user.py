@@ -1,4 +1,4 @@
-"""What all users have: a connection of their own, every call of which is timed and reported to Locust."""
+"""The base class of all users: an own connection, on which every call is timed and reported to Locust."""
 
 import contextlib
 import time
@@ -17,10 +17,10 @@ from rummikub.client import Rummikub, error_info
 grpc_gevent.init_gevent()
 
 CALL_SECONDS: Final = 10.0
-"""How long a call may take at most; what takes longer has failed."""
+"""The deadline of a call."""
 
 OPTIONS: Final = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0))
-"""Without the first, the channels of all users would share one connection."""
+"""Without the first option, the channels of all users would share one connection."""
 
 DOCUMENTED: Final[Mapping[str, frozenset[str]]] = {
     "PlayTurn": frozenset({"NOT_YOUR_TURN", "STALE_STATE", "SET_TOO_SHORT"}),
@@ -28,15 +28,15 @@ DOCUMENTED: Final[Mapping[str, frozenset[str]]] = {
     "HasLegalTurn": frozenset({"ANALYSIS_BUSY"}),
     "BatchSuggestTurns": frozenset({"ANALYSIS_BUSY"}),
 }
-"""The refusals that a user asks for or has to live with, by RPC. Every other error is a failure."""
+"""The refusals that a user provokes or must expect, by RPC. Every other error is a failure."""
 
 
 class CallError(Exception):
-    """A call failed in a way that is not documented for what was asked."""
+    """A call failed with an error that is not documented for its request."""
 
 
 class RefusedError(RescheduleTask):
-    """A call met with a documented refusal. Where nobody waits for it, Locust goes on with the next task."""
+    """A call was refused as documented. If the task does not catch it, Locust continues with the next task."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -44,15 +44,15 @@ class RefusedError(RescheduleTask):
 
 
 class WrongAnswerError(Exception):
-    """A call was answered, and the answer is wrong."""
+    """A call returned a wrong answer."""
 
 
 class Report:
-    """Tells Locust how calls went.
+    """Reports the results of calls to Locust.
 
     Args:
-        environment: Locust's.
-        sort: What its rows are called in the column "Type".
+        environment: Locust's environment.
+        sort: The text in the column "Type".
     """
 
     def __init__(self, environment: Environment, sort: str) -> None:
@@ -60,21 +60,21 @@ class Report:
         self._sort = sort
 
     def answered(self, name: str, started: float, length: int) -> None:
-        """A call, or one message of a stream, was answered."""
+        """Reports an answered call, or one message of a stream."""
         self._fire(self._sort, name, _milliseconds_since(started), length)
 
     def refused(self, name: str, started: float, reason: str) -> None:
-        """A call met with a documented refusal."""
+        """Reports a documented refusal."""
         self._fire("refusal", f"{name} {reason}", _milliseconds_since(started))
 
     def failed(self, name: str, started: float, error: grpc.RpcError) -> None:
-        """A call failed."""
+        """Reports a failed call."""
         code: grpc.StatusCode = error.code()
         text = f"{code.name} {error_info(error).reason} {error.details()}"
         self._fire(self._sort, name, _milliseconds_since(started), exception=CallError(text))
 
     def wrong(self, name: str, text: str) -> None:
-        """A call got a wrong answer."""
+        """Reports a wrong answer."""
         self._fire("answer", name, exception=WrongAnswerError(text))
 
     def _fire(
@@ -96,7 +96,7 @@ class Report:
 
 
 class _Timing(grpc.UnaryUnaryClientInterceptor):
-    """Reports every call that is one question and one answer; one that fails or is refused ends the user's task."""
+    """Reports every unary call; a failed or refused call ends the user's task."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -112,18 +112,18 @@ class _Timing(grpc.UnaryUnaryClientInterceptor):
         reason = error_info(error).reason
         if reason not in DOCUMENTED.get(name, ()):
             self._report.failed(name, started, error)
-            raise RescheduleTask  # for Locust like a return
+            raise RescheduleTask  # Locust treats it like a return
         self._report.refused(name, started, reason)
         raise RefusedError(reason)
 
 
 class GrpcUser(User):
-    """A user with a connection of its own."""
+    """A user with an own connection."""
 
     abstract = True
     sort = SERVICE
     takes_part_by: ClassVar[tuple[str, ...]] = ()
-    """The RPCs of the service of which one at least is called in every run with this user; none for a baseline."""
+    """RPCs of which every run with this user must call at least one; empty for a baseline."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -132,11 +132,11 @@ class GrpcUser(User):
         self.service = Rummikub(channel=grpc.intercept_channel(channel, _Timing(self.report)))
 
     def target(self) -> str:
-        """Where the user's calls go, as host:port."""
+        """Returns the address to call, as host:port."""
         return self.host or ""
 
     def option(self, name: str) -> str:
-        """An option of the run; empty if it was not given."""
+        """Returns the value of an option of the run; "" if it was not given."""
         return getattr(self.environment.parsed_options, name, None) or ""
 
     def on_stop(self) -> None:
@@ -145,7 +145,7 @@ class GrpcUser(User):
 
     @contextlib.contextmanager
     def streaming(self, name: str) -> Iterator[None]:
-        """Reports a stream that breaks."""
+        """Reports a failure of the stream inside the `with` block."""
         started = time.perf_counter()
         try:
             yield

@@ -1,1 +1,1 @@
-"""Exact analysis: questions, and the pool of worker processes that answers them."""
+"""Exact analysis: queries, and the pool of worker processes that answers them."""

@@ -1,9 +1,9 @@
-"""Exact analysis off the event loop: worker processes that are started when there is work, and calls that wait for one.
+"""A pool of worker processes for exact analysis, and the queue of calls that wait for one.
 
-A search takes seconds of a processor's time, so it runs in a process of its own (analysis_worker), of low priority.
-One worker answers one question at a time. A call that ends before its answer, by its deadline or its caller, frees
-its place at once and tells the worker to stop. A worker that ends by itself costs the call that it worked for alone.
-Anyone may fill the queue, so bots go before it: a game is not to stand still for that.
+A search takes seconds of CPU time, so it runs in a process of its own with low priority. Processes start on demand, and
+each runs one query at a time. When a call ends before its answer, by deadline or cancellation, its place is free at
+once and its worker gets a stop signal. A worker that dies fails only the call it works for. Any client may fill the
+queue, so bots' queries go first: a full queue must not stall a game.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing import Final, TypeVar, cast
 
 import structlog
 
-from service.analysis.questions import Failed, Job, Question
+from service.analysis.queries import Failed, Job, Query
 from service.analysis.worker import LENGTH, STOP, frame
 from service.errors import AnalysisBusy, AnalysisUnavailable, Overloaded
 from service.metrics.metrics import Metrics
@@ -27,27 +27,27 @@ from service.runtime.admission import Admission
 
 COMMAND: Final = (sys.executable, "-m", "service.analysis.worker")
 GRACE_SECONDS: Final = 10.0
-"""How much longer than asked a worker may take, its start included, on a machine that is busy."""
+"""How much longer than requested a worker may take, including its start, on a busy machine."""
 STOP_SECONDS: Final = 5.0
-"""How long a killed process may take to be gone."""
+"""How long a killed process may take to exit."""
 
 _log = structlog.get_logger()
 _A = TypeVar("_A")
 
 
 class SearchFailedError(Exception):
-    """A search has failed in a worker, which goes on: a fault of ours, with its traceback for the log."""
+    """A search raised an exception in a worker, which goes on. Carries the traceback for the log."""
 
 
 class AnalysisPool:
     """Worker processes and the calls that wait for them.
 
     Args:
-        workers: Most processes.
-        queue: Most calls that wait besides those that have a worker.
-        metrics: Counts calls, and workers that are lost.
-        peer_share: The part of these calls that one peer may have.
-        command: What starts a worker.
+        workers: The most processes.
+        queue: The most calls that wait, besides those that have a worker.
+        metrics: Counts calls and lost workers.
+        peer_share: The share of all calls that one peer may have.
+        command: Starts a worker.
     """
 
     def __init__(
@@ -55,59 +55,59 @@ class AnalysisPool:
     ) -> None:
         self._workers = tuple(_Worker(command, metrics) for _ in range(workers))
         self._metrics = metrics
-        self._idle = list(self._workers)  # the last is used first, since it runs already
-        self._ahead: deque[asyncio.Future[_Worker]] = deque()
+        self._idle = list(self._workers)  # the last one is used first: its process runs already
+        self._priority_queue: deque[asyncio.Future[_Worker]] = deque()
         self._queue: deque[asyncio.Future[_Worker]] = deque()
-        self._room = Admission(workers + queue, peer_share)
+        self._admission = Admission(workers + queue, peer_share)
         self._exchanges: set[asyncio.Task[object]] = set()
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """The ids of the processes that run."""
+        """Returns the ids of the running processes."""
         return tuple(pid for worker in self._workers if (pid := worker.pid))
 
     @contextlib.contextmanager
-    def place(self, peer: str) -> Iterator[None]:
-        """Holds a place for a call of a peer, in which it may ask one question after another. Raises AnalysisBusy."""
+    def admit(self, peer: str) -> Iterator[None]:
+        """Holds a place for a call of a peer, which may then ask several queries in turn. Raises AnalysisBusy."""
         try:
-            self._room.enter(peer)
+            self._admission.enter(peer)
         except Overloaded:
             raise AnalysisBusy from None
-        self._metrics.analysis_calls(self._room.total)
+        self._metrics.analysis_calls(self._admission.total)
         try:
             yield
         finally:
-            self._room.leave(peer)
-            self._metrics.analysis_calls(self._room.total)
+            self._admission.leave(peer)
+            self._metrics.analysis_calls(self._admission.total)
 
     async def ask(
-        self, question: Question[_A], seconds: float, until: float | None = None, *, is_ahead: bool = False
+        self, query: Query[_A], seconds: float, until: float | None = None, *, has_priority: bool = False
     ) -> _A:
-        """The answer to a question, as soon as a worker is free. Raises AnalysisUnavailable. See ask_timed."""
-        return (await self.ask_timed(question, seconds, until, is_ahead=is_ahead))[0]
+        """Returns the answer to a query once a worker is free. Raises AnalysisUnavailable. See ask_timed."""
+        return (await self.ask_timed(query, seconds, until, has_priority=has_priority))[0]
 
     async def ask_timed(
-        self, question: Question[_A], seconds: float, until: float | None = None, *, is_ahead: bool = False
+        self, query: Query[_A], seconds: float, until: float | None = None, *, has_priority: bool = False
     ) -> tuple[_A, float]:
-        """The answer, and the seconds that it took once a worker was free. Raises AnalysisUnavailable.
+        """Returns the answer, and the seconds that it took once a worker was free. Raises AnalysisUnavailable.
 
         Args:
-            question: What to ask.
-            seconds: How long to search at most.
-            until: When the search is to have ended, by the event loop's clock, if it ends before.
-            is_ahead: Whether it goes before the questions that wait and do not.
+            query: The query.
+            seconds: The most seconds to search.
+            until: The time of the event loop's clock at which the search ends, if that is earlier.
+            has_priority: Whether it goes before waiting queries without priority.
         """
-        worker = await self._free_worker(self._ahead if is_ahead else self._queue)
+        worker = await self._free_worker(self._priority_queue if has_priority else self._queue)
         started = asyncio.get_running_loop().time()
         left = seconds if until is None else min(seconds, until - started)
-        exchange = asyncio.create_task(worker.exchange(Job(question, max(left, 0.0))))
+        exchange = asyncio.create_task(worker.exchange(Job(query, max(left, 0.0))))
         self._exchanges.add(exchange)
         exchange.add_done_callback(lambda _: self._release(worker, exchange))
         try:
             answer = await asyncio.shield(exchange)
         except asyncio.CancelledError:
-            if not exchange.done():  # else the worker may search for somebody else by now
-                worker.hurry()
+            if not exchange.done():  # else the worker may already search for another call
+                worker.cancel_search()
             raise
         if isinstance(answer, Failed):
             raise SearchFailedError(answer.trace)
@@ -123,27 +123,27 @@ class AnalysisPool:
         except asyncio.CancelledError:
             if turn.cancelled():
                 queue.remove(turn)
-            else:  # the worker came at the same time
-                self._hand_on(turn.result())
+            else:  # a worker was assigned at the same moment
+                self._pass_on(turn.result())
             raise
 
-    def _hand_on(self, worker: "_Worker") -> None:
-        """Gives a worker to whom it is the turn of, if anyone waits who has not gone in this very moment."""
-        waiting = next((turn for turn in (*self._ahead, *self._queue) if not turn.done()), None)
+    def _pass_on(self, worker: "_Worker") -> None:
+        """Gives a worker to the next waiting call that has not just been canceled."""
+        waiting = next((turn for turn in (*self._priority_queue, *self._queue) if not turn.done()), None)
         if waiting is None:
             self._idle.append(worker)
             return
-        (self._ahead if waiting in self._ahead else self._queue).remove(waiting)
+        (self._priority_queue if waiting in self._priority_queue else self._queue).remove(waiting)
         waiting.set_result(worker)
 
     def _release(self, worker: "_Worker", exchange: "asyncio.Task[object]") -> None:
         self._exchanges.discard(exchange)
-        self._hand_on(worker)
+        self._pass_on(worker)
         if not exchange.cancelled():
-            exchange.exception()  # nobody may be left to be told
+            exchange.exception()  # mark it as retrieved: the caller may be gone
 
     async def close(self) -> None:
-        """Ends all workers, when no call waits for them any more."""
+        """Ends all workers, once no call waits for them."""
         for exchange in self._exchanges:
             exchange.cancel()
         await asyncio.gather(*self._exchanges, return_exceptions=True)
@@ -152,43 +152,43 @@ class AnalysisPool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """A pool, asked before the calls that wait: for those of whom only so many ask at once."""
+class PriorityAnalysis:
+    """Asks queries of a pool with priority, for callers whose number of concurrent queries is limited."""
 
     pool: AnalysisPool
 
-    async def ask(self, question: Question[_A], seconds: float) -> _A:
-        """See AnalysisPool.ask."""
-        return await self.pool.ask(question, seconds, is_ahead=True)
+    async def ask(self, query: Query[_A], seconds: float) -> _A:
+        """Returns the answer to a query. See AnalysisPool.ask."""
+        return await self.pool.ask(query, seconds, has_priority=True)
 
 
 class _Worker:
-    """A place for a process, which is started when it is needed and again after its end."""
+    """A slot for a process, which starts on demand and again after it ended."""
 
     def __init__(self, command: Sequence[str], metrics: Metrics) -> None:
         self._command = command
         self._metrics = metrics
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self._is_hurried = False
+        self._is_canceled = False
 
     @property
     def pid(self) -> int | None:
-        """The process's id, if it runs."""
+        """Returns the id of the process, if it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
     async def exchange(self, job: Job) -> object:
-        """The answer to a job; nothing if nobody waits for it before it begins. Raises AnalysisUnavailable."""
+        """Returns the answer to a job, or None if it was canceled before it began. Raises AnalysisUnavailable."""
         try:
             async with asyncio.timeout(job.seconds + GRACE_SECONDS):
                 reader, writer = await self._running()
-                if self._is_hurried:  # what was sent before the question would not end its search
+                if self._is_canceled:  # a stop frame sent before the query would not end its search
                     return None
                 writer.write(frame(pickle.dumps(job)))
                 await writer.drain()
-                answer: object = pickle.loads(await self._received(reader))  # noqa: S301 - our own process's
+                answer: object = pickle.loads(await self._received(reader))  # noqa: S301 - from our own process
                 return answer
-        except (OSError, EOFError) as error:  # a time-out is an OSError
+        except (OSError, EOFError) as error:  # TimeoutError is an OSError
             _log.warning("analysis worker is lost", error=type(error).__name__)
             self._metrics.analysis_worker_lost()
             await self.end()
@@ -197,37 +197,37 @@ class _Worker:
             await self.end()
             raise
         finally:
-            self._is_hurried = False
+            self._is_canceled = False
 
     async def _received(self, reader: asyncio.StreamReader) -> bytes:
         return await reader.readexactly(*LENGTH.unpack(await reader.readexactly(LENGTH.size)))
 
     async def _running(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The channel to the process, which is started if it does not run."""
+        """Returns the channel to the process; starts the process if it does not run."""
         if self._channel and self.pid:
             return self._channel
         await self.end()
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as stack:
             stack.callback(ours.close)
-            self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - our own command; starting takes no time
+            self._process = subprocess.Popen(  # noqa: S603, ASYNC220 - our own command; starting does not block
                 self._command,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C in a terminal is for the server, which ends its workers
+                start_new_session=True,  # Ctrl-C in a terminal must reach only the server, which ends its workers
             )
             self._channel = await asyncio.open_connection(sock=ours)
             stack.pop_all()
         return self._channel
 
-    def hurry(self) -> None:
-        """Says that nobody waits for the answer any more, while an exchange is under way."""
-        self._is_hurried = True
+    def cancel_search(self) -> None:
+        """Ends the search of the current exchange early, because no caller waits for its answer."""
+        self._is_canceled = True
         if self._channel:
             self._channel[1].write(STOP)
 
     async def end(self) -> None:
-        """Kills the process, if it runs: it holds nothing that is worth keeping."""
+        """Kills the process, if it runs; it holds no state worth saving."""
         if self._process:
             self._process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):

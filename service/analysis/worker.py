@@ -1,8 +1,7 @@
-"""The process that searches: questions come in on a socket, one at a time, and answers go back.
+"""The worker process: reads queries from a socket, one at a time, and writes their answers.
 
-It imports the engine alone, so that it starts in a moment. It ends when the socket does: with its parent, however that
-ended. What comes in during a search ends the search; it is either such an end or an empty frame, which says that nobody
-waits for the answer any more.
+It imports the engine alone, so it starts quickly. It ends when the socket closes, and so with its parent. Data that
+arrives during a search ends the search: it is either the end of the socket, or an empty frame, which cancels the query.
 """
 
 import os
@@ -16,37 +15,37 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.solver import Budget
-from service.analysis.questions import Failed, Job
-from service.runtime.gc_tuning import tune_collector
+from service.analysis.queries import Failed, Job
+from service.runtime.gc_tuning import tune_gc
 
 NICENESS: Final = 10
-"""A search is not to slow down what else the machine does."""
-NODES_A_SECOND: Final = 200_000
-"""How much of the budget's other measure a second is: more than is expected, so that time is what ends a search."""
+"""Searches yield to the other work of the machine."""
+NODES_PER_SECOND: Final = 200_000
+"""The node budget per second: more than a machine can visit, so that time ends a search."""
 LENGTH: Final = struct.Struct("!I")
-"""What a frame begins with: the number of bytes that follow."""
+"""The header of a frame: the number of bytes that follow."""
 
 
 def frame(data: bytes) -> bytes:
-    """Bytes as they are sent."""
+    """Returns bytes with their length in front."""
     return LENGTH.pack(len(data)) + data
 
 
 STOP: Final = frame(b"")
-"""Says that nobody waits for the answer."""
+"""Cancels the query: no caller waits for the answer."""
 
 
 def run(channel: socket.socket) -> None:
-    """Answers until the other end is closed."""
+    """Answers queries until the other end is closed."""
     while length := _read(channel, LENGTH.size):
         data = _read(channel, *LENGTH.unpack(length))
         if data:
-            channel.sendall(frame(pickle.dumps(_answer(pickle.loads(data), channel))))  # noqa: S301 - our parent's
-            tune_collector()  # what the search has found out is kept; nobody waits now
+            channel.sendall(frame(pickle.dumps(_answer(pickle.loads(data), channel))))  # noqa: S301 - from our parent
+            tune_gc()  # freezes the solver's caches while no caller waits
 
 
 def _read(channel: socket.socket, count: int) -> bytes:
-    """So many bytes, and none ahead, so that what follows is seen by a search; fewer at the end."""
+    """Returns exactly `count` bytes, so that a search notices any data behind them; fewer at the end of the socket."""
     data = b""
     while len(data) < count and (more := channel.recv(count - len(data))):
         data += more
@@ -55,9 +54,9 @@ def _read(channel: socket.socket, count: int) -> bytes:
 
 def _answer(job: Job, channel: socket.socket) -> object:
     try:
-        nodes = round(job.seconds * NODES_A_SECOND)
-        return job.question.answer(Budget(nodes=nodes, is_over=_is_over(job.seconds, channel)))
-    except Exception:  # noqa: BLE001 - told to the parent, which logs it
+        nodes = round(job.seconds * NODES_PER_SECOND)
+        return job.query.answer(Budget(nodes=nodes, is_over=_is_over(job.seconds, channel)))
+    except Exception:  # noqa: BLE001 - the parent logs it
         return Failed(traceback.format_exc())
 
 
@@ -67,9 +66,9 @@ def _is_over(seconds: float, channel: socket.socket) -> Callable[[], bool]:
 
 
 def main() -> None:
-    """Answers on the socket that standard input is."""
+    """Answers queries on the socket that is standard input."""
     os.nice(NICENESS)
-    tune_collector()
+    tune_gc()
     with socket.socket(fileno=os.dup(0)) as channel:
         try:
             run(channel)

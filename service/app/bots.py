@@ -14,12 +14,12 @@ from typing import Final, Protocol, TypeVar
 
 import structlog
 
-from engine.bots import BotAction, at_once, choose, wait
+from engine.actions import ClaimError
+from engine.bots import BotAction, action_without_play, action_without_search, choose_action
 from engine.game import BotLevel, bots_to_act
 from engine.solver import Budget
-from engine.turns import ClaimError
 from engine.views import GameView, see
-from service.analysis.questions import Question
+from service.analysis.queries import Query
 from service.app.commands import RequestIdentity, TurnRequest, Vote
 from service.app.games import Games
 from service.app.identity import Caller
@@ -44,7 +44,7 @@ _A = TypeVar("_A")
 class Thinker(Protocol):
     """Answers questions off the event loop (analysis.pool)."""
 
-    async def ask(self, question: Question[_A], seconds: float) -> _A:
+    async def ask(self, question: Query[_A], seconds: float) -> _A:
         """Returns the answer; waits until a worker is free."""
 
 
@@ -56,8 +56,8 @@ class ChooseAction:
     level: BotLevel
 
     def answer(self, budget: Budget) -> BotAction:
-        """See Question."""
-        return choose(self.view, self.level, budget)
+        """See Query."""
+        return choose_action(self.view, self.level, budget)
 
 
 class Bots:
@@ -126,7 +126,9 @@ class Bots:
         view, level = see(record.game, seat), record.game.player(seat).bot
         if level is None:
             raise RuntimeError(f"seat {seat} is not a bot's")
-        action = at_once(view) or await self._decide(loaded, ChooseAction(view, level), SEARCH_SECONDS, act_by)
+        action = action_without_search(view) or await self._decide(
+            loaded, ChooseAction(view, level), SEARCH_SECONDS, act_by
+        )
         try:
             await self._do(record, seat, action)
         except ActionRefused as fault:
@@ -156,13 +158,14 @@ class Bots:
     async def _decide(
         self, loaded: Loaded, question: ChooseAction, most_seconds: float, act_by: float | None
     ) -> BotAction:
-        seconds = min(most_seconds, self._left(loaded) * SHARE * SHARE)  # the wait for a worker may take as long
+        # the wait for a worker may take as long as the search
+        seconds = min(most_seconds, self._left(loaded) * SHARE * SHARE)
         try:
             async with asyncio.timeout_at(act_by), self._room:
                 return await self._thinker.ask(question, seconds)
         except Exception as error:  # noqa: BLE001 - a failed search must not hold up the game
             _log.warning("bot", result="no answer from the search", error=type(error).__name__)
-            return wait(question.view)
+            return action_without_play(question.view)
 
     async def _do(self, record: Record, seat: int, action: BotAction) -> None:
         """Takes an action as the bot's seat, at the revision that it was decided on."""

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol, TypeVar
 
+from engine.analysis import options_needing_analysis
 from engine.game import Playing, bots_to_act, is_expired
-from engine.ruleset import asking_options
-from engine.turns import create, has_asked_all
+from engine.turns import create, may_have_searched_all_racks
 from service.app.commands import Basis, Command, CreateGame, Decision, GameCommand, decide_time_out
 from service.app.identity import Chance, new_game_id, requested_game_id
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoreUnavailable
@@ -126,7 +126,7 @@ class ChangeLoop:
         self, decide: Callable[[Basis], Decision], basis: Basis, runner: OffLoopRunner | None = None
     ) -> Decision:
         """Returns a decision. Rules that ask for possible plays may search for seconds, so they run in a thread."""
-        if asking_options(basis.record.game.ruleset):
+        if options_needing_analysis(basis.record.game.ruleset):
             return await asyncio.get_running_loop().run_in_executor(self._searches, decide, basis)
         return decide(basis) if runner is None else await runner.run(lambda: decide(basis))
 
@@ -202,7 +202,7 @@ class ChangeLoop:
         if cached is None or cached.record is None:
             return None
         record, now_ms = cached.record, cached.now_ms
-        if asking_options(record.game.ruleset) or is_expired(record.game, now_ms):
+        if options_needing_analysis(record.game.ruleset) or is_expired(record.game, now_ms):
             return None
         return Basis(record, now_ms, until_ms=_valid_until_ms(record, now_ms))
 
@@ -224,7 +224,7 @@ class ChangeLoop:
         loop = asyncio.get_running_loop()
         began = loop.time()
         decision = await self.decide(decide, basis, runner)
-        if has_asked_all(decision.applied):
+        if may_have_searched_all_racks(decision.applied):
             await asyncio.sleep(SEARCH_STEP_SECONDS - (loop.time() - began) % SEARCH_STEP_SECONDS)
         return decision
 

@@ -11,16 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from engine.analysis import Existence, Situation
-from engine.deal import Shuffle
-from engine.game import BotLevel, Game
-from engine.melds import ProposedMeld
-from engine.ruleset import Ruleset
-from engine.tiles import Tile
-from engine.turns import (
-    EXACT,
+from engine.actions import (
     Action,
-    Applied,
     ClaimError,
     Join,
     Leave,
@@ -31,8 +23,14 @@ from engine.turns import (
     StartNextRound,
     TimeOut,
     TurnAction,
-    apply,
 )
+from engine.analysis import Existence, Situation
+from engine.deal import Shuffle
+from engine.game import BotLevel, Game
+from engine.melds import ProposedMeld
+from engine.ruleset import Ruleset
+from engine.tiles import Tile
+from engine.turns import EXACT, Applied, apply
 from engine.views import see
 from engine.violations import Refused
 from service.app.identity import Caller, Chance, digest, new_shuffle, player_seat_in, seat_in, seat_token

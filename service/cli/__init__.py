@@ -1,1 +1,1 @@
-"""Commands."""
+"""Command-line parts: analysis, health check, greeting."""

@@ -1,4 +1,4 @@
-"""The command `rummikub-analyze`: the best turn of a position, and how to play it, step by step. It needs no server."""
+"""The command `rummikub-analyze`: prints the best turn of a position and the steps to play it. It needs no server."""
 
 import argparse
 import os
@@ -17,7 +17,6 @@ from engine.analysis import Situation
 from engine.game import Rack
 from engine.melds import Meld, ProposedMeld, read_meld
 from engine.notation import (
-    DESCRIPTIONS,
     Naming,
     NotationError,
     format_meld,
@@ -29,24 +28,27 @@ from engine.notation import (
     parse_tiles,
 )
 from engine.presets import PRESETS
-from engine.ruleset import RANGES, Preset, Ruleset, TurnDraw, choose, problems
-from engine.solver import BestTurn, Budget, Objective, Turn, best_turn
-from engine.solver.steps import describe, explain
+from engine.ruleset import Preset, Ruleset, TurnDraw, with_options
+from engine.ruleset_checks import RANGES, problems
+from engine.solver import BestTurn, Budget, LegalTurn, Objective, best_turn
+from engine.solver.explanation import explain
+from engine.solver.steps import describe_step
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
+from engine.violation_texts import DESCRIPTIONS
 from engine.violations import Reason
 
 NAME: Final = "rummikub-analyze"
 
 PUZZLE: Final = "[B6 O6 R6] | [K3 B3 O3] | [K1 O1 B1 R1] | [R5 O5 K5 B5] | [K1 B1 J O1] | [O7 B7 R7 K7] + {R4 K8}"
-"""Analyzed when no position is given: both tiles can be played, and the round be won."""
+"""Analyzed if no position is given: both tiles can be played, which wins the round."""
 
 MAX_BUDGET_MS: Final = 600_000
 
 _HELP: Final = f"""\
-a position is the table, +, and the rack of who is to play; or a whole one, as in engine/notation.py:
+a position is the table, +, and the rack of the player to move; or a full position as in engine/notation.py:
   [R3 R4 R5] | [B6 K6 O6] | [R8 J R10] + {{R2 R9}}
   [R3 R4 R5] | [B6 K6 O6] / 1*{{R2 B5}} 2{{K1 J}} / {{R7 O8}} / 1
-tiles are a color, R(ed), B(lue), K (black), O(range), G(reen), P(urple), with a value; J is a joker
+a tile is a color, R(ed), B(lue), K (black), O(range), G(reen), P(urple), with a value; J is a joker
 
 example:
   {NAME} "[R3 R4 R5 R6] | [B6 K6 O6] + {{R6 B3 K3}}"
@@ -54,7 +56,7 @@ example:
 
 
 class PositionError(ValueError):
-    """What is wrong with a position or an option, and where."""
+    """A position or option is invalid; the message says where."""
 
 
 def main() -> None:
@@ -62,9 +64,9 @@ def main() -> None:
     try:
         _analyze()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written at the end
-        if not isinstance(error, BrokenPipeError):  # whoever read it has enough, as head has
-            sys.exit(f"{NAME}: the answer cannot be written: {error.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the final flush
+        if not isinstance(error, BrokenPipeError):  # the reader closed the pipe, like head
+            sys.exit(f"{NAME}: cannot write the answer: {error.strerror}")
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -81,7 +83,7 @@ def _analyze() -> None:
         text = "\n".join(_report(situation, objective, found, naming))
     except (PositionError, NotationError) as error:
         parser.exit(2, f"{NAME}: {error}\n")
-    if sys.stdout:  # None where it is closed
+    if sys.stdout:  # None if it is closed
         sys.stdout.write(f"{_painted(text, naming) if _is_colored() else text}\n")
         sys.stdout.flush()
 
@@ -95,26 +97,34 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('rummikub-service')}")
     parser.add_argument("position", nargs="?", default=PUZZLE, help="the position in quotes; without one, a puzzle")
-    parser.add_argument("--preset", default="SABRA", metavar="NAME", help="the rules; default SABRA (docs/options.md)")
     parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option unlike the preset's; repeatable"
+        "--preset", default="SABRA", metavar="NAME", help="the rules; default SABRA (see docs/options.md)"
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option that differs from the preset; repeatable",
     )
     parser.add_argument(
         "--objective",
         default="most-tiles",
         choices=[objective.name.lower().replace("_", "-") for objective in Objective],
-        help="what makes one turn better than another; default most-tiles",
+        help="how turns are compared; default most-tiles",
     )
     parser.add_argument(
-        "--budget-ms", type=_milliseconds, default=10_000, metavar="MS", help="time to search for; default 10000"
+        "--budget-ms", type=_milliseconds, default=10_000, metavar="MS", help="time limit of the search; default 10000"
     )
     parser.add_argument(
-        "--unmelded", action="store_true", help="the player has not made the initial meld (in a whole position: no *)"
+        "--unmelded", action="store_true", help="the player has not made the initial meld (in a full position: no *)"
     )
     parser.add_argument(
         "--river", default="", metavar="TILES", help="the River, oldest tile first (turn_draw TWO_RIVER)"
     )
-    parser.add_argument("--cards", action="store_true", help="names of playing cards: 7H, *; see engine/notation.py")
+    parser.add_argument(
+        "--cards", action="store_true", help="use names of playing cards: 7H, *; see engine/notation.py"
+    )
     return parser
 
 
@@ -129,18 +139,18 @@ def _budget(milliseconds: int) -> Budget:
     return Budget(nodes=sys.maxsize, is_over=lambda: time.monotonic() > deadline)
 
 
-# The rules.
+# Rules
 
 
 def read_ruleset(preset: str, options: Sequence[str]) -> Ruleset:
-    """The rules of a preset's name and options as `name=value`. Raises PositionError."""
+    """Returns the rules of a preset with options given as `name=value`. Raises PositionError."""
     presets = [known.name for known in Preset]
     if preset.upper() not in presets:
-        raise PositionError(f"--preset {preset}: there is no such preset{_meant(preset.upper(), presets)}")
-    ruleset = choose(PRESETS[Preset[preset.upper()]], dict(map(_option, options)))
+        raise PositionError(f"--preset {preset}: unknown preset{_suggestion(preset.upper(), presets)}")
+    ruleset = with_options(PRESETS[Preset[preset.upper()]], dict(map(_option, options)))
     for problem in problems(ruleset):
         names = " and ".join(problem.options)
-        expected = "; docs/options.md says what goes together"
+        expected = "; docs/options.md lists the conflicts"
         if problem.reason is Reason.OPTION_VALUE_INVALID:
             expected = f": expected {_span(RANGES[problem.options[0]])}"
         raise PositionError(f"--option {names}: {DESCRIPTIONS[problem.reason]} ({problem.value}){expected}")
@@ -148,7 +158,7 @@ def read_ruleset(preset: str, options: Sequence[str]) -> Ruleset:
 
 
 def _span(numbers: Sequence[int]) -> str:
-    """The numbers that an option takes, as a range where they are one."""
+    """Returns the numbers that an option accepts as text, as a range if they are consecutive."""
     in_a_row = len(numbers) > 2 and len(numbers) == numbers[-1] - numbers[0] + 1
     return f"{numbers[0]} to {numbers[-1]}" if in_a_row else " or ".join(map(str, numbers))
 
@@ -157,51 +167,51 @@ def _option(text: str) -> tuple[str, object]:
     name, _, value = text.partition("=")
     known = {field.name: field.default for field in fields(Ruleset) if field.name != "preset"}
     if name not in known:
-        raise PositionError(f"--option {text}: there is no option {name!r}{_meant(name, list(known))}")
+        raise PositionError(f"--option {text}: unknown option {name!r}{_suggestion(name, list(known))}")
     values = _values(known[name])
     if value.upper() in values:
         return name, values[value.upper()]
     if values or not re.fullmatch("[0-9]{1,6}", value):
         expected = " or ".join(values) or "a number"
-        raise PositionError(f"--option {text}: {value!r} is no value of {name}: expected {expected}")
+        raise PositionError(f"--option {text}: invalid value {value!r} for {name}: expected {expected}")
     return name, int(value)
 
 
 def _values(default: object) -> dict[str, object]:
-    """The values of an option by their names; none of a number."""
+    """Returns the values of an option by name; empty for a number."""
     if isinstance(default, bool):
         return {"FALSE": False, "TRUE": True}
     return {value.name: value for value in type(default)} if isinstance(default, Enum) else {}
 
 
-def _meant(name: str, known: Sequence[str]) -> str:
+def _suggestion(name: str, known: Sequence[str]) -> str:
     close = get_close_matches(name, known, 1)
     if close:
-        return f"; is {close[0]} meant?"
-    return f": expected one of {', '.join(known)}" if len(known) < 20 else "; docs/options.md has them all"
+        return f"; did you mean {close[0]}?"
+    return f": expected one of {', '.join(known)}" if len(known) < 20 else "; docs/options.md lists all options"
 
 
-# The position.
+# Position
 
 
 def read_situation(
     text: str, ruleset: Ruleset, naming: Naming = Naming.TILES, river: str = "", *, unmelded: bool = False
 ) -> Situation:
-    """What a player could play from, of a position's text. Raises PositionError or NotationError."""
-    proposed, rack, others = _whole(text, naming) if "/" in text else _short(text, naming)
+    """Returns the situation of the player to move from a position's text. Raises PositionError or NotationError."""
+    proposed, rack, others = _full_position(text, naming) if "/" in text else _table_and_rack(text, naming)
     pulled = parse_tiles(river, naming)
     if pulled and ruleset.turn_draw is not TurnDraw.TWO_RIVER:
-        raise PositionError("--river: these rules have no River; --option turn_draw=TWO_RIVER has")
+        raise PositionError("--river: these rules have no River; add --option turn_draw=TWO_RIVER")
     table = tuple(_meld(place, meld, ruleset, naming) for place, meld in enumerate(proposed, 1))
     _count((*(t for meld in table for t in meld.tiles), *rack.tiles, *pulled, *others), ruleset, naming)
     return Situation(table, rack.tiles, rack.has_melded and not unmelded, ruleset, pulled)
 
 
 _Read: TypeAlias = tuple[tuple[ProposedMeld, ...], Rack, tuple[Tile, ...]]
-"""The table, the rack of the player to move, all tiles that lie elsewhere."""
+"""The table, the rack of the player to move, and all tiles elsewhere."""
 
 
-def _whole(text: str, naming: Naming) -> _Read:
+def _full_position(text: str, naming: Naming) -> _Read:
     position = parse_position(text, naming)
     racks = {rack.seat: rack for rack in position.racks}
     if len(racks) < len(position.racks):
@@ -212,7 +222,7 @@ def _whole(text: str, naming: Naming) -> _Read:
     return position.table, rack, (*(t for other in racks.values() for t in other.tiles), *position.pool)
 
 
-def _short(text: str, naming: Naming) -> _Read:
+def _table_and_rack(text: str, naming: Naming) -> _Read:
     table, plus, rack = text.partition("+")
     if not plus:
         raise PositionError(f"{text!r} is not a position: expected table + {{rack}}, or table / racks / pool / seat")
@@ -225,19 +235,19 @@ def _meld(place: int, proposed: ProposedMeld, ruleset: Ruleset, naming: Naming) 
         return reading
     why = ", ".join(DESCRIPTIONS[reason] for reason in reading.reasons)
     order = f"; as a meld: {format_tiles(reading.suggested_order, naming)}" if reading.suggested_order else ""
-    raise PositionError(f"meld {place} of the table, {format_meld(proposed, naming)}, is none: {why}{order}")
+    raise PositionError(f"meld {place} of the table, {format_meld(proposed, naming)}, is not a meld: {why}{order}")
 
 
 def _count(tiles: tuple[Tile, ...], ruleset: Ruleset, naming: Naming) -> None:
-    """Raises PositionError if a tile is there more often than in the tile set."""
+    """Raises PositionError if a tile occurs more often than in the tile set."""
     for t, count in sorted(Counter(tiles).items()):
         if count > ruleset.copies_of(t):
             raise PositionError(
-                f"{format_tiles((t,), naming)} is there {count} times; the tile set has it {ruleset.copies_of(t)} times"
+                f"{format_tiles((t,), naming)} occurs {count} times; the tile set has it {ruleset.copies_of(t)} times"
             )
 
 
-# What is printed.
+# Output
 
 
 def _report(situation: Situation, objective: Objective, found: BestTurn, naming: Naming) -> Iterator[str]:
@@ -247,17 +257,21 @@ def _report(situation: Situation, objective: Objective, found: BestTurn, naming:
     if situation.river:
         yield f"River: {format_tiles(situation.river, naming)}"
     yield ""
-    yield from _not_found(found) if found.turn is None else _told(situation, objective, found, found.turn, naming)
+    yield from (
+        _no_turn(found) if found.turn is None else _described_turn(situation, objective, found, found.turn, naming)
+    )
 
 
-def _not_found(found: BestTurn) -> Iterator[str]:
+def _no_turn(found: BestTurn) -> Iterator[str]:
     if found.is_proven:
         yield "There is no legal turn: nothing can be played."
     else:
-        yield "No turn was found in time, and there may be one: give --budget-ms more."
+        yield "No turn was found in time, but one may exist; increase --budget-ms."
 
 
-def _told(situation: Situation, objective: Objective, found: BestTurn, turn: Turn, naming: Naming) -> Iterator[str]:
+def _described_turn(
+    situation: Situation, objective: Objective, found: BestTurn, turn: LegalTurn, naming: Naming
+) -> Iterator[str]:
     pulled = () if turn.river_index is None else situation.river[turn.river_index :]
     left = without((*situation.rack, *pulled[1:]), turn.tiles)
     yield f"Best turn: play {format_tiles(in_order((*turn.tiles, *pulled[:1])), naming)}"
@@ -266,7 +280,7 @@ def _told(situation: Situation, objective: Objective, found: BestTurn, turn: Tur
     yield ""
     yield "Steps"
     steps = explain(situation.table, turn.table, situation.ruleset, pulled, turn.untouched)
-    yield from (f"{number:3}. {describe(step, naming)}" for number, step in enumerate(steps, 1))
+    yield from (f"{number:3}. {describe_step(step, naming)}" for number, step in enumerate(steps, 1))
     yield ""
     yield "Table then"
     yield from (f"     {format_meld(meld, naming, situation.ruleset)}" for meld in turn.table)
@@ -278,10 +292,10 @@ def _proof(objective: Objective, found: BestTurn) -> str:
         Objective.HIGHEST_VALUE: "plays a higher value",
     }[objective]
     if not found.is_proven:
-        return f"The time was up: another turn may be one that {better}."
+        return f"Time ran out; there may be a turn that {better}."
     if not found.is_least_change:
-        return f"No turn {better}; an equally good one may leave more melds as they are."
-    return f"No turn {better}, and none that is as good leaves more melds as they are."
+        return f"No turn {better}; an equally good one may leave more melds unchanged."
+    return f"No turn {better}, and no equally good turn leaves more melds unchanged."
 
 
 def _table(table: tuple[Meld, ...], situation: Situation, naming: Naming) -> Iterator[str]:
@@ -289,12 +303,12 @@ def _table(table: tuple[Meld, ...], situation: Situation, naming: Naming) -> Ite
     yield from melds if table else ("     empty",)
 
 
-# Colors of a terminal.
+# Terminal colors
 
 _STYLES: Final = {
     Color.RED: "31",
     Color.BLUE: "34",
-    Color.BLACK: "1",  # not black, which many terminals have as their background
+    Color.BLACK: "1",  # bold instead of black, which is the background of many terminals
     Color.ORANGE: "33",
     Color.GREEN: "32",
     Color.PURPLE: "35",
@@ -311,7 +325,7 @@ def _is_colored() -> bool:
 
 
 def _painted(text: str, naming: Naming) -> str:
-    """The text with each tile in its color."""
+    """Returns the text with each tile in its color."""
 
     def paint(piece: re.Match[str]) -> str:
         t = parse_tile(piece[0], naming)

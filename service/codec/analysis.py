@@ -1,36 +1,33 @@
-"""What AnalysisService is asked, and what it answers."""
+"""Requests and responses of AnalysisService."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from engine.analysis import Situation
 from engine.melds import ProposedMeld
-from engine.ruleset import (
-    Ruleset,
-)
+from engine.ruleset import Ruleset
 from engine.solver import Arrangement, Existence, Objective
 from engine.solver import steps as st
+from engine.table import tiles_on
 from engine.tiles import JOKER, Tile
-from rummikub.v1 import (
-    analysis_service_pb2,
-)
-from service.analysis.questions import PlayedTurn, Suggestion, Tier
+from rummikub.v1 import analysis_service_pb2
+from service.analysis.queries import HintTier, PlayedTurn, Suggestion
 from service.codec.fields import invalid
 from service.codec.rulesets import ruleset
 from service.codec.tiles import encode_meld, encode_proposed, rack, tile_numbers
 from service.codec.validation import check_possible, river_of, table_of
 
 POSITIONS_MAX: Final = 100
-"""Most positions of a batch to analyze."""
+"""Most positions of a batch."""
 TIME_LIMIT_MS: Final = (1_000, 10_000)
-"""How long an answer of exact analysis may take: unless told, and at most."""
+"""The default and the maximum time limit of exact analysis."""
 BATCH_TIME_LIMIT_MS: Final = (10_000, 60_000)
-"""The same of a batch."""
-_TIERS: Final[dict[int, Tier]] = {
-    analysis_service_pb2.HINT_TIER_UNSPECIFIED: Tier.TURN,
-    analysis_service_pb2.HINT_TIER_PLAY_EXISTS: Tier.PLAY_EXISTS,
-    analysis_service_pb2.HINT_TIER_TILES: Tier.TILES,
-    analysis_service_pb2.HINT_TIER_TURN: Tier.TURN,
+"""The default and the maximum time limit of a batch."""
+_TIERS: Final[dict[int, HintTier]] = {
+    analysis_service_pb2.HINT_TIER_UNSPECIFIED: HintTier.TURN,
+    analysis_service_pb2.HINT_TIER_PLAY_EXISTS: HintTier.PLAY_EXISTS,
+    analysis_service_pb2.HINT_TIER_TILES: HintTier.TILES,
+    analysis_service_pb2.HINT_TIER_TURN: HintTier.TURN,
 }
 _OBJECTIVES: Final[dict[int, Objective]] = {
     analysis_service_pb2.OBJECTIVE_UNSPECIFIED: Objective.MOST_TILES,
@@ -44,22 +41,22 @@ _EXISTENCES: Final = {
 }
 
 
-def tier(number: int) -> Tier:
-    """How much to tell; unset: all. Raises InvalidRequest."""
+def tier(number: int) -> HintTier:
+    """Returns the tier of a hint; the whole turn if unset."""
     if number not in _TIERS:
-        raise invalid("tier", f"{number} is not a tier of hints")
+        raise invalid("tier", f"{number} is not a hint tier")
     return _TIERS[number]
 
 
 def objective(number: int) -> Objective:
-    """What is best; unset: the most tiles. Raises InvalidRequest."""
+    """Returns the objective; MOST_TILES if unset."""
     if number not in _OBJECTIVES:
         raise invalid("objective", f"{number} is not an objective")
     return _OBJECTIVES[number]
 
 
 def time_limit(milliseconds: int, limits: tuple[int, int] = TIME_LIMIT_MS) -> float:
-    """How many seconds to search; 0 is the default, the first limit. Raises InvalidRequest."""
+    """Returns the time limit in seconds; for 0, the default, which is the first of the limits."""
     default, most = limits
     if milliseconds > most:
         raise invalid("time_limit_ms", f"expected at most {most}")
@@ -67,59 +64,59 @@ def time_limit(milliseconds: int, limits: tuple[int, int] = TIME_LIMIT_MS) -> fl
 
 
 def situation(message: analysis_service_pb2.Position, default: Ruleset, field: str = "position.") -> Situation:
-    """A position to analyze. Raises InvalidRequest.
+    """Returns a position to analyze.
 
     Args:
         message: The position.
-        default: The rules if it states none.
-        field: What faults call the position, with a dot at the end.
+        default: The ruleset for a position without one.
+        field: The path of the position in the request, with a dot at the end.
     """
     rules = ruleset(message.ruleset, field) if message.HasField("ruleset") else default
     table = table_of(message.table, rules, f"{field}table")
     tiles = rack(message.rack, f"{field}rack")
     river = river_of(message.river, rules, f"{field}river")
-    check_possible((*tiles, *(t for meld in table for t in meld.tiles), *river), rules, f"{field}rack")
+    check_possible((*tiles, *tiles_on(table), *river), rules, f"{field}rack")
     return Situation(table, tiles, message.has_melded, rules, river)
 
 
 def positions(
     message: analysis_service_pb2.BatchSuggestTurnsRequest,
 ) -> Sequence[analysis_service_pb2.Position]:
-    """The positions of a batch. Raises InvalidRequest."""
+    """Returns the positions of a batch, and checks their number."""
     if len(message.positions) > POSITIONS_MAX:
         raise invalid("positions", f"expected at most {POSITIONS_MAX} positions")
     return message.positions
 
 
 def tiles_to_arrange(message: analysis_service_pb2.ArrangeTilesRequest, rules: Ruleset) -> tuple[Tile, ...]:
-    """Tiles in ascending order. Raises InvalidRequest."""
+    """Returns the tiles to arrange, in ascending order."""
     tiles = rack(message.tiles, "tiles")
     check_possible(tiles, rules, "tiles")
     return tiles
 
 
 def encode_existence(existence: Existence) -> analysis_service_pb2.Existence.ValueType:
-    """Whether something exists."""
+    """Returns the enum value."""
     return _EXISTENCES[existence]
 
 
 def encode_arrangement(arrangement: Arrangement) -> analysis_service_pb2.ArrangeTilesResponse:
-    """How tiles lie in melds."""
+    """Returns an ArrangeTilesResponse."""
     return analysis_service_pb2.ArrangeTilesResponse(
         exists=encode_existence(arrangement.exists), melds=map(encode_meld, arrangement.melds)
     )
 
 
-def encode_suggestion(suggestion: Suggestion, shown: Tier) -> analysis_service_pb2.Suggestion:
-    """As much of what was found as a tier tells."""
+def encode_suggestion(suggestion: Suggestion, shown: HintTier) -> analysis_service_pb2.Suggestion:
+    """Returns as much of a suggestion as the tier shows."""
     message = analysis_service_pb2.Suggestion(play_exists=encode_existence(suggestion.exists))
     played = suggestion.played
-    if played is None or shown is Tier.PLAY_EXISTS:
+    if played is None or shown is HintTier.PLAY_EXISTS:
         return message
     message.tiles_played.extend(tile_numbers(played.turn.tiles))
     message.value = played.value
     message.is_best = suggestion.is_best
-    if shown is Tier.TURN:
+    if shown is HintTier.TURN:
         message.is_least_change = suggestion.is_least_change
         message.MergeFrom(_whole_turn(played))
     return message
@@ -137,12 +134,12 @@ def _whole_turn(played: PlayedTurn) -> analysis_service_pb2.Suggestion:
 
 
 def _step(step: st.Step) -> analysis_service_pb2.SuggestedStep:
-    message = _step_without_words(step)
-    message.description = st.describe(step)
+    message = _step_without_description(step)
+    message.description = st.describe_step(step)
     return message
 
 
-def _step_without_words(step: st.Step) -> analysis_service_pb2.SuggestedStep:
+def _step_without_description(step: st.Step) -> analysis_service_pb2.SuggestedStep:
     match step:
         case st.Pull(tiles):
             return analysis_service_pb2.SuggestedStep(
@@ -180,7 +177,7 @@ def _laid(
 
 
 def _from_meld(message: analysis_service_pb2.SuggestedStep, source: st.FromMeld) -> analysis_service_pb2.SuggestedStep:
-    """A step with where its tiles come from."""
+    """Adds the meld that a step takes its tiles from, and what is left of it."""
     message.source.CopyFrom(_step_meld(source.meld))
     if source.left.tiles:
         message.left.CopyFrom(encode_proposed(source.left))
@@ -188,11 +185,11 @@ def _from_meld(message: analysis_service_pb2.SuggestedStep, source: st.FromMeld)
 
 
 def _step_meld(label: st.Label) -> analysis_service_pb2.StepMeld:
-    """A meld's name; the engine counts from 1."""
+    """Returns a meld's index. The engine counts from 1, the contract from 0."""
     match label:
-        case st.OfTable(place):
+        case st.TableMeld(place):
             return analysis_service_pb2.StepMeld(table_before=place - 1)
-        case st.Made(place, _):
+        case st.NewMeld(place, _):
             return analysis_service_pb2.StepMeld(table_after=place - 1)
 
 

@@ -1,4 +1,4 @@
-"""Games as a seat or a spectator sees them, and what happens in them."""
+"""Views of games and their events, for a seat or a spectator."""
 
 from functools import lru_cache
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine import events as ev
-from engine.fast.identity_cache import kept
+from engine.fast.identity_cache import identity_cache
 from engine.game import (
     BotLevel,
     Choosing,
@@ -25,9 +25,8 @@ from engine.game import (
     Turn,
 )
 from engine.melds import Meld
-from engine.ruleset import (
-    Ruleset,
-)
+from engine.ruleset import Ruleset
+from engine.table import Table
 from engine.views import (
     DraftSavedView,
     EventView,
@@ -41,10 +40,7 @@ from engine.views import (
     TurnTimedOutView,
     TurnView,
 )
-from rummikub.v1 import (
-    game_pb2,
-    game_service_pb2,
-)
+from rummikub.v1 import game_pb2, game_service_pb2
 from service.app.views import ChangeView, GameSnapshotView
 from service.codec.fields import invalid
 from service.codec.rulesets import encode_ruleset
@@ -78,7 +74,7 @@ _LEVEL_NUMBERS: Final = {level: number for number, level in _LEVELS.items()}
 
 
 def bot_level(number: game_pb2.BotLevel.ValueType) -> BotLevel:
-    """How well a bot plays. Raises InvalidRequest."""
+    """Returns the level of a bot."""
     if number not in _LEVELS:
         raise invalid("level", f"{number} is not a level: expected 1 (easy), 2 (medium) or 3 (hard)")
     return _LEVELS[number]
@@ -89,64 +85,63 @@ def _level_number(level: BotLevel | None) -> game_pb2.BotLevel.ValueType:
 
 
 def listed_state(number: int) -> GameState:
-    """The state whose games to list; unset: the lobby. Raises InvalidRequest."""
+    """Returns the state of the games to list; the lobby if unset."""
     if number not in _LISTS:
-        raise invalid("state", f"{number} is not a state of a game")
+        raise invalid("state", f"{number} is not a game state")
     return _LISTS[number]
 
 
 @lru_cache(maxsize=1_024)
 def _time(milliseconds: int) -> Timestamp:
-    """A time, to be put into a message."""
+    """Returns a timestamp. Cached: callers must not change it."""
     seconds, rest = divmod(milliseconds, 1000)
     return Timestamp(seconds=seconds, nanos=rest * 1_000_000)
 
 
 def encode_game(sight: GameSnapshotView) -> game_pb2.Game:
-    """A game as one seat, or a spectator, may see it."""
+    """Returns a game as a seat or a spectator sees it."""
     return game_pb2.Game.FromString(game_bytes(sight))
 
 
 def game_bytes(sight: GameSnapshotView) -> bytes:
-    """The same as bytes: fields may follow one another in any message's bytes, so what stays is encoded once."""
+    """Returns the same encoded. Encoded fields can be concatenated, so those that rarely change are cached."""
     view = sight.view
-    passing = _what_changes(sight).SerializeToString()
-    staying = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *_result_bytes.each(view.results))
-    return b"".join((passing, *map(_player_bytes, view.players), *staying))
+    cached = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *_result_bytes.map(view.results))
+    return b"".join((_uncached_fields(sight).SerializeToString(), *map(_player_bytes, view.players), *cached))
 
 
-@kept(most=1_024)
+@identity_cache(maxsize=1_024)
 def _ruleset_bytes(rules: Ruleset) -> bytes:
-    """The field of a game that tells its rules."""
+    """Returns the field `ruleset` of a game."""
     return game_pb2.Game(ruleset=encode_ruleset(rules)).SerializeToString()
 
 
-@kept(most=4_096)
-def _table_bytes(table: tuple[Meld, ...]) -> bytes:
-    """The fields of a game that tell its table."""
-    return b"".join(_table_meld_bytes.each(table))
+@identity_cache(maxsize=4_096)
+def _table_bytes(table: Table) -> bytes:
+    """Returns the field `table` of a game."""
+    return b"".join(_table_meld_bytes.map(table))
 
 
-@kept(most=16_384)
+@identity_cache(maxsize=16_384)
 def _table_meld_bytes(meld: Meld) -> bytes:
-    """The field of a game that tells a meld of its table."""
+    """Returns the field `table` of a game with one meld."""
     return game_pb2.Game(table=(encode_meld(meld),)).SerializeToString()
 
 
 @lru_cache(maxsize=4_096)
 def _player_bytes(player: PlayerView) -> bytes:
-    """The field of a game that tells a player."""
+    """Returns the field `players` of a game with one player."""
     return game_pb2.Game(players=(_player(player),)).SerializeToString()
 
 
-@kept(most=4_096)
+@identity_cache(maxsize=4_096)
 def _result_bytes(result: RoundResult) -> bytes:
-    """The field of a game that tells how a round ended."""
+    """Returns the field `rounds` of a game with one round."""
     return game_pb2.Game(rounds=(encode_result(result),)).SerializeToString()
 
 
-def _what_changes(sight: GameSnapshotView) -> game_pb2.Game:
-    """A game without its ruleset, players, table and finished rounds."""
+def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
+    """Returns a game without ruleset, players, table and finished rounds."""
     view = sight.view
     return game_pb2.Game(
         game_id=sight.game_id,
@@ -158,7 +153,7 @@ def _what_changes(sight: GameSnapshotView) -> game_pb2.Game:
         turn=_turn_view(view.turn) if view.turn else None,
         seat=view.seat or 0,
         rack=tile_numbers(view.rack),
-        winner_seats=view.winners or None,  # empty lists take as long as others
+        winner_seats=view.winners or None,  # setting an empty list takes as long as any other
         create_time=_time(sight.created_ms),
         update_time=_time(sight.updated_ms),
         server_time=_time(sight.now_ms),
@@ -171,7 +166,7 @@ def _what_changes(sight: GameSnapshotView) -> game_pb2.Game:
 
 
 def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
-    """A game in a list."""
+    """Returns a game as an entry of a list."""
     return game_pb2.GameSummary(
         game_id=sight.game_id,
         state=_STATES[sight.view.phase],
@@ -202,7 +197,7 @@ _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
 
 
 def _turn(turn: Turn, step: type[Step] = Open) -> game_pb2.Turn:
-    """A turn, unless told otherwise as it begins."""
+    """Returns a turn; by default at its first step."""
     deadline = None if turn.deadline_ms is None else _time(turn.deadline_ms)
     return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=_STEPS[step])
 
@@ -228,7 +223,7 @@ def _shown_play(shown: ShownPlay) -> game_pb2.ShownPlay:
 
 
 def encode_result(result: RoundResult) -> game_pb2.RoundResult:
-    """The result of a round."""
+    """Returns the result of a round."""
     return game_pb2.RoundResult(
         round=result.number,
         end=_ENDS[result.end],
@@ -244,7 +239,7 @@ def _seat_result(result: SeatResult) -> game_pb2.SeatResult:
 
 
 def encode_change(sight: ChangeView) -> game_pb2.GameChange:
-    """A change as one seat, or a spectator, may see it."""
+    """Returns a change as a seat or a spectator sees it."""
     return game_pb2.GameChange(
         revision=sight.revision, etag=sight.etag, time=_time(sight.time_ms), events=map(_event, sight.events)
     )
@@ -273,7 +268,7 @@ def _event(event: EventView) -> game_pb2.GameEvent:
             return _open_event(event)
 
 
-def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901 - one case an event
+def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901 - one case per event
     match event:
         case ev.GameCreated(rules):
             return game_pb2.GameEvent(game_created=game_pb2.GameCreated(ruleset=encode_ruleset(rules)))
@@ -335,15 +330,15 @@ def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
 
 
 def encode_join(game: GameSnapshotView, seat: int) -> bytes:
-    """The answer to a join, without the token."""
+    """Returns an encoded JoinGameResponse without the token."""
     return game_service_pb2.JoinGameResponse(game=encode_game(game), seat=seat).SerializeToString()
 
 
 def with_token(answer: bytes, token: str) -> bytes:
-    """The answer to a join with its token: fields may follow one another in any message's bytes."""
+    """Appends the token to an encoded JoinGameResponse."""
     return answer + game_service_pb2.JoinGameResponse(seat_token=token).SerializeToString()
 
 
 def encode_bot(game: GameSnapshotView, seat: int) -> bytes:
-    """The answer to AddBot."""
+    """Returns an encoded AddBotResponse."""
     return game_service_pb2.AddBotResponse(game=encode_game(game), seat=seat).SerializeToString()

@@ -1,10 +1,10 @@
-"""The messages of the validation hot path, read and written without a list of tiles ever being built.
+"""Messages of the validation hot path in which lists of tiles and nested messages stay bytes.
 
-A packed `repeated Tile` is, on the wire, the bytes of its numbers, as all of them are below 128. So these messages are
-those of the contract, derived from its descriptors when the module is loaded, with every list of tiles and every
-message inside, but for turns, as bytes: a meld is the bytes that a client sent for it, and is looked up by them. What
-such a reading cannot tell (`is_whole`: tiles that were not packed, and numbers that are no tiles) is left to the
-contract's own messages. Both read the same bytes.
+Every tile number is below 128, so the wire form of a packed `repeated Tile` is the bytes of the numbers. At import, the
+message classes are derived from the contract's descriptors: lists of tiles and nested messages, except turns, become
+`bytes` fields, so a meld is the bytes that the client sent and serves as a cache key. Both kinds of classes parse the
+same wire format. If `is_complete` is false, the contract's own messages must parse the request: its tiles are not
+packed, or it has fields that are left out here.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,8 +19,8 @@ from rummikub.v1 import validation_service_pb2 as pb
 from rummikub.v1.turn_service_pb2 import PlayTiles, PlayTurnRequest, PlayTurnResponse
 
 
-class PackedTurn(Protocol):
-    """ValidateTurnRequest but for the River. A message inside, and a list of tiles, may come in parts, to be joined."""
+class RawTurn(Protocol):
+    """ValidateTurnRequest without the River. Senders may split nested messages and lists into parts, to be joined."""
 
     ruleset: Sequence[bytes]
     table_before: Sequence[bytes]
@@ -31,56 +31,57 @@ class PackedTurn(Protocol):
     calls_rummikub: bool
 
 
-class PackedMelds(Protocol):
+class RawMelds(Protocol):
     """ValidateMeldsRequest."""
 
     ruleset: Sequence[bytes]
     melds: Sequence[bytes]
 
 
-class PackedBatch(Protocol):
+class RawBatch(Protocol):
     """BatchValidateTurnsRequest."""
 
     ruleset: Sequence[bytes]
-    turns: Sequence[PackedTurn]
+    turns: Sequence[RawTurn]
 
 
-class PackedStreamTurn(Protocol):
+class RawStreamTurn(Protocol):
     """StreamValidateTurnsRequest."""
 
-    turn: PackedTurn
+    turn: RawTurn
     correlation_id: str
 
 
-_PACKAGE: Final = "rummikub.packed"
+_PACKAGE: Final = "rummikub.raw"
 _CONTRACTS_TURN: Final = f".{pb.ValidateTurnRequest.DESCRIPTOR.full_name}"
 _TURN: Final = f".{_PACKAGE}.{pb.ValidateTurnRequest.DESCRIPTOR.name}"
 
 LEFT_OUT: Final = {"river", "river_index"}
-"""Fields that hardly a request has, and that are not read: a message that has them is not whole."""
+"""Rare fields that are not parsed. A message that has them is not complete."""
 
 
-def _derived(read: Sequence[type[Message]], written: Sequence[type[Message]]) -> dict[str, Any]:
-    """Message classes for messages of the contract, with lists of tiles and messages as bytes, and enums as numbers.
+def _derived(requests: Sequence[type[Message]], responses: Sequence[type[Message]]) -> dict[str, Any]:
+    """Returns raw message classes by name.
 
-    Turns inside are messages. What is read otherwise may come in parts, so it is a list of bytes. Of what is written, a
+    In requests, lists of tiles and nested messages are repeated bytes because they may come in parts. In responses, a
     list of tiles is one part.
     """
-    file = FileDescriptorProto(name="rummikub/packed.proto", package=_PACKAGE, syntax="proto3")
-    labels = dict.fromkeys(read, FieldDescriptorProto.LABEL_REPEATED)
-    labels |= dict.fromkeys(written, FieldDescriptorProto.LABEL_OPTIONAL)
+    file = FileDescriptorProto(name="rummikub/raw.proto", package=_PACKAGE, syntax="proto3")
+    labels = dict.fromkeys(requests, FieldDescriptorProto.LABEL_REPEATED)
+    labels |= dict.fromkeys(responses, FieldDescriptorProto.LABEL_OPTIONAL)
     for contract, label in labels.items():
         message = file.message_type.add(name=contract.DESCRIPTOR.name)
         original = DescriptorProto()
         contract.DESCRIPTOR.CopyToProto(original)
-        message.field.extend(_packed(field, label) for field in original.field if field.name not in LEFT_OUT)
+        message.field.extend(_raw_field(field, label) for field in original.field if field.name not in LEFT_OUT)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     names = (message.name for message in file.message_type)
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in names}
 
 
-def _packed(field: FieldDescriptorProto, tiles: FieldDescriptorProto.Label.ValueType) -> FieldDescriptorProto:
+def _raw_field(field: FieldDescriptorProto, tile_label: FieldDescriptorProto.Label.ValueType) -> FieldDescriptorProto:
+    """Changes and returns a field: messages and lists of tiles become bytes, a single enum a number."""
     is_list = field.label == FieldDescriptorProto.LABEL_REPEATED
     if field.type_name == _CONTRACTS_TURN:
         field.type_name = _TURN
@@ -88,7 +89,7 @@ def _packed(field: FieldDescriptorProto, tiles: FieldDescriptorProto.Label.Value
     if field.type == FieldDescriptorProto.TYPE_MESSAGE:
         field.type, field.label = FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.LABEL_REPEATED
     elif field.type == FieldDescriptorProto.TYPE_ENUM and is_list:
-        field.type, field.label = FieldDescriptorProto.TYPE_BYTES, tiles
+        field.type, field.label = FieldDescriptorProto.TYPE_BYTES, tile_label
     elif field.type == FieldDescriptorProto.TYPE_ENUM:
         field.type = FieldDescriptorProto.TYPE_INT32
     field.ClearField("type_name")
@@ -97,7 +98,7 @@ def _packed(field: FieldDescriptorProto, tiles: FieldDescriptorProto.Label.Value
 
 
 _CLASSES: Final = _derived(
-    read=(
+    requests=(
         pb.ValidateTurnRequest,
         pb.ValidateMeldsRequest,
         pb.BatchValidateTurnsRequest,
@@ -105,7 +106,7 @@ _CLASSES: Final = _derived(
         PlayTiles,
         PlayTurnRequest,
     ),
-    written=(
+    responses=(
         pb.ValidateTurnResponse,
         pb.ValidateMeldsResponse,
         pb.BatchValidateTurnsResponse,
@@ -114,46 +115,46 @@ _CLASSES: Final = _derived(
     ),
 )
 
-_TURN_ANSWER: Final = _CLASSES["ValidateTurnResponse"]
-_MELDS_ANSWER: Final = _CLASSES["ValidateMeldsResponse"]
-_BATCH_ANSWER: Final = _CLASSES["BatchValidateTurnsResponse"]
-_STREAM_ANSWER: Final = _CLASSES["StreamValidateTurnsResponse"]
-_PLAYED: Final = _CLASSES["PlayTurnResponse"]
-_PLAY_TURN: Final = _CLASSES["PlayTurnRequest"]
+_TURN_RESPONSE: Final = _CLASSES["ValidateTurnResponse"]
+_MELDS_RESPONSE: Final = _CLASSES["ValidateMeldsResponse"]
+_BATCH_RESPONSE: Final = _CLASSES["BatchValidateTurnsResponse"]
+_STREAM_RESPONSE: Final = _CLASSES["StreamValidateTurnsResponse"]
+_PLAY_RESPONSE: Final = _CLASSES["PlayTurnResponse"]
+_PLAY_REQUEST: Final = _CLASSES["PlayTurnRequest"]
 
 
-turn: Final[Callable[[bytes], PackedTurn]] = _CLASSES["ValidateTurnRequest"].FromString
-"""A turn. Raises DecodeError."""
+parse_turn: Final[Callable[[bytes], RawTurn]] = _CLASSES["ValidateTurnRequest"].FromString
+"""Parses a ValidateTurnRequest. Raises DecodeError."""
 
-melds: Final[Callable[[bytes], PackedMelds]] = _CLASSES["ValidateMeldsRequest"].FromString
-"""Melds. Raises DecodeError."""
+parse_melds: Final[Callable[[bytes], RawMelds]] = _CLASSES["ValidateMeldsRequest"].FromString
+"""Parses a ValidateMeldsRequest. Raises DecodeError."""
 
-batch: Final[Callable[[bytes], PackedBatch]] = _CLASSES["BatchValidateTurnsRequest"].FromString
-"""A batch. Raises DecodeError."""
+parse_batch: Final[Callable[[bytes], RawBatch]] = _CLASSES["BatchValidateTurnsRequest"].FromString
+"""Parses a BatchValidateTurnsRequest. Raises DecodeError."""
 
-stream_turn: Final[Callable[[bytes], PackedStreamTurn]] = _CLASSES["StreamValidateTurnsRequest"].FromString
-"""A turn of a stream. Raises DecodeError."""
+parse_stream_turn: Final[Callable[[bytes], RawStreamTurn]] = _CLASSES["StreamValidateTurnsRequest"].FromString
+"""Parses a StreamValidateTurnsRequest. Raises DecodeError."""
 
 
-def melds_played(turn: bytes) -> Sequence[bytes]:
-    """Returns the melds of a PlayTurnRequest's play, each as it was sent; none if the play was sent in parts."""
-    parts = _PLAY_TURN.FromString(turn).play
+def melds_of_request(data: bytes) -> Sequence[bytes]:
+    """Returns the encoded melds of a PlayTurnRequest's play; none if the play was sent in parts."""
+    parts = _PLAY_REQUEST.FromString(data).play
     return cast("Sequence[bytes]", _CLASSES["PlayTiles"].FromString(parts[0]).table) if len(parts) == 1 else ()
 
 
-def melds_of(play: PlayTiles) -> Sequence[bytes]:
-    """Returns the melds of a play."""
+def melds_of_play(play: PlayTiles) -> Sequence[bytes]:
+    """Returns the encoded melds of a play."""
     return [meld.SerializeToString() for meld in play.table]
 
 
-def is_whole(message: Any) -> bool:  # noqa: ANN401 - any of these
-    """Whether all that was sent is in a message: tiles that were not packed are not, nor fields of later contracts."""
+def is_complete(message: Any) -> bool:  # noqa: ANN401 - any of these
+    """Returns whether a message was parsed without unknown fields, to which unpacked tiles belong."""
     return not len(UnknownFieldSet(message))
 
 
-def turn_answer(played: Sequence[int], points: int, left: Sequence[int], violations: Sequence[bytes] = ()) -> bytes:
-    """ValidateTurnResponse: the tiles played, their points, the tiles left, and violations, none of a legal turn."""
-    message = _TURN_ANSWER(tiles_played=bytes(played), points=points, rack_left=bytes(left))
+def encode_turn_response(played: Sequence[int], points: int, left: Sequence[int], violations: Sequence[bytes]) -> bytes:
+    """Returns a ValidateTurnResponse with encoded violations."""
+    message = _TURN_RESPONSE(tiles_played=bytes(played), points=points, rack_left=bytes(left))
     if violations:
         message.violations.extend(violations)
     elif not left:
@@ -162,21 +163,21 @@ def turn_answer(played: Sequence[int], points: int, left: Sequence[int], violati
     return data
 
 
-def melds_answer(readings: Iterable[bytes]) -> bytes:
-    """ValidateMeldsResponse of its readings."""
-    return cast("bytes", _MELDS_ANSWER(melds=readings).SerializeToString())
+def encode_melds_response(readings: Iterable[bytes]) -> bytes:
+    """Returns a ValidateMeldsResponse with encoded readings."""
+    return cast("bytes", _MELDS_RESPONSE(melds=readings).SerializeToString())
 
 
-def batch_answer(turns: Iterable[bytes]) -> bytes:
-    """BatchValidateTurnsResponse of its turns."""
-    return cast("bytes", _BATCH_ANSWER(turns=turns).SerializeToString())
+def encode_batch_response(turns: Iterable[bytes]) -> bytes:
+    """Returns a BatchValidateTurnsResponse with encoded turns."""
+    return cast("bytes", _BATCH_RESPONSE(turns=turns).SerializeToString())
 
 
-def stream_answer(turn_answer: bytes, correlation_id: str) -> bytes:
-    """StreamValidateTurnsResponse of its turn."""
-    return cast("bytes", _STREAM_ANSWER(turn=(turn_answer,), correlation_id=correlation_id).SerializeToString())
+def encode_stream_response(turn: bytes, correlation_id: str) -> bytes:
+    """Returns a StreamValidateTurnsResponse with an encoded turn."""
+    return cast("bytes", _STREAM_RESPONSE(turn=(turn,), correlation_id=correlation_id).SerializeToString())
 
 
-def played_answer(game: bytes, others: PlayTurnResponse) -> bytes:
-    """PlayTurnResponse of its game, which may be encoded already, and what else it says."""
-    return cast("bytes", _PLAYED(game=(game,)).SerializeToString()) + others.SerializeToString()
+def encode_play_response(game: bytes, others: PlayTurnResponse) -> bytes:
+    """Returns a PlayTurnResponse with an encoded game and the other fields of `others`."""
+    return cast("bytes", _PLAY_RESPONSE(game=(game,)).SerializeToString()) + others.SerializeToString()

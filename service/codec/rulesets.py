@@ -1,4 +1,4 @@
-"""Rulesets."""
+"""Rulesets: their options by name, the same in contract and engine."""
 
 import re
 from dataclasses import fields, replace
@@ -9,18 +9,10 @@ from typing import Final, TypeVar
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from engine.presets import PRESETS
-from engine.ruleset import (
-    RANGES,
-    OptionProblem,
-    Preset,
-    Ruleset,
-    choose,
-    problems,
-)
+from engine.ruleset import Preset, Ruleset, with_options
+from engine.ruleset_checks import RANGES, OptionProblem, problems
 from engine.violations import Reason
-from rummikub.v1 import (
-    ruleset_pb2,
-)
+from rummikub.v1 import ruleset_pb2
 from service.codec.fields import invalid
 from service.errors import FieldFault, InvalidRequest
 
@@ -28,11 +20,11 @@ _DEFAULTS: Final = Ruleset()
 
 
 def ruleset(message: ruleset_pb2.Ruleset, prefix: str = "") -> Ruleset:
-    """The rules of a request, unset options as in the preset. Raises InvalidRequest.
+    """Returns the ruleset of a request. Unset options have the values of its preset.
 
     Args:
-        message: The rules.
-        prefix: What faults put before `ruleset`, with a dot at the end, if it is part of a larger message.
+        message: The ruleset.
+        prefix: The path of the message that has the field `ruleset`, with a dot at the end, or "".
     """
     try:
         return _ruleset(message.SerializeToString(deterministic=True))
@@ -46,17 +38,17 @@ def _ruleset(data: bytes) -> Ruleset:
     unknown = UnknownFieldSet(message)
     if len(unknown):
         numbers = ", ".join(str(unknown[place].field_number) for place in range(len(unknown)))
-        raise invalid("ruleset", f"this server's contract has no option with number {numbers}", "OPTION_UNKNOWN")
+        raise invalid("ruleset", f"this server has no option with field number {numbers}", "OPTION_UNKNOWN")
     preset = Preset.SABRA
     if message.preset != ruleset_pb2.PRESET_UNSPECIFIED:
         preset = _option_value(Preset, "preset", message.preset)
-    rules = choose(PRESETS[preset], {"preset": preset, **_chosen(message)})
+    rules = with_options(PRESETS[preset], {"preset": preset, **_chosen(message)})
     _check_problems(rules)
     return rules
 
 
 def _chosen(message: ruleset_pb2.Ruleset) -> dict[str, object]:
-    """The options that are set."""
+    """Returns the options that are set."""
     chosen: dict[str, object] = {}
     for option in (field.name for field in fields(Ruleset) if field.name != "preset"):
         if message.HasField(option):  # type: ignore[arg-type]
@@ -73,23 +65,23 @@ _E = TypeVar("_E", bound=Enum)
 
 
 def _option_value(enum: type[_E], option: str, number: int) -> _E:
-    """The engine's value of an option that the contract gives as an enum; they have the same names."""
+    """Returns the engine's enum member of the same name."""
     descriptor = ruleset_pb2.DESCRIPTOR.enum_types_by_name[enum.__name__]
     value = descriptor.values_by_number.get(number)
     if value is None:
         field = "ruleset." + option
-        raise invalid(field, f"this server's contract has no value {number} of {enum.__name__}", "OPTION_UNKNOWN")
+        raise invalid(field, f"this server has no value {number} of {enum.__name__}", "OPTION_UNKNOWN")
     return enum[value.name.removeprefix(_prefix(enum))]
 
 
 @lru_cache(maxsize=64)
 def _prefix(enum: type[Enum]) -> str:
-    """`TURN_DRAW_` for TurnDraw."""
+    """Returns the prefix of the contract's enum values: `TURN_DRAW_` for TurnDraw."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", enum.__name__).upper() + "_"
 
 
 def _check_problems(rules: Ruleset) -> None:
-    """Raises InvalidRequest with a fault for each option of each problem."""
+    """Raises InvalidRequest with a field violation for each option of each problem."""
     faults = [
         FieldFault(f"ruleset.{option}", _problem_text(problem), problem.reason.name)
         for problem in problems(rules)
@@ -117,7 +109,7 @@ def _range_text(problem: OptionProblem) -> str:
 
 @lru_cache(maxsize=256)
 def encode_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
-    """Rules with every option set."""
+    """Returns a ruleset with every option set."""
     message = ruleset_pb2.Ruleset()
     for option in (field.name for field in fields(rules)):
         value = getattr(rules, option)

@@ -1,19 +1,16 @@
-"""Tiles, melds, and what is wrong with them."""
+"""Tiles, melds and violations."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, cast
 
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld
-from engine.notation import describe
 from engine.rules import meld_violations
+from engine.table import ProposedTable
 from engine.tiles import COLORS, JOKER, Tile, naturals
+from engine.violation_texts import describe_violation
 from engine.violations import Violation
-from rummikub.v1 import (
-    error_reason_pb2,
-    meld_pb2,
-    tile_pb2,
-)
+from rummikub.v1 import error_reason_pb2, meld_pb2, tile_pb2
 from service.codec.fields import invalid
 from service.errors import InvalidRequest
 
@@ -27,7 +24,14 @@ _TILES: Final = frozenset({*naturals(len(COLORS)), JOKER})
 
 
 def tiles_of(numbers: Sequence[int], field: str, most: int, reason: str) -> tuple[Tile, ...]:
-    """Tiles in the order of their numbers. Raises InvalidRequest, with a reason if they are too many."""
+    """Returns tiles in the order sent.
+
+    Args:
+        numbers: The contract's tile values.
+        field: The path of the field.
+        most: Most tiles.
+        reason: The error reason for too many tiles.
+    """
     if len(numbers) > most:
         raise invalid(field, f"expected at most {most} tiles", reason)
     tiles = tuple(map(Tile, numbers))
@@ -38,7 +42,7 @@ def tiles_of(numbers: Sequence[int], field: str, most: int, reason: str) -> tupl
 
 
 def tile_of(number: int, field: str) -> Tile:
-    """A tile; whether the game has it is for the rules to say. Raises InvalidRequest."""
+    """Returns a tile. The rules decide whether the game has it."""
     if number not in _TILES:
         raise _not_a_tile(number, field)
     return Tile(number)
@@ -49,7 +53,7 @@ def _not_a_tile(number: int, field: str) -> InvalidRequest:
 
 
 def rack(numbers: Sequence[int], field: str) -> tuple[Tile, ...]:
-    """A rack in ascending order. Raises InvalidRequest."""
+    """Returns a rack, in ascending order."""
     return tuple(sorted(tiles_of(numbers, field, RACK_TILES_MAX, "FIELD_INVALID")))
 
 
@@ -59,27 +63,27 @@ _KINDS: Final[dict[int, MeldKind | None]] = {
     meld_pb2.MELD_KIND_RUN: MeldKind.RUN,
 }
 MELD_BYTES_MAX: Final = 2 * (2 + MELD_TILES_MAX) + 2
-"""A longer meld has too many tiles, or fields of no contract, of any length: it is not remembered."""
+"""Most bytes of a meld that is cached. A longer one has too many tiles, or unknown fields of any length."""
 
 
-def melds(messages: Sequence[meld_pb2.Meld], field: str) -> tuple[ProposedMeld, ...]:
-    """Melds as a client sent them. Raises InvalidRequest."""
+def melds(messages: Sequence[meld_pb2.Meld], field: str) -> ProposedTable:
+    """Returns melds as the client sent them."""
     if len(messages) > MELDS_MAX:
         raise invalid(field, f"expected at most {MELDS_MAX} melds", "MALFORMED_TABLE")
     try:
-        return tuple([_remembered(message) for message in messages])
-    except InvalidRequest:  # again, naming the field
+        return tuple([_cached_meld(message) for message in messages])
+    except InvalidRequest:  # decoded again to name the field
         return tuple(_meld(message, f"{field}[{place}]") for place, message in enumerate(messages))
 
 
-def _remembered(message: meld_pb2.Meld) -> ProposedMeld:
+def _cached_meld(message: meld_pb2.Meld) -> ProposedMeld:
     data = message.SerializeToString()
     return meld_of(data) if len(data) <= MELD_BYTES_MAX else _meld(message, "")
 
 
 @lru_cache(maxsize=16_384)
 def meld_of(data: bytes) -> ProposedMeld:
-    """A meld by its bytes: the melds of a table are sent again and again."""
+    """Returns the meld of an encoded message. Cached, as clients send the melds of a table again and again."""
     return _meld(meld_pb2.Meld.FromString(data), "")
 
 
@@ -92,12 +96,12 @@ def _meld(message: meld_pb2.Meld, field: str) -> ProposedMeld:
 
 
 def tile_numbers(tiles: Iterable[Tile]) -> Sequence[tile_pb2.Tile.ValueType]:
-    """Tiles as the contract's enum values: the numbers are the same."""
+    """Returns tiles as the contract's enum values, which have the same numbers."""
     return cast("Sequence[tile_pb2.Tile.ValueType]", tiles)
 
 
 def tile_number(tile: Tile) -> tile_pb2.Tile.ValueType:
-    """A tile as the contract's enum value."""
+    """Returns a tile as the contract's enum value."""
     return tile_numbers((tile,))[0]
 
 
@@ -106,13 +110,13 @@ def _kind(kind: MeldKind) -> meld_pb2.MeldKind.ValueType:
 
 
 def encode_proposed(meld: ProposedMeld) -> meld_pb2.Meld:
-    """A meld as it was sent."""
+    """Returns a proposed meld."""
     kind = _kind(meld.kind) if meld.kind else meld_pb2.MELD_KIND_UNSPECIFIED
     return meld_pb2.Meld(tiles=tile_numbers(meld.tiles), kind=kind, declared_faces=tile_numbers(meld.declared))
 
 
 def encode_meld(meld: Meld) -> meld_pb2.TableMeld:
-    """A meld of a table."""
+    """Returns a meld of a game's table."""
     return meld_pb2.TableMeld(
         tiles=tile_numbers(meld.tiles), kind=_kind(meld.kind), points=meld.points, jokers=_joker_faces(meld)
     )
@@ -127,7 +131,12 @@ def _joker_faces(meld: Meld) -> Iterable[meld_pb2.JokerFaces]:
 
 
 def encode_reading(reading: Meld | NotAMeld, place: int) -> meld_pb2.MeldReading:
-    """How the rules read a meld, by its place in the question."""
+    """Returns the reading of a meld.
+
+    Args:
+        reading: The meld as the rules read it.
+        place: Its index in the request.
+    """
     if isinstance(reading, NotAMeld):
         found = meld_violations(reading, f"melds[{place}]")
         return meld_pb2.MeldReading(tiles=tile_numbers(reading.tiles), violations=map(encode_violation, found))
@@ -140,12 +149,15 @@ def encode_reading(reading: Meld | NotAMeld, place: int) -> meld_pb2.MeldReading
 
 
 def reason_number(reason: str) -> error_reason_pb2.ErrorReason.ValueType:
-    """The contract's number of a reason's name."""
+    """Returns the contract's enum value for a reason's name."""
     return error_reason_pb2.ErrorReason.Value(f"ERROR_REASON_{reason}")
 
 
 def encode_illegal_turn(violations: Iterable[Violation]) -> meld_pb2.IllegalTurn:
-    """The violations of a turn as a detail of a status, which must stay small: one may be about a whole table."""
+    """Returns the violations of a turn as a status detail.
+
+    gRPC limits the size of a status, so descriptions are removed and long lists of tiles are cut.
+    """
     message = meld_pb2.IllegalTurn(violations=map(encode_violation, violations))
     for violation in message.violations:
         violation.ClearField("description")
@@ -154,11 +166,11 @@ def encode_illegal_turn(violations: Iterable[Violation]) -> meld_pb2.IllegalTurn
 
 
 def encode_violation(violation: Violation) -> meld_pb2.Violation:
-    """A breach of the rules."""
+    """Returns a violation."""
     return meld_pb2.Violation(
         reason=reason_number(violation.reason.name),
         subject=violation.subject,
-        description=describe(violation),
+        description=describe_violation(violation),
         tiles=tile_numbers(violation.tiles),
         metadata={key: str(value) for key, value in violation.metadata},
         suggested_order=tile_numbers(violation.suggested_order),

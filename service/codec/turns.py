@@ -1,29 +1,26 @@
-"""What TurnService is asked, and what it answers."""
+"""Requests and responses of TurnService."""
 
 import contextlib
 from collections.abc import Callable
 from typing import Final
 
-from engine.melds import ProposedMeld
-from engine.turns import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
-from rummikub.v1 import (
-    game_pb2,
-    turn_service_pb2,
-)
+from engine.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
+from engine.table import ProposedTable
+from rummikub.v1 import game_pb2, turn_service_pb2
 from service.app.commands import DraftRequest, TurnRequest, Vote
 from service.app.views import TurnResult
-from service.codec import raw_messages as packed
+from service.codec import raw_messages
 from service.codec.fields import etag, game_id, invalid, revision
 from service.codec.games import game_bytes
 from service.codec.tiles import MELD_BYTES_MAX, MELDS_MAX, encode_violation, meld_of, melds, tile_numbers, tile_of
 from service.errors import InvalidRequest
 
 DRAFT_TILES_MAX: Final = 256
-"""Most tiles of a draft, which is stored: more than any tile set has."""
+"""Most tiles of a draft: more than any tile set has. Drafts are stored, so their size is limited."""
 
 
 def turn_request(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> TurnRequest:
-    """Returns a turn to take, from a message and its bytes. Raises InvalidRequest."""
+    """Returns a turn to play, from a message and its bytes."""
     return TurnRequest(
         game_id=game_id(message.game_id),
         expected_revision=revision("expected_revision", message.expected_revision, least=1),
@@ -48,9 +45,9 @@ def _action(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Callable[
             raise invalid("action", "expected one of play, draw, pass, lay_on_river")
 
 
-def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> tuple[ProposedMeld, ...]:
-    """The table of a play. Raises InvalidRequest."""
-    table = packed.melds_played(data) or packed.melds_of(message)
+def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> ProposedTable:
+    """Returns the table of a play."""
+    table = raw_messages.melds_of_request(data) or raw_messages.melds_of_play(message)
     if len(table) <= MELDS_MAX and max(map(len, table), default=0) <= MELD_BYTES_MAX:
         with contextlib.suppress(InvalidRequest):
             return tuple(map(meld_of, table))
@@ -64,18 +61,18 @@ def _play_tiles(message: turn_service_pb2.PlayTiles, data: bytes) -> Callable[[i
 
 
 def encode_turn(sight: TurnResult) -> bytes:
-    """The answer to a turn."""
+    """Returns an encoded PlayTurnResponse."""
     without_game = turn_service_pb2.PlayTurnResponse(
         tiles_played=tile_numbers(sight.tiles_played) or None,
         points=sight.points,
         tiles_drawn=tile_numbers(sight.tiles_drawn) or None,
         violations=map(encode_violation, sight.violations) if sight.violations else None,
     )
-    return packed.played_answer(game_bytes(sight.game), without_game)
+    return raw_messages.encode_play_response(game_bytes(sight.game), without_game)
 
 
-def _draft(message: game_pb2.Draft) -> tuple[ProposedMeld, ...]:
-    """The table of a draft: nothing of it is checked but that it is no larger than any table. Raises InvalidRequest."""
+def _draft(message: game_pb2.Draft) -> ProposedTable:
+    """Returns the table of a draft, of which only the size is checked."""
     table = melds(message.table, "draft.table")
     if sum(len(meld.tiles) for meld in table) > DRAFT_TILES_MAX:
         raise invalid("draft.table", f"expected at most {DRAFT_TILES_MAX} tiles", "MALFORMED_TABLE")
@@ -83,7 +80,7 @@ def _draft(message: game_pb2.Draft) -> tuple[ProposedMeld, ...]:
 
 
 def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
-    """A draft to save. Raises InvalidRequest."""
+    """Returns a draft to save."""
     return DraftRequest(
         game_id=game_id(message.game_id),
         expected_revision=revision("expected_revision", message.expected_revision, least=1),
@@ -93,7 +90,7 @@ def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
 
 
 def claim(message: turn_service_pb2.ClaimErrorRequest) -> Vote:
-    """A vote on a claim. Raises InvalidRequest."""
+    """Returns a vote on an error claim."""
     return Vote(
         game_id=game_id(message.game_id),
         play_revision=revision("play_revision", message.play_revision, least=1),

@@ -1,30 +1,19 @@
-"""What ValidationService is asked, and what it answers."""
+"""Requests and responses of ValidationService."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from engine.game import (
-    RoundEnd,
-    RoundResult,
-)
-from engine.melds import Meld, NotAMeld, read_meld
+from engine.game import RoundEnd, RoundResult
+from engine.melds import NotAMeld, read_meld
 from engine.play import Play
 from engine.rules import Judgement
-from engine.ruleset import (
-    PAIRS_PLAYERS,
-    Ruleset,
-    Teams,
-    TurnDraw,
-)
+from engine.ruleset import PAIRS_PLAYERS, Ruleset, Teams, TurnDraw
 from engine.scoring import Standing
+from engine.table import Table, tiles_on
 from engine.tiles import Tile
-from rummikub.v1 import (
-    meld_pb2,
-    tile_pb2,
-    validation_service_pb2,
-)
+from rummikub.v1 import meld_pb2, tile_pb2, validation_service_pb2
 from service.codec.fields import invalid
 from service.codec.games import encode_result
 from service.codec.tiles import (
@@ -45,21 +34,22 @@ RACKS_MAX: Final = 6
 BATCH_MAX: Final = 1000
 """Most turns of a batch."""
 BATCH_MELDS_MAX: Final = 50_000
-"""Most melds of a batch's tables: answers stay under the 4 MiB that clients take by default, unless most are none."""
+"""Most melds of all tables of a batch: a response stays under the 4 MiB that clients accept by default, unless most
+melds are invalid."""
 
 
 def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, field: str = "") -> Play:
-    """A turn to judge. Raises InvalidRequest.
+    """Returns a turn to judge.
 
     Args:
         message: The turn.
-        rules: The rules to judge it by.
-        field: What faults call the turn, with a dot at the end, if it is part of a larger message.
+        rules: The ruleset.
+        field: The path of the turn in a larger message, with a dot at the end, or "".
     """
     table = table_of(message.table_before, rules, f"{field}table_before")
     tiles = rack(message.rack, f"{field}rack")
     river = river_of(message.river, rules, f"{field}river")
-    check_possible((*tiles, *(t for meld in table for t in meld.tiles), *river), rules, f"{field}rack")
+    check_possible((*tiles, *tiles_on(table), *river), rules, f"{field}rack")
     return Play(
         table_before=table,
         table_after=melds(message.table_after, f"{field}table_after"),
@@ -73,8 +63,8 @@ def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, fi
     )
 
 
-def table_of(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> tuple[Meld, ...]:
-    """The table when a turn began: melds all. Raises InvalidRequest."""
+def table_of(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> Table:
+    """Returns the table when a turn began. Every meld must be valid."""
     table = []
     for place, meld in enumerate(melds(messages, field)):
         reading = read_meld(meld, rules)
@@ -86,14 +76,14 @@ def table_of(messages: Sequence[meld_pb2.Meld], rules: Ruleset, field: str) -> t
 
 
 def river_of(numbers: Sequence[int], rules: Ruleset, field: str) -> tuple[Tile, ...]:
-    """The River, oldest tile first. Raises InvalidRequest."""
+    """Returns the River, oldest tile first."""
     if numbers and rules.turn_draw is not TurnDraw.TWO_RIVER:
         raise invalid(field, "there is no River without turn_draw TWO_RIVER", "POSITION_IMPOSSIBLE")
     return tiles_of(numbers, field, RACK_TILES_MAX, "FIELD_INVALID")
 
 
 def _drawn(number: int, tiles: tuple[Tile, ...], field: str) -> Tile | None:
-    """The tile drawn in the turn, which is on the rack by now; None for 0. Raises InvalidRequest."""
+    """Returns the tile drawn in the turn, which must be on the rack; None for 0."""
     if not number:
         return None
     drawn = tile_of(number, field)
@@ -103,7 +93,7 @@ def _drawn(number: int, tiles: tuple[Tile, ...], field: str) -> Tile | None:
 
 
 def check_possible(tiles: Sequence[Tile], rules: Ruleset, field: str) -> None:
-    """No position holds a face more often than the tile set does (R1)."""
+    """Raises InvalidRequest if a position has a face more often than the tile set (R1)."""
     for face, count in Counter(tiles).items():
         copies = rules.copies_of(face)
         if count > copies:
@@ -112,7 +102,7 @@ def check_possible(tiles: Sequence[Tile], rules: Ruleset, field: str) -> None:
 
 
 def encode_judgement(judgement: Judgement) -> validation_service_pb2.ValidateTurnResponse:
-    """What the rules say of a turn."""
+    """Returns a ValidateTurnResponse."""
     return validation_service_pb2.ValidateTurnResponse(
         violations=map(encode_violation, judgement.violations),
         tiles_played=tile_numbers(judgement.tiles_played),
@@ -123,7 +113,7 @@ def encode_judgement(judgement: Judgement) -> validation_service_pb2.ValidateTur
 
 
 def check_batch(turns: int, melds: int) -> None:
-    """Refuses a batch of too many turns, or too many melds in all. Raises InvalidRequest."""
+    """Raises InvalidRequest if a batch has too many turns, or too many melds in all."""
     if turns > BATCH_MAX:
         raise invalid("turns", f"expected at most {BATCH_MAX} turns")
     if melds > BATCH_MELDS_MAX:
@@ -132,14 +122,14 @@ def check_batch(turns: int, melds: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RoundToScore:
-    """A finished round: how it ended, and what each player holds, in turn order from the starter."""
+    """A finished round: how it ended, and the players' standings in turn order from the starter."""
 
     end: RoundEnd
     standings: tuple[Standing, ...]
 
 
 def round_to_score(message: validation_service_pb2.ScoreRoundRequest, rules: Ruleset) -> RoundToScore:
-    """A round to score. Raises InvalidRequest."""
+    """Returns a round to score."""
     _check_seats([entry.seat for entry in message.racks], rules)
     standings = tuple(
         Standing(
@@ -158,7 +148,7 @@ def round_to_score(message: validation_service_pb2.ScoreRoundRequest, rules: Rul
 
 
 def _check_seats(seats: Sequence[int], rules: Ruleset) -> None:
-    """Raises InvalidRequest."""
+    """Raises InvalidRequest if seats are too many, too few, or not distinct positive numbers."""
     if not RACKS_MIN <= len(seats) <= RACKS_MAX:
         raise invalid("racks", f"expected {RACKS_MIN} to {RACKS_MAX} racks")
     if rules.teams is Teams.PAIRS and len(seats) != PAIRS_PLAYERS:
@@ -169,7 +159,7 @@ def _check_seats(seats: Sequence[int], rules: Ruleset) -> None:
 
 
 def encode_score(result: RoundResult) -> validation_service_pb2.ScoreRoundResponse:
-    """The score of a round."""
+    """Returns a ScoreRoundResponse."""
     message = encode_result(result)
     return validation_service_pb2.ScoreRoundResponse(
         end=message.end, winner_seats=message.winner_seats, seats=message.seats

@@ -1,4 +1,4 @@
-"""What the completion-queue server and its methods exchange: calls of bytes, and how they end."""
+"""The interface between the completion-queue server and its methods: calls as bytes, and their results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ import grpc
 Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
 
 
-class Caller(NamedTuple):
-    """Who calls, and until when.
+class CallDetails(NamedTuple):
+    """A call's metadata, peer and deadline.
 
     Attributes:
         metadata: The call's metadata.
         peer: The peer's address (admission.peer_address).
-        deadline: When the call times out, by time.monotonic(); infinity without a deadline.
+        deadline: The deadline by time.monotonic(); infinity without one.
     """
 
     metadata: Metadata
@@ -23,15 +23,15 @@ class Caller(NamedTuple):
     deadline: float
 
 
-class End(NamedTuple):
-    """How a call ends.
+class CallResult(NamedTuple):
+    """The result of a call.
 
     Attributes:
-        message: The answer, of a call that has one at its end.
-        trailing: Its trailing metadata.
-        code: Its status.
+        message: The response of a unary call that succeeded.
+        trailing: The trailing metadata.
+        code: The status code.
         details: The status message.
-        reason: Why it was refused, for the log.
+        reason: The error reason, for the log.
     """
 
     message: bytes | None = None
@@ -42,66 +42,67 @@ class End(NamedTuple):
 
 
 Cancel: TypeAlias = Callable[[], None]
-"""Ends the work on an answer that nobody waits for. Does nothing once it is there."""
+"""Cancels the work on a call. Has no effect once the call has its result."""
 
 
-def _never_begun(_data: bytes, _caller: Caller, _answered: Callable[[End], None]) -> Cancel:
-    """Begins no call of a method that answers all calls at once."""
+def _never_started(_data: bytes, _call: CallDetails, _on_result: Callable[[CallResult], None]) -> Cancel:
+    """The `start` of a method that answers all calls at once."""
     raise AssertionError
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
-    """A method of one request and one answer. Neither function raises.
+class UnaryMethod:
+    """A unary-unary method. Neither function raises.
 
     Attributes:
-        at_once: Returns the end of a call in a moment, or None if that may take longer. All other calls wait meanwhile.
-        begin: Starts what may take longer. Its last argument is called once with the end, by any thread.
+        at_once: Returns the result of a call within a moment, because it blocks all other calls; None if the call may
+            take longer.
+        start: Starts a call that may take longer. Its last argument is called once with the result, from any thread.
     """
 
-    at_once: Callable[[bytes, Caller], End | None]
-    begin: Callable[[bytes, Caller, Callable[[End], None]], Cancel] = _never_begun
+    at_once: Callable[[bytes, CallDetails], CallResult | None]
+    start: Callable[[bytes, CallDetails, Callable[[CallResult], None]], Cancel] = _never_started
 
 
-class OpenStream(Protocol):
-    """A stream of requests, each answered before the next one is received. Nothing here raises."""
+class StreamHandler(Protocol):
+    """An open stream. Each request is answered before the next one is received. No method raises."""
 
-    def at_once(self, data: bytes) -> bytes | End | None:
-        """Returns the answer to a request, or the stream's end, in a moment; None if that may take longer."""
+    def at_once(self, data: bytes) -> bytes | CallResult | None:
+        """Returns the response to a request, or the stream's result, within a moment; None if it may take longer."""
 
-    def begin(self, data: bytes, answered: Callable[[bytes | End], None]) -> Cancel:
-        """Starts the answer that may take longer. `answered` is called once, by any thread."""
+    def start(self, data: bytes, on_response: Callable[[bytes | CallResult], None]) -> Cancel:
+        """Starts a response that may take longer. Calls `on_response` once, from any thread."""
 
-    def end(self) -> End:
-        """Returns the stream's end when the client has sent its last request or is gone."""
+    def end(self) -> CallResult:
+        """Returns the stream's result after the client's last request, or when the client is gone."""
 
-    def over(self, end: End, *, is_cancelled: bool) -> None:
-        """Called last. A cancelled stream's client may not have received the end."""
+    def closed(self, result: CallResult, *, is_cancelled: bool) -> None:
+        """Called last. The client of a cancelled stream may not have received the result."""
 
 
 @dataclass(frozen=True, slots=True)
-class Streaming:
-    """A method of many requests and as many answers.
+class StreamMethod:
+    """A stream-stream method with one response for each request.
 
     Attributes:
-        open: Returns the stream that begins, or its end. Any thread may call its last argument at any time to end the
-            stream.
+        open: Returns the handler of a new stream, or the result that ends it. Any thread may call its last argument at
+            any time to end the stream.
     """
 
-    open: Callable[[Caller, Callable[[End], None]], OpenStream | End]
+    open: Callable[[CallDetails, Callable[[CallResult], None]], StreamHandler | CallResult]
 
 
-Method: TypeAlias = Unary | Streaming
+Method: TypeAlias = UnaryMethod | StreamMethod
 
 
-class Gate(Protocol):
-    """Decides which calls get in, from their headers on."""
+class AdmissionControl(Protocol):
+    """Admits or rejects each call when its headers arrive."""
 
-    def enter(self, path: str, caller: Caller) -> End | None:
-        """Counts a call in and returns None, or returns its end if it is refused."""
+    def enter(self, path: str, call: CallDetails) -> CallResult | None:
+        """Admits a call and returns None, or returns the result of a rejected one."""
 
-    def leave(self, path: str, caller: Caller) -> None:
-        """Counts a call out that was let in."""
+    def leave(self, path: str, call: CallDetails) -> None:
+        """Releases an admitted call."""
 
-    def timed_out(self, path: str, caller: Caller) -> End:
-        """Returns the end of a call whose request did not arrive in time."""
+    def timed_out(self, path: str, call: CallDetails) -> CallResult:
+        """Returns the result of a call whose request did not arrive in time."""

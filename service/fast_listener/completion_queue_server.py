@@ -1,23 +1,23 @@
-"""A gRPC server on the core's completion queue: one thread takes all calls and answers most of them itself.
+"""A gRPC server on the core's completion queue: one thread accepts all calls and answers most of them itself.
 
-grpcio's own synchronous server gives a thread to each call and each stream; waking it costs more than all else. This
-one stands on the same core: batches of operations are started on a call, and a queue reports when they are done. It
-relies on grpcio's `cygrpc`, which is private (grpcio is pinned; `taking` relies on other parts of it):
+grpcio's synchronous server wakes a thread for each call, which costs more than the rest of a call. This server uses the
+core directly: it starts batches of operations on a call, and a queue reports the completed ones as events.
 
-* `CompletionQueue.poll` returns the next event to one thread. The event has the tag that the batch or request was
-  started with, and the batch's operations, of which those that receive have what came.
-* `Call.start_server_batch` may be called by any thread. Its event comes when all its operations are done, whether they
-  succeeded or the call was cancelled. Of each kind one operation is under way at a time.
-* A message that does not come (the client has sent all, or is gone) is None. ReceiveCloseOnServer is done when a call
-  is over, and says whether it was cancelled; a call whose last reference goes before that is cancelled.
+Private parts of grpcio's `cygrpc` that this relies on (see `grpcio_version`):
 
-So a call of one request costs three events: it begins, its message comes, and it is over. A message of a stream costs
-one: its answer is sent, and the next message has come. Neither holds a thread while it waits for its client. A call
-whose answer may take long is answered elsewhere (Unary.begin); it has ReceiveCloseOnServer started then, so that its
-cancellation, or its deadline, ends the work at once.
+* `CompletionQueue.poll` returns the next event, to one thread. An event has the tag of its batch or request, and the
+  batch's operations; receiving operations hold the received data.
+* Any thread may call `Call.start_server_batch`. Its event comes when all operations of the batch are done or the call
+  was cancelled. Only one operation of each kind may be in progress.
+* A received message is None after the client's last message, or when the client is gone. ReceiveCloseOnServer completes
+  when the call is over, and reports whether it was cancelled. Dropping the last reference to a call cancels it.
 
-The server judges messages of several streams before it answers one, which takes a quarter off the cost of each: what
-judging needs stays in the processor's caches, which sending empties. For calls of one request that is no gain.
+A unary call takes three events: new call, message received, call over. Each message of a stream takes one: response
+sent and next message received. No thread waits for a client. A slow unary call (UnaryMethod.start) is answered from
+another thread; ReceiveCloseOnServer is then in progress, so that a cancellation or the deadline stops the work.
+
+The server handles the messages of several streams before it sends the first response. This takes a quarter off the cost
+of each message, because sending evicts the judging code and data from the CPU caches. UnaryMethod calls do not gain.
 """
 
 import threading
@@ -29,46 +29,57 @@ import grpc
 import structlog
 from grpc._cython import cygrpc
 
-from service.fast_listener.calls import Caller, Cancel, End, Gate, Method, OpenStream, Streaming, Unary
+from service.fast_listener.calls import (
+    AdmissionControl,
+    CallDetails,
+    CallResult,
+    Cancel,
+    Method,
+    StreamHandler,
+    StreamMethod,
+    UnaryMethod,
+)
 from service.runtime.admission import peer_address
 
 _NEXT_CALL: Final = "next call"
 _SHUTDOWN: Final = "shutdown"
-"""Tags; those of batches are functions that return how many more events are to come than before."""
+"""Tags. The tag of a batch is a function that handles its event and returns the change in the number of due events."""
 
-_TAKEN_TOGETHER: Final = 16
-"""Most events that are taken while the first answer of a stream among them waits."""
+_EVENTS_PER_ROUND: Final = 16
+"""Most events that are handled while a stream's response waits to be sent."""
 _AT_ONCE: Final = 0.0
-"""A deadline, in seconds since 1970, that has passed."""
+"""A poll deadline in the past (seconds since 1970): poll returns immediately."""
 _TICK_SECONDS: Final = 0.5
-"""How often the server looks for requests that have not arrived in time."""
+"""The interval of checks for late requests."""
 
-_NO_SUCH_METHOD: Final = End(code=grpc.StatusCode.UNIMPLEMENTED, details="Method not found!")
-_NO_MESSAGE: Final = End(code=grpc.StatusCode.UNIMPLEMENTED, details="The method requires exactly one request message.")
-_CANCELLED: Final = End(code=grpc.StatusCode.CANCELLED)
+_NO_SUCH_METHOD: Final = CallResult(code=grpc.StatusCode.UNIMPLEMENTED, details="Method not found!")
+_NO_MESSAGE: Final = CallResult(
+    code=grpc.StatusCode.UNIMPLEMENTED, details="The method requires exactly one request message."
+)
+_CANCELLED: Final = CallResult(code=grpc.StatusCode.CANCELLED)
 
 _log = structlog.get_logger()
 
 
-class PollingServer:
-    """A server.
+class CompletionQueueServer:
+    """The server.
 
     Args:
         methods: The methods by path.
-        gate: Decides which calls get in.
-        request_seconds: How long the request of a call may take to arrive.
-        options: Options of grpcio's core.
+        admission: Admits or rejects calls.
+        request_seconds: Timeout for the arrival of a call's request.
+        options: Options of gRPC's core.
     """
 
     def __init__(
         self,
         methods: Mapping[str, Method],
-        gate: Gate,
+        admission: AdmissionControl,
         request_seconds: float,
         options: Sequence[tuple[str, int]],
     ) -> None:
         self._methods = {path.encode(): (path, method) for path, method in methods.items()}
-        self._gate = gate
+        self._admission = admission
         self._request_seconds = request_seconds
         self._queue = cygrpc.CompletionQueue()
         self._server = cygrpc.Server(options, False)  # noqa: FBT003 - no xDS
@@ -76,16 +87,16 @@ class PollingServer:
         self._lock = threading.Lock()
         self._is_stopping = False
         self._events = 2
-        """Events to come: the next call, the shutdown, and those of the calls under way."""
-        self._answered: _Answered = []
-        self._expected: dict[_UnaryCall, float] = {}
-        """Calls whose request has not arrived, with the time when it must have, in the order of these times."""
+        """The number of due events: the next call, the shutdown, and those of calls in progress."""
+        self._responses: _Responses = []
+        self._awaiting_request: dict[_UnaryCall, float] = {}
+        """The calls whose request has not arrived, with its timeout, in the order of the timeouts."""
         self._thread: threading.Thread | None = None
 
     def start(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
-        """Serves at an address, and returns the port. Raises RuntimeError."""
-        secrets = () if credentials is None else (credentials._credentials,)  # type: ignore[attr-defined]  # noqa: SLF001 - as grpcio does
-        port: int = self._server.add_http2_port(address.encode(), *secrets)
+        """Listens on an address and starts serving; returns the port. Raises RuntimeError."""
+        tls = () if credentials is None else (credentials._credentials,)  # type: ignore[attr-defined]  # noqa: SLF001 - as grpcio does
+        port: int = self._server.add_http2_port(address.encode(), *tls)
         if not port:
             raise RuntimeError(f"cannot listen at {address}")
         self._server.start()
@@ -95,7 +106,7 @@ class PollingServer:
         return port
 
     def stop(self, seconds: float) -> None:
-        """Takes no more calls, cancels after some seconds those that are left, and returns when all is over."""
+        """Accepts no more calls, cancels the rest after some seconds, and returns when the thread has ended."""
         if self._thread is None:
             return
         with self._lock:
@@ -103,244 +114,245 @@ class PollingServer:
             self._server.shutdown(self._queue, _SHUTDOWN)
         self._thread.join(seconds)
         self._server.cancel_all_calls()
-        self._thread.join(seconds)  # not forever, should a fault of ours have left a call without an end
+        self._thread.join(seconds)  # with a timeout, in case a bug left a call without a result
         self._server.destroy()
 
     def _poll(self) -> None:
         tick = time.monotonic() + _TICK_SECONDS
         while self._events:
-            self._take(self._queue.poll(time.time() + _TICK_SECONDS))
-            if self._answered:
-                self._look_for_more()
-                self._send_answers()
+            self._handle(self._queue.poll(time.time() + _TICK_SECONDS))
+            if self._responses:
+                self._handle_pending_events()
+                self._send_responses()
             if time.monotonic() > tick:
                 tick = time.monotonic() + _TICK_SECONDS
                 self._end_late_calls()
 
-    def _take(self, event: Any) -> None:  # noqa: ANN401 - cygrpc has no types
+    def _handle(self, event: Any) -> None:  # noqa: ANN401 - cygrpc has no types
         try:
-            self._events += self._more_events_after(event)
-        except Exception:  # noqa: BLE001 - other calls go on
+            self._events += self._dispatch(event)
+        except Exception:  # noqa: BLE001 - a bug in one call must not stop the server
             _log.exception("a call was not answered")
 
-    def _look_for_more(self) -> None:
-        """Takes what has happened already, but not for long: the answers of streams wait."""
-        for _ in range(_TAKEN_TOGETHER):
+    def _handle_pending_events(self) -> None:
+        """Handles events that are due already; only a few, because responses wait to be sent."""
+        for _ in range(_EVENTS_PER_ROUND):
             event = self._queue.poll(_AT_ONCE)
             if event.tag is None:
                 return
-            self._take(event)
+            self._handle(event)
 
-    def _send_answers(self) -> None:
-        """Sends the answers of streams."""
-        for stream, answer in self._answered:
+    def _send_responses(self) -> None:
+        for stream, response in self._responses:
             try:
-                stream.send(answer)
+                stream.send(response)
             except Exception:  # noqa: BLE001 - as above
                 _log.exception("a stream was not answered")
-        self._answered.clear()
+        self._responses.clear()
 
     def _end_late_calls(self) -> None:
-        """Ends the calls whose request has not arrived in time."""
+        """Ends the calls whose request is late."""
         now = time.monotonic()
-        for call, until in tuple(self._expected.items()):
-            if until > now:
+        for call, timeout in tuple(self._awaiting_request.items()):
+            if timeout > now:
                 return
-            del self._expected[call]
-            call.end_late()
+            del self._awaiting_request[call]
+            call.time_out()
 
-    def _more_events_after(self, event: Any) -> int:  # noqa: ANN401 - cygrpc has no types
+    def _dispatch(self, event: Any) -> int:  # noqa: ANN401 - cygrpc has no types
         if event.tag is None:
             return 0
         if event.tag is _NEXT_CALL:
-            return self._begun(event)
+            return self._on_new_call(event)
         if event.tag is _SHUTDOWN:
             return -1
-        more: int = event.tag(event)
-        return more
+        change: int = event.tag(event)
+        return change
 
-    def _begun(self, event: Any) -> int:  # noqa: ANN401 - as above
-        """A call has come, or no more will."""
+    def _on_new_call(self, event: Any) -> int:  # noqa: ANN401 - as above
+        """Starts a new call; the event fails when the server shuts down."""
         if not event.success:
             return -1
         more = int(self._request_call())
         call = event.call
         path, method = self._methods.get(event.call_details.method, ("", None))
         if method is None:
-            _finish(call, _NO_SUCH_METHOD, _ended)
+            _finish(call, _NO_SUCH_METHOD, _on_rejected_call_over)
             return more
-        caller = Caller(
+        details = CallDetails(
             event.invocation_metadata, peer_address(call.peer().decode()), _monotonic(event.call_details.deadline)
         )
-        refused = self._gate.enter(path, caller)
-        admitted = _Admitted(call, path, caller, self._gate)
-        if refused is not None:
-            _finish(call, refused, _ended)
-        elif isinstance(method, Unary):
-            unary = _UnaryCall(admitted, method, self._expected)
-            self._expected[unary] = time.monotonic() + self._request_seconds
+        rejected = self._admission.enter(path, details)
+        admitted = _AdmittedCall(call, path, details, self._admission)
+        if rejected is not None:
+            _finish(call, rejected, _on_rejected_call_over)
+        elif isinstance(method, UnaryMethod):
+            unary = _UnaryCall(admitted, method, self._awaiting_request)
+            self._awaiting_request[unary] = time.monotonic() + self._request_seconds
             unary.receive()
         else:
-            _StreamCall(admitted, self._answered).open(method)
+            _StreamCall(admitted, self._responses).open(method)
             more += 1
         return more
 
     def _request_call(self) -> bool:
-        """Requests the next call, unless there is none any more."""
+        """Requests the next call; returns false if the server is stopping."""
         with self._lock:
             if not self._is_stopping:
                 self._server.request_call(self._queue, self._queue, _NEXT_CALL)
             return not self._is_stopping
 
 
-class _Admitted(NamedTuple):
-    """A call that was let in."""
+class _AdmittedCall(NamedTuple):
+    """A call that AdmissionControl has admitted."""
 
     call: Any
     path: str
-    caller: Caller
-    gate: Gate
+    details: CallDetails
+    admission: AdmissionControl
 
     def leave(self) -> None:
-        """Counts it out."""
-        self.gate.leave(self.path, self.caller)
+        """Releases the call."""
+        self.admission.leave(self.path, self.details)
 
 
 class _UnaryCall:
-    """A call of one request and one answer.
+    """A unary call.
 
-    One event is to come for it, or two from when a slow answer begins: the close, and the sent end.
+    One event is due for it; two while a slow call is in progress: the close, and the sent result.
     """
 
-    __slots__ = ("_admitted", "_call", "_cancel", "_expected", "_method")
+    __slots__ = ("_admitted", "_awaiting_request", "_call", "_cancel", "_method")
 
-    def __init__(self, admitted: _Admitted, method: Unary, expected: "dict[_UnaryCall, float]") -> None:
+    def __init__(
+        self, admitted: _AdmittedCall, method: UnaryMethod, awaiting_request: "dict[_UnaryCall, float]"
+    ) -> None:
         self._admitted = admitted
         self._call = admitted.call
         self._method = method
-        self._expected = expected
+        self._awaiting_request = awaiting_request
         self._cancel: Cancel | None = None
 
     def receive(self) -> None:
-        """Waits for the request."""
-        self._call.start_server_batch((cygrpc.ReceiveMessageOperation(0),), self._received)
+        """Starts receiving the request."""
+        self._call.start_server_batch((cygrpc.ReceiveMessageOperation(0),), self._on_received)
 
-    def _received(self, event: Any) -> int:  # noqa: ANN401 - as above
-        if self._expected.pop(self, None) is None:
-            return 0  # it came too late
+    def _on_received(self, event: Any) -> int:  # noqa: ANN401 - as above
+        if self._awaiting_request.pop(self, None) is None:
+            return 0  # the call has timed out
         message = event.batch_operations[0].message()
-        end = _NO_MESSAGE if message is None else self._method.at_once(message, self._admitted.caller)
-        if end is not None:
-            _finish(self._call, end, self._over)
+        result = _NO_MESSAGE if message is None else self._method.at_once(message, self._admitted.details)
+        if result is not None:
+            _finish(self._call, result, self._on_over)
             return 0
-        self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(0),), self._closed)
-        self._cancel = self._method.begin(message, self._admitted.caller, self._answer)
+        self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(0),), self._on_closed)
+        self._cancel = self._method.start(message, self._admitted.details, self._send_result)
         return 1
 
-    def _answer(self, end: End) -> None:
-        """Sends the end of a slow call; any thread may."""
-        _finish(self._call, end, _sent, is_closing=False)
+    def _send_result(self, result: CallResult) -> None:
+        """Sends the result of a slow call, from any thread."""
+        _finish(self._call, result, _on_sent, is_closing=False)
 
-    def end_late(self) -> None:
-        """Ends a call whose request did not arrive in time."""
-        _, path, caller, gate = self._admitted
-        _finish(self._call, gate.timed_out(path, caller), self._over)
+    def time_out(self) -> None:
+        """Ends the call because its request is late."""
+        _, path, details, admission = self._admitted
+        _finish(self._call, admission.timed_out(path, details), self._on_over)
 
-    def _closed(self, event: Any) -> int:  # noqa: ANN401 - as above
-        """A slow call is over. If it was cancelled, `begin` still gets to call back, which ends it for us too."""
+    def _on_closed(self, event: Any) -> int:  # noqa: ANN401 - as above
+        """Handles the end of a slow call. A cancelled one still gets its result from `start`, which completes it."""
         if _is_cancelled(event) and self._cancel is not None:
             self._cancel()
-        return self._over(event)
+        return self._on_over(event)
 
-    def _over(self, _event: object) -> int:
-        self._cancel = None  # it knows this call, so they would wait for the collector of cycles
+    def _on_over(self, _event: object) -> int:
+        self._cancel = None  # breaks a reference cycle
         self._admitted.leave()
         return -1
 
 
 class _StreamCall:
-    """A stream. The thread that polls or another one answers, but only one at a time; any thread may end it.
+    """A stream. One thread at a time answers; any thread may end the stream.
 
-    Two events are to come for it at the end: the close, and the sent end.
+    Two events are due at its end: the close, and the sent result.
     """
 
-    __slots__ = ("_admitted", "_answered", "_call", "_cancel", "_end", "_lock", "_stream", "_unsent")
+    __slots__ = ("_admitted", "_call", "_cancel", "_handler", "_lock", "_responses", "_result", "_unsent")
 
-    def __init__(self, admitted: _Admitted, answered: "_Answered") -> None:
+    def __init__(self, admitted: _AdmittedCall, responses: "_Responses") -> None:
         self._admitted = admitted
         self._call = admitted.call
-        self._answered = answered
+        self._responses = responses
         self._lock = threading.Lock()
-        self._stream: OpenStream | None = None
-        """None again when it is over: it knows this call, so they would wait for the collector of cycles."""
+        self._handler: StreamHandler | None = None
+        """None before the stream is open and after it is over, which breaks a reference cycle."""
         self._cancel: Cancel | None = None
-        self._end: End | None = None
+        self._result: CallResult | None = None
         self._unsent = _initial_metadata()
 
-    def open(self, method: Streaming) -> None:
-        """Begins."""
-        self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(0),), self._closed)
-        opened = method.open(self._admitted.caller, self.finish)
-        if isinstance(opened, End):
+    def open(self, method: StreamMethod) -> None:
+        """Opens the stream and starts receiving."""
+        self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(0),), self._on_closed)
+        opened = method.open(self._admitted.details, self.finish)
+        if isinstance(opened, CallResult):
             self.finish(opened)
         else:
-            self._stream = opened
+            self._handler = opened
             with self._lock:
-                self._receive_after()
+                self._receive_next()
 
-    def _received(self, event: Any) -> int:  # noqa: ANN401 - as above
-        stream, message = self._stream, event.batch_operations[-1].message()
-        if stream is None:
+    def _on_received(self, event: Any) -> int:  # noqa: ANN401 - as above
+        handler, message = self._handler, event.batch_operations[-1].message()
+        if handler is None:
             return 0
-        answer = stream.end() if message is None else stream.at_once(message)
-        if answer is None:
-            self._cancel = stream.begin(message, self.send)
+        response = handler.end() if message is None else handler.at_once(message)
+        if response is None:
+            self._cancel = handler.start(message, self.send)
         else:
-            self._answered.append((self, answer))
+            self._responses.append((self, response))
         return 0
 
-    def send(self, answer: bytes | End) -> None:
-        """Sends the answer to a message, and waits for the next one; or ends the stream."""
-        if isinstance(answer, End):
-            self.finish(answer)
+    def send(self, response: bytes | CallResult) -> None:
+        """Sends a response and starts receiving the next message; or sends the result."""
+        if isinstance(response, CallResult):
+            self.finish(response)
             return
         with self._lock:
             unsent, self._unsent = self._unsent, ()
-            self._receive_after(*unsent, cygrpc.SendMessageOperation(answer, 0))
+            self._receive_next(*unsent, cygrpc.SendMessageOperation(response, 0))
 
-    def _receive_after(self, *operations: Any) -> None:  # noqa: ANN401 - as above
-        """Waits for the next message, unless the stream has ended."""
-        if self._end is None:
-            self._call.start_server_batch((*operations, cygrpc.ReceiveMessageOperation(0)), self._received)
+    def _receive_next(self, *operations: Any) -> None:  # noqa: ANN401 - as above
+        """Starts operations together with the next receive, unless the stream has ended."""
+        if self._result is None:
+            self._call.start_server_batch((*operations, cygrpc.ReceiveMessageOperation(0)), self._on_received)
 
-    def finish(self, end: End) -> None:
-        """Ends the stream, unless it has ended."""
+    def finish(self, result: CallResult) -> None:
+        """Ends the stream, unless it has ended. Any thread may call this."""
         with self._lock:
-            if self._end is None:
-                self._end = end
-                _finish(self._call, end, _sent, self._unsent, is_closing=False)
+            if self._result is None:
+                self._result = result
+                _finish(self._call, result, _on_sent, self._unsent, is_closing=False)
 
-    def _closed(self, event: Any) -> int:  # noqa: ANN401 - as above
-        """The stream is over, perhaps before we have ended it."""
+    def _on_closed(self, event: Any) -> int:  # noqa: ANN401 - as above
+        """Handles the end of the call, which may come before our result."""
         cancel, self._cancel = self._cancel, None
         if cancel is not None:
             cancel()
-        stream, self._stream = self._stream, None
-        if stream is not None and self._end is None:
-            stream.end()
+        handler, self._handler = self._handler, None
+        if handler is not None and self._result is None:
+            handler.end()
         self.finish(_CANCELLED)
-        if stream is not None and self._end is not None:
-            stream.over(self._end, is_cancelled=_is_cancelled(event))
+        if handler is not None and self._result is not None:
+            handler.closed(self._result, is_cancelled=_is_cancelled(event))
         self._admitted.leave()
         return -1
 
 
-_Answered: TypeAlias = list[tuple[_StreamCall, bytes | End]]
-"""Streams, and what each is to be sent."""
+_Responses: TypeAlias = list[tuple[_StreamCall, bytes | CallResult]]
+"""Responses to send, with their streams."""
 
 
 def _monotonic(deadline: float) -> float:
-    """Returns a deadline, in seconds since 1970, by time.monotonic()."""
+    """Converts a deadline from seconds since 1970 to time.monotonic()."""
     return deadline - time.time() + time.monotonic()
 
 
@@ -350,17 +362,26 @@ def _initial_metadata() -> tuple[Any, ...]:
 
 def _finish(
     call: Any,  # noqa: ANN401 - as above
-    end: End,
+    result: CallResult,
     tag: Callable[[Any], int],
     unsent: tuple[Any, ...] | None = None,
     *,
     is_closing: bool = True,
 ) -> None:
-    """Sends a call's end, after what is unsent; with `is_closing` the event comes when the call is over."""
+    """Sends a call's result.
+
+    Args:
+        call: The call.
+        result: Its result.
+        tag: The tag of the event.
+        unsent: Operations to start first; None: sending the initial metadata.
+        is_closing: Whether the event comes when the call is over; otherwise when the result was sent.
+    """
     operations = _initial_metadata() if unsent is None else unsent
-    if end.message is not None:
-        operations = (*operations, cygrpc.SendMessageOperation(end.message, 0))
-    operations = (*operations, cygrpc.SendStatusFromServerOperation(end.trailing, end.code.value[0], end.details, 0))
+    if result.message is not None:
+        operations = (*operations, cygrpc.SendMessageOperation(result.message, 0))
+    status = cygrpc.SendStatusFromServerOperation(result.trailing, result.code.value[0], result.details, 0)
+    operations = (*operations, status)
     if is_closing:
         operations = (*operations, cygrpc.ReceiveCloseOnServerOperation(0))
     call.start_server_batch(operations, tag)
@@ -371,11 +392,9 @@ def _is_cancelled(event: Any) -> bool:  # noqa: ANN401 - as above
     return cancelled
 
 
-def _ended(_event: object) -> int:
-    """The tag of the last event of a call that was never let in."""
+def _on_rejected_call_over(_event: object) -> int:
     return -1
 
 
-def _sent(_event: object) -> int:
-    """The tag of the event of a sent end."""
+def _on_sent(_event: object) -> int:
     return -1

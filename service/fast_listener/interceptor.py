@@ -1,7 +1,7 @@
-"""The boundary of every call of the synchronous listener: what `interceptors` is for the others.
+"""The interceptor of the completion-queue server: request ids, admission, metrics, log, and errors as statuses.
 
-It makes methods of plain functions of bytes. Each may have a companion that answers what takes only a moment; all else
-goes to the thread for slow calls.
+It makes methods from plain functions of bytes. A function may have a fast variant that answers within a moment; all
+other calls go to SlowCalls.
 """
 
 import itertools
@@ -16,49 +16,57 @@ import grpc
 import structlog
 
 from service.errors import Fault, Overloaded, RequestTimedOut, ShuttingDown
-from service.fast_listener.calls import Caller, Cancel, End, Metadata, OpenStream, Streaming, Unary
+from service.fast_listener.calls import (
+    CallDetails,
+    CallResult,
+    Cancel,
+    Metadata,
+    StreamHandler,
+    StreamMethod,
+    UnaryMethod,
+)
 from service.grpc_api.interceptor import DETAILS, REQUEST_ID, log_call, sent_request_id
 from service.grpc_api.status import status_of
 from service.metrics.metrics import Metrics
-from service.runtime.admission import Admission, CallRoom
+from service.runtime.admission import Admission, CallAdmission
 from service.runtime.slow_calls import Dropped, SlowCalls, Steps, in_one_step
 
 _OK: Final = "OK"
 
 _PROCESS: Final = secrets.token_hex(8)
 _CALLS: Final = itertools.count()
-"""What request ids are made of, as chance for each would cost more than all else here."""
+"""Request ids are made of these two; a random one for each call would cost more than the rest of this module."""
 
 _log = structlog.get_logger()
 
 
-class Answerer(Protocol):
-    """What answers the requests of one stream, in their order."""
+class StreamAnswerer(Protocol):
+    """Answers the requests of one stream, in their order."""
 
     def __call__(self, data: bytes, /) -> bytes:
-        """Returns the answer. Raises any Fault."""
+        """Returns the response. Raises any Fault."""
 
     def at_once(self, data: bytes, /) -> bytes | None:
-        """Returns the answer in a moment; None if it may take longer, or is a fault. Raises nothing."""
+        """Returns the response within a moment; None if it may take longer or is an error. Raises nothing."""
 
 
 def _never_at_once(_data: bytes) -> None:
-    """Says of every request that it may take longer."""
+    """The fast variant of a method without one."""
 
 
 def _nothing_to_cancel() -> None:
     """Cancels a call that is over."""
 
 
-class SynchronousBoundary:
-    """Makes methods of functions, which may raise any Fault, and lets calls in (Gate).
+class FastInterceptor:
+    """Makes methods from functions that may raise any Fault, and implements AdmissionControl.
 
     Args:
         metrics: Counts calls.
-        slow_calls: Answers what is not answered at once.
-        max_calls: Most calls under way at a time; more are refused.
-        max_streams: Most streams at a time; more are refused.
-        peer_share: The part of calls, and of streams, that one peer may hold.
+        slow_calls: Runs calls that are not answered at once.
+        max_calls: Most calls at a time; more are rejected.
+        max_streams: Most streams at a time; more are rejected.
+        peer_share: The share of calls, and of streams, that one peer may hold.
     """
 
     def __init__(
@@ -66,106 +74,106 @@ class SynchronousBoundary:
     ) -> None:
         self._metrics = metrics
         self._slow_calls = slow_calls
-        self._room = CallRoom(max_calls, peer_share)
+        self._admission = CallAdmission(max_calls, peer_share)
         self._streams = _Streams(Admission(max_streams, peer_share))
         self._is_stopping = False
 
-    def enter(self, path: str, caller: Caller) -> End | None:
-        """See Gate."""
+    def enter(self, path: str, call: CallDetails) -> CallResult | None:
+        """See AdmissionControl."""
         try:
-            self._room.enter(path, caller.peer)
+            self._admission.enter(path, call.peer)
         except Overloaded as error:
-            return self._refused(path, caller, error)
+            return self._failed(path, call, error)
         return None
 
-    def leave(self, path: str, caller: Caller) -> None:
-        """See Gate."""
-        self._room.leave(path, caller.peer)
+    def leave(self, path: str, call: CallDetails) -> None:
+        """See AdmissionControl."""
+        self._admission.leave(path, call.peer)
 
-    def timed_out(self, path: str, caller: Caller) -> End:
-        """See Gate."""
-        return self._refused(path, caller, RequestTimedOut())
+    def timed_out(self, path: str, call: CallDetails) -> CallResult:
+        """See AdmissionControl."""
+        return self._failed(path, call, RequestTimedOut())
 
-    def _refused(self, path: str, caller: Caller, error: Exception) -> End:
-        return _Calls(path, self._metrics).refused(request_id_of(caller.metadata), perf_counter(), error)
+    def _failed(self, path: str, call: CallDetails, error: Exception) -> CallResult:
+        return _MethodCalls(path, self._metrics).failed(request_id_of(call.metadata), perf_counter(), error)
 
     def unary(
         self,
-        method: str,
-        call: Callable[[bytes], bytes],
+        path: str,
+        answer: Callable[[bytes], bytes],
         at_once: Callable[[bytes], bytes | None] = _never_at_once,
-    ) -> Unary:
-        """Returns a method of one request and one answer.
+    ) -> UnaryMethod:
+        """Returns a unary method.
 
         Args:
-            method: Its path.
-            call: Returns the answer.
-            at_once: Returns the answer in a moment; None if it may take longer, or is a fault. Raises nothing.
+            path: The method's path.
+            answer: Returns the response.
+            at_once: Returns the response within a moment; None if it may take longer or is an error. Raises nothing.
         """
-        return self.unary_in_steps(method, lambda data: in_one_step(call, data), at_once)
+        return self.unary_in_steps(path, lambda data: in_one_step(answer, data), at_once)
 
     def unary_in_steps(
-        self, method: str, steps: Callable[[bytes], Steps], at_once: Callable[[bytes], bytes | None] = _never_at_once
-    ) -> Unary:
-        """Returns a method like `unary` whose slow answers are made in steps."""
-        calls = _Calls(method, self._metrics)
+        self, path: str, steps: Callable[[bytes], Steps], at_once: Callable[[bytes], bytes | None] = _never_at_once
+    ) -> UnaryMethod:
+        """Returns a unary method like `unary` whose slow calls run in steps."""
+        calls = _MethodCalls(path, self._metrics)
 
-        def answer_at_once(data: bytes, caller: Caller) -> End | None:
+        def result_at_once(data: bytes, call: CallDetails) -> CallResult | None:
             started = perf_counter()
             try:
                 self._check_stopping()
-                answer = at_once(data)
-            except Exception as error:  # noqa: BLE001 - no caller is to wait for an answer forever
-                return calls.refused(request_id_of(caller.metadata), started, error)
-            return None if answer is None else calls.answered(request_id_of(caller.metadata), started, answer)
+                response = at_once(data)
+            except Exception as error:  # noqa: BLE001 - every call needs a result
+                return calls.failed(request_id_of(call.metadata), started, error)
+            return None if response is None else calls.succeeded(request_id_of(call.metadata), started, response)
 
-        def begin(data: bytes, caller: Caller, answered: Callable[[End], None]) -> Cancel:
-            started, request_id = perf_counter(), request_id_of(caller.metadata)
+        def start(data: bytes, call: CallDetails, on_result: Callable[[CallResult], None]) -> Cancel:
+            started, request_id = perf_counter(), request_id_of(call.metadata)
 
-            def done(result: Any) -> None:  # noqa: ANN401 - an answer or an exception
-                answered(calls.end(request_id, started, result))
+            def done(outcome: Any) -> None:  # noqa: ANN401 - a response or an exception
+                on_result(calls.result(request_id, started, outcome))
 
-            return self._begin(method, caller, steps(data), len(data), done)
+            return self._submit(path, call, steps(data), len(data), done)
 
-        return Unary(answer_at_once, begin)
+        return UnaryMethod(result_at_once, start)
 
-    def _begin(self, method: str, caller: Caller, steps: Steps, size: int, done: Callable[[Any], None]) -> Cancel:
-        """Hands a call to the thread for slow calls."""
+    def _submit(self, path: str, call: CallDetails, steps: Steps, size: int, done: Callable[[Any], None]) -> Cancel:
+        """Queues a slow call and returns what cancels it."""
         try:
-            call = self._slow_calls.submit((caller.peer, method), size, caller.deadline, steps, done)
+            slow_call = self._slow_calls.submit((call.peer, path), size, call.deadline, steps, done)
         except Fault as error:
             done(error)
             return _nothing_to_cancel
-        return lambda: self._slow_calls.cancel(call)
+        return lambda: self._slow_calls.cancel(slow_call)
 
-    def stream(self, method: str, answerer: Callable[[], Answerer]) -> Streaming:
-        """Returns a method of a stream of requests, which a new Answerer answers in their order."""
-        calls = _Calls(method, self._metrics)
+    def stream(self, path: str, answerer: Callable[[], StreamAnswerer]) -> StreamMethod:
+        """Returns a streaming method; each stream gets its own StreamAnswerer."""
+        calls = _MethodCalls(path, self._metrics)
 
-        def open_stream(caller: Caller, hang_up: Callable[[End], None]) -> OpenStream | End:
-            started, request_id = perf_counter(), request_id_of(caller.metadata)
+        def open_stream(call: CallDetails, finish: Callable[[CallResult], None]) -> StreamHandler | CallResult:
+            started, request_id = perf_counter(), request_id_of(call.metadata)
 
-            def begin(data: bytes, done: Callable[[Any], None]) -> Cancel:
-                return self._begin(method, caller, in_one_step(answers, data), len(data), done)
+            def start(data: bytes, done: Callable[[Any], None]) -> Cancel:
+                return self._submit(path, call, in_one_step(answer, data), len(data), done)
 
             try:
-                answers = answerer()
-                stream = _Stream(calls, self._streams, answers, begin, request_id)
-                self._streams.begin(stream, caller.peer, lambda: hang_up(_end_of(ShuttingDown(), request_id)))
+                answer = answerer()
+                stream = _Stream(calls, self._streams, answer, start, request_id)
+                self._streams.add(stream, call.peer, lambda: finish(_error_result(ShuttingDown(), request_id)))
             except Exception as error:  # noqa: BLE001 - as above
-                return calls.refused(request_id, started, error)
+                return calls.failed(request_id, started, error)
             return stream
 
-        return Streaming(open_stream)
+        return StreamMethod(open_stream)
 
     def stop(self) -> None:
-        """Refuses new calls, and ends streams: what was not answered is to be sent to another server."""
+        """Rejects new calls and ends all streams with ShuttingDown; clients retry at another server."""
         self._is_stopping = True
         self._streams.end()
 
     @property
     def open_streams(self) -> int:
-        """How many streams are open."""
+        """The number of open streams."""
         return self._streams.count
 
     def _check_stopping(self) -> None:
@@ -174,142 +182,144 @@ class SynchronousBoundary:
             raise ShuttingDown
 
 
-class _Calls:
-    """The calls of a method, logged and counted as they end.
+class _MethodCalls:
+    """Results of one method's calls; counts and logs each call.
 
     Args:
-        method: Its path.
-        metrics: Counts them.
+        path: The method's path.
+        metrics: Counts the calls.
     """
 
-    def __init__(self, method: str, metrics: Metrics) -> None:
-        self._method = method
+    def __init__(self, path: str, metrics: Metrics) -> None:
+        self._path = path
         self._metrics = metrics
-        self._count_good = metrics.calls(method, _OK)
-        self._logs_good = _log.bind().is_enabled_for(logging.DEBUG)
+        self._count_ok = metrics.calls(path, _OK)
+        self._logs_ok = _log.bind().is_enabled_for(logging.DEBUG)
 
-    def end(self, request_id: str, started: float, result: Any) -> End:  # noqa: ANN401 - an answer or an exception
-        """Returns the end of a call that led to an answer or an exception."""
-        if isinstance(result, Exception):
-            return self.refused(request_id, started, result)
-        return self.answered(request_id, started, result)
+    def result(self, request_id: str, started: float, outcome: Any) -> CallResult:  # noqa: ANN401 - a response or an exception
+        """Returns the result for a response or an exception."""
+        if isinstance(outcome, Exception):
+            return self.failed(request_id, started, outcome)
+        return self.succeeded(request_id, started, outcome)
 
-    def answered(self, request_id: str, started: float, answer: bytes | None) -> End:
-        """Returns the end of a call that went well."""
+    def succeeded(self, request_id: str, started: float, response: bytes | None) -> CallResult:
+        """Returns the result for a response."""
         seconds = perf_counter() - started
-        self._count_good(seconds)
-        if self._logs_good:
-            log_call(self._method, request_id, _OK, "", seconds)
-        return End(answer, ((REQUEST_ID, request_id),))
+        self._count_ok(seconds)
+        if self._logs_ok:
+            log_call(self._path, request_id, _OK, "", seconds)
+        return CallResult(response, ((REQUEST_ID, request_id),))
 
-    def refused(self, request_id: str, started: float, error: Exception) -> End:
-        """Returns the end of a call that did not."""
-        end = self.fault(request_id, error)
-        self.over(request_id, started, end.code.name, end.reason)
-        return end
+    def failed(self, request_id: str, started: float, error: Exception) -> CallResult:
+        """Returns the result for an exception."""
+        result = self.error(request_id, error)
+        self.record(request_id, started, result.code.name, result.reason)
+        return result
 
-    def fault(self, request_id: str, error: Exception) -> End:
-        """Returns the end that an exception leads to. Logs what is not the caller's fault."""
+    def error(self, request_id: str, error: Exception) -> CallResult:
+        """Returns the result for an exception without counting it. Logs exceptions that are not a Fault."""
         if isinstance(error, Dropped):
-            return End(code=grpc.StatusCode.CANCELLED)
+            return CallResult(code=grpc.StatusCode.CANCELLED)
         if not isinstance(error, Fault):
-            _log.exception("fault", method=self._method, request_id=request_id, exc_info=error)
-        return _end_of(error, request_id)
+            _log.exception("fault", method=self._path, request_id=request_id, exc_info=error)
+        return _error_result(error, request_id)
 
-    def over(self, request_id: str, started: float, code: str, reason: str) -> None:
+    def record(self, request_id: str, started: float, code: str, reason: str) -> None:
         """Counts and logs a call that is over."""
         seconds = perf_counter() - started
-        self._metrics.call(self._method, code, seconds)
-        if self._logs_good or code != _OK:
-            log_call(self._method, request_id, code, reason, seconds)
+        self._metrics.call(self._path, code, seconds)
+        if self._logs_ok or code != _OK:
+            log_call(self._path, request_id, code, reason, seconds)
 
 
 class _Stream:
-    """An open stream.
+    """An open stream (StreamHandler).
 
     Args:
         calls: The calls of its method.
-        streams: Where it is counted.
+        streams: The set of open streams.
         answerer: Answers its requests.
-        begin: Starts an answer that may take longer.
+        start: Starts a response that may take longer.
         request_id: Its request id.
     """
 
     def __init__(
         self,
-        calls: _Calls,
+        calls: _MethodCalls,
         streams: "_Streams",
-        answerer: Answerer,
-        begin: Callable[[bytes, Callable[[Any], None]], Cancel],
+        answerer: StreamAnswerer,
+        start: Callable[[bytes, Callable[[Any], None]], Cancel],
         request_id: str,
     ) -> None:
         self._calls = calls
         self._streams = streams
         self._answerer = answerer
-        self._begin = begin
+        self._start = start
         self._started = perf_counter()
         self._request_id = request_id
 
-    def at_once(self, data: bytes) -> bytes | End | None:
-        """See OpenStream."""
+    def at_once(self, data: bytes) -> bytes | CallResult | None:
+        """See StreamHandler."""
         try:
             return self._answerer.at_once(data)
-        except Exception as error:  # noqa: BLE001 - no caller is to wait for an answer forever
+        except Exception as error:  # noqa: BLE001 - every stream needs a result
             return self._failed(error)
 
-    def begin(self, data: bytes, answered: Callable[[bytes | End], None]) -> Cancel:
-        """See OpenStream."""
-        return self._begin(
-            data, lambda result: answered(self._failed(result) if isinstance(result, Exception) else result)
+    def start(self, data: bytes, on_response: Callable[[bytes | CallResult], None]) -> Cancel:
+        """See StreamHandler."""
+        return self._start(
+            data,
+            lambda outcome: on_response(self._failed(outcome) if isinstance(outcome, Exception) else outcome),
         )
 
-    def end(self) -> End:
-        """See OpenStream."""
-        self._streams.leave(self)
-        return End(trailing=((REQUEST_ID, self._request_id),))
+    def end(self) -> CallResult:
+        """See StreamHandler."""
+        self._streams.remove(self)
+        return CallResult(trailing=((REQUEST_ID, self._request_id),))
 
-    def over(self, end: End, *, is_cancelled: bool) -> None:
-        """See OpenStream."""
-        self._streams.leave(self)
-        is_lost = is_cancelled and end.code is grpc.StatusCode.OK
-        self._calls.over(self._request_id, self._started, "CANCELLED" if is_lost else end.code.name, end.reason)
+    def closed(self, result: CallResult, *, is_cancelled: bool) -> None:
+        """See StreamHandler."""
+        self._streams.remove(self)
+        is_lost = is_cancelled and result.code is grpc.StatusCode.OK
+        code = "CANCELLED" if is_lost else result.code.name
+        self._calls.record(self._request_id, self._started, code, result.reason)
 
-    def _failed(self, error: Exception) -> End:
-        self._streams.leave(self)
-        return self._calls.fault(self._request_id, error)
+    def _failed(self, error: Exception) -> CallResult:
+        self._streams.remove(self)
+        return self._calls.error(self._request_id, error)
 
 
 class _Streams:
-    """The streams that are open, each with its peer and what ends it."""
+    """The open streams, each with its peer and a function that ends it."""
 
-    def __init__(self, room: Admission) -> None:
-        self._room = room
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
         self._open: dict[_Stream, tuple[str, Callable[[], None]]] = {}
         self._is_ended = False
         self._lock = threading.Lock()
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of open streams."""
         return len(self._open)
 
-    def begin(self, stream: _Stream, peer: str, end: Callable[[], None]) -> None:
-        """Adds a stream of a peer. Raises ShuttingDown, Overloaded."""
+    def add(self, stream: _Stream, peer: str, end: Callable[[], None]) -> None:
+        """Adds a stream. Raises ShuttingDown, Overloaded."""
         with self._lock:
             if self._is_ended:
                 raise ShuttingDown
-            self._room.enter(peer)
+            self._admission.enter(peer)
             self._open[stream] = peer, end
 
-    def leave(self, stream: _Stream) -> None:
-        """Removes a stream, if it is there."""
+    def remove(self, stream: _Stream) -> None:
+        """Removes a stream if it is open."""
         with self._lock:
-            left = self._open.pop(stream, None)
-        if left is not None:
-            self._room.leave(left[0])
+            removed = self._open.pop(stream, None)
+        if removed is not None:
+            self._admission.leave(removed[0])
 
     def end(self) -> None:
-        """Ends those that are open, and lets no more begin."""
+        """Ends the open streams and rejects new ones."""
         with self._lock:
             self._is_ended = True
             opened, self._open = tuple(self._open.values()), {}
@@ -317,13 +327,13 @@ class _Streams:
             end()
 
 
-def _end_of(error: Exception, request_id: str) -> End:
-    """Returns the end that an exception leads to."""
+def _error_result(error: Exception, request_id: str) -> CallResult:
+    """Returns the result for an exception."""
     status = status_of(error)
     trailing = ((DETAILS, status.serialize()), (REQUEST_ID, request_id))
-    return End(None, trailing, status.code, status.message, status.reason)
+    return CallResult(None, trailing, status.code, status.message, status.reason)
 
 
 def request_id_of(metadata: Metadata) -> str:
-    """Returns the caller's request id, else a new one."""
+    """Returns the client's request id, else a new one."""
     return sent_request_id(metadata) or f"{_PROCESS}{next(_CALLS):08x}"

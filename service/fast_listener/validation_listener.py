@@ -1,62 +1,61 @@
-"""ValidationService at an address of its own, if there is one (RUMMIKUB_VALIDATION_LISTEN)."""
+"""ValidationService at RUMMIKUB_VALIDATION_LISTEN on the completion-queue server."""
 
 import asyncio
+from typing import Final
 
-from service.fast_listener.interceptor import SynchronousBoundary
-from service.fast_listener.listener import SynchronousServer
+from service.fast_listener.interceptor import FastInterceptor
+from service.fast_listener.listener import FastListener
 from service.fast_listener.methods import validation_methods
-from service.grpc_api.turn_validator import Validation
+from service.grpc_api.turn_validator import Validator
 from service.grpc_api.validation_service import NAME
 from service.metrics.metrics import Metrics
-from service.runtime.addresses import cannot_listen
+from service.runtime.addresses import address_error
 from service.runtime.slow_calls import SlowCalls
 from service.settings import Settings
 
-DRAIN_POLL_SECONDS = 0.01
-"""How often a stopping server looks whether streams are open."""
+DRAIN_POLL_SECONDS: Final = 0.01
+"""The polling interval of a stopping server."""
 
 
-class ValidationListener:
-    """The listener, which is nothing without an address.
+class FastValidationListener:
+    """The listener (validation_listener.ValidationListener).
 
     Args:
-        settings: Where and how to serve.
-        validation: What answers.
-        slow_calls: Answers what may take long.
+        settings: The service's settings.
+        validation: Answers the requests.
+        slow_calls: Runs slow calls.
         metrics: Counts calls.
     """
 
-    def __init__(self, settings: Settings, validation: Validation, slow_calls: SlowCalls, metrics: Metrics) -> None:
-        self._settings = settings
-        self._server: SynchronousServer | None = None
-        if settings.validation_listen:
-            self._boundary = SynchronousBoundary(
-                metrics, slow_calls, settings.max_calls, settings.validation_streams, settings.peer_share
-            )
-            services = {NAME: validation_methods(validation, self._boundary)}
-            self._server = SynchronousServer(services, self._boundary, settings)
+    def __init__(self, settings: Settings, validation: Validator, slow_calls: SlowCalls, metrics: Metrics) -> None:
+        self._address = settings.validation_listen
+        self._interceptor = FastInterceptor(
+            metrics, slow_calls, settings.max_calls, settings.validation_streams, settings.peer_share
+        )
+        services = {NAME: validation_methods(validation, self._interceptor)}
+        self._listener = FastListener(services, self._interceptor, settings)
 
-    def start(self) -> int:
-        """Serves, and returns the port; 0 without an address. Raises AddressInUseError."""
-        if self._server is None:
-            return 0
+    async def start(self) -> int:
+        """Starts serving and returns the port. Raises AddressInUseError."""
         try:
-            return self._server.start(self._settings.validation_listen)
+            return self._listener.start(self._address)
         except RuntimeError:
-            raise cannot_listen("RUMMIKUB_VALIDATION_LISTEN", self._settings.validation_listen) from None
+            raise address_error("RUMMIKUB_VALIDATION_LISTEN", self._address) from None
 
-    def refuse(self) -> None:
-        """Reports NOT_SERVING, refuses new calls, and ends streams."""
-        if self._server is not None:
-            self._server.refuse()
-            self._boundary.stop()
+    def begin_shutdown(self) -> None:
+        """Reports NOT_SERVING, rejects new calls and ends streams."""
+        self._listener.report_not_serving()
+        self._interceptor.stop()
 
     async def drained(self) -> None:
-        """Returns when no stream is open."""
-        while self._server is not None and self._boundary.open_streams:  # noqa: ASYNC110 - as below
-            await asyncio.sleep(DRAIN_POLL_SECONDS)  # the threads that end streams notify no one
+        """Returns when no stream is open. The caller also waits for SlowCalls; other calls take a moment."""
+        while self._interceptor.open_streams:  # noqa: ASYNC110 - see the next line
+            await asyncio.sleep(DRAIN_POLL_SECONDS)  # threads end streams and cannot set an asyncio.Event
 
-    def stop(self) -> None:
-        """Closes the connections, and returns when the thread has ended."""
-        if self._server is not None:
-            self._server.stop()
+    async def stop(self) -> None:
+        """Closes the connections and returns when the thread has ended."""
+        await asyncio.to_thread(self._listener.stop)
+
+    async def ended(self) -> None:
+        """Never returns: a fault ends one call and never the listener."""
+        await asyncio.Event().wait()

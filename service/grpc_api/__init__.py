@@ -1,1 +1,1 @@
-"""The edge: gRPC handlers, interceptor, status mapping. With codec/ and fast_listener/ the only users of gRPC."""
+"""The gRPC edge: interceptor, statuses, health, servicers. Besides it, only codec and fast_listener use gRPC."""

@@ -1,45 +1,83 @@
-"""grpcio's asynchronous server, but that the calls of each method are taken by themselves.
+"""A grpc.aio server with one accept loop per registered method.
 
-grpcio takes all calls in one loop, which reads the name of the method that is called as text, and ends the whole server
-at a name that is none: one request of anybody would do. Here the core finds the method by its bytes, and all calls of
-methods that nobody serves are answered without their names.
+grpc.aio accepts all calls in one loop, which decodes the method's path as UTF-8. One request with another path raises
+UnicodeDecodeError there and ends the whole server. Here the core matches paths as bytes, and calls of unknown methods
+are answered without looking at their path.
 
-What is relied upon is grpcio's `cygrpc`, which is not public (grpcio is pinned):
+Private parts of grpcio's `cygrpc` that this relies on:
 
-* `AioServer._make_request_call_future` is asked once, when serving begins, for the next call of each registered method,
-  and with None for that of all others. What it answers is waited for; one that never comes keeps the loop waiting, and
-  one that fails as the server stops ends it.
-* `_handle_rpc` answers a call, with the handler that `resolve_handler` of what it is given finds;
-  `_schedule_rpc_coro` has it do so, and ends it with its client.
+* `AioServer._make_request_call_future(method)` is called once for each registered method when serving begins, and once
+  with None for all other methods. It returns an awaitable for the next call. One that never completes blocks grpcio's
+  own loop; one that fails while the server stops ends it.
+* `_request_registered_call` and `_request_call` await the next call.
+* `_handle_rpc` runs a call with the handler that `resolve_handler` of its second argument returns.
+  `_schedule_rpc_coro` cancels that when the client cancels.
+
+The hook `_make_request_call_future` exists since early 2026, and grpcio plans to replace it with a persistent loop and
+another constructor argument. Therefore only releases in `grpcio_version.TESTED` get this server.
+
+Once a grpcio release accepts paths that are not UTF-8: delete this module and its tests, and call grpc.aio.server in
+`server` and `validation_listener`.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import grpc
 import grpc.aio
+import structlog
 from grpc._cython import cygrpc
 from grpc.aio import ServerInterceptor
-from grpc.aio import _server as grpcio
+from grpc.aio import _server as grpc_aio
 
-Handlers = Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]
+from service.grpc_api.grpcio_version import INSTALLED, TESTED, is_tested
+
+Handlers: TypeAlias = Mapping[str, "grpc.RpcMethodHandler[Any, Any]"]
+Options: TypeAlias = Sequence[tuple[str, int]]
+
+_log = structlog.get_logger()
 
 
-class AsynchronousServer(grpcio.Server):
+def aio_server(
+    interceptors: Sequence[ServerInterceptor], options: Options, grpcio: str = INSTALLED
+) -> "grpc.aio.Server":
+    """Returns an AcceptLoopServer on tested releases of grpcio, else a plain grpc.aio server and a warning in the log.
+
+    Args:
+        interceptors: Run around every call of a registered method.
+        options: Options of gRPC's core.
+        grpcio: The release of grpcio.
+    """
+    if is_tested(grpcio):
+        return cast("grpc.aio.Server", AcceptLoopServer(interceptors, options))
+    _log.warning(
+        "grpcio release not tested: using grpc.aio.server, which a path that is not UTF-8 may end",
+        grpcio=grpcio,
+        tested=TESTED,
+    )
+    return grpc.aio.server(interceptors=tuple(interceptors), options=tuple(options))
+
+
+class AcceptLoopServer(grpc_aio.Server):
     """The server. It serves registered methods only.
 
     Args:
-        interceptors: Around every call of a registered method.
-        options: Of grpcio's core.
+        interceptors: Run around every call of a registered method.
+        options: Options of gRPC's core.
     """
 
-    def __init__(self, interceptors: Sequence[ServerInterceptor], options: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, interceptors: Sequence[ServerInterceptor], options: Options) -> None:
         self._loop = cygrpc.get_working_loop()
-        self._server = _TakingServer(self._loop, tuple(interceptors), tuple(options))
+        self._core = self._server = _AcceptLoops(self._loop, tuple(interceptors), tuple(options))
+
+    @property
+    def accept_loops(self) -> int:
+        """The number of accept loops that have started: one for each method, and one for unknown methods."""
+        return self._core.started
 
 
-class _TakingServer(cygrpc.AioServer):  # type: ignore[misc]  # grpcio's is untyped
+class _AcceptLoops(cygrpc.AioServer):  # type: ignore[misc]  # grpcio's is untyped
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -47,40 +85,42 @@ class _TakingServer(cygrpc.AioServer):  # type: ignore[misc]  # grpcio's is unty
         options: tuple[tuple[str, int], ...],
     ) -> None:
         super().__init__(loop, None, (), interceptors, options, None)
-        self._runs_on = loop
-        self._around = interceptors
+        self._event_loop = loop
+        self._call_interceptors = interceptors
         self._methods = _Methods()
         self._calls: set[asyncio.Task[None]] = set()
+        self.started = 0
 
     def add_registered_method_handlers(self, handlers: Handlers) -> None:
         super().add_registered_method_handlers(handlers)
         self._methods.handlers |= handlers
 
     def _make_request_call_future(self, method: bytes | None) -> asyncio.Task[None]:
-        return self._runs_on.create_task(self._take_known(method) if method else self._take_unknown())
+        self.started += 1
+        return self._event_loop.create_task(self._accept(method) if method else self._accept_unknown())
 
-    async def _take_known(self, method: bytes) -> None:
+    async def _accept(self, method: bytes) -> None:
         name = method.decode()
         while True:
-            self._answer(await self._request_registered_call(method), name, self._around)
+            self._run(await self._request_registered_call(method), name, self._call_interceptors)
 
-    async def _take_unknown(self) -> None:
+    async def _accept_unknown(self) -> None:
         while True:
-            self._answer(await self._request_call(), "", ())
+            self._run(await self._request_call(), "", ())
 
-    def _answer(self, call: object, method: str, around: tuple[ServerInterceptor, ...]) -> None:
-        answering = cygrpc._handle_rpc(method, self._methods, around, call, self._runs_on, False)  # noqa: FBT003, SLF001 - no limit
-        task = self._runs_on.create_task(cygrpc._schedule_rpc_coro(answering, call, self._runs_on, method))  # noqa: SLF001
-        self._calls.add(task)  # the loop alone would let it go
+    def _run(self, call: object, method: str, interceptors: tuple[ServerInterceptor, ...]) -> None:
+        rpc = cygrpc._handle_rpc(method, self._methods, interceptors, call, self._event_loop, False)  # noqa: FBT003, SLF001 - no concurrency limit
+        task = self._event_loop.create_task(cygrpc._schedule_rpc_coro(rpc, call, self._event_loop, method))  # noqa: SLF001
+        self._calls.add(task)  # the event loop holds weak references only
         task.add_done_callback(self._calls.discard)
 
 
 class _Methods:
-    """The methods that are served, by their paths."""
+    """The registered handlers by path."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
 
     def resolve_handler(self, call: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        """What serves a call; None if nothing does."""
+        """Returns the handler of a call; None if the method is unknown."""
         return self.handlers.get(call.method)

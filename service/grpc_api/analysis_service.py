@@ -1,4 +1,4 @@
-"""AnalysisService: decode, have a worker search, encode."""
+"""AnalysisService: decodes, runs the search in a worker process, encodes."""
 
 import asyncio
 from collections.abc import Generator, Sequence
@@ -8,34 +8,41 @@ from engine.analysis import Situation
 from engine.ruleset import Ruleset
 from engine.views import GameView
 from rummikub.v1 import analysis_service_pb2 as pb
-from service import codec
 from service.analysis.pool import AnalysisPool
-from service.analysis.questions import HowArranged, WhetherTurn, about_turn, check_tier, kept_tiles, own_situation
+from service.analysis.queries import (
+    ArrangementQuery,
+    TurnExistsQuery,
+    check_tier,
+    own_situation,
+    turn_query,
+    unplayable_tiles,
+)
 from service.app.games import Games
 from service.app.identity import SPECTATOR
+from service.codec import analysis, fields, rulesets
 from service.errors import FieldFault, InvalidRequest, NotAPlayer
-from service.grpc_api.handlers import Context, Reader, Service, caller, peer_of, unary
+from service.grpc_api.handlers import Context, RequestReader, Service, caller, peer_of, unary
 
 SEARCH_SHARE: Final = 0.9
-"""How much of the time to a call's deadline a search may have; the rest is for the answer's way back."""
+"""The share of the time until a call's deadline for its search; the rest is for encoding and the network."""
 
 
 class AnalysisServicer:
     """The RPCs of AnalysisService.
 
     Args:
-        games: Where a seat's own position is found.
-        pool: Who searches.
-        reader: Reads requests with positions.
+        games: The use cases, for questions about a seat's own game.
+        pool: The worker processes.
+        reader: Decodes requests with positions.
     """
 
-    def __init__(self, games: Games, pool: AnalysisPool, reader: Reader) -> None:
+    def __init__(self, games: Games, pool: AnalysisPool, reader: RequestReader) -> None:
         self._games = games
         self._pool = pool
         self._reader = reader
 
     def service(self) -> Service:
-        """The service to serve."""
+        """Returns the service with its handlers."""
         handlers = {
             "SuggestTurn": self._reader.unary("SuggestTurn", _read_suggest, self.suggest_turn),
             "HasLegalTurn": self._reader.unary("HasLegalTurn", _read_has_legal, self.has_legal_turn),
@@ -47,89 +54,89 @@ class AnalysisServicer:
     async def suggest_turn(self, read: "_Suggest", context: Context) -> bytes:
         """SuggestTurn."""
         request, situation = read
-        tier, objective = codec.tier(request.tier), codec.objective(request.objective)
-        seconds = codec.time_limit(request.time_limit_ms)
+        tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
+        seconds = analysis.time_limit(request.time_limit_ms)
         view = None
         if situation is None:
             situation, view = await self._own(request, context)
-        with self._pool.place(peer_of(context)):
-            question = about_turn(situation, tier, objective, kept_tiles(view) if view else ())
+        with self._pool.admit(peer_of(context)):
+            question = turn_query(situation, tier, objective, unplayable_tiles(view) if view else ())
             suggestion = await self._pool.ask(question, seconds, _until(context))
         return pb.SuggestTurnResponse(
-            suggestion=codec.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
+            suggestion=analysis.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
         ).SerializeToString()
 
     async def _own(self, request: pb.SuggestTurnRequest, context: Context) -> tuple[Situation, GameView]:
-        """Returns the caller's own position in a game, and the view that it is made of."""
+        """Returns the caller's position in a game, and the view it is from."""
         if request.WhichOneof("subject") is None:
             raise InvalidRequest(FieldFault("subject", "expected one of position, game_id"))
-        game_id, sender = codec.game_id(request.game_id), caller(context)
+        game_id, sender = fields.game_id(request.game_id), caller(context)
         if sender == SPECTATOR:
             raise NotAPlayer
         view = (await self._games.get_game(game_id, sender)).view
         situation = own_situation(view)
-        check_tier(codec.tier(request.tier), view.ruleset)
+        check_tier(analysis.tier(request.tier), view.ruleset)
         return situation, view
 
     async def has_legal_turn(self, read: "_HasLegal", context: Context) -> bytes:
         """HasLegalTurn."""
         request, situation = read
-        seconds = codec.time_limit(request.time_limit_ms)
-        with self._pool.place(peer_of(context)):
-            suggestion = await self._pool.ask(WhetherTurn(situation), seconds, _until(context))
-        return pb.HasLegalTurnResponse(exists=codec.encode_existence(suggestion.exists)).SerializeToString()
+        seconds = analysis.time_limit(request.time_limit_ms)
+        with self._pool.admit(peer_of(context)):
+            suggestion = await self._pool.ask(TurnExistsQuery(situation), seconds, _until(context))
+        return pb.HasLegalTurnResponse(exists=analysis.encode_existence(suggestion.exists)).SerializeToString()
 
     async def arrange_tiles(self, request: pb.ArrangeTilesRequest, context: Context) -> bytes:
         """ArrangeTiles."""
-        rules = codec.ruleset(request.ruleset)
-        tiles = codec.tiles_to_arrange(request, rules)
-        seconds = codec.time_limit(request.time_limit_ms)
-        with self._pool.place(peer_of(context)):
-            arrangement = await self._pool.ask(HowArranged(tiles, rules), seconds, _until(context))
-        return codec.encode_arrangement(arrangement).SerializeToString()
+        rules = rulesets.ruleset(request.ruleset)
+        tiles = analysis.tiles_to_arrange(request, rules)
+        seconds = analysis.time_limit(request.time_limit_ms)
+        with self._pool.admit(peer_of(context)):
+            arrangement = await self._pool.ask(ArrangementQuery(tiles, rules), seconds, _until(context))
+        return analysis.encode_arrangement(arrangement).SerializeToString()
 
     async def batch_suggest_turns(self, read: "_Batch", context: Context) -> bytes:
-        """BatchSuggestTurns: one position after the other, each with its share of the time that is left."""
+        """BatchSuggestTurns. Searches the positions in order, each with an equal share of the remaining time."""
         request, situations = read
-        tier, objective = codec.tier(request.tier), codec.objective(request.objective)
-        seconds = codec.time_limit(request.time_limit_ms, codec.BATCH_TIME_LIMIT_MS)
+        tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
+        seconds = analysis.time_limit(request.time_limit_ms, analysis.BATCH_TIME_LIMIT_MS)
         until = _until(context)
         suggestions = []
-        with self._pool.place(peer_of(context)):
-            for place, situation in enumerate(situations):
-                share = _left(seconds, until) / (len(situations) - place)
-                suggestion, spent = await self._pool.ask_timed(about_turn(situation, tier, objective), share, until)
+        with self._pool.admit(peer_of(context)):
+            for index, situation in enumerate(situations):
+                share = _left(seconds, until) / (len(situations) - index)
+                suggestion, spent = await self._pool.ask_timed(turn_query(situation, tier, objective), share, until)
                 seconds = max(0.0, seconds - spent)
-                suggestions.append(codec.encode_suggestion(suggestion, tier))
+                suggestions.append(analysis.encode_suggestion(suggestion, tier))
         return pb.BatchSuggestTurnsResponse(suggestions=suggestions).SerializeToString()
 
 
 _Suggest = tuple[pb.SuggestTurnRequest, Situation | None]
-"""A request with its position; None where it means that of a game."""
+"""A request with its position; None for a position in a game."""
 _HasLegal = tuple[pb.HasLegalTurnRequest, Situation]
 _Batch = tuple[pb.BatchSuggestTurnsRequest, Sequence[Situation]]
 
 
 def _read_suggest(data: bytes) -> Generator[None, None, _Suggest]:
-    request = codec.decode(pb.SuggestTurnRequest, data)
+    request = fields.decode(pb.SuggestTurnRequest, data)
     yield
     is_position = request.WhichOneof("subject") == "position"
-    return request, codec.situation(request.position, Ruleset()) if is_position else None
+    return request, analysis.situation(request.position, Ruleset()) if is_position else None
 
 
 def _read_has_legal(data: bytes) -> Generator[None, None, _HasLegal]:
-    request = codec.decode(pb.HasLegalTurnRequest, data)
+    request = fields.decode(pb.HasLegalTurnRequest, data)
     yield
-    return request, codec.situation(request.position, Ruleset())
+    return request, analysis.situation(request.position, Ruleset())
 
 
 def _read_batch(data: bytes) -> Generator[None, None, _Batch]:
-    request = codec.decode(pb.BatchSuggestTurnsRequest, data)
-    default = codec.ruleset(request.ruleset)
+    request = fields.decode(pb.BatchSuggestTurnsRequest, data)
+    default = rulesets.ruleset(request.ruleset)
     situations = []
-    for place, position in enumerate(codec.positions(request)):
+    for index, position in enumerate(analysis.positions(request)):
         yield
-        situations.append(codec.situation(position, default, f"positions[{place}]."))
+        situations.append(analysis.situation(position, default, f"positions[{index}]."))
     return request, situations
 
 
@@ -138,11 +145,11 @@ def _now() -> float:
 
 
 def _until(context: Context) -> float | None:
-    """When a search for a call is to end by the call's deadline, if it has one, by the event loop's clock."""
+    """Returns the end of a search by the event loop's clock; None if the call has no deadline."""
     left = context.time_remaining()
     return None if left is None else _now() + left * SEARCH_SHARE
 
 
 def _left(seconds: float, until: float | None) -> float:
-    """How long may still be searched, by a time limit and by the call's deadline."""
+    """Returns the remaining time of a search, by its time limit and the call's deadline."""
     return seconds if until is None else min(seconds, until - _now())

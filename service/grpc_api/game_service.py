@@ -1,4 +1,4 @@
-"""GameService: decode, call the use case, encode."""
+"""GameService: decodes, calls the use case, encodes."""
 
 import time
 from contextlib import aclosing
@@ -6,9 +6,10 @@ from contextlib import aclosing
 from google.protobuf.duration_pb2 import Duration
 
 from rummikub.v1 import game_service_pb2 as pb
-from service import codec
 from service.app.games import Games
 from service.app.watch import Change, Closing, Heartbeat, Snapshot, Update, Watch
+from service.codec import fields, rulesets
+from service.codec import games as game_codec
 from service.grpc_api.handlers import Context, Service, answer, caller, mutation, peer_of, seat_mutation, unary, writing
 from service.runtime.rate_limit import RateLimit
 
@@ -21,8 +22,8 @@ class GameServicer:
 
     Args:
         games: The use cases.
-        watch: Streams of changes.
-        new_games: Limits the games that one address creates.
+        watch: The streams of changes.
+        new_games: Limits the new games of one address.
     """
 
     def __init__(self, games: Games, watch: Watch, new_games: RateLimit) -> None:
@@ -31,7 +32,7 @@ class GameServicer:
         self._new_games = new_games
 
     def service(self) -> Service:
-        """The service to serve."""
+        """Returns the service with its handlers."""
         handlers = {
             "CreateGame": unary(pb.CreateGameRequest, self.create_game),
             "JoinGame": unary(pb.JoinGameRequest, self.join_game),
@@ -50,96 +51,96 @@ class GameServicer:
 
     async def create_game(self, request: pb.CreateGameRequest, context: Context) -> bytes:
         """CreateGame."""
-        rules, identity = codec.ruleset(request.ruleset), mutation(request, context)
+        rules, identity = rulesets.ruleset(request.ruleset), mutation(request, context)
         self._new_games.take(peer_of(context), time.monotonic())
         return await self._games.create_game(rules, identity, answer(pb.CreateGameResponse))
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
         """JoinGame."""
-        game_id, name = codec.game_id(request.game_id), codec.player_name(request.name)
+        game_id, name = fields.game_id(request.game_id), fields.player_name(request.name)
         identity = mutation(request, context)
-        return await self._games.join_game(game_id, name, identity, codec.encode_join, codec.with_token)
+        return await self._games.join_game(game_id, name, identity, game_codec.encode_join, game_codec.with_token)
 
     async def add_bot(self, request: pb.AddBotRequest, context: Context) -> bytes:
         """AddBot."""
-        game_id = codec.game_id(request.game_id)
-        level, name = codec.bot_level(request.level), codec.bot_name(request.name)
-        return await self._games.add_bot(game_id, level, name, seat_mutation(request, context), codec.encode_bot)
+        game_id = fields.game_id(request.game_id)
+        level, name = game_codec.bot_level(request.level), fields.bot_name(request.name)
+        return await self._games.add_bot(game_id, level, name, seat_mutation(request, context), game_codec.encode_bot)
 
     async def leave_game(self, request: pb.LeaveGameRequest, context: Context) -> bytes:
         """LeaveGame."""
-        game_id = codec.game_id(request.game_id)
+        game_id = fields.game_id(request.game_id)
         return await self._games.leave_game(game_id, seat_mutation(request, context), answer(pb.LeaveGameResponse))
 
     async def start_game(self, request: pb.StartGameRequest, context: Context) -> bytes:
         """StartGame."""
-        game_id = codec.game_id(request.game_id)
+        game_id = fields.game_id(request.game_id)
         return await self._games.start_game(game_id, seat_mutation(request, context), answer(pb.StartGameResponse))
 
     async def get_game(self, request: pb.GetGameRequest, context: Context) -> bytes:
         """GetGame."""
-        sight = await self._games.get_game(codec.game_id(request.game_id), caller(context))
-        return pb.GetGameResponse(game=codec.encode_game(sight)).SerializeToString()
+        sight = await self._games.get_game(fields.game_id(request.game_id), caller(context))
+        return pb.GetGameResponse(game=game_codec.encode_game(sight)).SerializeToString()
 
     async def list_games(self, request: pb.ListGamesRequest, context: Context) -> bytes:
-        """ListGames. Whoever calls sees the same, but a malformed token is refused as everywhere."""
+        """ListGames. The answer does not depend on the caller, but a malformed token is an error as in all RPCs."""
         caller(context)
-        state = codec.listed_state(request.state)
-        size = codec.page_size(request.page_size, default=20, most=100)
-        cursor = codec.page_cursor(request.page_token, _LIST_CURSOR)
+        state = game_codec.listed_state(request.state)
+        size = fields.page_size(request.page_size, default=20, most=100)
+        cursor = fields.page_cursor(request.page_token, _LIST_CURSOR)
         sights, following = await self._games.list_games(state, cursor, size)
         return pb.ListGamesResponse(
-            games=map(codec.encode_summary, sights), next_page_token=codec.page_token(following)
+            games=map(game_codec.encode_summary, sights), next_page_token=fields.page_token(following)
         ).SerializeToString()
 
     async def watch_game(self, request: pb.WatchGameRequest, context: Context) -> None:
         """WatchGame."""
-        game_id, etag = codec.game_id(request.game_id), codec.etag(request.etag)
-        from_revision = codec.revision("from_revision", request.from_revision, least=0)
+        game_id, etag = fields.game_id(request.game_id), fields.etag(request.etag)
+        from_revision = fields.revision("from_revision", request.from_revision, least=0)
         async with aclosing(self._watch.watch(game_id, caller(context), from_revision, etag)) as updates:
             async for update in updates:
                 await context.write(_update(update))
 
     async def list_turns(self, request: pb.ListTurnsRequest, context: Context) -> bytes:
         """ListTurns."""
-        size = codec.page_size(request.page_size, default=50, most=200)
-        from_revision = codec.revision("from_revision", request.from_revision, least=0)
-        first = int(codec.page_cursor(request.page_token, _TURNS_CURSOR) or from_revision)
-        game_id = codec.game_id(request.game_id)
+        size = fields.page_size(request.page_size, default=50, most=200)
+        from_revision = fields.revision("from_revision", request.from_revision, least=0)
+        first = int(fields.page_cursor(request.page_token, _TURNS_CURSOR) or from_revision)
+        game_id = fields.game_id(request.game_id)
         changes, following = await self._games.list_turns(game_id, caller(context), first, size)
         return pb.ListTurnsResponse(
-            changes=map(codec.encode_change, changes),
-            next_page_token=codec.page_token(str(following) if following else ""),
+            changes=map(game_codec.encode_change, changes),
+            next_page_token=fields.page_token(str(following) if following else ""),
         ).SerializeToString()
 
     async def resign_game(self, request: pb.ResignGameRequest, context: Context) -> bytes:
         """ResignGame."""
-        game_id = codec.game_id(request.game_id)
+        game_id = fields.game_id(request.game_id)
         return await self._games.resign_game(game_id, seat_mutation(request, context), answer(pb.ResignGameResponse))
 
     async def start_next_round(self, request: pb.StartNextRoundRequest, context: Context) -> bytes:
         """StartNextRound."""
-        game_id = codec.game_id(request.game_id)
+        game_id = fields.game_id(request.game_id)
         identity = seat_mutation(request, context)
         return await self._games.start_next_round(game_id, identity, answer(pb.StartNextRoundResponse))
 
     async def request_redeal(self, request: pb.RequestRedealRequest, context: Context) -> bytes:
         """RequestRedeal."""
-        game_id = codec.game_id(request.game_id)
+        game_id = fields.game_id(request.game_id)
         identity = seat_mutation(request, context)
         return await self._games.request_redeal(game_id, identity, answer(pb.RequestRedealResponse))
 
 
 def _update(update: Update) -> bytes:
-    """Returns an update as bytes; what several watchers see is encoded once."""
+    """Encodes an update. An update for several watchers is encoded once."""
     match update:
         case Snapshot(shared):
             if shared.data is None:
-                shared.data = pb.WatchGameResponse(snapshot=codec.encode_game(shared.view)).SerializeToString()
+                shared.data = pb.WatchGameResponse(snapshot=game_codec.encode_game(shared.view)).SerializeToString()
             return shared.data
         case Change(shared):
             if shared.data is None:
-                shared.data = pb.WatchGameResponse(change=codec.encode_change(shared.view)).SerializeToString()
+                shared.data = pb.WatchGameResponse(change=game_codec.encode_change(shared.view)).SerializeToString()
             return shared.data
         case Heartbeat(revision):
             return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision)).SerializeToString()

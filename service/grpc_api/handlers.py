@@ -1,4 +1,4 @@
-"""Handlers that take and give bytes: decoding is part of the call, so that malformed bytes get the right status."""
+"""Handlers of raw bytes: they decode the request within the call, so that malformed bytes get the right status."""
 
 import math
 import re
@@ -11,11 +11,11 @@ import grpc
 from google.protobuf.message import Message
 from grpc.aio import ServicerContext
 
-from service import codec
 from service.app.commands import RequestIdentity
 from service.app.identity import SPECTATOR, Caller, digest
 from service.app.views import GameSnapshotView
-from service.codec import decode
+from service.codec import fields, games
+from service.codec.fields import decode
 from service.errors import AuthorizationMalformed, NotAPlayer
 from service.runtime.admission import peer_address
 from service.runtime.slow_calls import SlowCalls, Steps, completed
@@ -26,25 +26,25 @@ _M = TypeVar("_M", bound=Message)
 _R = TypeVar("_R")
 
 SHORT_BYTES: Final = 512
-"""A request of so many bytes is read, and a play judged, in a few milliseconds: any table of a game has fewer."""
+"""Requests up to this size are read, and their plays judged, within a few milliseconds. Tables in games are smaller."""
 REQUEST_ID_LEAST: Final = 8
-"""Fewest characters of a seat's request id: it need only differ from the seat's others."""
+"""Minimum length of a seat's request id, which must be unique for the seat only."""
 ANONYMOUS_REQUEST_ID_LEAST: Final = 22
-"""Fewest characters without a token: the id must not be guessed (128 bits in base64 are 22 characters)."""
+"""Minimum length of a request id without a token, which must be unguessable (128 bits in base64)."""
 
 _BEARER: Final = re.compile(r"[Bb]earer ([A-Za-z0-9_-]{43})")
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service to serve: its full name, and a handler for each of its RPCs."""
+    """A service: its full name, and the handlers of its RPCs."""
 
     name: str
     handlers: Mapping[str, Handler]
 
 
 def caller(context: Context) -> Caller:
-    """Who calls, by `authorization: Bearer <seat token>`; without it a spectator. Raises AuthorizationMalformed."""
+    """Returns the caller of `authorization: Bearer <seat token>`, else SPECTATOR. Raises AuthorizationMalformed."""
     sent = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
     if not sent:
         return SPECTATOR
@@ -60,46 +60,46 @@ def peer_of(context: Context) -> str:
 
 
 def deadline_of(context: Context) -> float:
-    """Returns a call's deadline by time.monotonic(), which is the event loop's clock too; infinity without one."""
+    """Returns a call's deadline by time.monotonic(), the event loop's clock; infinity without one."""
     left = context.time_remaining()
     return math.inf if left is None else time.monotonic() + left
 
 
-class Mutating(Protocol):
-    """A request that changes something."""
+class MutatingRequest(Protocol):
+    """A request of a mutating RPC."""
 
     request_id: str
 
     def SerializeToString(self, *, deterministic: bool = ...) -> bytes:  # noqa: N802 - protobuf's name
-        """The message's bytes."""
+        """Returns the message's bytes."""
 
 
-def mutation(request: Mutating, context: Context) -> RequestIdentity:
-    """What makes a request safe to repeat. Raises InvalidRequest, AuthorizationMalformed."""
+def mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
+    """Returns a mutating request's identity, for retries. Raises InvalidRequest, AuthorizationMalformed."""
     sender = caller(context)
     return _mutation(request, sender, ANONYMOUS_REQUEST_ID_LEAST if sender == SPECTATOR else REQUEST_ID_LEAST)
 
 
-def seat_mutation(request: Mutating, context: Context) -> RequestIdentity:
-    """The same for a request that needs a seat. Raises NotAPlayer too."""
+def seat_mutation(request: MutatingRequest, context: Context) -> RequestIdentity:
+    """Returns the identity of a mutating request that needs a seat. Raises as `mutation`, and NotAPlayer."""
     identity = _mutation(request, caller(context), REQUEST_ID_LEAST)
     if identity.caller == SPECTATOR:
         raise NotAPlayer
     return identity
 
 
-def _mutation(request: Mutating, sender: Caller, least: int) -> RequestIdentity:
-    request_id = codec.request_id(request.request_id, least)
-    return RequestIdentity(sender, request_id, codec.fingerprint(type(request).__name__, request))
+def _mutation(request: MutatingRequest, sender: Caller, least: int) -> RequestIdentity:
+    request_id = fields.request_id(request.request_id, least)
+    return RequestIdentity(sender, request_id, fields.fingerprint(type(request).__name__, request))
 
 
 def answer(message_type: Callable[..., Message]) -> Callable[[GameSnapshotView], bytes]:
-    """An encoder of answers that hold a game."""
-    return lambda sight: message_type(game=codec.encode_game(sight)).SerializeToString()
+    """Returns an encoder of responses with a game."""
+    return lambda sight: message_type(game=games.encode_game(sight)).SerializeToString()
 
 
 def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:
-    """A handler of one request and one answer."""
+    """Returns a unary-unary handler."""
 
     async def handle(data: bytes, context: Context) -> bytes:
         return await call(decode(message_type, data), context)
@@ -107,11 +107,11 @@ def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]
     return grpc.unary_unary_rpc_method_handler(handle)
 
 
-class Reader:
-    """Reads requests whose reading may take long: short ones at once, long ones in the thread for slow calls.
+class RequestReader:
+    """Decodes requests with many tiles: short ones at once, long ones in SlowCalls.
 
     Args:
-        slow_calls: The thread.
+        slow_calls: Runs slow work.
     """
 
     def __init__(self, slow_calls: SlowCalls) -> None:
@@ -123,30 +123,30 @@ class Reader:
         read: Callable[[bytes], Generator[None, None, _R]],
         call: Callable[[_R, Context], Awaitable[bytes]],
     ) -> Handler:
-        """Returns a handler of one request and one answer.
+        """Returns a unary-unary handler.
 
         Args:
             rpc: The name of the RPC.
-            read: Reads a request, in steps. Raises InvalidRequest, MalformedRequest.
-            call: Answers what was read.
+            read: Decodes a request, in steps. Raises InvalidRequest, MalformedRequest.
+            call: Answers the decoded request.
         """
 
         async def handle(data: bytes, context: Context) -> bytes:
             if len(data) <= SHORT_BYTES:
                 request = completed(read(data))
             else:
-                request = await self.slowly(rpc, len(data), context, read(data))
+                request = await self.run_slow(rpc, len(data), context, read(data))
             return await call(request, context)
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
-    async def slowly(self, rpc: str, size: int, context: Context, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
-        """Returns what steps return, taken in the thread for slow calls."""
+    async def run_slow(self, rpc: str, size: int, context: Context, steps: Steps) -> Any:  # noqa: ANN401 - as the steps return
+        """Runs steps in SlowCalls and returns their result."""
         return await self._slow_calls.answer((peer_of(context), rpc), size, deadline_of(context), steps)
 
 
 def writing(message_type: type[_M], call: Callable[[_M, Context], Awaitable[None]]) -> Handler:
-    """Returns a handler of one request that writes its answers to the context."""
+    """Returns a unary-stream handler that writes its responses to the context."""
 
     async def handle(data: bytes, context: Context) -> None:
         await call(decode(message_type, data), context)

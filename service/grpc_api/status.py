@@ -1,8 +1,7 @@
-"""One table: exception -> status code, reason, details.
+"""Maps exceptions to gRPC statuses: code, reason, message, details.
 
-Every refusal has exactly one google.rpc.ErrorInfo, and at most one of BadRequest, PreconditionFailure and RetryInfo; an
-illegal turn has our IllegalTurn too. What is not in the table is a fault of ours and becomes INTERNAL without a word of
-the inside.
+Every status has exactly one google.rpc.ErrorInfo, and at most one of BadRequest, PreconditionFailure and RetryInfo; an
+illegal turn also has an IllegalTurn. Any other exception becomes INTERNAL without details.
 """
 
 from collections.abc import Mapping
@@ -14,9 +13,9 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
-from engine.notation import describe
+from engine.violation_texts import describe_violation
 from engine.violations import Reason, Refused
-from service.codec import encode_illegal_turn
+from service.codec.tiles import encode_illegal_turn
 from service.errors import (
     ActionRefused,
     AlreadySeated,
@@ -44,9 +43,9 @@ from service.errors import (
 
 DOMAIN: Final = "rummikub.v1"
 RETRY_SECONDS: Final = 1
-"""What RetryInfo tells."""
+"""The delay in RetryInfo."""
 VIOLATIONS_MAX: Final = 16
-"""Most violations in a status: trailing metadata must stay small."""
+"""Most violations in a status, because clients limit the size of trailing metadata."""
 DESCRIPTION_MAX: Final = 200
 """Most characters of a description in a status."""
 
@@ -56,89 +55,89 @@ REFUSED_CODES: Final = {
     Reason.PLAYER_ALREADY_JOINED: grpc.StatusCode.ALREADY_EXISTS,
     Reason.GAME_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
-"""The codes of what the engine refuses; FAILED_PRECONDITION for all others."""
+"""The codes of the engine's violations; all others have FAILED_PRECONDITION."""
 
 PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
     MalformedRequest: (
         grpc.StatusCode.INVALID_ARGUMENT,
         "MALFORMED_REQUEST",
-        "the bytes are not a message of the request's type: generate the client from the contract",
+        "the bytes are not a message of the request's type; generate the client from the .proto files",
     ),
     AuthorizationMalformed: (
         grpc.StatusCode.UNAUTHENTICATED,
         "AUTHORIZATION_MALFORMED",
-        "expected the metadata `authorization: Bearer <seat token>`, with the token that JoinGame returned",
+        "expected the metadata `authorization: Bearer <seat token>`, with the token from JoinGame",
     ),
     NotAPlayer: (
         grpc.StatusCode.PERMISSION_DENIED,
         "NOT_A_PLAYER",
-        "only a seated player may do this: send `authorization: Bearer <seat token>` as JoinGame returned it",
+        "this call needs a seat; send `authorization: Bearer <seat token>` with the token from JoinGame",
     ),
     GameNotFound: (
         grpc.StatusCode.NOT_FOUND,
         "GAME_NOT_FOUND",
-        "there is no such game, or the seat token is not one of its seats'",
+        "there is no such game, or the seat token belongs to another game",
     ),
     AlreadySeated: (
         grpc.StatusCode.ALREADY_EXISTS,
         "PLAYER_ALREADY_JOINED",
-        "the token has a seat in the game already",
+        "the token already has a seat in this game",
     ),
     DuplicateRequest: (
         grpc.StatusCode.ABORTED,
         "DUPLICATE_REQUEST",
-        "the request id was used with another content: take a new one for a new request",
+        "the request id was used for a different request; use a new one",
     ),
     StoreUnavailable: (
         grpc.StatusCode.UNAVAILABLE,
         "STORE_UNAVAILABLE",
-        "the store does not answer: send the same request again with the same request id",
+        "the store does not answer; retry with the same request id",
     ),
     StoredFormatUnknown: (
         grpc.StatusCode.UNAVAILABLE,
         "STORED_FORMAT_UNKNOWN",
-        "the game was stored by a newer server, or is damaged: try again",
+        "the game was stored by a newer server or is damaged; retry",
     ),
     Overloaded: (
         grpc.StatusCode.UNAVAILABLE,
         "OVERLOADED",
-        "this server, or your address, has too many calls under way: send the request again, with the same request id",
+        "this server, or your address, has too many calls in progress; retry with the same request id",
     ),
     RequestTimedOut: (
         grpc.StatusCode.DEADLINE_EXCEEDED,
         "REQUEST_TIMED_OUT",
-        "the request did not arrive within RUMMIKUB_REQUEST_SECONDS, or the call's deadline passed: send it again",
+        "the request did not arrive within RUMMIKUB_REQUEST_SECONDS, or the call's deadline passed; retry",
     ),
     TooManyGames: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "TOO_MANY_GAMES",
-        "your address has created as many games in the last minute as it may: send the request again later",
+        "your address has reached its limit of new games per minute; retry later",
     ),
     StoreFull: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "STORE_FULL",
-        "the store is nearly full: running games go on, new ones cannot be created now; send the request again later",
+        "the store is nearly full and accepts no new games; running games continue; retry later",
     ),
-    ShuttingDown: (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", "this server is stopping: send the request again"),
+    ShuttingDown: (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", "this server is stopping; retry"),
     AnalysisBusy: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "ANALYSIS_BUSY",
-        "exact analysis has as many calls as it takes: send the request again",
+        "the analysis queue is full; retry later",
     ),
     AnalysisUnavailable: (
         grpc.StatusCode.UNAVAILABLE,
         "ANALYSIS_UNAVAILABLE",
-        "the search was lost: send the request again",
+        "the analysis process ended before it answered; retry",
     ),
 }
-"""Faults without facts of their own."""
+"""Exceptions whose status does not depend on their values."""
 
-PASSING: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
-"""The codes of faults in PLAIN that go by: their statuses tell when to try again."""
+RETRYABLE: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
+"""The codes of temporary failures; statuses from PLAIN with these codes have RetryInfo."""
 
 
 class Status:
-    """A status to answer with: code, reason, message, details."""
+    """A status: code, reason, message, details."""
 
     def __init__(
         self,
@@ -155,7 +154,7 @@ class Status:
         self._details = tuple(detail for detail in details if detail)
 
     def serialize(self) -> bytes:
-        """The google.rpc.Status for the trailing metadata `grpc-status-details-bin`."""
+        """Returns the google.rpc.Status for the trailing metadata `grpc-status-details-bin`."""
         info = error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=self._metadata)
         details = [_packed(info), *map(_packed, self._details)]
         number: int = self.code.value[0]
@@ -174,40 +173,40 @@ def _retry() -> error_details_pb2.RetryInfo:
 
 
 def status_of(error: Exception) -> Status:
-    """The status of an exception."""
+    """Returns the status of an exception."""
     match error:
         case InvalidRequest():
             return _invalid(error)
         case ActionRefused():
             return _refused(error.refused)
         case TurnTimedOut():
-            message = "the turn's deadline has passed, and its time-out has been applied"
+            message = "the turn's deadline has passed, and the time-out was applied"
             return Status(_FAILED_PRECONDITION, "TURN_TIMED_OUT", message, {"revision": error.revision})
         case StaleState():
-            message = f"the game is at revision {error.revision}: read it again"
+            message = f"the game is at revision {error.revision}; read it again"
             return Status(grpc.StatusCode.ABORTED, "STALE_STATE", message, {"revision": error.revision})
         case EtagMismatch():
-            message = "the store has lost the history that the etag belongs to: read the game again"
+            message = "the etag belongs to a history that the store has lost; read the game again"
             return Status(grpc.StatusCode.ABORTED, "ETAG_MISMATCH", message, {"revision": error.revision})
         case HistoryUnavailable():
-            message = f"the event stream has the revisions {error.oldest} to {error.newest}: watch from 0"
+            message = f"only the revisions {error.oldest} to {error.newest} are available; watch from 0"
             bounds = {"oldest": error.oldest, "newest": error.newest}
             return Status(grpc.StatusCode.OUT_OF_RANGE, "HISTORY_UNAVAILABLE", message, bounds)
         case HintNotAllowed():
-            message = f"the game allows its seats no such hint: its option hints is {error.allowed.name}"
+            message = f"this game does not allow this hint (option hints is {error.allowed.name})"
             return Status(_FAILED_PRECONDITION, "HINT_NOT_ALLOWED", message, {"hints": error.allowed.name})
         case _ if type(error) in PLAIN:
             code, reason, message = PLAIN[type(error)]
-            retry = _retry() if code in PASSING else None
+            retry = _retry() if code in RETRYABLE else None
             return Status(code, reason, message, None, retry)
         case _:
-            return Status(grpc.StatusCode.INTERNAL, "INTERNAL", "a fault of the server; its log has the request id")
+            return Status(grpc.StatusCode.INTERNAL, "INTERNAL", "internal error; the server's log has the request id")
 
 
 def _short(description: str) -> str:
-    """As much of a description as a status has room for.
+    """Returns a description cut to DESCRIPTION_MAX.
 
-    It ends with no space: HTTP/2 allows none at a value's end, and strict libraries drop such a message.
+    It does not end with a space, which HTTP/2 does not allow there; strict libraries drop such a message.
     """
     return description[:DESCRIPTION_MAX].rstrip()
 
@@ -226,20 +225,20 @@ def _invalid(error: InvalidRequest) -> Status:
 
 
 def _refused(refused: Refused) -> Status:
-    """What the engine refuses; an illegal play lists its violations."""
+    """Returns the status of a rejected action; an illegal play lists its violations."""
     first = refused.violations[0]
     code = REFUSED_CODES.get(first.reason, _FAILED_PRECONDITION)
     facts: dict[str, object] = dict(first.metadata)
     if not first.subject:
-        return Status(code, first.reason.name, describe(first), facts)
+        return Status(code, first.reason.name, describe_violation(first), facts)
     listed = refused.violations[:VIOLATIONS_MAX]
     violations = [
         error_details_pb2.PreconditionFailure.Violation(
-            type=violation.reason.name, subject=violation.subject, description=_short(describe(violation))
+            type=violation.reason.name, subject=violation.subject, description=_short(describe_violation(violation))
         )
         for violation in listed
     ]
     facts["violations"] = len(refused.violations)
-    message = f"{first.subject}: {_short(describe(first))}"
+    message = f"{first.subject}: {_short(describe_violation(first))}"
     detail = error_details_pb2.PreconditionFailure(violations=violations)
     return Status(code, first.reason.name, message, facts, detail, encode_illegal_turn(listed))

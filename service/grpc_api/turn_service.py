@@ -1,14 +1,14 @@
-"""TurnService: decode, call the use case, encode."""
+"""TurnService: decodes, calls the use case, encodes."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from rummikub.v1 import turn_service_pb2 as pb
-from service import codec
 from service.app.commands import DraftRequest, TurnRequest
 from service.app.games import Games
-from service.grpc_api.handlers import SHORT_BYTES, Context, Reader, Service, answer, seat_mutation, unary
+from service.codec import fields, turns
+from service.grpc_api.handlers import SHORT_BYTES, Context, RequestReader, Service, answer, seat_mutation, unary
 from service.runtime.slow_calls import in_one_step
 
 _T = TypeVar("_T")
@@ -19,16 +19,16 @@ _Draft = tuple[pb.SaveDraftRequest, DraftRequest]
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
-    """Judges a large play in the thread for slow calls (changes.OffLoopRunner)."""
+class _SlowJudge:
+    """Runs the judging of a large play in SlowCalls (changes.OffLoopRunner)."""
 
-    reader: Reader
+    reader: RequestReader
     size: int
     context: Context
 
     async def run(self, function: Callable[[], _T]) -> _T:
         """See OffLoopRunner."""
-        result: _T = await self.reader.slowly(
+        result: _T = await self.reader.run_slow(
             "PlayTurn", self.size, self.context, in_one_step(lambda _: function(), b"")
         )
         return result
@@ -39,15 +39,15 @@ class TurnServicer:
 
     Args:
         games: The use cases.
-        reader: Reads requests with tables.
+        reader: Decodes requests with tables.
     """
 
-    def __init__(self, games: Games, reader: Reader) -> None:
+    def __init__(self, games: Games, reader: RequestReader) -> None:
         self._games = games
         self._reader = reader
 
     def service(self) -> Service:
-        """Returns the service to serve."""
+        """Returns the service with its handlers."""
         handlers = {
             "PlayTurn": self._reader.unary("PlayTurn", _read_turn, self.play_turn),
             "SaveDraft": self._reader.unary("SaveDraft", _read_draft, self.save_draft),
@@ -58,8 +58,8 @@ class TurnServicer:
     async def play_turn(self, read: _Turn, context: Context) -> bytes:
         """PlayTurn."""
         request, turn, size = read
-        judge = _Judge(self._reader, size, context) if size > SHORT_BYTES else None
-        return await self._games.play_turn(turn, seat_mutation(request, context), codec.encode_turn, judge)
+        judge = _SlowJudge(self._reader, size, context) if size > SHORT_BYTES else None
+        return await self._games.play_turn(turn, seat_mutation(request, context), turns.encode_turn, judge)
 
     async def save_draft(self, read: _Draft, context: Context) -> bytes:
         """SaveDraft."""
@@ -68,17 +68,17 @@ class TurnServicer:
 
     async def claim_error(self, request: pb.ClaimErrorRequest, context: Context) -> bytes:
         """ClaimError."""
-        vote = codec.claim(request)
+        vote = turns.claim(request)
         return await self._games.claim_error(vote, seat_mutation(request, context), answer(pb.ClaimErrorResponse))
 
 
 def _read_turn(data: bytes) -> Generator[None, None, _Turn]:
-    request = codec.decode(pb.PlayTurnRequest, data)
+    request = fields.decode(pb.PlayTurnRequest, data)
     yield
-    return request, codec.turn_request(request, data), len(data)
+    return request, turns.turn_request(request, data), len(data)
 
 
 def _read_draft(data: bytes) -> Generator[None, None, _Draft]:
-    request = codec.decode(pb.SaveDraftRequest, data)
+    request = fields.decode(pb.SaveDraftRequest, data)
     yield
-    return request, codec.draft_request(request)
+    return request, turns.draft_request(request)

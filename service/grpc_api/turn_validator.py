@@ -1,9 +1,12 @@
-"""Validation from bytes to bytes: what callers ask at every drag of a tile, for as little as can be.
+"""ValidationService from request bytes to response bytes, as fast as possible: clients call it on every drag of a tile.
 
-Every method is a plain function of its request, may be called by several threads at once, and raises InvalidRequest or
-MalformedRequest. There are two ways through it. Nearly all requests are regular: their melds are looked up by their
-bytes (packed, fast_judge). Whatever is not, each malformed request first of all, goes through the contract's own
-messages and the codec, which find and name what is wrong with it. Both come to the same answers; tests compare them.
+Methods are synchronous and thread-safe, and raise InvalidRequest or MalformedRequest. There are two paths:
+
+* The fast path serves nearly all requests: it looks up melds by their bytes (service.codec.raw_messages, engine.fast).
+* The plain path serves all others, first of all invalid ones: it decodes the contract's messages, which finds and names
+  errors, and applies the plain rules.
+
+Both return the same responses; tests compare them.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -12,7 +15,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError
 
-from engine.fast.fast_judge import AtTheTable, Reading, Referees, Verdict
+from engine.fast.fast_judge import FastJudges, Verdict
+from engine.fast.fast_play import PlayerState
+from engine.fast.read_melds import ReadMeld, melds_by_key
 from engine.melds import NotAMeld, ProposedMeld, read_meld
 from engine.presets import PRESET_SOURCES, PRESETS
 from engine.rules import judge
@@ -22,384 +27,385 @@ from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason, Violation
 from rummikub.v1 import meld_pb2, ruleset_pb2
 from rummikub.v1 import validation_service_pb2 as pb
-from service import codec
-from service.codec import raw_messages as packed
+from service.codec import fields, raw_messages, rulesets, tiles, validation
+from service.codec.raw_messages import RawTurn
 from service.errors import InvalidRequest, MalformedRequest
 
 _PRESETS_CURSOR: Final = r"\d{1,3}"
 ENCODED_MAX: Final = 65_536
-"""Most readings of melds that are remembered as bytes. When there is no more room, all are forgotten."""
+"""Most encoded meld readings to cache. A full cache is emptied."""
 
 RULESET_BYTES_MAX: Final = 1_024
-"""Longer rulesets, which say the same more than once or have fields of no contract, are not remembered as sent."""
+"""Most bytes of a ruleset that is cached as it was sent. Longer ones repeat options or have unknown fields."""
 
 MELD_BYTES_MIN: Final = 2
-"""What a meld takes at least within a message."""
+"""Fewest bytes of a meld within a message."""
 
 MELDS_A_STEP: Final = 8
-"""How many melds are read in one step. Reading one may take 0.15 ms."""
+"""How many melds are read in one step. A new meld takes up to 0.15 ms."""
 
 VIOLATIONS_MAX: Final = 4_096
-"""Most violations that are remembered as bytes, and most places of them."""
+"""Most encoded violations to cache, and most subjects of violations."""
 
 AT_ONCE_BYTES_MAX: Final = 2_048
-"""Longer requests are not answered at once: any turn of a game is shorter, its ruleset with it."""
+"""Most bytes of a request that is answered at once. Any turn of a game is shorter, including its ruleset."""
 
 AT_ONCE_MELDS_MAX: Final = 32
-"""More melds of a ValidateMelds, which may be none, are not told of at once."""
+"""Most melds of a ValidateMelds request that is answered at once. Readings of invalid melds are not cached."""
 
 AT_ONCE_VIOLATIONS_MAX: Final = 16
-"""More violations are not encoded at once."""
+"""Most violations of a response that is encoded at once."""
 
 T = TypeVar("T")
 
-_Question: TypeAlias = tuple[bytes, Sequence[bytes], Sequence[bytes], AtTheTable]
-"""Rules, the table before, the table after, and who plays."""
+_Turn: TypeAlias = tuple[bytes, Sequence[bytes], Sequence[bytes], PlayerState]
+"""The ruleset, the table before, the table after, and the player's part."""
 
 
-class _IrregularError(Exception):
-    """A request that the quick way cannot answer."""
+class _NeedsPlainPath(Exception):  # noqa: N818 - not an error of the request
+    """The fast path cannot serve a request."""
 
 
-_IRREGULAR: Final = (_IrregularError, InvalidRequest, MalformedRequest, DecodeError)
-"""What the quick way raises. The other way says what is wrong, if anything is."""
+_FAST_PATH_ERRORS: Final = (_NeedsPlainPath, InvalidRequest, MalformedRequest, DecodeError)
+"""The exceptions after which the plain path serves the request, or names its error."""
 
 
-class Validation:
-    """ValidateTurn and its like."""
+class Validator:
+    """The RPCs of ValidationService, from bytes to bytes.
+
+    Methods named `..._at_once` return None if the request may take more than a millisecond or two or is invalid; the
+    caller then uses the other method. They raise nothing.
+    """
 
     def __init__(self) -> None:
-        self._referees = Referees[bytes, bytes](_remembered_ruleset, _proposed)
-        self._encoded: dict[Reading, bytes] = {}
+        self._judges = FastJudges[bytes, bytes, bytes](_cacheable_ruleset, melds_by_key(_proposed))
+        self._encoded: dict[ReadMeld, bytes] = {}
 
     def validate_turn(self, data: bytes) -> bytes:
-        """ValidateTurn."""
-        answer = self._answered(_decoded(packed.turn, data), b"")
-        return answer or _judged_plainly(codec.decode(pb.ValidateTurnRequest, data), b"")
+        """Serves ValidateTurn."""
+        response = self._validate(_parse(raw_messages.parse_turn, data), b"")
+        return response or _validate_plainly(fields.decode(pb.ValidateTurnRequest, data), b"")
 
     def turn_in_steps(self, data: bytes) -> Generator[None, None, bytes]:
-        """ValidateTurn in steps: a few melds that were not seen before are read in each."""
-        yield from self._read_in_steps(_decoded(packed.turn, data), b"")
+        """Serves ValidateTurn in steps, in each of which it reads a few melds."""
+        yield from self._read_in_steps(_parse(raw_messages.parse_turn, data), b"")
         return self.validate_turn(data)
 
     def turn_at_once(self, data: bytes) -> bytes | None:
-        """ValidateTurn if it takes a moment only, whatever was sent: a millisecond or two at the very most.
-
-        None if it may take longer, as rules are asked that search, or much is there that was not seen before; or if
-        something is wrong with the request. Then validate_turn knows the answer. Raises nothing.
-        """
+        """Serves ValidateTurn at once, or returns None."""
         if len(data) > AT_ONCE_BYTES_MAX:
             return None
         try:
-            return self._answered_at_once(packed.turn(data), b"")
-        except DecodeError:
+            return self._validate_at_once(raw_messages.parse_turn(data), b"")
+        except _FAST_PATH_ERRORS:
             return None
 
     def validate_melds(self, data: bytes) -> bytes:
-        """ValidateMelds."""
+        """Serves ValidateMelds."""
         try:
-            return self._read(data)
-        except _IRREGULAR:
-            return _read_plainly(data)
+            ruleset, melds = _melds_request(data)
+            return self._encode_readings(self._judges.of(ruleset).read(melds))
+        except _FAST_PATH_ERRORS:
+            return _validate_melds_plainly(data)
 
     def melds_at_once(self, data: bytes) -> bytes | None:
-        """ValidateMelds if it takes a moment only: as turn_at_once."""
+        """Serves ValidateMelds at once, or returns None."""
         if len(data) > AT_ONCE_BYTES_MAX:
             return None
         try:
-            rules, sent = _table(data)
-            referee = self._referees.known(rules)
-            if referee is None or len(sent) > AT_ONCE_MELDS_MAX or not referee.knows_most(sent):
+            ruleset, melds = _melds_request(data)
+            judge = self._judges.existing(ruleset)
+            if judge is None or len(melds) > AT_ONCE_MELDS_MAX or not judge.has_read_most(melds):
                 return None
-            return self._told_of(referee.read(sent))
-        except _IRREGULAR:
+            return self._encode_readings(judge.read(melds))
+        except _FAST_PATH_ERRORS:
             return None
 
     def score_round(self, data: bytes) -> bytes:
-        """ScoreRound."""
-        request = codec.decode(pb.ScoreRoundRequest, data)
-        rules = codec.ruleset(request.ruleset)
-        to_score = codec.round_to_score(request, rules)
-        return codec.encode_score(score_round(1, to_score.end, to_score.standings, rules)).SerializeToString()
+        """Serves ScoreRound."""
+        request = fields.decode(pb.ScoreRoundRequest, data)
+        ruleset = rulesets.ruleset(request.ruleset)
+        to_score = validation.round_to_score(request, ruleset)
+        return validation.encode_score(score_round(1, to_score.end, to_score.standings, ruleset)).SerializeToString()
 
     def list_rulesets(self, data: bytes) -> bytes:
-        """ListRulesets."""
-        request = codec.decode(pb.ListRulesetsRequest, data)
-        size = codec.page_size(request.page_size, default=50, most=50)
-        first = int(codec.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
-        rulesets = (
-            pb.NamedRuleset(ruleset=codec.encode_ruleset(rules), name=preset.name, source=PRESET_SOURCES[preset])
-            for preset, rules in tuple(PRESETS.items())[first : first + size]
+        """Serves ListRulesets."""
+        request = fields.decode(pb.ListRulesetsRequest, data)
+        size = fields.page_size(request.page_size, default=50, most=50)
+        first = int(fields.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
+        named = (
+            pb.NamedRuleset(ruleset=rulesets.encode_ruleset(ruleset), name=preset.name, source=PRESET_SOURCES[preset])
+            for preset, ruleset in tuple(PRESETS.items())[first : first + size]
         )
-        token = codec.page_token(str(first + size) if first + size < len(PRESETS) else "")
-        return pb.ListRulesetsResponse(rulesets=rulesets, next_page_token=token).SerializeToString()
+        token = fields.page_token(str(first + size) if first + size < len(PRESETS) else "")
+        return pb.ListRulesetsResponse(rulesets=named, next_page_token=token).SerializeToString()
 
     def score_at_once(self, data: bytes) -> bytes | None:
-        """ScoreRound if the request is short; None otherwise."""
+        """Serves ScoreRound if the request is short, or returns None. Raises InvalidRequest, MalformedRequest."""
         return self.score_round(data) if len(data) <= AT_ONCE_BYTES_MAX else None
 
     def rulesets_at_once(self, data: bytes) -> bytes | None:
-        """ListRulesets if the request is short; None otherwise."""
+        """Serves ListRulesets if the request is short, or returns None. Raises InvalidRequest, MalformedRequest."""
         return self.list_rulesets(data) if len(data) <= AT_ONCE_BYTES_MAX else None
 
     def batch(self, data: bytes) -> Generator[None, None, bytes]:
-        """BatchValidateTurns, in steps of a turn each."""
-        request = _decoded(packed.batch, data)
+        """Serves BatchValidateTurns in steps of at most one turn each."""
+        request = _parse(raw_messages.parse_batch, data)
         if len(request.ruleset) > 1:
-            codec.decode(pb.BatchValidateTurnsRequest, data)  # each part must be a message
-        codec.check_batch(len(request.turns), melds=0)
-        default = b"".join(request.ruleset[:])
-        _ruleset(default)
-        turns = request.turns
-        if len(data) > MELD_BYTES_MIN * codec.BATCH_MELDS_MAX:  # else it cannot have too many melds
-            codec.check_batch(len(turns), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
+            fields.decode(pb.BatchValidateTurnsRequest, data)  # each part must be a valid message
+        default, turns = b"".join(request.ruleset[:]), request.turns
+        _check_batch(data, turns, default)
         plain: pb.BatchValidateTurnsRequest | None = None
-        answers = []
+        responses = []
         for place, turn in enumerate(turns):
-            answer = self._answered_at_once(turn, default)
-            if answer is None:
+            response = self._validate_at_once(turn, default)
+            if response is None:
                 yield from self._read_in_steps(turn, default)
-                answer = self._answered(turn, default)
-            if answer is None:
-                plain = plain or codec.decode(pb.BatchValidateTurnsRequest, data)
-                answer = _judged_plainly(plain.turns[place], default, f"turns[{place}].")
-            answers.append(answer)
+                response = self._validate(turn, default)
+            if response is None:
+                plain = plain or fields.decode(pb.BatchValidateTurnsRequest, data)
+                response = _validate_plainly(plain.turns[place], default, f"turns[{place}].")
+            responses.append(response)
             yield
-        return packed.batch_answer(answers)
+        return raw_messages.encode_batch_response(responses)
 
-    def stream(self) -> "TurnsOfAStream":
-        """What answers the turns of one StreamValidateTurns, in their order."""
-        return TurnsOfAStream(self._answered, self._judged_at_once)
+    def stream(self) -> "StreamValidator":
+        """Returns a validator for the turns of one StreamValidateTurns call."""
+        return StreamValidator(self._validate, self._judge_at_once)
 
-    def _answered(self, turn: packed.PackedTurn, default: bytes) -> bytes | None:
-        """ValidateTurnResponse of a ValidateTurnRequest; None if it is to be judged plainly.
+    def _validate(self, turn: RawTurn, default: bytes) -> bytes | None:
+        """Returns a ValidateTurnResponse; None if the plain path has to serve the turn.
 
         Args:
             turn: The turn.
-            default: The ruleset of a turn that states none.
+            default: The ruleset for a turn without one.
         """
         try:
-            return self._judged(turn, default)
-        except _IRREGULAR:
+            ruleset, before, after, player = _decode_turn(turn, default)
+            return _encode_verdict(self._judges.of(ruleset).judge(before, after, player))
+        except _FAST_PATH_ERRORS:
             return None
 
-    def _answered_at_once(self, turn: packed.PackedTurn, default: bytes) -> bytes | None:
-        """Returns the same in a moment; None if it may take longer."""
+    def _validate_at_once(self, turn: RawTurn, default: bytes) -> bytes | None:
+        """Returns the same; None also if the turn may take longer."""
         try:
-            return self._judged_at_once(turn, default)
-        except _IRREGULAR:
+            return self._judge_at_once(turn, default)
+        except _FAST_PATH_ERRORS:
             return None
 
-    def _read_in_steps(self, turn: packed.PackedTurn, default: bytes) -> Generator[None, None, None]:
-        """Reads the melds of a turn, so that they are known when it is judged. Ends early where something is wrong."""
+    def _judge_at_once(self, turn: RawTurn, default: bytes) -> bytes | None:
+        """Returns the same, but raises what is in _FAST_PATH_ERRORS."""
+        ruleset, before, after, player = _decode_turn(turn, default)
+        judge = self._judges.existing(ruleset)
+        verdict = judge.judge(before, after, player, quick_only=True) if judge else None
+        if verdict is None or len(verdict.violations) > AT_ONCE_VIOLATIONS_MAX:
+            return None
+        return _encode_verdict(verdict)
+
+    def _read_in_steps(self, turn: RawTurn, default: bytes) -> Generator[None, None, None]:
+        """Reads the melds of a turn into the cache. Ends at the first that the fast path cannot read."""
         try:
-            rules, before, after, _ = _question(turn, default)
-            referee = self._referees.of(rules)
+            ruleset, before, after, _ = _decode_turn(turn, default)
+            judge = self._judges.of(ruleset)
             for place, meld in enumerate((*before, *after), 1):
-                referee.read((meld,))
+                judge.read((meld,))
                 if place % MELDS_A_STEP == 0:
                     yield
-        except _IRREGULAR:
+        except _FAST_PATH_ERRORS:
             return
 
-    def _judged(self, turn: packed.PackedTurn, default: bytes) -> bytes:
-        rules, before, after, seat = _question(turn, default)
-        return _told(self._referees.of(rules).verdict(before, after, seat))
-
-    def _judged_at_once(self, turn: packed.PackedTurn, default: bytes) -> bytes | None:
-        rules, before, after, seat = _question(turn, default)
-        referee = self._referees.known(rules)
-        verdict = referee.verdict_at_once(before, after, seat) if referee else None
-        if verdict is None:
-            return None
-        violations, *_ = verdict
-        return _told(verdict) if len(violations) <= AT_ONCE_VIOLATIONS_MAX else None
-
-    def _read(self, data: bytes) -> bytes:
-        rules, sent = _table(data)
-        return self._told_of(self._referees.of(rules).read(sent))
-
-    def _told_of(self, readings: Iterable[Reading]) -> bytes:
-        """ValidateMeldsResponse."""
+    def _encode_readings(self, melds: Iterable[ReadMeld]) -> bytes:
+        """Returns a ValidateMeldsResponse."""
         if len(self._encoded) > ENCODED_MAX:
             self._encoded = {}
-        encoded, answers = self._encoded, []
-        for place, reading in enumerate(readings):
-            answer = encoded.get(reading)
-            if answer is None:
-                answer = codec.encode_reading(reading.meld, place).SerializeToString()
-                if not isinstance(reading.meld, NotAMeld):  # a violation has the meld's place
-                    encoded[reading] = answer
-            answers.append(answer)
-        return packed.melds_answer(answers)
+        encoded, responses = self._encoded, []
+        for place, read in enumerate(melds):
+            response = encoded.get(read)
+            if response is None:
+                response = tiles.encode_reading(read.meld, place).SerializeToString()
+                if not isinstance(read.meld, NotAMeld):  # violations contain the place
+                    encoded[read] = response
+            responses.append(response)
+        return raw_messages.encode_melds_response(responses)
 
 
-class TurnsOfAStream:
-    """Answers the turns of one StreamValidateTurns, in their order.
+class StreamValidator:
+    """Validates the turns of one StreamValidateTurns call, in order.
 
     Args:
-        answered: The answer to a turn, and the ruleset if it states none; None if it is to be judged plainly.
-        judged_at_once: The same, if it takes a moment only.
+        validate: Returns the response to a turn, given the ruleset for a turn without one; None if the plain path has
+            to serve it.
+        judge_at_once: Returns the same; None also if the turn may take longer. Raises what is in _FAST_PATH_ERRORS.
     """
 
     def __init__(
         self,
-        answered: Callable[[packed.PackedTurn, bytes], bytes | None],
-        judged_at_once: Callable[[packed.PackedTurn, bytes], bytes | None],
+        validate: Callable[[RawTurn, bytes], bytes | None],
+        judge_at_once: Callable[[RawTurn, bytes], bytes | None],
     ) -> None:
-        self._answered = answered
-        self._judged_at_once = judged_at_once
-        self._rules = b""
+        self._validate = validate
+        self._judge_at_once = judge_at_once
+        self._ruleset = b""
 
     def __call__(self, data: bytes) -> bytes:
-        """The answer to the next turn. Raises InvalidRequest, MalformedRequest."""
-        request = _decoded(packed.stream_turn, data)
+        """Returns the response to the next turn. Raises InvalidRequest, MalformedRequest."""
+        request = _parse(raw_messages.parse_stream_turn, data)
         turn = request.turn
-        correlation_id = codec.correlation_id(request.correlation_id)
-        self._rules = _shortened(b"".join(turn.ruleset[:])) if turn.ruleset else self._rules
-        answer = self._answered(turn, self._rules)
-        if answer is None:
-            answer = _judged_plainly(codec.decode(pb.StreamValidateTurnsRequest, data).turn, self._rules, "turn.")
-        return packed.stream_answer(answer, correlation_id)
+        correlation_id = fields.correlation_id(request.correlation_id)
+        self._ruleset = _normalized(b"".join(turn.ruleset[:])) if turn.ruleset else self._ruleset
+        response = self._validate(turn, self._ruleset)
+        if response is None:
+            plain = fields.decode(pb.StreamValidateTurnsRequest, data)
+            response = _validate_plainly(plain.turn, self._ruleset, "turn.")
+        return raw_messages.encode_stream_response(response, correlation_id)
 
     def at_once(self, data: bytes) -> bytes | None:
-        """The same as Validation.turn_at_once, for the next turn. If it is None, the turn is still the next."""
+        """Returns the response to the next turn, or None as Validator.turn_at_once does: it is then still the next."""
         if len(data) > AT_ONCE_BYTES_MAX:
             return None
         try:
-            request = packed.stream_turn(data)
+            request = raw_messages.parse_stream_turn(data)
             turn = request.turn
-            rules = b"".join(turn.ruleset[:]) if turn.ruleset else self._rules
-            correlation_id = codec.correlation_id(request.correlation_id)
-            answer = self._judged_at_once(turn, rules)
-        except _IRREGULAR:
+            ruleset = b"".join(turn.ruleset[:]) if turn.ruleset else self._ruleset
+            correlation_id = fields.correlation_id(request.correlation_id)
+            response = self._judge_at_once(turn, ruleset)
+        except _FAST_PATH_ERRORS:
             return None
-        self._rules = rules
-        return None if answer is None else packed.stream_answer(answer, correlation_id)
+        self._ruleset = ruleset
+        return None if response is None else raw_messages.encode_stream_response(response, correlation_id)
 
 
-def _table(data: bytes) -> tuple[bytes, Sequence[bytes]]:
-    """Rules and melds of a ValidateMeldsRequest. Raises _IrregularError if it is not read quickly, DecodeError."""
-    request = packed.melds(data)
-    if not packed.is_whole(request) or len(request.ruleset) > 1 or len(request.melds) > codec.MELDS_MAX:
-        raise _IrregularError
+def _check_batch(data: bytes, turns: Sequence[RawTurn], default: bytes) -> None:
+    """Raises InvalidRequest or MalformedRequest if a batch is too large or its ruleset is invalid."""
+    validation.check_batch(len(turns), melds=0)
+    _decode_ruleset(default)
+    if len(data) > MELD_BYTES_MIN * validation.BATCH_MELDS_MAX:  # a shorter request cannot have too many melds
+        validation.check_batch(len(turns), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
+
+
+def _melds_request(data: bytes) -> tuple[bytes, Sequence[bytes]]:
+    """Returns the ruleset and the melds of a ValidateMeldsRequest. Raises _NeedsPlainPath, DecodeError."""
+    request = raw_messages.parse_melds(data)
+    if not raw_messages.is_complete(request) or len(request.ruleset) > 1 or len(request.melds) > tiles.MELDS_MAX:
+        raise _NeedsPlainPath
     return b"".join(request.ruleset[:]), request.melds[:]
 
 
-def _encoded_violation(violation: Violation) -> bytes:
-    """A violation; what is about a whole table is not remembered."""
-    return _of_a_meld(violation) if len(violation.tiles) <= codec.MELD_TILES_MAX else _encoded(violation, _rest)
+def _encode_violation(violation: Violation) -> bytes:
+    """Encodes a violation. Caches it unless it can have the tiles of a whole table."""
+    is_of_a_meld = len(violation.tiles) <= tiles.MELD_TILES_MAX
+    return _encode_cached(violation) if is_of_a_meld else _encode_parts(violation, _encode_rest)
 
 
-def _encoded(violation: Violation, rest: "_Rest") -> bytes:
-    reason, subject, tiles, metadata, order = violation
-    return _where(reason, subject) + rest(reason, tiles, metadata, order)
-
-
-@lru_cache(maxsize=VIOLATIONS_MAX)
-def _of_a_meld(violation: Violation) -> bytes:
-    """What is about a meld is the same in many places, and in the same place again and again."""
-    return _encoded(violation, _rest_of_a_meld)
+def _encode_parts(violation: Violation, encode_rest: "_EncodeRest") -> bytes:
+    reason, subject, tiles_, metadata, order = violation
+    return _encode_reason(reason, subject) + encode_rest(reason, tiles_, metadata, order)
 
 
 @lru_cache(maxsize=VIOLATIONS_MAX)
-def _where(reason: Reason, subject: str) -> bytes:
-    """The first fields of a violation."""
-    return meld_pb2.Violation(reason=codec.reason_number(reason.name), subject=subject).SerializeToString()
+def _encode_cached(violation: Violation) -> bytes:
+    """Encodes a violation of a meld; the fields beside the subject are also cached alone."""
+    return _encode_parts(violation, _encode_rest_cached)
 
 
-def _rest(
-    reason: Reason, tiles: tuple[Tile, ...], metadata: tuple[tuple[str, int], ...], order: tuple[Tile, ...]
+@lru_cache(maxsize=VIOLATIONS_MAX)
+def _encode_reason(reason: Reason, subject: str) -> bytes:
+    """Encodes the fields `reason` and `subject`."""
+    return meld_pb2.Violation(reason=tiles.reason_number(reason.name), subject=subject).SerializeToString()
+
+
+def _encode_rest(
+    reason: Reason, tiles_: tuple[Tile, ...], metadata: tuple[tuple[str, int], ...], order: tuple[Tile, ...]
 ) -> bytes:
-    """The other fields, which are the same wherever it is."""
-    message = codec.encode_violation(Violation(reason, "", tiles, metadata, order))
+    """Encodes the fields that do not depend on the subject, except the reason."""
+    message = tiles.encode_violation(Violation(reason, "", tiles_, metadata, order))
     message.ClearField("reason")
     return message.SerializeToString()
 
 
-_Rest: TypeAlias = Callable[[Reason, tuple[Tile, ...], tuple[tuple[str, int], ...], tuple[Tile, ...]], bytes]
+_EncodeRest: TypeAlias = Callable[[Reason, tuple[Tile, ...], tuple[tuple[str, int], ...], tuple[Tile, ...]], bytes]
 
-_rest_of_a_meld: Final = lru_cache(maxsize=VIOLATIONS_MAX)(_rest)
+_encode_rest_cached: Final = lru_cache(maxsize=VIOLATIONS_MAX)(_encode_rest)
 
 
-def _told(verdict: Verdict | None) -> bytes:
-    """ValidateTurnResponse of what a referee says. Raises _IrregularError where nothing is said."""
+def _encode_verdict(verdict: Verdict | None) -> bytes:
+    """Returns a ValidateTurnResponse. Raises _NeedsPlainPath if there is no verdict."""
     if verdict is None:
-        raise _IrregularError
-    violations, played, points, left = verdict
-    return packed.turn_answer(played, points, left, [_encoded_violation(violation) for violation in violations])
+        raise _NeedsPlainPath
+    violations = [_encode_violation(violation) for violation in verdict.violations]
+    return raw_messages.encode_turn_response(verdict.tiles_played, verdict.points, verdict.rack_left, violations)
 
 
-def _question(turn: packed.PackedTurn, default: bytes) -> _Question:
-    """What a referee is asked. Raises _IrregularError of a turn that is not read quickly, or not at all."""
+def _decode_turn(turn: RawTurn, default: bytes) -> _Turn:
+    """Returns what the fast path needs. Raises _NeedsPlainPath if it cannot serve the turn."""
     stated, before, after = turn.ruleset[:], turn.table_before[:], turn.table_after[:]
-    rack: tuple[Any, ...] = tuple(sorted(b"".join(turn.rack[:])))  # numbers, that are tiles if they are in range
+    rack: tuple[Any, ...] = tuple(sorted(b"".join(turn.rack[:])))  # numbers, which are tiles if they are in range
     drawn = turn.tile_drawn
     if (
-        not packed.is_whole(turn)
-        or len(stated) > 1  # each part must be a message, which the parts together do not tell
-        or len(before) > codec.MELDS_MAX
-        or len(after) > codec.MELDS_MAX
-        or len(rack) > codec.RACK_TILES_MAX
+        not raw_messages.is_complete(turn)
+        or len(stated) > 1  # each part must be a valid message, which the joined parts do not show
+        or len(before) > tiles.MELDS_MAX
+        or len(after) > tiles.MELDS_MAX
+        or len(rack) > tiles.RACK_TILES_MAX
         or (rack and not 1 <= rack[0] <= rack[-1] <= LAST_TILE)
         or (drawn and drawn not in rack)
     ):
-        raise _IrregularError
-    seat = AtTheTable(rack, turn.has_melded, (), None, Tile(drawn) if drawn else None, turn.calls_rummikub)
-    return stated[0] if stated else default, before, after, seat
+        raise _NeedsPlainPath
+    player = PlayerState(rack, turn.has_melded, (), None, Tile(drawn) if drawn else None, turn.calls_rummikub)
+    return stated[0] if stated else default, before, after, player
 
 
-def _decoded(decode: Callable[[bytes], T], data: bytes) -> T:
-    """What is in a message. Raises MalformedRequest."""
+def _parse(parse: Callable[[bytes], T], data: bytes) -> T:
+    """Returns a parsed message. Raises MalformedRequest."""
     try:
-        return decode(data)
+        return parse(data)
     except DecodeError:
         raise MalformedRequest from None
 
 
-def _ruleset(data: bytes) -> Ruleset:
-    """Rules from the bytes of their message. Raises InvalidRequest, MalformedRequest."""
-    return codec.ruleset(codec.decode(ruleset_pb2.Ruleset, data))
+def _decode_ruleset(data: bytes) -> Ruleset:
+    """Returns the ruleset of an encoded message. Raises InvalidRequest, MalformedRequest."""
+    return rulesets.ruleset(fields.decode(ruleset_pb2.Ruleset, data))
 
 
-def _remembered_ruleset(data: bytes) -> Ruleset:
-    """The same for a referee, which is looked up by those bytes. Raises _IrregularError too."""
+def _cacheable_ruleset(data: bytes) -> Ruleset:
+    """Returns the same. Raises _NeedsPlainPath if the bytes are too long to be a cache key."""
     if len(data) > RULESET_BYTES_MAX:
-        raise _IrregularError
-    return _ruleset(data)
+        raise _NeedsPlainPath
+    return _decode_ruleset(data)
 
 
-def _shortened(data: bytes) -> bytes:
-    """A ruleset as it is kept while a stream is open. Raises MalformedRequest."""
-    return data if len(data) <= RULESET_BYTES_MAX else codec.decode(ruleset_pb2.Ruleset, data).SerializeToString()
+def _normalized(data: bytes) -> bytes:
+    """Returns an encoded ruleset in its shortest form if it is long: a stream holds it. Raises MalformedRequest."""
+    return data if len(data) <= RULESET_BYTES_MAX else fields.decode(ruleset_pb2.Ruleset, data).SerializeToString()
 
 
 def _proposed(data: bytes) -> ProposedMeld:
-    """A meld from the bytes of its message. Raises InvalidRequest, MalformedRequest, _IrregularError."""
-    if len(data) > codec.MELD_BYTES_MAX:
-        raise _IrregularError
-    message = codec.decode(meld_pb2.Meld, data)
-    if not packed.is_whole(message):  # groups may be nested too deep for the whole request, but not for this part of it
-        raise _IrregularError
-    return codec.melds([message], "meld")[0]
+    """Returns the meld of an encoded message. Raises InvalidRequest, MalformedRequest, _NeedsPlainPath."""
+    if len(data) > tiles.MELD_BYTES_MAX:
+        raise _NeedsPlainPath
+    message = fields.decode(meld_pb2.Meld, data)
+    if not raw_messages.is_complete(message):  # groups may be nested too deep for the request, but not for this part
+        raise _NeedsPlainPath
+    return tiles.melds([message], "meld")[0]
 
 
-def _judged_plainly(request: pb.ValidateTurnRequest, default: bytes, field: str = "") -> bytes:
-    """ValidateTurnResponse of any ValidateTurnRequest. Raises InvalidRequest, MalformedRequest.
+def _validate_plainly(request: pb.ValidateTurnRequest, default: bytes, field: str = "") -> bytes:
+    """Returns a ValidateTurnResponse by the plain path. Raises InvalidRequest, MalformedRequest.
 
     Args:
         request: The turn.
-        default: The ruleset of a turn that states none.
-        field: What faults call the turn, with a dot at the end, if it is part of a larger message.
+        default: The ruleset for a turn without one.
+        field: The path of the turn within a larger message, with a dot at the end, for field violations.
     """
-    rules = codec.ruleset(request.ruleset, field) if request.HasField("ruleset") else _ruleset(default)
-    return codec.encode_judgement(judge(codec.play(request, rules, field))).SerializeToString()
+    ruleset = rulesets.ruleset(request.ruleset, field) if request.HasField("ruleset") else _decode_ruleset(default)
+    return validation.encode_judgement(judge(validation.play(request, ruleset, field))).SerializeToString()
 
 
-def _read_plainly(data: bytes) -> bytes:
-    """The same as Validation.validate_melds for any request. Raises InvalidRequest, MalformedRequest."""
-    request = codec.decode(pb.ValidateMeldsRequest, data)
-    rules = codec.ruleset(request.ruleset)
-    melds = [read_meld(meld, rules) for meld in codec.melds(request.melds, "melds")]
-    readings = (codec.encode_reading(meld, place) for place, meld in enumerate(melds))
+def _validate_melds_plainly(data: bytes) -> bytes:
+    """Returns a ValidateMeldsResponse by the plain path. Raises InvalidRequest, MalformedRequest."""
+    request = fields.decode(pb.ValidateMeldsRequest, data)
+    ruleset = rulesets.ruleset(request.ruleset)
+    melds = [read_meld(meld, ruleset) for meld in tiles.melds(request.melds, "melds")]
+    readings = (tiles.encode_reading(meld, place) for place, meld in enumerate(melds))
     return pb.ValidateMeldsResponse(melds=readings).SerializeToString()

@@ -1,1 +1,1 @@
-"""Prometheus metrics, of one process or several."""
+"""Prometheus metrics."""

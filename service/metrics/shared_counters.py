@@ -1,7 +1,7 @@
-"""Rows of numbers by key, in memory that other processes may read: one process keeps a tally, any may read it.
+"""Counters in shared memory: one process writes them, any process can read them.
 
-Keeping one costs hardly more than numbers in a dictionary. Reading takes no time of the process that keeps it, and what
-was kept outlives that process, even if it was killed. Threads may share a tally: a lock guards each change.
+A write costs little more than a write to a dictionary. Reading does not involve the writer, and the counters survive
+its death. Threads of the writer may share them.
 """
 
 import mmap
@@ -13,25 +13,24 @@ from io import FileIO
 from typing import Final, TypeAlias
 
 SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-"""Bounds of histograms. A row that is one holds how many durations were up to each, how many beyond, and their sum."""
+"""Histogram bounds. A histogram's row has the count of each bucket, the count beyond the last bound, and the sum."""
 
 Key: TypeAlias = tuple[str, ...]
 Numbers: TypeAlias = tuple[float, ...]
 
 ROWS: Final = 1024
-"""Many more than there are methods with their codes and operations of the store; there is no row beyond."""
+"""The capacity, several times the number of label combinations that occur. Further rows are not stored."""
 _SUM: Final = len(SECONDS) + 1
 _KEY_BYTES: Final = 144
 _ROW_BYTES: Final = _KEY_BYTES + 8 * (_SUM + 1)
-_BETWEEN: Final = "\n"
-"""Stands between the parts of a key."""
+_SEPARATOR: Final = "\n"
 
 
-class Tally:
-    """A tally.
+class SharedCounters:
+    """Rows of numbers by key.
 
     Args:
-        file: The descriptor of a `new_file`, which may be closed then; none: memory of this process alone.
+        file: The descriptor of a `counter_file`, which may be closed afterwards; None: private memory.
     """
 
     def __init__(self, file: int | None = None) -> None:
@@ -40,7 +39,7 @@ class Tally:
         self._lock = threading.Lock()
 
     def observe(self, key: Key, seconds: float) -> None:
-        """Counts a duration in a row that is a histogram."""
+        """Adds a duration to a histogram."""
         with self._lock:
             try:
                 row = self._rows[key]
@@ -50,15 +49,15 @@ class Tally:
             row[_SUM] += seconds
 
     def histogram(self, key: Key) -> Callable[[float], None]:
-        """What counts durations in a row that is a histogram: for half the time, if it is kept."""
+        """Returns a function that adds durations to a histogram, at half the cost of `observe`."""
         lock = self._lock
         with lock:
             row = self._rows.get(key) or self._new_row(key)
 
         def observe(seconds: float) -> None:
-            place = bisect_left(SECONDS, seconds)
+            bucket = bisect_left(SECONDS, seconds)
             with lock:
-                row[place] += 1
+                row[bucket] += 1
                 row[_SUM] += seconds
 
         return observe
@@ -73,33 +72,33 @@ class Tally:
         """Sets the first numbers of a row."""
         with self._lock:
             row = self._rows.get(key) or self._new_row(key)
-            for place, number in enumerate(numbers):
-                row[place] = number
+            for index, number in enumerate(numbers):
+                row[index] = number
 
     def _new_row(self, key: Key) -> "memoryview[float]":
-        """The next row, with its key; a reader sees it from then on."""
+        """Appends a row. Readers see it when its key is written."""
         start = len(self._rows) * _ROW_BYTES
-        name = _BETWEEN.join(key).encode()
+        name = _SEPARATOR.join(key).encode()
         if start >= len(self._memory) or len(name) > _KEY_BYTES:
-            return memoryview(bytearray(_ROW_BYTES)).cast("d")  # not kept: a call is not to fail for that
+            return memoryview(bytearray(_ROW_BYTES)).cast("d")  # discarded: a full table must not fail a call
         row = self._rows[key] = self._memory[start + _KEY_BYTES : start + _ROW_BYTES].cast("d")
         self._memory[start : start + len(name)] = name
         return row
 
     def read(self) -> dict[Key, Numbers]:
-        """All rows, whichever process keeps them."""
+        """Returns all rows, in any process."""
         rows: dict[Key, Numbers] = {}
         for start in range(0, len(self._memory), _ROW_BYTES):
             name = bytes(self._memory[start : start + _KEY_BYTES]).rstrip(b"\0")
             if not name:
                 break
             numbers = self._memory[start + _KEY_BYTES : start + _ROW_BYTES].cast("d")
-            rows[tuple(name.decode().split(_BETWEEN))] = tuple(numbers)
+            rows[tuple(name.decode().split(_SEPARATOR))] = tuple(numbers)
         return rows
 
 
-def new_file() -> FileIO:
-    """Memory for a tally of two processes, as an open file that is on no disk."""
-    file = FileIO(os.memfd_create("rummikub-tally"), "r+")
+def counter_file() -> FileIO:
+    """Returns an anonymous in-memory file for counters that two processes share."""
+    file = FileIO(os.memfd_create("rummikub-counters"), "r+")
     file.truncate(ROWS * _ROW_BYTES)
     return file

@@ -1,1 +1,1 @@
-"""The process: addresses, admission of calls, threads, garbage collection."""
+"""The process: addresses, admission, rate limits, slow calls, limits of the operating system."""

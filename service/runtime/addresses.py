@@ -1,4 +1,4 @@
-"""Addresses that the processes of one command share, and nobody else."""
+"""Listening addresses, shared by the processes of one command and by no other process."""
 
 import contextlib
 import errno
@@ -6,73 +6,76 @@ import socket
 from collections.abc import Iterator
 from typing import Final
 
-_NOT_OURS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
-"""Where a name has an address that this machine has not, as localhost may without IPv6."""
+_NOT_LOCAL: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+"""Errors for an address that this machine does not have, like localhost's IPv6 address where IPv6 is off."""
 
 
 class AddressInUseError(Exception):
-    """An address cannot be listened on; the message names the variable."""
+    """The server cannot listen on an address; the message names the variable."""
 
 
-def cannot_listen(variable: str, address: str) -> AddressInUseError:
-    """What to say when an address could not be listened on; why, the system is asked once more."""
+def address_error(variable: str, address: str) -> AddressInUseError:
+    """Returns the error for an address that could not be bound. Tries once more to learn the system's reason."""
     try:
         with contextlib.ExitStack() as stack:
-            _take(stack, address)
+            _bind_all(stack, address)
     except (OSError, UnicodeError) as error:
         why = f" ({getattr(error, 'strerror', None) or error})"
     else:
-        why = ""  # it was so for a moment only
-    do = "set it to a free address of this machine, or stop the server that has it"
+        why = ""  # the address is free again
+    do = "set it to a free address of this machine, or stop the server that uses it"
     return AddressInUseError(f"{variable}={address}: cannot listen there{why}: {do}")
 
 
 @contextlib.contextmanager
-def reserved(variable: str, address: str) -> Iterator[str]:
-    """Keeps an address for listeners with SO_REUSEPORT of this user; it is told with its port if that was left open.
+def reserve_address(variable: str, address: str) -> Iterator[str]:
+    """Reserves an address for listeners of this user with SO_REUSEPORT; yields it with its port.
+
+    Port 0 becomes a free port.
 
     Raises:
-        AddressInUseError: Somebody else uses it.
+        AddressInUseError: Another process uses the address.
     """
     with contextlib.ExitStack() as stack:
         try:
-            found = _take(stack, address)
+            port = _bind_all(stack, address)
         except (OSError, UnicodeError):
-            raise cannot_listen(variable, address) from None
-        yield f"{address.rpartition(':')[0]}:{found}"
+            raise address_error(variable, address) from None
+        yield f"{address.rpartition(':')[0]}:{port}"
 
 
-def _take(stack: contextlib.ExitStack, address: str) -> int:
-    """Takes all that a host's name stands for, with one port for all, as long as the stack lasts; the port.
+def _bind_all(stack: contextlib.ExitStack, address: str) -> int:
+    """Binds all addresses of a host's name, with one port, until the stack closes; returns the port.
 
     Raises:
-        OSError: Somebody else uses it, or it is not of this machine.
-        UnicodeError: It is no name of a host.
+        OSError: Another process uses an address, or none is local.
+        UnicodeError: The name is not a host name.
     """
     host, _, digits = address.rpartition(":")
     port, bound = int(digits), 0
     for family, _, _, _, place in socket.getaddrinfo(
         host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     ):
-        taken = stack.enter_context(socket.socket(family))
+        sock = stack.enter_context(socket.socket(family))
         try:
-            _bind_alone(taken, (place[0], port, *place[2:]))
+            _bind_exclusively(sock, (place[0], port, *place[2:]))
         except OSError as error:
-            if error.errno not in _NOT_OURS:
+            if error.errno not in _NOT_LOCAL:
                 raise
         else:
-            port = bound = taken.getsockname()[1]
+            port = bound = sock.getsockname()[1]
     if not bound:
         raise OSError(errno.EADDRNOTAVAIL, "not an address of this machine")
     return bound
 
 
-def _bind_alone(taken: socket.socket, place: tuple[object, ...]) -> None:
-    """Binds where nobody is, and only then lets others in: with the option set before, others might be there already.
+def _bind_exclusively(sock: socket.socket, address: tuple[object, ...]) -> None:
+    """Binds to an unused address, then sets SO_REUSEPORT.
 
-    The socket never listens, so the system gives it no connection.
+    With SO_REUSEPORT set first, the bind would succeed beside another process. The socket never listens, so it gets no
+    connections.
     """
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that have ended are in nobody's way
-    taken.bind(place)
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ignores connections in TIME_WAIT
+    sock.bind(address)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -1,4 +1,4 @@
-"""Admission control: how much of a server's room all callers, and each peer address, may hold at once."""
+"""Admission control: bounds on what all callers together, and each peer address, may hold at once."""
 
 import ipaddress
 import math
@@ -11,14 +11,14 @@ from urllib.parse import unquote
 from service.errors import Overloaded
 
 SERVER_METHODS: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.")
-"""How the paths of methods about the server itself begin. They are answered at any time."""
+"""Path prefixes of health and reflection, which are served even while the server stops."""
 
 IPV6_PREFIX: Final = 64
-"""Bits of an IPv6 address that name a peer: one host usually has all addresses of such a network."""
+"""Bits of an IPv6 address that identify a peer: one host usually has the whole /64 network."""
 
 
 def peer_address(peer: str) -> str:
-    """Returns the address of a gRPC peer (`ipv4:192.0.2.1:50000`) without its port; of IPv6 the network."""
+    """Returns the address of a gRPC peer (`ipv4:192.0.2.1:50000`) without its port; for IPv6 the network."""
     return _address(peer.rpartition(":")[0])
 
 
@@ -29,7 +29,7 @@ def _address(host: str) -> str:
         return host
     try:
         address = ipaddress.IPv6Address(unquote(text).strip("[]"))
-    except ValueError:  # a form that gRPC does not write today; the text still tells hosts apart
+    except ValueError:  # gRPC does not write other forms today; the text still distinguishes hosts
         return host
     if address.ipv4_mapped:
         return f"ipv4:{address.ipv4_mapped}"
@@ -37,26 +37,26 @@ def _address(host: str) -> str:
 
 
 class Admission:
-    """A bounded room that callers share, with an equal bound for each peer. Threads may share it.
+    """A bounded resource, with an equal bound for each peer. Thread-safe.
 
     Args:
-        most: How much fits, in any unit: calls, streams, bytes.
-        peer_share: The part of it that one peer may hold, above 0, at most 1.
+        capacity: The bound, in any unit: calls, streams, bytes.
+        peer_share: The share of it that one peer may hold, above 0, at most 1.
     """
 
-    def __init__(self, most: int, peer_share: float) -> None:
-        self._most = most
-        self._most_of_peer = min(most, max(1, math.ceil(most * peer_share)))
+    def __init__(self, capacity: int, peer_share: float) -> None:
+        self._capacity = capacity
+        self._peer_capacity = min(capacity, max(1, math.ceil(capacity * peer_share)))
         self._held: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.total = 0
-        """How much is held now."""
+        """The amount held by all peers."""
 
     def enter(self, peer: str, size: int = 1) -> None:
-        """Takes room for a peer. Raises Overloaded, without effect, if there is none."""
+        """Acquires an amount for a peer. Raises Overloaded, without effect, if a bound would be exceeded."""
         with self._lock:
             held = self._held[peer] + size
-            if self.total + size > self._most or held > self._most_of_peer:
+            if self.total + size > self._capacity or held > self._peer_capacity:
                 if held == size:
                     del self._held[peer]
                 raise Overloaded
@@ -64,7 +64,7 @@ class Admission:
             self.total += size
 
     def leave(self, peer: str, size: int = 1) -> None:
-        """Gives back what `enter` took."""
+        """Releases an amount that `enter` acquired."""
         with self._lock:
             self.total -= size
             self._held[peer] -= size
@@ -72,22 +72,22 @@ class Admission:
                 del self._held[peer]
 
 
-class CallRoom:
-    """Room for calls. Calls about the server itself have as much of their own, so that health answers under load.
+class CallAdmission:
+    """Bounds the calls in progress. Health and reflection have a separate bound, so health answers under load.
 
     Args:
-        most: Most calls at a time.
-        peer_share: The part of them that one peer may have.
+        max_calls: Most calls at a time.
+        peer_share: The share of them that one peer may have.
     """
 
-    def __init__(self, most: int, peer_share: float) -> None:
-        self.calls = Admission(most, peer_share)
-        self._server_calls = Admission(most, peer_share)
+    def __init__(self, max_calls: int, peer_share: float) -> None:
+        self.calls = Admission(max_calls, peer_share)
+        self._server_calls = Admission(max_calls, peer_share)
 
     def enter(self, path: str, peer: str) -> None:
-        """Counts a call in. Raises Overloaded."""
+        """Admits a call. Raises Overloaded."""
         (self._server_calls if path.startswith(SERVER_METHODS) else self.calls).enter(peer)
 
     def leave(self, path: str, peer: str) -> None:
-        """Counts a call out."""
+        """Releases an admitted call."""
         (self._server_calls if path.startswith(SERVER_METHODS) else self.calls).leave(peer)

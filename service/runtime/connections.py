@@ -1,7 +1,7 @@
-"""Closing connections below gRPC.
+"""Shuts down TCP connections below gRPC.
 
-A server of gRPC's core ends what it has not taken, and what arrives while it shuts down, as CANCELLED, which clients do
-not repeat. A call whose connection is closed is UNAVAILABLE to its client.
+During its shutdown gRPC's core answers new and waiting calls with CANCELLED, which clients do not retry. A call whose
+connection is closed ends with UNAVAILABLE, which they do.
 """
 
 import os
@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Final
 
 _DESCRIPTORS: Final = Path("/proc/self/fd")
-"""Where Linux lists a process's open files. Without it nothing is closed here."""
+"""Linux lists a process's open files here. On other systems no connection is shut down."""
 
 
-def hang_up(ports: Collection[int]) -> int:
-    """Stops listening at local TCP ports, and shuts down their connections; returns how many there were.
+def shut_down_connections(ports: Collection[int]) -> int:
+    """Stops listening at local TCP ports and shuts down their connections; returns the number of connections.
 
-    What was sent before still arrives.
+    Data that was sent before still arrives.
     """
-    sockets = _at(ports)
+    sockets = _sockets_at(ports)
     try:
         for one in sockets:
             if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
@@ -31,20 +31,20 @@ def hang_up(ports: Collection[int]) -> int:
             one.close()
 
 
-def _at(ports: Collection[int]) -> list[socket.socket]:
-    """Returns copies of this process's TCP sockets at local ports."""
-    copies = filter(None, map(_copy, _descriptors()))
+def _sockets_at(ports: Collection[int]) -> list[socket.socket]:
+    """Returns duplicates of this process's TCP sockets at local ports."""
+    duplicates = filter(None, map(_duplicate, _descriptors()))
     found = []
-    for copy in copies:
-        if copy.family in {socket.AF_INET, socket.AF_INET6} and copy.getsockname()[1] in ports:
-            found.append(copy)
+    for duplicate in duplicates:
+        if duplicate.family in {socket.AF_INET, socket.AF_INET6} and duplicate.getsockname()[1] in ports:
+            found.append(duplicate)
         else:
-            copy.close()
+            duplicate.close()
     return found
 
 
-def _copy(descriptor: int) -> socket.socket | None:
-    """Returns a copy of a socket; None if the descriptor is of something else, or was closed meanwhile."""
+def _duplicate(descriptor: int) -> socket.socket | None:
+    """Returns a duplicate of a socket; None if the descriptor is not a socket or was closed meanwhile."""
     try:
         if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             return None
@@ -63,6 +63,6 @@ def _descriptors() -> list[int]:
 def _shut_down(connection: socket.socket) -> bool:
     try:
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError:  # its client has closed it, or it listens
+    except OSError:  # its client has closed it, or it is a listening socket
         return False
     return True

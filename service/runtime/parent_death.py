@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, however that ends."""
+"""Ends child processes when their parent dies."""
 
 import ctypes
 import os
@@ -9,12 +9,16 @@ from typing import Final
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def end_with(parent: int, number: signal.Signals = signal.SIGTERM) -> None:
-    """Has Linux send this process a signal when its parent dies, even if that is killed.
+def end_with_parent(parent: int, number: signal.Signals = signal.SIGTERM) -> None:
+    """Makes Linux signal this process when its parent dies, even if the parent is killed.
 
-    For a child to run as soon as it is one, with the process id of who started it: a parent may be gone by then.
+    The child calls this right after the fork.
+
+    Args:
+        parent: The parent's process id. If the parent has died already, this process kills itself.
+        number: The signal.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
-        if os.getppid() != parent:  # nothing was begun that could be ended in order
+        if os.getppid() != parent:  # no work has started, so there is nothing to clean up
             os.kill(os.getpid(), signal.SIGKILL)

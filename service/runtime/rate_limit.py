@@ -1,4 +1,4 @@
-"""A limit of how often each peer may do something: a token bucket for each address."""
+"""A token bucket for each peer address."""
 
 from collections import OrderedDict
 from typing import Final
@@ -6,12 +6,12 @@ from typing import Final
 from service.errors import TooManyGames
 
 PEERS_MAX: Final = 65_536
-"""Most addresses that are remembered. The one that was idle for longest is forgotten first, and starts afresh."""
+"""Most addresses with a bucket. The one that was idle longest is evicted and starts with a full bucket."""
 MINUTE: Final = 60.0
 
 
 class RateLimit:
-    """A limit of new games. A peer that was idle for a minute may create a minute's worth at once.
+    """A limit on new games. A peer that was idle for a minute may create a minute's worth at once.
 
     Args:
         per_minute: New games of one peer in a minute; 0: no limit.
@@ -20,14 +20,14 @@ class RateLimit:
     def __init__(self, per_minute: int) -> None:
         self._per_minute = per_minute
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """By address: what was left, and when."""
+        """By address: the tokens left, and the time of the last update."""
 
     def take(self, peer: str, now: float) -> None:
         """Counts a new game of a peer. Raises TooManyGames, without effect.
 
         Args:
             peer: The peer's address.
-            now: Seconds, by any clock that does not go back.
+            now: Seconds, by a monotonic clock.
         """
         if not self._per_minute:
             return

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from service.runtime.parent_death import end_with
+from service.runtime.parent_death import end_with_parent
 
 LOCK_SECONDS: Final = 5.0
 START_SECONDS: Final = 10.0
@@ -73,7 +73,7 @@ class EmbeddedStore:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=partial(end_with, os.getpid()),  # noqa: PLW1509 - no other threads run yet
+            preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 - no other threads run yet
             pass_fds=(lock,),  # keeps the folder locked until the store has ended
         )
         deadline = asyncio.get_running_loop().time() + START_SECONDS

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from engine.fast.identity_cache import kept
+from engine.fast.identity_cache import identity_cache
 from engine.game import (
     Choosing,
     Drawn,
@@ -81,7 +81,7 @@ def encode_record(record: Record) -> bytes:
     )
 
 
-@kept(most=4_096)
+@identity_cache(maxsize=4_096)
 def _write_tokens(tokens: tuple[SeatToken, ...]) -> orjson.Fragment:
     return orjson.Fragment(dump({str(token.seat): token.digest.hex() for token in tokens}))
 
@@ -229,7 +229,7 @@ def _write_game(game: Game) -> Json:
         "revision": game.revision,
         "players": [_write_player(player) for player in game.players],
         "phase": _write_phase(game.phase),
-        "results": write_result.each(game.results),
+        "results": write_result.map(game.results),
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from engine.fast.identity_cache import kept
+from engine.fast.identity_cache import identity_cache
 from engine.game import (
     BotLevel,
     Rack,
@@ -135,7 +135,7 @@ def read_tiles(text: str) -> tuple[Tile, ...]:
     return tuple(map(Tile, numbers))
 
 
-@kept(most=1_024)
+@identity_cache(maxsize=1_024)
 def write_ruleset(ruleset: Ruleset) -> str:
     """Returns the options that differ from the defaults.
 
@@ -167,7 +167,7 @@ def _read_option(default: object, stored: Any) -> object:  # noqa: ANN401 - any 
             return read_number(stored, -LARGEST)
 
 
-@kept(most=16_384)
+@identity_cache(maxsize=16_384)
 def _write_meld(meld: Meld) -> bytes:
     """Returns the stored form of a meld. Cached, because most melds of a table were there a turn before."""
     return dump((write_tiles(meld.tiles), meld.kind.name, meld.points, *map(write_tiles, meld.joker_faces)))
@@ -178,10 +178,10 @@ def _read_meld(tiles: str, kind: str, points: int, *faces: str) -> Meld:
     return Meld(read_tiles(tiles), MeldKind[kind], read_number(points), tuple(map(read_tiles, faces)))
 
 
-@kept(most=4_096)
+@identity_cache(maxsize=4_096)
 def write_table(table: tuple[Meld, ...]) -> orjson.Fragment:
     """Returns the stored form of a table. Cached, because the game and its TilesPlayed event both store it."""
-    return orjson.Fragment(b"[%b]" % b",".join(_write_meld.each(table)))
+    return orjson.Fragment(b"[%b]" % b",".join(_write_meld.map(table)))
 
 
 def read_table(stored: object) -> tuple[Meld, ...]:
@@ -230,7 +230,7 @@ def read_reason(stored: str) -> Reason:
     return Reason[stored]
 
 
-@kept(most=4_096)
+@identity_cache(maxsize=4_096)
 def write_result(result: RoundResult) -> orjson.Fragment:
     """Returns the stored form of a finished round. Cached, because it never changes."""
     parts = {

@@ -1,9 +1,25 @@
-"""What the engine answers to the questions of the conformance cases, in the cases' own terms."""
+"""Answers the conformance cases with the engine, in the terms of the cases."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
 from engine.deal import Shuffle
 from engine.events import Event, RoundStarted
 from engine.game import (
@@ -26,28 +42,11 @@ from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tile, parse_tile
 from engine.play import Play
 from engine.presets import PRESETS
-from engine.ruleset import Preset, Ruleset, choose, problems
+from engine.ruleset import Preset, Ruleset, with_options
+from engine.ruleset_checks import problems
 from engine.scoring import Standing, score_round
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    Resign,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    apply,
-    create,
-)
+from engine.turns import Applied, apply, create
 from engine.violations import Refused
 from support.conformance_cases import (
     Act,
@@ -73,7 +72,7 @@ def ruleset_of(options: Options) -> Ruleset:
     values = {option: _value_of(option, value) for option, value in options.items()}
     preset = values.pop("preset", Preset.SABRA)
     assert isinstance(preset, Preset)
-    return choose(PRESETS[preset], {"preset": preset, **values})
+    return with_options(PRESETS[preset], {"preset": preset, **values})
 
 
 def _value_of(option: str, value: str | int) -> Enum | int:
@@ -165,7 +164,7 @@ class GameSeen:
     violations: Faces = ()
 
     def see(self, key: str) -> object:
-        """What is seen, by the key of an outcome."""
+        """The observed results, by the key of an outcome."""
         return _SEEN[key](self)
 
     @property

@@ -1,4 +1,4 @@
-"""What a running service answers to the questions of the conformance cases, in the cases' own terms."""
+"""Answers the conformance cases with a running service, in the terms of the cases."""
 
 import uuid
 from collections import deque
@@ -19,8 +19,8 @@ from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
 from service.app.identity import digest
+from service.codec import rulesets
 from service.storage.base import NO_ETAG, Commit, GameStore, Record, SeatToken, lineage
 from service.storage.stored_events import encode_change
 from support.conformance_cases import (
@@ -87,7 +87,7 @@ async def put(service: Service, options: Options, round_: Round) -> GameAtHand:
     players = tuple(Player(rack.seat, f"player {rack.seat}") for rack in round_.racks)
     at_hand.tokens |= {player.seat: str(player.seat) * 43 for player in players}
     tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in players)
-    game = Game(codec.ruleset(ruleset_of(options)), 1, players, Playing(round_))
+    game = Game(rulesets.ruleset(ruleset_of(options)), 1, players, Playing(round_))
     change = encode_change(1, service.clock(), bytes(16), (GameCreated(game.ruleset),))
     record = Record(at_hand.game_id, game, lineage(NO_ETAG, change), tokens, service.clock(), service.clock())
     await service.store.commit(Commit(NO_ETAG, record, change))
@@ -186,7 +186,7 @@ class GameSeen:
     violations: Faces
 
     def see(self, key: str) -> object:
-        """What is seen, by the key of an outcome."""
+        """The observed results, by the key of an outcome."""
         return _SEEN[key](self)
 
 
@@ -340,7 +340,7 @@ async def play(service: Service, question: LittleGame, options: Options) -> Game
 async def _first(service: Service, question: LittleGame, options: Options) -> GameAtHand:
     if question.position is None:
         return await service.client.new_game(question.players, start=False, ruleset=ruleset_of(options))
-    ruleset = codec.ruleset(ruleset_of(options))
+    ruleset = rulesets.ruleset(ruleset_of(options))
     return await put(service, options, round_of(question, ruleset, service.clock()))
 
 

@@ -7,7 +7,9 @@ from enum import Enum
 import pytest
 
 from conformance.engine_answers import answer, ruleset_of
-from engine.ruleset import CONFLICTS, NEEDS_ANALYSIS, RANGES, Ruleset, problems
+from engine.analysis import NEEDS_ANALYSIS
+from engine.ruleset import Ruleset
+from engine.ruleset_checks import CONFLICTS, RANGES, problems
 from engine.violations import Reason
 from support.conformance_cases import (
     Contrast,

@@ -16,16 +16,17 @@ from conformance.engine_answers import (
     table_of,
     tiles_of,
 )
+from engine.actions import TimeOut
 from engine.deal import draw_for_start
 from engine.events import RoundEnded, TurnStarted, TurnTimedOut
 from engine.game import Game, Player, Playing, Rack, Round, RoundEnd, Turn, turn_order
 from engine.melds import Meld, read_meld
 from engine.notation import format_tile
 from engine.rules import meld_violations
-from engine.ruleset import problems
+from engine.ruleset_checks import problems
 from engine.scoring import Standing, score_round
 from engine.tiles import in_order, tile_set
-from engine.turns import Applied, TimeOut, apply
+from engine.turns import Applied, apply
 from engine.violations import Violation
 from support.conformance_cases import (
     Breach,

@@ -32,7 +32,8 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
+from service.codec import rulesets
+from service.codec import validation as validation_codec
 from service.server import Server
 from support.conformance_cases import (
     Breach,
@@ -159,7 +160,7 @@ async def test_round_score(case: RoundScoreCase, service: Service) -> None:
 
 async def before_turn(service: Service, case: TurnCase) -> GameAtHand:
     """A running game in which seat 1 can take the turn of a case; seat 2 and the pool have the other tiles."""
-    play = codec.play(turn_request(case, case.ruleset), codec.ruleset(ruleset_of(case.ruleset)))
+    play = validation_codec.play(turn_request(case, case.ruleset), rulesets.ruleset(ruleset_of(case.ruleset)))
     on_table = [tile for meld in play.table_before for tile in meld.tiles]
     rules = play.ruleset
     tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.geometry_jokers)
@@ -222,8 +223,8 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
 @pytest.mark.parametrize("case", SUITE.time_outs, ids=name)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_time_out(case: TimeOutCase, service: Service) -> None:
-    rules = codec.ruleset(ruleset_of(case.ruleset))
-    table = codec.play(vs.ValidateTurnRequest(table_before=table_of(case.table)), rules).table_before
+    rules = rulesets.ruleset(ruleset_of(case.ruleset))
+    table = validation_codec.play(vs.ValidateTurnRequest(table_before=table_of(case.table)), rules).table_before
     racks = tuple(Rack(rack.seat, in_order(map(parse_tile, rack.rack)), rack.has_melded) for rack in case.racks)
     pool = tuple(map(parse_tile, case.pool))
     turn = Turn(case.turn_seat, service.clock() + TURN_MS)

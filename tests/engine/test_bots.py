@@ -1,4 +1,4 @@
-"""Bots: what each level plays in a position, that each always has a legal answer, and whole games of bots."""
+"""Tests for bots: the action of each level in a position, its legality, and whole games."""
 
 import copy
 import random
@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.bots import at_once, choose, wait
+from engine.actions import Action, ClaimError, Join, LayOnRiver, PlayTiles, Resign, StartGame, StartNextRound
+from engine.bots import action_without_play, action_without_search, choose_action
 from engine.events import ErrorClaimed, TilesPlayed, TurnPenalised
 from engine.game import (
     BotLevel,
@@ -41,19 +42,7 @@ from engine.ruleset import (
     WinCall,
 )
 from engine.solver import Budget
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    Join,
-    LayOnRiver,
-    PlayTiles,
-    Resign,
-    StartGame,
-    StartNextRound,
-    apply,
-    create,
-)
+from engine.turns import Applied, apply, create
 from engine.views import see
 from engine.violations import Reason, Refused
 from support.invariants import Invariants
@@ -61,9 +50,9 @@ from support.positions import NOW, do, game_at, is_a, lobby
 from support.random_play import random_ruleset, random_shuffle
 
 LITTLE = Budget(nodes=800, change_nodes=50)
-"""Enough for most positions of a game."""
+"""A budget that is enough for most positions of a game."""
 ENOUGH = Budget(nodes=100_000)
-"""Enough where a play must be made that little does not find."""
+"""A budget for mandatory plays that the small one does not find."""
 MOST_CHANGES = 5_000
 RANDOM_SEEDS = range(14)
 LEVELS = tuple(BotLevel)
@@ -75,27 +64,27 @@ CLAIMS = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_O
 
 
 def of_bots(game: Game, level: BotLevel) -> Game:
-    """A game in which all players are bots of a level."""
+    """Returns a game in which all players are bots of a level."""
     return replace(game, players=tuple(replace(player, bot=level) for player in game.players))
 
 
 def in_step(game: Game, step: Step) -> Game:
-    """A game in another step of its turn."""
+    """Returns a game with another step of its turn."""
     return replace(game, phase=Playing(replace(is_a(game.phase, Playing).round, step=step)))
 
 
 def what(game: Game, level: BotLevel, seat: int = 1) -> str:
-    """The tiles that a bot plays, or what else it does: nothing that the rules refuse."""
-    action = choose(see(game, seat), level, LITTLE)
+    """Returns the tiles that a bot plays, or its other action, which the rules must accept."""
+    action = choose_action(see(game, seat), level, LITTLE)
     events = do(game, action).events
     plays = [event for event in events if isinstance(event, TilesPlayed)]
     return format_rack(plays[0].tiles) if plays else type(action).__name__
 
 
-# What each level plays
+# The play of each level
 
 TAKEN_APART = "[R5 R6 R7 R8] / 1*{B8 K8 O1} 2{B1} / {%s} / 1"
-"""A position in which one tile of the table makes a group with two of the rack."""
+"""A position in which one table tile forms a group with two rack tiles."""
 
 POSITIONS: Mapping[str, tuple[str, ...]] = {
     "melds of the rack": (". / 1*{R9 B9 K9 O1} 2{B1} / {R1} / 1", *["{R9 B9 K9}"] * 3),
@@ -128,11 +117,11 @@ POSITIONS: Mapping[str, tuple[str, ...]] = {
         *["{R10 B10 K10}"] * 3,
     ),
 }
-"""A position of a bot with the turn, and what it plays at each level."""
+"""A position of a bot with the turn, and its play at each level."""
 
 
 @pytest.mark.parametrize("name", POSITIONS)
-def test_a_level_plays_what_it_sees(name: str) -> None:
+def test_each_level_finds_its_play(name: str) -> None:
     position, *expected = POSITIONS[name]
     assert [what(game_at(position), level) for level in LEVELS] == expected
 
@@ -152,12 +141,12 @@ def test_a_joker_is_declared_where_it_has_to_be(level: BotLevel, declaration: Jo
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_same_view_gets_the_same_answer_whatever_is_hidden(level: BotLevel) -> None:
+def test_the_same_view_gets_the_same_action_for_any_hidden_tiles(level: BotLevel) -> None:
     game = game_at("[R5 R6 R7 R8] / 1*{B8 K8 R9 J O1} 2{B1 B2} / {R1 R2} / 1")
     other = game_at("[R5 R6 R7 R8] / 1*{B8 K8 R9 J O1} 2{R2 B2} / {B1 R1} / 1")
-    first = choose(see(game, 1), level, LITTLE)
-    assert choose(see(copy.deepcopy(game), 1), level, LITTLE) == first
-    assert choose(see(other, 1), level, LITTLE) == first
+    first = choose_action(see(game, 1), level, LITTLE)
+    assert choose_action(see(copy.deepcopy(game), 1), level, LITTLE) == first
+    assert choose_action(see(other, 1), level, LITTLE) == first
 
 
 def test_a_tile_is_added_only_where_the_rules_allow_it() -> None:
@@ -173,7 +162,7 @@ def test_the_melds_that_may_be_laid_are_laid(level: BotLevel) -> None:
     assert what(game, level) == "{R9 B9 K9}"
 
 
-# Where a play must be made
+# Mandatory plays
 
 
 MUST_PLAY = {
@@ -199,16 +188,16 @@ def test_the_initial_meld_is_made_where_it_may_not_be_delayed(level: BotLevel) -
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_who_has_drawn_need_not_play(level: BotLevel) -> None:
+def test_a_player_need_not_play_after_drawing(level: BotLevel) -> None:
     rules = replace(PLAYS_FIRST, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
     game = in_step(game_at("[R3 R4 R5] / 1*{R6 O1} 2{B1} / {R1} / 1", rules), Drawn(parse_tile("R6")))
     assert what(game, level) == "Pass"
 
 
-def test_a_search_without_budget_leads_to_what_is_found_without_one() -> None:
+def test_a_search_without_budget_falls_back_to_a_simple_play() -> None:
     nothing = Budget(nodes=0)
     game = game_at("[R3 R4 R5] / 1*{R6 R9 B9 K9 O1} 2{B1} / {R1} / 1")
-    action = is_a(choose(see(game, 1), HARD, nothing), PlayTiles)
+    action = is_a(choose_action(see(game, 1), HARD, nothing), PlayTiles)
     assert is_a(do(game, action).events[0], TilesPlayed).tiles == parse_tiles("R6 R9 B9 K9")
 
 
@@ -237,16 +226,16 @@ def test_another_copy_of_a_tile_just_drawn_is_played(level: BotLevel) -> None:
 def test_of_two_tiles_that_which_fits_less_goes_to_the_river(offered: str, laid: str) -> None:
     first, second = parse_tiles(offered)
     game = in_step(game_at(". / 1{R6 B7 K13} 2{B1} / {R1} / 1", RIVER), Choosing((first, second)))
-    action = is_a(choose(see(game, 1), EASY, LITTLE), LayOnRiver)
+    action = is_a(choose_action(see(game, 1), EASY, LITTLE), LayOnRiver)
     assert format_tile(action.tile) == laid
-    assert at_once(see(game, 1)) == action
+    assert action_without_search(see(game, 1)) == action
     assert what(game, HARD) == "LayOnRiver"
 
 
 def test_hard_pulls_from_the_river() -> None:
     game = game_at(". / 1*{R9 B9 O1} 2{B1} / {R1} / 1", RIVER, river="K2 K9 K5")
     assert what(game, HARD) == "{R9 B9 K9}"
-    assert is_a(choose(see(game, 1), HARD, LITTLE), PlayTiles).river_index == 1
+    assert is_a(choose_action(see(game, 1), HARD, LITTLE), PlayTiles).river_index == 1
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -254,9 +243,9 @@ def test_the_win_is_called_and_nothing_else(level: BotLevel) -> None:
     rules = replace(SABRA, win_call=WinCall.REQUIRED)
     last = game_at(". / 1*{R9 B9 K9} 2{B1} / {R1} / 1", rules)
     assert what(last, level) == "{R9 B9 K9}"
-    assert is_a(choose(see(last, 1), level, LITTLE), PlayTiles).calls_rummikub
+    assert is_a(choose_action(see(last, 1), level, LITTLE), PlayTiles).calls_rummikub
     not_last = game_at(". / 1*{R9 B9 K9 O1} 2{B1} / {R1} / 1", rules)
-    assert not is_a(choose(see(not_last, 1), level, LITTLE), PlayTiles).calls_rummikub
+    assert not is_a(choose_action(see(not_last, 1), level, LITTLE), PlayTiles).calls_rummikub
 
 
 def test_bots_agree_that_an_illegal_play_is_one() -> None:
@@ -265,15 +254,15 @@ def test_bots_agree_that_an_illegal_play_is_one() -> None:
     game = replace(game, players=(replace(person, bot=None), *bots))
     shown = do(game, PlayTiles(1, (ProposedMeld(parse_tiles("R9 B9")),))).game
     assert bots_to_act(shown) == (2, 3)
-    vote = choose(see(shown, 2), MEDIUM, LITTLE)
-    assert vote == at_once(see(shown, 2)) == ClaimError(2, shown.revision, agrees=True)
+    vote = choose_action(see(shown, 2), MEDIUM, LITTLE)
+    assert vote == action_without_search(see(shown, 2)) == ClaimError(2, shown.revision, agrees=True)
     voted = do(shown, vote)
     assert voted.events == (ErrorClaimed(2, agrees=True),)
     assert bots_to_act(voted.game) == (3,)
-    penalised = do(voted.game, choose(see(voted.game, 3), MEDIUM, LITTLE))
+    penalised = do(voted.game, choose_action(see(voted.game, 3), MEDIUM, LITTLE))
     assert is_a(penalised.events[1], TurnPenalised).seat == 1
     assert bots_to_act(penalised.game) == (2,)
-    assert at_once(see(penalised.game, 2)) is None  # it has a turn to take
+    assert action_without_search(see(penalised.game, 2)) is None  # the bot has a turn
 
 
 def test_a_claim_that_has_failed_asks_no_bot() -> None:
@@ -283,7 +272,7 @@ def test_a_claim_that_has_failed_asks_no_bot() -> None:
     assert bots_to_act(replace(game, phase=Playing(replace(round_, shown_play=shown)))) == (1,)
 
 
-def test_nobody_else_is_asked() -> None:
+def test_no_other_bot_acts() -> None:
     assert bots_to_act(of_bots(lobby("Ada", "Ben"), EASY)) == ()
     game = game_at(". / 1{R9 B9} 2{B1} 3{K1} / {R1} / 1")
     assert bots_to_act(game) == ()
@@ -291,9 +280,9 @@ def test_nobody_else_is_asked() -> None:
     assert bots_to_act(of_bots(do(game, Resign(1)).game, EASY)) == (2,)
     for seat in (2, None):
         with pytest.raises(ValueError, match="seat"):
-            choose(see(game, seat), EASY, LITTLE)
+            choose_action(see(game, seat), EASY, LITTLE)
     with pytest.raises(ValueError, match="no turn"):
-        choose(see(lobby("Ada"), 1), EASY, LITTLE)
+        choose_action(see(lobby("Ada"), 1), EASY, LITTLE)
 
 
 # Whole games
@@ -302,7 +291,7 @@ def test_nobody_else_is_asked() -> None:
 def bot_game(
     ruleset: Ruleset, players: int, seed: int, persons: int = 0, levels: tuple[BotLevel, ...] = LEVELS
 ) -> Game:
-    """A game of bots of all levels, or of some, with all invariants checked; persons resign in the first round."""
+    """Plays a game of bots and checks all invariants. Persons resign in the first round."""
     rng, check = random.Random(seed), Invariants()
     applied = create(ruleset)
     check(applied.game, applied.events)
@@ -334,14 +323,14 @@ def bot_game(
 
 
 def bots_answer(game: Game) -> Action:
-    """What the bot does that is asked; with a longer search where the rules know of a play that it has not found."""
+    """Returns the action of a bot, with a longer search if the rules know a play that it has not found."""
     seat = bots_to_act(game)[0]
     view, level = see(game, seat), game.player(seat).bot
     assert level is not None
-    action = choose(view, level, LITTLE)
+    action = choose_action(view, level, LITTLE)
     if isinstance(apply(game, action, NOW), Refused):
-        assert action == wait(view), "a play of a bot is illegal"
-        return choose(view, level, ENOUGH)
+        assert action == action_without_play(view), "a play of a bot is illegal"
+        return choose_action(view, level, ENOUGH)
     return action
 
 
@@ -361,7 +350,7 @@ def test_bots_play_random_rulesets_to_their_ends(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("threshold", "end"), [(60, RoundEnd.WENT_OUT), (200, RoundEnd.BLOCKED)])
-def test_games_of_hard_bots_end_where_a_round_ends_when_nobody_can_play(threshold: int, end: RoundEnd) -> None:
+def test_games_of_hard_bots_end_when_no_player_can_play(threshold: int, end: RoundEnd) -> None:
     stuck = replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT, initial_meld_threshold=threshold)
     ends = {bot_game(stuck, 4, seed, levels=(HARD,)).results[0].end for seed in range(3)}
     assert ends == {end}

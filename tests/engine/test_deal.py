@@ -40,8 +40,8 @@ from engine.ruleset import (
     StartPlayer,
     StartPlayerNextRounds,
     TurnDirection,
-    problems,
 )
+from engine.ruleset_checks import problems
 from engine.tiles import JOKER, Tile, naturals, tile_set, without
 
 REDRAW_ALL = replace(SABRA, start_draw_tie=StartDrawTie.REDRAW_ALL)
@@ -63,7 +63,7 @@ def full_set(ruleset: Ruleset, players: int) -> tuple[Tile, ...]:
 
 
 def shuffled(ruleset: Ruleset, players: int, seed: int, first: str = "", last: str = "") -> tuple[Tile, ...]:
-    """A shuffle that begins and ends with some tiles."""
+    """Returns a shuffle that starts and ends with some tiles."""
     front, back = parse_tiles(first), parse_tiles(last)
     rest = list(without(full_set(ruleset, players), (*front, *back)))
     random.Random(seed).shuffle(rest)
@@ -71,7 +71,7 @@ def shuffled(ruleset: Ruleset, players: int, seed: int, first: str = "", last: s
 
 
 def some_shuffle(ruleset: Ruleset, players: int, seed: int = 1, first: str = "", last: str = "") -> Shuffle:
-    """A shuffle whose start draw begins and ends with some tiles."""
+    """Returns a shuffle whose start draw starts and ends with some tiles."""
     return Shuffle(shuffled(ruleset, players, seed, first, last), shuffled(ruleset, players, seed + 1000))
 
 
@@ -128,7 +128,7 @@ def test_the_start_draw(name: str) -> None:
 
 
 def drawn_by_hand(seats: tuple[int, ...], tiles: tuple[Tile, ...]) -> tuple[int, list[tuple[int, int]]]:
-    """R7 and R8 as one would do it: a pile, and players who leave."""
+    """Returns the result of R7 and R8 by hand: a pile, and players who drop out."""
     pile: list[int] = list(tiles)
     shown: list[tuple[int, int]] = []
     left = list(seats)
@@ -174,12 +174,12 @@ def worth(tile: Tile, ruleset: Ruleset) -> int | None:
 
 
 @given(SEATS, SMALL_PILES, DRAWS)
-def test_what_is_drawn_explains_the_order(seats: tuple[int, ...], tiles: tuple[Tile, ...], ruleset: Ruleset) -> None:
+def test_the_draws_explain_the_turn_order(seats: tuple[int, ...], tiles: tuple[Tile, ...], ruleset: Ruleset) -> None:
     order, draws = draw_for_start(seats, tiles, ruleset)
     assert sorted(order) == sorted(seats)
     assert tuple(draw.tile for draw in draws) == tiles[: len(draws)]
     if len(draws) == len(tiles):
-        return  # they may have run out in the middle
+        return  # the tiles may have run out
     values: dict[int, list[int]] = {seat: [] for seat in seats}
     for draw in draws:
         value = worth(draw.tile, ruleset)
@@ -200,7 +200,7 @@ def test_what_is_drawn_explains_the_order(seats: tuple[int, ...], tiles: tuple[T
         assert alike == [order[0]]
 
 
-# Who starts
+# The starter
 
 
 def test_the_start_is_drawn_for_from_its_own_shuffle() -> None:
@@ -221,7 +221,7 @@ def swapped(tiles: tuple[Tile, ...], first: Tile, second: Tile) -> tuple[Tile, .
 
 @given(SEATS, st.integers(0, 10_000))
 def test_a_starter_by_chance_is_each_seat_as_often_as_any_other(seats: tuple[int, ...], seed: int) -> None:
-    """Two faces that change places in the shuffles, one to one, make two seats change places as starters."""
+    """Exchanging two faces in a shuffle exchanges two seats, so each seat starts equally often."""
     ruleset = replace(RANDOM, players_max=6, geometry_copies=3)
     shuffle = some_shuffle(ruleset, len(seats), seed)
     dealt = deal_round(a_game(ruleset, *seats), shuffle)
@@ -252,7 +252,7 @@ LOSER = next_rounds(StartPlayerNextRounds.PREVIOUS_LOSER)
 AGAIN = next_rounds(StartPlayerNextRounds.HIGHEST_DRAW)
 
 NEXT_ROUNDS = {
-    # ruleset, the last round's order, its winners, its points by seat, who resigned, the next round's order
+    # ruleset, last round's order, winners and points by seat, resigned seats, next round's order
     "drawn again": (AGAIN, "234 1", (3,), (-5, 9, -2, -2), (), "1234"),
     "fixed again": (replace(FIXED_SEAT, turn_direction=TurnDirection.COUNTERCLOCKWISE), "2143", (3,), (), (), "1432"),
     "the next": (ROTATE, "2341", (3,), (), (), "3412"),
@@ -288,7 +288,7 @@ def after_a_round(
 
 
 @pytest.mark.parametrize("name", NEXT_ROUNDS)
-def test_who_starts_the_next_round(name: str) -> None:
+def test_the_starter_of_the_next_round(name: str) -> None:
     ruleset, *last, order = NEXT_ROUNDS[name]
     game = after_a_round(ruleset, *last)  # type: ignore[arg-type] # a row of the table
     dealt = deal_round(game, some_shuffle(ruleset, len(game.active_seats), first="R9 R3 R2 R1"))
@@ -299,13 +299,13 @@ def test_who_starts_the_next_round(name: str) -> None:
 
 
 @pytest.mark.parametrize("ruleset", [AGAIN, ROTATE, WINNER, LOSER])
-def test_the_first_round_is_drawn_for_whoever_starts_the_next(ruleset: Ruleset) -> None:
+def test_the_first_round_has_a_start_draw_under_every_rule_for_later_rounds(ruleset: Ruleset) -> None:
     dealt = deal_round(a_game(ruleset, 1, 2), some_shuffle(ruleset, 2, first="R1 R3"))
     assert (dealt.number, dealt.order, len(dealt.draws)) == (1, (2, 1), 2)
 
 
 def dealt_anew(ruleset: Ruleset, *resigned: int) -> Game:
-    """A second round in progress that seat 3 started, after a first that seat 2 started and seat 1 won."""
+    """Returns a second round in progress, started by seat 3, after a first one started by seat 2 and won by seat 1."""
     game = after_a_round(ruleset, "2341", (1,), (), resigned)
     return replace(game, phase=Playing(Round(2, (3, 4, 1, 2), (), (), (), Turn(3, None))))
 
@@ -336,11 +336,11 @@ def test_the_first_round_dealt_anew_is_drawn_for_again() -> None:
 def test_a_shuffle_of_other_tiles_is_the_callers_fault(wrong: tuple[Tile, ...]) -> None:
     right = some_shuffle(SABRA, 2)
     for shuffle in (replace(right, start_draw=wrong), replace(right, deal=wrong)):
-        with pytest.raises(ValueError, match="a shuffle must hold the tiles of the tile set"):
+        with pytest.raises(ValueError, match="a shuffle must contain exactly the tiles of the tile set"):
             deal_round(a_game(SABRA, 1, 2), shuffle)
 
 
-def test_jokers_are_those_of_the_players_who_are_dealt_in() -> None:
+def test_the_number_of_jokers_follows_the_players_dealt_in() -> None:
     ruleset = replace(SABRA, geometry_jokers=0, geometry_jokers_per_player=1)
     game = a_game(ruleset, 1, 2, 3, resigned=(2,))
     dealt = deal_round(game, some_shuffle(ruleset, 2))
@@ -406,7 +406,7 @@ def test_a_deal_has_every_tile_once(ruleset: Ruleset, seats: tuple[int, ...], se
         assert rack.tiles.count(JOKER) >= ruleset.deal_fixed_jokers
         assert not rack.has_melded
     places = iter(shuffle.deal)
-    assert all(tile in places for tile in dealt.pool)  # in the deal's order
+    assert all(tile in places for tile in dealt.pool)  # in the order of the deal
     last = {draw.seat: draw.tile for draw in dealt.draws}
     if ruleset.start_draw_tile is StartDrawTile.KEEP:
         assert all(last[rack.seat] in rack.tiles for rack in dealt.racks)
@@ -433,7 +433,7 @@ def test_only_the_order_of_the_seats_matters(
     )
 
 
-# Tiles kept, jokers given, the start drawn for from the pool
+# Kept start tiles, fixed jokers, and the start draw from the pool
 
 
 def dealt_tiles(dealt: RoundStarted, seat: int) -> Counter[Tile]:
@@ -449,7 +449,7 @@ def test_the_tile_drawn_is_the_first_of_fourteen() -> None:
 
 
 HANDS = " ".join([*(f"O{value}" for value in range(1, 14)), *(f"K{value}" for value in range(1, 14))])
-"""Twice thirteen tiles."""
+"""Two sets of thirteen tiles."""
 
 
 def test_a_tile_is_returned_unless_it_is_kept() -> None:
@@ -468,9 +468,9 @@ def test_without_a_draw_everyone_is_dealt_all_their_tiles() -> None:
 
 
 def copies_left(ruleset: Ruleset, lots: str) -> tuple[int, ...]:
-    """Which copies of K13 are left in the pool when one is kept: all lie at its end, each before a mark.
+    """Returns which copies of K13 stay in the pool when one is kept. They are at its end, each before a marker tile.
 
-    The others keep all copies of B1, for which no lot is needed.
+    The others keep all copies of B1, for which no random number is needed.
     """
     copies = ruleset.geometry_copies
     marks = [f"R{value}" for value in range(1, copies + 1)]
@@ -498,7 +498,7 @@ def copies_left(ruleset: Ruleset, lots: str) -> tuple[int, ...]:
     ids=["two", "two tie", "three"],
 )
 def test_which_copy_is_kept_is_left_to_chance(copies: int, lots: list[str]) -> None:
-    """Ends of the start draw's shuffle that are as likely as each other keep each copy as often as any other."""
+    """Equally likely ends of the start draw's shuffle keep each copy equally often."""
     ruleset = replace(KEEP, start_draw_tie=StartDrawTie.SEAT_ORDER, geometry_copies=copies)
     left = Counter(copies_left(ruleset, end) for end in lots)
     kept = {tuple(place for place in range(copies) if place != gone): len(lots) // copies for gone in range(copies)}
@@ -506,7 +506,7 @@ def test_which_copy_is_kept_is_left_to_chance(copies: int, lots: list[str]) -> N
 
 
 def test_shuffles_that_settle_nothing_still_deal() -> None:
-    """Sorted tiles: every draw and every lot is a tie until the tiles run out."""
+    """With sorted tiles, every draw is a tie until the tiles run out."""
     for ruleset in (KEEP, DEAL_FIRST, FULL, REDRAW_ALL, replace(KEEP, geometry_jokers=4)):
         tiles = full_set(ruleset, 2)
         dealt = deal_round(a_game(ruleset, 1, 2), Shuffle(tiles, tiles))
@@ -515,7 +515,7 @@ def test_shuffles_that_settle_nothing_still_deal() -> None:
 
 
 def test_the_start_is_drawn_for_from_the_pool() -> None:
-    """Both R13 and both K13 are dealt, and passed over in the shuffle."""
+    """Both R13 and both K13 are dealt, so the start draw skips them."""
     front = "R13 R13 K13 K13 " + HANDS.replace(" K1 ", " ").replace(" K13", "")
     shuffle = Shuffle(shuffled(DEAL_FIRST, 2, 1, "R13 K13 B5 R13 K13 B9"), shuffled(DEAL_FIRST, 2, 2, front))
     dealt = deal_round(a_game(DEAL_FIRST, 1, 2), shuffle)
@@ -528,7 +528,7 @@ def test_the_start_is_drawn_for_from_the_pool() -> None:
 
 
 def test_which_copy_is_in_the_pool_is_left_to_chance() -> None:
-    """One R13 is dealt and one is in the pool: whether the first of the shuffle is that one hangs on its end."""
+    """One R13 is dealt and one is in the pool. The end of the shuffle decides which one the first is."""
     deal = shuffled(DEAL_FIRST, 2, 2, first="R13", last="R13")
     drawn = {
         lots: deal_round(

@@ -1,4 +1,4 @@
-"""A referee says what the rules say: the same plays, judged plainly and by look-up."""
+"""A FastJudge agrees with the plain rules on the same plays."""
 
 import random
 import sys
@@ -8,23 +8,35 @@ from dataclasses import replace
 
 import pytest
 
-from engine.fast.fast_judge import FEW_BEFORE_INITIAL_MELD, REFEREES_MAX, AtTheTable, Memory, Referee, Referees
-from engine.lazy import fact
+from engine.fast.fast_judge import QUICK_INITIAL_TABLE_MAX, RULESETS_MAX, FastJudge, FastJudges
+from engine.fast.fast_play import PlayerState
+from engine.fast.read_melds import CacheBudget, melds_by_identity, melds_by_key
+from engine.lazy import lazy_property, preset
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import parse_tiles
 from engine.play import Play
 from engine.presets import PRESETS
-from engine.rules import TURN_RULES, Judgement, groups_of, judge
+from engine.rules import TURN_RULES, groups_of, judge
 from engine.ruleset import SABRA, InitialMeldSameTurnTablePlay, JokersDeclaration, Preset, Ruleset, SetOrder
 from engine.tiles import JOKER, Tile, in_order
 from engine.violations import Reason
-from support.plays import by_referee, judged, play_of, said, to_tables, verdict_of
+from support.plays import (
+    before_as_sent,
+    fast_judge_of,
+    judged,
+    judged_fast,
+    play_of,
+    player_of,
+    to_tables,
+    verdict_expected,
+    verdict_of,
+)
 
 MANY_JOKERS = replace(SABRA, geometry_jokers=4, initial_meld_threshold=0)
 
 
 def sent_otherwise(play: Play, rng: random.Random) -> Play:
-    """The same play, with some kinds stated, its melds in another order, or a meld twice on the table before."""
+    """Returns the same play with some kinds stated, its melds in another order, or a meld twice on the table before."""
     kinds = (None, None, MeldKind.RUN, MeldKind.GROUP)
     after = tuple(replace(meld, kind=rng.choice(kinds)) if rng.random() < 0.2 else meld for meld in play.table_after)
     if rng.random() < 0.3:
@@ -36,7 +48,7 @@ def sent_otherwise(play: Play, rng: random.Random) -> Play:
 
 
 @pytest.mark.parametrize("preset", Preset)
-def test_a_referee_judges_as_the_rules_do(preset: Preset) -> None:
+def test_a_fast_judge_agrees_with_the_plain_rules(preset: Preset) -> None:
     ruleset, legal = PRESETS[preset], Counter[bool]()
     for seed in range(12):
         rng = random.Random(seed)
@@ -52,7 +64,7 @@ FACES = [Tile(7), Tile(20), Tile(33), Tile(46), Tile(8), Tile(9), JOKER]
 
 
 def joker_play(rng: random.Random) -> Play:
-    """A play of a few melds with many jokers, some of which were read or are sent as another kind or with faces."""
+    """Returns a play of a few melds with many jokers; some are sent with a kind or joker faces."""
     ruleset = replace(
         MANY_JOKERS,
         set_order=rng.choice(list(SetOrder)),
@@ -76,17 +88,15 @@ def joker_play(rng: random.Random) -> Play:
 
 
 @pytest.mark.unmeasured
-def test_what_is_remembered_of_jokers_is_remembered_by_a_referee() -> None:
+def test_melds_keep_their_joker_faces() -> None:
     plays = [joker_play(random.Random(seed)) for seed in range(1_500)]
     for play in plays:
-        assert by_referee(play) == judge(play)
-    remembered = [
-        play for play in plays if play.readings != tuple(read_meld(p, play.ruleset) for p in play.table_after)
-    ]
-    assert len(remembered) > 50
+        assert judged_fast(play) == judge(play)
+    kept = [play for play in plays if play.readings != tuple(read_meld(p, play.ruleset) for p in play.table_after)]
+    assert len(kept) > 50
 
 
-def test_a_meld_that_a_game_remembers_is_the_same_though_it_would_be_read_otherwise() -> None:
+def test_a_meld_keeps_a_joker_face_with_which_it_would_not_be_read_alone() -> None:
     ruleset = replace(SABRA, set_order=SetOrder.CANONICALISE)
     declared = read_meld(ProposedMeld((Tile(5), JOKER, Tile(4)), declared=(Tile(3),)), ruleset)
     assert isinstance(declared, Meld)
@@ -103,40 +113,48 @@ def test_a_meld_that_a_game_remembers_is_the_same_though_it_would_be_read_otherw
         ("[B1 R1 J] | [R1 B1 J] | [O1 O2 O3] + {O4} -> group[R1 B1 J] | [O1 B1 R1 J] | [O2 O3 O4] ; {}", "R1 B1 J"),
     ],
 )
-def test_of_two_groups_that_are_alike_a_referee_names_the_one_that_the_rules_name(text: str, named: str) -> None:
+def test_violations_name_the_same_one_of_two_groups_with_equal_tiles(text: str, named: str) -> None:
     assert judged(play_of(text)).violations[0].tiles == parse_tiles(named)
 
 
-def read_by(referee: Referee[ProposedMeld], play: Play) -> Judgement:
-    seat = AtTheTable(play.rack, play.has_melded)
-    return referee.judge(referee.play(referee.lying(play.table_before), referee.read(play.table_after), seat))
+def judges(maxsize: int) -> FastJudges[Ruleset, ProposedMeld, ProposedMeld]:
+    return FastJudges(lambda ruleset: ruleset, melds_by_key(lambda proposed: proposed), maxsize=maxsize)
 
 
-@pytest.mark.parametrize("most", [0, 1, 3, 5])
-def test_a_referee_that_remembers_no_more_still_judges(most: int) -> None:
+def verdict(judge: FastJudge[ProposedMeld, ProposedMeld], play: Play) -> object:
+    return verdict_of(judge.judge(before_as_sent(play), play.table_after, player_of(play)))
+
+
+@pytest.mark.parametrize("maxsize", [0, 1, 3, 5])
+def test_a_fast_judge_with_full_caches_still_judges(maxsize: int) -> None:
     play = play_of("[R1 R2 R3] | [B7 K7 O7] | [R4 J R6] + *{R7 B2} -> [O7 B7 K7] | [R1 R2 R3] | [R4 J R6 R7] ; {B2}")
     short = replace(play, table_after=play.table_after[1:])
-    referees = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, most=most)
+    by_key = judges(maxsize)
+    by_identity = FastJudges[Ruleset, Meld, ProposedMeld](lambda rules: rules, melds_by_identity, maxsize=maxsize)
     for asked in (play, short, play, short):
-        assert read_by(referees.of(SABRA), asked) == judge(asked)
+        expected = verdict_expected(asked, judge(asked))
+        assert expected == verdict(by_key.of(SABRA), asked)
+        assert expected == verdict_of(
+            by_identity.of(SABRA).judge(asked.table_before, asked.table_after, player_of(asked))
+        )
 
 
 @pytest.mark.unmeasured
-def test_threads_get_what_the_rules_say_though_referees_start_over_again_and_again() -> None:
+def test_threads_get_correct_verdicts_while_judges_are_replaced() -> None:
     asked = [
-        (play, said(play, judge(play)))
+        (play, verdict_expected(play, judge(play)))
         for preset in (Preset.SABRA, Preset.WIKI_FR, Preset.WIKI_EN)
         for seed in range(6)
         for play in to_tables(random.Random(seed), replace(PRESETS[preset], initial_meld_threshold=0))
     ]
-    referees = Referees[Ruleset, ProposedMeld](lambda ruleset: ruleset, lambda proposed: proposed, most=60)
+    cached = judges(60)
     wrong: list[Play] = []
 
     def ask(seed: int) -> None:
         rng = random.Random(seed)
         for _ in range(3):
             for play, expected in rng.sample(asked, len(asked)):
-                if verdict_of(play, referees.of(play.ruleset)) != expected:
+                if verdict(cached.of(play.ruleset), play) != expected:
                     wrong.append(play)
 
     switching = sys.getswitchinterval()
@@ -152,55 +170,61 @@ def test_threads_get_what_the_rules_say_though_referees_start_over_again_and_aga
     assert wrong == []
 
 
-def test_melds_that_are_the_same_lie_as_the_same_though_one_was_read_when_there_was_no_more_room() -> None:
-    referee = Referee[ProposedMeld](SABRA, lambda proposed: proposed, Memory(0))
+def test_equal_melds_have_the_same_identity_even_if_one_is_not_cached() -> None:
+    fast_judge = fast_judge_of(SABRA, CacheBudget(0))
     tiles = (Tile(1), Tile(2), Tile(3))
-    one, other = referee.read([ProposedMeld(tiles), ProposedMeld(tiles, MeldKind.RUN)])
+    one, other = fast_judge.read([ProposedMeld(tiles), ProposedMeld(tiles, MeldKind.RUN)])
     assert one is not other
-    assert one.lies_as == other.lies_as
+    assert one.identity == other.identity
 
 
-def test_referees_start_over_when_they_remember_too_many_melds_or_rulesets() -> None:
-    referees = Referees[int, ProposedMeld](
-        lambda threshold: replace(SABRA, initial_meld_threshold=threshold), lambda proposed: proposed, most=2
+def test_judges_are_replaced_when_they_have_cached_too_many_melds_or_rulesets() -> None:
+    cached = FastJudges[int, ProposedMeld, ProposedMeld](
+        lambda threshold: replace(SABRA, initial_meld_threshold=threshold),
+        melds_by_key(lambda proposed: proposed),
+        maxsize=2,
     )
-    assert referees.known(30) is None
-    first = referees.of(30)
-    assert referees.of(30) is referees.known(30) is first
-    first.read(ProposedMeld((Tile(value),)) for value in (1, 2, 3))
-    assert referees.known(30) is None
-    assert referees.of(30) is not first
-    second = referees.of(30)
-    for threshold in range(31, REFEREES_MAX + 31):
-        assert referees.of(threshold).ruleset.initial_meld_threshold == threshold
-    assert referees.of(30) is not second
+    assert cached.existing(30) is None
+    first = cached.of(30)
+    assert cached.of(30) is cached.existing(30) is first
+    first.read([ProposedMeld((Tile(value),)) for value in (1, 2, 3)])
+    assert cached.existing(30) is None
+    assert cached.of(30) is not first
+    second = cached.of(30)
+    for threshold in range(31, RULESETS_MAX + 31):
+        assert cached.of(threshold).ruleset.initial_meld_threshold == threshold
+    assert cached.of(30) is not second
 
 
-def test_violations_name_what_the_caller_calls_the_table() -> None:
-    referee = Referee[ProposedMeld](SABRA, lambda proposed: proposed, subject="play.table")
+def test_violations_have_the_subject_of_the_caller() -> None:
     play = play_of(". + *{R1 R2 B9} -> [R1 R2] ; {B9}")
-    more_than_can_be_counted = replace(play, table_after=play.table_after * 200)
-    for asked in (play, more_than_can_be_counted):
-        assert "play.table[0]" in {violation.subject for violation in read_by(referee, asked).violations}
+    found = fast_judge_of(SABRA, subject="play.table").judge((), play.table_after, player_of(play))
+    assert found is not None
+    plain = fast_judge_of(SABRA).judge_plainly(replace(play, subject="play.table"))
+    for violations in (found.violations, plain.violations):
+        assert "play.table[0]" in {violation.subject for violation in violations}
 
 
-def test_a_referee_reads_what_was_sent_once() -> None:
-    asked: list[bytes] = []
+def test_a_fast_judge_parses_a_meld_once() -> None:
+    parsed: list[bytes] = []
 
-    def proposed(sent: bytes) -> ProposedMeld:
-        asked.append(sent)
+    def parse(sent: bytes) -> ProposedMeld:
+        parsed.append(sent)
         return ProposedMeld(tuple(map(Tile, sent)))
 
-    referee = Referee[bytes](SABRA, proposed)
+    fast_judge = FastJudge(SABRA, melds_by_key(parse)(SABRA, CacheBudget()))
     run = bytes((1, 2, 3))
-    first, second = referee.read([run, run])
+    first, second = fast_judge.read([run, run])
     assert first is second
     assert first.meld == Meld((Tile(1), Tile(2), Tile(3)), MeldKind.RUN, 6)
-    assert asked == [run]
+    assert parsed == [run]
 
 
-def by_tiles(ruleset: Ruleset) -> Referee[tuple[int, ...]]:
-    return Referee(ruleset, lambda sent: ProposedMeld(tuple(map(Tile, sent))))
+def by_tiles(ruleset: Ruleset) -> FastJudge[tuple[int, ...], tuple[int, ...]]:
+    def parse(sent: tuple[int, ...]) -> ProposedMeld:
+        return ProposedMeld(tuple(map(Tile, sent)))
+
+    return FastJudge(ruleset, melds_by_key(parse)(ruleset, CacheBudget()))
 
 
 @pytest.mark.parametrize(
@@ -214,45 +238,45 @@ def by_tiles(ruleset: Ruleset) -> Referee[tuple[int, ...]]:
         ([(1, 2, 4)], (5,), False),
     ],
 )
-def test_a_position_has_the_tiles_of_a_game_and_melds_alone(
+def test_impossible_positions_have_no_verdict(
     before: list[tuple[int, ...]], rack: tuple[Tile, ...], can_be: bool
 ) -> None:
-    verdict = by_tiles(SABRA).verdict(before, [], AtTheTable(rack, has_melded=True))
-    assert (verdict is not None) is can_be
+    found = by_tiles(SABRA).judge(before, [], PlayerState(rack, has_melded=True))
+    assert (found is not None) is can_be
 
 
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 126, 127, 128, 300])
 @pytest.mark.parametrize(
     ("tiles", "most"), [((1, 2, 3), 1), ((1, 14, 27), 1), ((1, 2, 4), 1), ((7, 7), 2), ((53, 2, 53), 2), ((53,), 1)]
 )
-def test_tables_with_more_tiles_than_can_be_counted_are_judged_as_the_rules_do(
+def test_verdicts_agree_on_proposed_tables_around_the_count_limit(
     tiles: tuple[Tile, ...], most: int, count: int
 ) -> None:
     play = play_of("[R1 R2 R3] + *{R4 B1} -> [R1 R2 R3 R4] ; {B1}")
     many = replace(play, table_after=(*play.table_after, *[ProposedMeld(tiles)] * count))
-    referee, judgement = Referee[ProposedMeld](SABRA, lambda proposed: proposed), judge(many)
-    assert read_by(referee, many) == judgement
-    is_told = 1 + most * count < 128
-    assert verdict_of(many, referee) == (said(many, judgement) if is_told else None)
+    judgement = judge(many)
+    assert judged_fast(many) == judgement
+    expected = (judgement.violations, judgement.tiles_played, judgement.points, judgement.rack_left)
+    is_counted = 1 + most * count < 128
+    assert verdict(fast_judge_of(SABRA), many) == (expected if is_counted else None)
 
 
 @pytest.mark.parametrize("count", [1, 2, 124, 125, 126, 127, 200])
-def test_a_table_that_lay_there_with_more_tiles_than_can_be_counted_is_judged_as_the_rules_do(count: int) -> None:
+def test_verdicts_agree_on_old_tables_around_the_count_limit(count: int) -> None:
     play = play_of("[R1 R2 R3] + *{R4 B1} -> [R1 R2 R3 R4] ; {B1}")
     run, longer = ProposedMeld(play.table_before[0].tiles), play.table_after[0]
     for after in ((longer, *[run] * (count - 1)), (longer,), (longer,) * count):
         many = replace(play, table_before=play.table_before * count, table_after=after)
-        referee = Referee[ProposedMeld](SABRA, lambda proposed: proposed)
-        assert read_by(referee, many) == judge(many)
-        assert verdict_of(many, referee) == said(many, judge(many))
+        assert judged_fast(many) == judge(many)
+        assert verdict(fast_judge_of(SABRA), many) == verdict_expected(many, judge(many))
 
 
-def test_melds_that_are_none_do_not_hide_each_other_however_many_there_are() -> None:
+def test_each_of_many_invalid_melds_has_its_violation() -> None:
     sent = [(first, first + 1, first + 3) for first in (1, 14, 27, 40)] * 30
-    verdict = by_tiles(SABRA).verdict([], sent, AtTheTable((Tile(1),), has_melded=True))
-    assert verdict is not None
-    found = [violation.subject for violation in verdict[0] if violation.reason is Reason.RUN_GAP]
-    assert found == [f"table_after[{place}]" for place in range(120)]
+    found = by_tiles(SABRA).judge([], sent, PlayerState((Tile(1),), has_melded=True))
+    assert found is not None
+    subjects = [violation.subject for violation in found.violations if violation.reason is Reason.RUN_GAP]
+    assert subjects == [f"table_after[{place}]" for place in range(120)]
 
 
 @pytest.mark.parametrize("preset", Preset)
@@ -278,62 +302,63 @@ FOUR_RUNS = [(1, 2, 3), (4, 5, 6), (7, 8, 9), (10, 11, 12)]
         ([(1, 2, 53)] * 9, False),
     ],
 )
-def test_a_verdict_is_told_at_once_if_few_melds_are_to_be_read(after: list[tuple[int, ...]], is_quick: bool) -> None:
-    referee = by_tiles(SABRA)
-    referee.read([*FOUR_RUNS, (1, 2, 53)])
-    melded = AtTheTable((), has_melded=True)
-    at_once = referee.verdict_at_once(FOUR_RUNS, after, melded)
-    assert at_once == (referee.verdict(FOUR_RUNS, after, melded) if is_quick else None)
+def test_a_verdict_is_quick_if_few_melds_are_new(after: list[tuple[int, ...]], is_quick: bool) -> None:
+    fast_judge = by_tiles(SABRA)
+    fast_judge.read([*FOUR_RUNS, (1, 2, 53)])
+    melded = PlayerState((), has_melded=True)
+    quick = verdict_of(fast_judge.judge(FOUR_RUNS, after, melded, quick_only=True))
+    assert quick == (verdict_of(fast_judge.judge(FOUR_RUNS, after, melded)) if is_quick else None)
 
 
 @pytest.mark.parametrize(
     ("ruleset", "melds", "is_quick"),
     [
-        (SABRA, FEW_BEFORE_INITIAL_MELD, True),
-        (SABRA, FEW_BEFORE_INITIAL_MELD + 1, False),
+        (SABRA, QUICK_INITIAL_TABLE_MAX, True),
+        (SABRA, QUICK_INITIAL_TABLE_MAX + 1, False),
         (
             replace(SABRA, initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED),
-            FEW_BEFORE_INITIAL_MELD,
+            QUICK_INITIAL_TABLE_MAX,
             False,
         ),
     ],
 )
-def test_an_initial_meld_is_judged_at_once_on_a_small_table(ruleset: Ruleset, melds: int, is_quick: bool) -> None:
-    referee, not_melded = by_tiles(ruleset), AtTheTable((), has_melded=False)
+def test_an_initial_meld_is_judged_quickly_on_a_small_table(ruleset: Ruleset, melds: int, is_quick: bool) -> None:
+    fast_judge, not_melded = by_tiles(ruleset), PlayerState((), has_melded=False)
     before, after = [(1, 2, 3)] * (melds - 1), [(1, 2, 3)] * melds
-    referee.read(after)
-    at_once = referee.verdict_at_once(before, after, not_melded)
-    assert at_once == (referee.verdict(before, after, not_melded) if is_quick else None)
+    fast_judge.read(after)
+    quick = verdict_of(fast_judge.judge(before, after, not_melded, quick_only=True))
+    assert quick == (verdict_of(fast_judge.judge(before, after, not_melded)) if is_quick else None)
 
 
-def test_no_verdict_is_told_at_once_by_rules_that_search() -> None:
-    assert by_tiles(PRESETS[Preset.WIKI_FR]).verdict_at_once([], [], AtTheTable((), has_melded=True)) is None
+def test_rules_that_search_are_never_quick() -> None:
+    melded = PlayerState((), has_melded=True)
+    assert by_tiles(PRESETS[Preset.WIKI_FR]).judge([], [], melded, quick_only=True) is None
 
 
 @pytest.mark.parametrize("preset", Preset)
-def test_no_play_breaks_a_rule_that_is_told_cheaply_to_be_kept(preset: Preset) -> None:
+def test_no_play_breaks_a_rule_that_is_clearly_kept(preset: Preset) -> None:
     for seed in range(6):
         for play in to_tables(random.Random(seed), replace(PRESETS[preset], initial_meld_threshold=0)):
-            kept = [group for group in TURN_RULES if group.is_kept and group.is_kept(play)]
+            kept = [group for group in TURN_RULES if group.is_clearly_kept and group.is_clearly_kept(play)]
             assert not [found for group in kept for rule in group.rules for found in rule(play)]
 
 
-class Thing:
-    """Something with a fact that takes some finding."""
+class Example:
+    """Has a lazy property, and counts how often it is computed."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.computed = 0
 
-    @fact
+    @lazy_property
     def answer(self) -> int:
-        """What there is to know."""
-        self.asked += 1
+        """Returns the answer."""
+        self.computed += 1
         return 42
 
 
-def test_a_fact_is_found_once_unless_it_is_put_there_and_has_the_words_of_its_property() -> None:
-    thing, told = Thing(), Thing()
-    vars(told)["answer"] = 7
-    assert (thing.answer, thing.answer, told.answer) == (42, 42, 7)
-    assert (thing.asked, told.asked) == (1, 0)
-    assert Thing.answer.__doc__ == "What there is to know."
+def test_a_lazy_property_is_computed_once_unless_it_is_preset_and_has_a_docstring() -> None:
+    lazy, known = Example(), Example()
+    preset(known, answer=7)
+    assert (lazy.answer, lazy.answer, known.answer) == (42, 42, 7)
+    assert (lazy.computed, known.computed) == (1, 0)
+    assert Example.answer.__doc__ == "Returns the answer."

@@ -1,27 +1,29 @@
-from engine.fast.identity_cache import kept
+"""The cache by identity returns results for the same object only."""
+
+from engine.fast.identity_cache import identity_cache
 
 
-def test_what_was_made_of_a_thing_is_made_once() -> None:
-    asked: list[list[int]] = []
+def test_a_result_is_computed_once_for_the_same_object() -> None:
+    computed: list[list[int]] = []
 
-    @kept(most=2)
+    @identity_cache(maxsize=2)
     def total(numbers: list[int]) -> int:
-        asked.append(numbers)
+        computed.append(numbers)
         return sum(numbers)
 
     one, other, third = [1, 2], [1, 2], [3]
     assert [total(one), total(one), total(other), total(other)] == [3, 3, 3, 3]
-    assert [numbers is one for numbers in asked] == [True, False]  # equal is not the same
+    assert [numbers is one for numbers in computed] == [True, False]  # an equal list is another object
     assert [total(third), total(third)] == [3, 3]
-    assert len(asked) == 3
+    assert len(computed) == 3
     assert total(one) == 3
-    assert len(asked) == 4  # there was no room for a third, so it started over
+    assert len(computed) == 4  # the third result emptied the full cache
 
 
-def test_no_thing_is_taken_for_one_that_has_ended() -> None:
-    """What is remembered holds its things: otherwise a new one could get the id of an old one."""
+def test_a_new_object_never_gets_the_result_of_a_freed_one() -> None:
+    """The cache holds its arguments; otherwise a new object could reuse the id of a freed one."""
 
-    @kept(most=1_000)
+    @identity_cache(maxsize=1_000)
     def first(numbers: list[int]) -> int:
         return numbers[0]
 

@@ -30,7 +30,7 @@ SINGLE = replace(RUN, initial_meld_sets=InitialMeldSets.SINGLE_SET)
 
 
 def some_melds(rng: random.Random) -> tuple[tuple[Meld, ...], Counter[Tile]]:
-    """A few melds of low values, and tiles for some of them: they compete."""
+    """Returns a few melds of low values, and tiles for some of them only."""
     found = []
     for _ in range(rng.randint(1, 9)):
         if rng.random() < 0.5:
@@ -47,7 +47,7 @@ def some_melds(rng: random.Random) -> tuple[tuple[Meld, ...], Counter[Tile]]:
 
 
 def by_force(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> tuple[bool, int]:
-    """The best choice by trying all: whether it has the kind that is wanted, and what it counts."""
+    """Returns the best choice by brute force: whether it has the required kind, and its points."""
     most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(melds)
     choices = chain.from_iterable(combinations(melds, count) for count in range(most + 1))
     laid = (choice for choice in choices if Counter(t for meld in choice for t in meld.tiles) <= tiles)
@@ -63,7 +63,7 @@ def test_the_best_melds_are_those_found_by_force(ruleset: Ruleset) -> None:
         assert (has_required_kind(best, ruleset), counted_points(best, ruleset)) == by_force(melds, tiles, ruleset)
 
 
-def test_what_is_enough_need_not_be_the_best() -> None:
+def test_an_initial_meld_that_suffices_need_not_be_the_best() -> None:
     for seed in range(250):
         melds, tiles = some_melds(random.Random(seed))
         least = by_force(melds, tiles, BEST)[1]
@@ -72,7 +72,7 @@ def test_what_is_enough_need_not_be_the_best() -> None:
 
 
 def work(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> int:
-    """How many functions of the module are called in a search."""
+    """Returns the number of function calls of a search within the module."""
     return calls_in(initial_meld, lambda: best_for_the_player(melds, tiles, ruleset, Effort(STEPS)))
 
 
@@ -90,7 +90,7 @@ def test_a_search_takes_no_more_work_than_it_did(ruleset: Ruleset, most: int) ->
     assert sum(work(*some_melds(random.Random(seed)), ruleset) for seed in range(100)) <= most
 
 
-def test_what_cannot_count_more_is_not_searched() -> None:
+def test_a_search_skips_melds_that_cannot_add_points() -> None:
     melds, _ = some_melds(random.Random(0))
     assert work(melds[:1] * 9, Counter(melds[0].tiles * 2), BEST) <= 97
 
@@ -114,7 +114,7 @@ def test_the_ways_to_meld_are_those_found_by_force(ruleset: Ruleset) -> None:
 
 
 def every_way(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> list[tuple[Meld, ...]]:
-    """All choices of melds that are an initial meld of some tiles."""
+    """Returns all choices of melds that are an initial meld of some tiles."""
     most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(melds)
     choices = chain.from_iterable(combinations(melds, count) for count in range(1, most + 1))
     laid = (choice for choice in choices if Counter(t for meld in choice for t in meld.tiles) <= tiles)
@@ -122,7 +122,7 @@ def every_way(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -
 
 
 def in_doubt(melds: Counter[Meld], before: Counter[Tile]) -> Counter[Meld]:
-    """The melds that may have been made of tiles that lay there before."""
+    """Returns the melds that table tiles may supply."""
     return Counter({meld: count for meld, count in melds.items() if not before.keys().isdisjoint(meld.tiles)})
 
 
@@ -135,7 +135,7 @@ def test_melds_alike_are_one_way_to_meld() -> None:
 
 
 def many_melds() -> tuple[tuple[Meld, ...], Counter[Tile]]:
-    """Runs and groups of low values in six colors, of which each tile lies in several, and one tile of each face."""
+    """Returns overlapping runs and groups of low values in six colors, and one tile of each face."""
     runs = [[tile(color, first + step) for step in range(3)] for color in COLORS for first in range(1, 4)]
     colors = ((0, 1, 2), (2, 3, 4), (4, 5, 0))
     groups = [[tile(COLORS[color], value) for color in three] for value in range(1, 6) for three in colors]

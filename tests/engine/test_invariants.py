@@ -1,4 +1,4 @@
-"""The invariants object to changes that no rule allows. Each is made of one that random players made."""
+"""Tests that the invariants reject illegal changes, each a corruption of a change by random players."""
 
 import copy
 from collections.abc import Callable
@@ -23,10 +23,10 @@ from engine.events import (
     TurnPassed,
     TurnPenalised,
     TurnTimedOut,
-    advance,
 )
 from engine.game import Game, RoundResult, round_of
 from engine.presets import PRESETS
+from engine.replay import advance
 from engine.ruleset import (
     SABRA,
     MatchEnd,
@@ -42,12 +42,12 @@ from support.invariants import Invariants
 from support.random_play import players_of, random_changes
 
 Corruption = Callable[[Game, tuple[Event, ...]], tuple[Event, ...]]
-"""Makes another change of one on a game; the same where it cannot."""
+"""Returns a corrupted change, or the same change if the corruption does not apply."""
 
 SEVERAL = 3
-"""Changes that are corrupted in each way."""
+"""The number of changes to corrupt in each way."""
 MOST_GAMES = 20
-"""Games that are played to find them."""
+"""The number of games to search for them."""
 
 TIMED = replace(SABRA, turn_time_limit_seconds=30)
 MANY_JOKERS = replace(
@@ -62,14 +62,14 @@ CLAIMED = replace(TIMED, turn_invalid_submission=TurnInvalidSubmission.PENALISE_
 
 
 def each(kind: type, corrupt: Callable[[Game, Any], Event]) -> Corruption:
-    """Corrupts every event of a kind."""
+    """Returns a corruption of every event of a type."""
     return lambda game, events: tuple(corrupt(game, event) if isinstance(event, kind) else event for event in events)
 
 
 def by_another(kind: type) -> Corruption:
-    """Has another player do what a player did."""
+    """Moves an event to another player's seat."""
 
-    def corrupt(game: Game, event: Any) -> Event:  # noqa: ANN401 - of any kind that has a seat
+    def corrupt(game: Game, event: Any) -> Event:  # noqa: ANN401 - any event with a seat
         changed: Event = replace(event, seat=next(seat for seat in game.active_seats if seat != event.seat))
         return changed
 
@@ -77,9 +77,9 @@ def by_another(kind: type) -> Corruption:
 
 
 def twice_as_many(kind: type) -> Corruption:
-    """Has a player draw twice as many tiles of the pool."""
+    """Doubles the number of tiles that a player draws."""
 
-    def corrupt(game: Game, event: Any) -> Event:  # noqa: ANN401 - of any kind that has tiles
+    def corrupt(game: Game, event: Any) -> Event:  # noqa: ANN401 - any event with tiles
         changed: Event = replace(event, tiles=round_of(game).pool[: 2 * len(event.tiles)])
         return changed
 
@@ -87,24 +87,24 @@ def twice_as_many(kind: type) -> Corruption:
 
 
 def scored(change: Callable[[Game, RoundResult], RoundResult]) -> Corruption:
-    """Has a round bring something else."""
+    """Returns a corruption of the result of a round."""
     return each(RoundEnded, lambda game, event: RoundEnded(change(game, event.result)))
 
 
 def with_doubled_jokers(game: Game, result: RoundResult) -> RoundResult:
-    """Every joker costs twice its penalty."""
+    """Doubles the penalty of every joker."""
     jokers = {rack.seat: rack.tiles.count(JOKER) * game.ruleset.score_joker_penalty for rack in round_of(game).racks}
     seats = tuple(replace(seat, rack_value=seat.rack_value + jokers[seat.seat]) for seat in result.seats)
     return replace(result, seats=seats)
 
 
 def with_doubled_points(_game: Game, result: RoundResult) -> RoundResult:
-    """Everyone wins and loses twice as much, so that the points still sum to zero."""
+    """Doubles all points, so that they still sum to zero."""
     return replace(result, seats=tuple(replace(seat, points=2 * seat.points) for seat in result.seats))
 
 
 def with_another_winner(game: Game, result: RoundResult) -> RoundResult:
-    """Somebody else has won, with the points of the winner."""
+    """Exchanges the winner and another player."""
     winner, other = result.winners[0], next(seat for seat in game.active_seats if seat not in result.winners)
     points = {seat.seat: seat.points for seat in result.seats}
     points[winner], points[other] = points[other], points[winner]
@@ -114,17 +114,17 @@ def with_another_winner(game: Game, result: RoundResult) -> RoundResult:
 
 
 def drawn_twice(_game: Game, events: tuple[Event, ...]) -> tuple[Event, ...]:
-    """A player draws two tiles in place of one."""
+    """Draws two tiles instead of one."""
     return tuple(copy for event in events for copy in ((event, event) if isinstance(event, TileDrawn) else (event,)))
 
 
 def ended_late(_game: Game, events: tuple[Event, ...]) -> tuple[Event, ...]:
-    """The game goes on after its last round."""
+    """Continues the game after its last round."""
     return tuple(event for event in events if not isinstance(event, GameEnded))
 
 
 def ended_early(game: Game, events: tuple[Event, ...]) -> tuple[Event, ...]:
-    """The game ends with its first round."""
+    """Ends the game with its first round."""
     is_over = isinstance(events[-1], RoundEnded)
     return (*events, GameEnded(game.active_seats[:1])) if is_over else events
 
@@ -167,7 +167,7 @@ CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
     "no end after the last round": (SABRA, ended_late),
     "an end before the last round": (ROUNDS, ended_early),
 }
-"""Each with rules by which it can be made."""
+"""Corruptions, with rules under which they can occur."""
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)

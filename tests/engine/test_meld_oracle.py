@@ -1,6 +1,6 @@
-"""An oracle that knows melds only as lists of faces, written from the rules and sharing nothing with what it checks.
+"""Compares read_meld with an independent oracle that knows melds only as lists of faces.
 
-Every run and group of a game is written out, and jokers are laid over them: what is not found so is no meld.
+The oracle enumerates every run and group of a game and puts jokers over them. All other tiles form no meld.
 """
 
 import random
@@ -24,7 +24,7 @@ Tiles = tuple[Tile, ...]
 
 
 def face(color: int, value: int) -> Tile:
-    """Colors 0 to 3 have the numbers 1 to 52, the joker is 53, colors 4 and 5 follow it."""
+    """Returns a face: colors 0 to 3 are 1 to 52, the joker is 53, colors 4 and 5 follow."""
     number = color * 13 + value
     return Tile(number if number < 53 else number + 1)
 
@@ -67,7 +67,7 @@ BY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.wrap.name}-{
 
 @cache
 def runs(case: Case) -> dict[Tiles, list[Tiles]]:
-    """Every run of the first color, with jokers, and the faces that each stands for."""
+    """Returns every run of the first color, with jokers, and the faces of each."""
     found: dict[Tiles, list[Tiles]] = {}
     for values in value_runs(case.wrap):
         faces = tuple(face(0, value) for value in values)
@@ -78,7 +78,7 @@ def runs(case: Case) -> dict[Tiles, list[Tiles]]:
 
 @cache
 def groups(case: Case) -> dict[Tiles, list[Tiles]]:
-    """Every group of the value 1, with jokers, and the faces that each may stand for."""
+    """Returns every group of the value 1, with jokers, and the possible faces of each."""
     found: dict[Tiles, list[Tiles]] = {}
     for size in range(3, case.colors + 1):
         for colors in permutations(range(case.colors), size):
@@ -89,7 +89,7 @@ def groups(case: Case) -> dict[Tiles, list[Tiles]]:
 
 
 def meanings(case: Case, tiles: Tiles, kind: MeldKind) -> list[Tiles]:
-    """The lists of faces that tiles may stand for as a run or as a group; runs and groups are alike in color, value."""
+    """Returns the possible faces of tiles as a run or as a group. Other colors and values follow by symmetry."""
     faces = [color_and_value(t) for t in tiles if t != JOKER]
     color, value = faces[0]
     if kind is MeldKind.RUN and all(other == color for other, _ in faces):
@@ -102,7 +102,7 @@ def meanings(case: Case, tiles: Tiles, kind: MeldKind) -> list[Tiles]:
 
 
 def check(case: Case, tiles: Tiles, kind: MeldKind | None) -> bool:
-    """Compares one reading; whether it is a meld."""
+    """Compares one reading, and returns whether it is a meld."""
     found = {each: meanings(case, tiles, each) for each in MeldKind}
     expected = kind or (MeldKind.RUN if found[MeldKind.RUN] else MeldKind.GROUP)
     reading = read_meld(ProposedMeld(tiles, kind), case.ruleset)
@@ -154,7 +154,7 @@ def listed(case: Case) -> tuple[list[Tiles], list[Tiles]]:
 
 
 def near_tiles(rng: random.Random, case: Case) -> Tiles:
-    """Tiles that often are a meld, or nearly one."""
+    """Returns tiles that often form a meld, or nearly one."""
     tiles = list(rng.choice(rng.choice(listed(case))))
     color = rng.randrange(case.colors)
     tiles = [t if t == JOKER or t > 13 else face(color, t) for t in tiles]
@@ -185,7 +185,7 @@ def test_random_tiles_are_read_as_the_oracle_has_them(case: Case) -> None:
 
 
 def best_order(case: Case, tiles: Tiles, kind: MeldKind | None) -> tuple[MeldKind, int, set[Tiles]] | None:
-    """What tiles form in any order: a run of most points, else a group; in the orders in which they form it."""
+    """Returns the best meld that tiles form in any order, a run of most points or else a group, in all its orders."""
     naturals = [t for t in tiles if t != JOKER]
     color, value = color_and_value(naturals[0])
     jokers = len(tiles) - len(naturals)

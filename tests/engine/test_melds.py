@@ -326,7 +326,7 @@ def test_one_natural_and_jokers_are_a_run_unless_the_kind_is_stated(
 
 
 @pytest.mark.parametrize(("text", "reason", "order"), NO_MELDS)
-def test_what_forms_no_meld_says_why_and_how_it_would_be_a_run(text: str, reason: str, order: str) -> None:
+def test_invalid_tiles_have_a_reason_and_a_suggested_order(text: str, reason: str, order: str) -> None:
     assert read(text) == NotAMeld(parse_meld(text).tiles, (Reason[reason],), parse_tiles(order))
 
 
@@ -353,7 +353,7 @@ def test_an_order_is_suggested_only_if_the_rules_take_it() -> None:
 
 
 CANONICAL = [
-    # wrap, text, canonical order
+    # run_wrap, text, canonical order
     (RunWrap.NONE, "[R6 R4 R5]", "R4 R5 R6"),
     (RunWrap.NONE, "[R7 J R4 J]", "R4 J J R7"),
     (RunWrap.NONE, "[J J R4 R5]", "R4 R5 J J"),
@@ -436,7 +436,7 @@ def test_the_suggested_order_is_one_that_the_options_allow(ruleset: Ruleset, tex
 
 
 IN_ANY_ORDER = [
-    # ruleset (its set_order is CANONICALISE), text, the meld as it is read, faces of its jokers
+    # ruleset (with set_order CANONICALISE), text, the meld read, faces of its jokers
     (SORTED, "[R12 R13 J]", "run[J R12 R13]", ["R11"]),
     (SORTED, "[J R5 J]", "run[R5 J J]", ["R6", "R7"]),
     (SORTED, "group[J R5 J]", "group[R5 J J]", ["B5 K5 O5", "B5 K5 O5"]),
@@ -457,7 +457,7 @@ IN_ANY_ORDER = [
 
 
 @pytest.mark.parametrize(("ruleset", "text", "read_as", "faces"), IN_ANY_ORDER)
-def test_where_the_order_is_not_the_players_the_options_and_what_is_declared_choose_it(
+def test_canonical_order_follows_options_and_declared_faces(
     ruleset: Ruleset, text: str, read_as: str, faces: list[str]
 ) -> None:
     reading = read(text, ruleset)
@@ -486,7 +486,7 @@ WRONG_IN_ANY_ORDER = [
 
 
 @pytest.mark.parametrize(("ruleset", "text", "order", "reasons"), WRONG_IN_ANY_ORDER)
-def test_what_forms_no_meld_in_any_order_is_read_in_the_likeliest(
+def test_tiles_that_form_no_meld_are_read_in_the_likeliest_order(
     ruleset: Ruleset, text: str, order: str, reasons: list[str]
 ) -> None:
     assert read(text, ruleset) == NotAMeld(parse_tiles(order), tuple(Reason[reason] for reason in reasons))
@@ -520,7 +520,7 @@ def test_as_many_faces_are_declared_as_there_are_jokers() -> None:
         (ALWAYS, "group[R4 J=O4 K4 B4]", ["O4"], "O4"),
     ],
 )
-def test_what_is_declared_holds_and_can_be_told_again(
+def test_declared_faces_are_kept_and_declared_again(
     ruleset: Ruleset, text: str, faces: list[str], declared: str
 ) -> None:
     meld = read(text, ruleset)
@@ -542,14 +542,14 @@ def test_no_declaration_is_wanted_where_there_is_no_joker() -> None:
     assert reading == NotAMeld(tiles, (Reason.JOKER_DECLARATION_MISMATCH,))
 
 
-def test_a_joker_counts_what_it_stands_for() -> None:
+def test_a_joker_counts_as_its_face() -> None:
     meld = read("[J R2 R3 J]")
     assert isinstance(meld, Meld)
     assert joker_points(meld) == (1, 4)
 
 
 def random_tiles(rng: random.Random) -> tuple[Tile, ...]:
-    """Tiles that often are a meld, or nearly one."""
+    """Returns tiles that often form a meld, or nearly one."""
     size = rng.choice((2, 3, 3, 3, 4, 4, 5, 6))
     color, value = rng.randrange(4), rng.randint(1, 13)
     near = [t for t in NATURALS if value_of(t) == value or ((t - 1) // 13 == color and abs(value_of(t) - value) < 4)]
@@ -562,7 +562,7 @@ def random_tiles(rng: random.Random) -> tuple[Tile, ...]:
 
 
 def random_meld(rng: random.Random, ruleset: Ruleset) -> Meld | None:
-    """A meld whose player has declared what its jokers stand for, or not; None if the tiles form none."""
+    """Returns a meld with or without declared faces; None if the tiles form no meld."""
     tiles, kind = random_tiles(rng), rng.choice((None, *MeldKind))
     declared: tuple[Tile, ...] = ()
     strict = read_meld(ProposedMeld(tiles, kind), replace(FOUR_JOKERS, run_wrap=ruleset.run_wrap))
@@ -586,7 +586,7 @@ def test_a_meld_that_is_proposed_or_written_again_is_the_same_by_every_ruleset(s
     assert min(sorts[kind, declares] for kind in MeldKind for declares in (False, True)) > 20
 
 
-def test_what_has_no_joker_reads_the_same_under_every_option_on_jokers() -> None:
+def test_a_meld_without_jokers_ignores_the_joker_options() -> None:
     rng = random.Random(21)
     for _ in range(300):
         proposed = ProposedMeld(tuple(t for t in random_tiles(rng) if t != JOKER))

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from engine.game import Rack, Round, Turn
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import (
-    DESCRIPTIONS,
     Naming,
     NotationError,
     PlayText,
     Position,
-    describe,
     format_card,
     format_meld,
     format_play,
@@ -35,6 +33,7 @@ from engine.notation import (
 )
 from engine.ruleset import SABRA, SetOrder
 from engine.tiles import JOKER, Tile, naturals, tile_set
+from engine.violation_texts import DESCRIPTIONS, describe_violation
 from engine.violations import Reason, Violation, refused
 
 TILES = st.sampled_from((*naturals(6), JOKER))
@@ -43,7 +42,7 @@ RACKS = LISTS.map(lambda tiles: tuple(sorted(tiles)))
 
 
 def as_written(tiles: tuple[Tile, ...], kind: MeldKind | None, faces: tuple[Tile, ...]) -> ProposedMeld:
-    """A meld whose kind is stated only where it is written: with one numbered tile at most, or declared faces."""
+    """Returns a meld without its kind where the notation omits it: several numbered tiles, no declared faces."""
     declared = faces[: tiles.count(JOKER)] if len(faces) >= tiles.count(JOKER) else ()
     return ProposedMeld(tiles, kind if declared or sum(t != JOKER for t in tiles) <= 1 else None, declared)
 
@@ -137,7 +136,11 @@ ERRORS = [
     (parse_card, "1H", "'1H'" + NOT_A_CARD),
     (parse_card, "11H", "'11H'" + NOT_A_CARD),
     (parse_card, "Y7", "'Y7'" + NOT_A_CARD),
-    (parse_meld, "[R7=J R8 R9]", "'R7=J' is not a joker with a face: only a joker stands for another tile"),
+    (
+        parse_meld,
+        "[R7=J R8 R9]",
+        "'R7=J' declares a face of a tile that is not a joker: only jokers have declared faces",
+    ),
     (parse_meld, "[J= R8 R9]", "''" + NOT_A_TILE),
     (parse_meld, " [J=R7 J R9] ", "'[J=R7 J R9]' declares some jokers: expected a face for each, or none"),
     (parse_meld, "R7 B7", "'R7 B7' is not a meld: expected [tiles], run[tiles] or group[tiles]"),
@@ -164,7 +167,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("parse", "text", "message"), ERRORS, ids=[f"{row[0].__name__}-{row[1]}" for row in ERRORS])
-def test_what_is_not_of_the_notation_is_quoted_with_what_was_expected(parse: object, text: str, message: str) -> None:
+def test_invalid_notation_is_quoted_with_the_expected_form(parse: object, text: str, message: str) -> None:
     assert callable(parse)
     with pytest.raises(NotationError) as caught:
         parse(text)
@@ -172,7 +175,7 @@ def test_what_is_not_of_the_notation_is_quoted_with_what_was_expected(parse: obj
 
 
 CARDS = [
-    # as tiles, as cards, read, written
+    # as tiles, as cards, parsed, formatted
     ("R1 R2 R9 R10 R11 R12 R13", "AH 2H 9H 10H JH QH KH", parse_tiles, format_tiles),
     ("B11 K12 O13 O1 J", "JC QS KD AD *", parse_tiles, format_tiles),
     ("[R10 R11 J]", "[10H JH *]", parse_meld, format_meld),
@@ -215,17 +218,17 @@ def test_each_tile_of_four_colors_has_a_card_of_its_own_and_copies_are_dropped()
 def test_green_and_purple_have_no_cards() -> None:
     with pytest.raises(NotationError) as caught:
         format_card(parse_tile("P7"))
-    assert str(caught.value) == "'P7' has no card: there are none for green and purple"
+    assert str(caught.value) == "'P7' has no card: green and purple have none"
 
 
-def test_what_is_declared_is_written_with_its_joker_and_the_kind() -> None:
+def test_declared_faces_are_formatted_with_joker_and_kind() -> None:
     text = "group[R5 J=B5 J=K5 O5]"
     assert parse_meld(text) == ProposedMeld(parse_tiles("R5 J J O5"), MeldKind.GROUP, parse_tiles("B5 K5"))
     assert format_meld(parse_meld(text)) == text
     assert format_meld(parse_meld("[R4 J=R5 R6]")) == "[R4 J=R5 R6]"
     with pytest.raises(NotationError) as caught:
         format_meld(ProposedMeld(parse_tiles("R5 J J O5"), None, parse_tiles("B5")))
-    assert str(caught.value) == "'B5' cannot be written: not as many faces as jokers"
+    assert str(caught.value) == "'B5' cannot be formatted: declare one face for each joker"
 
 
 @pytest.mark.parametrize(
@@ -240,7 +243,7 @@ def test_what_is_declared_is_written_with_its_joker_and_the_kind() -> None:
         ("[R5 J=K5 J=B5]", 4, "group[R5 J=K5 J=B5]"),
     ],
 )
-def test_of_a_meld_is_written_what_was_declared_and_holds(text: str, colors: int, written: str) -> None:
+def test_a_formatted_meld_has_its_declared_faces(text: str, colors: int, written: str) -> None:
     ruleset = replace(SABRA, geometry_colors=colors)
     meld = read_meld(parse_meld(text), ruleset)
     assert isinstance(meld, Meld)
@@ -251,7 +254,7 @@ def test_of_a_meld_is_written_what_was_declared_and_holds(text: str, colors: int
     assert format_position(position_of(round_, ruleset)) == f"{written} / 1{{J}} / {{}} / 1"
 
 
-def test_what_jokers_of_a_run_stand_for_is_written_where_its_order_says_nothing() -> None:
+def test_faces_of_jokers_in_a_run_are_formatted_under_canonical_order() -> None:
     ruleset = replace(SABRA, set_order=SetOrder.CANONICALISE)
     for text in ("run[J=O3 J=O4 O5]", "run[O5 J=O6 J=O7]"):
         meld = read_meld(parse_meld(text), ruleset)
@@ -267,7 +270,7 @@ METADATA = {
     Reason.INITIAL_MELD_BELOW_THRESHOLD: {"total", "threshold"},
     Reason.RIVER_INDEX_OUT_OF_RANGE: {"count", "index"},
 }
-"""What each reason's violations carry; the tables of plays and of turns check that they do."""
+"""The metadata keys of each reason. The tables of plays and of turns check that violations have them."""
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -278,9 +281,9 @@ def test_every_reason_is_described_with_its_metadata_and_nothing_else(reason: Re
 
 def test_a_description_has_numbers_tiles_and_a_better_order_in_it() -> None:
     below = Violation(Reason.INITIAL_MELD_BELOW_THRESHOLD, metadata=(("total", 27), ("threshold", 30)))
-    assert describe(below) == "the initial meld has 27 points, 30 are the threshold"
-    assert describe(refused(Reason.NOT_YOUR_TURN, seat=3).violations[0]) == "seat 3 has the turn"
+    assert describe_violation(below) == "the initial meld has 27 points, 30 are needed"
+    assert describe_violation(refused(Reason.NOT_YOUR_TURN, seat=3).violations[0]) == "it is seat 3's turn"
     foreign = Violation(Reason.TILE_NOT_IN_RACK, "table_after", parse_tiles("R7 J"))
-    assert describe(foreign) == "tiles are neither on the table nor on the player's rack: R7 J"
+    assert describe_violation(foreign) == "tiles are neither on the table nor on the player's rack: R7 J"
     gap = Violation(Reason.RUN_GAP, tiles=parse_tiles("J R4 R6"), suggested_order=parse_tiles("R4 J R6"))
-    assert describe(gap) == "the values of a run rise by exactly one: J R4 R6; as a meld: R4 J R6"
+    assert describe_violation(gap) == "the values of a run must ascend by exactly one: J R4 R6; valid order: R4 J R6"

@@ -1,8 +1,8 @@
-"""Whole games as text: each change with what was done (>), its events (-) and the position after it (=).
+"""Whole games as text: each change with its action (>), its events (-) and the position after it (=).
 
-There is a game of every preset, and some of the default rules. The test does again what the files say was done and
-compares all that came of it. When the engine changes on purpose, `python tests/engine/test_playthroughs.py --write`
-writes the files anew: read the difference before you commit it.
+There is a game of every preset, and some with default rules. The test repeats the actions of the files and compares
+the results. If the engine changes on purpose, `python tests/engine/test_playthroughs.py --write` rewrites the files:
+review the diff before you commit it.
 """
 
 import argparse
@@ -20,6 +20,22 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
 from engine.deal import Shuffle
 from engine.events import (
     DraftSaved,
@@ -62,25 +78,7 @@ from engine.notation import (
 from engine.presets import PRESETS
 from engine.ruleset import SABRA, MatchEnd, Preset, Ruleset, ScoreBlockedPoints, ScoreBlockedWinner, TurnDirection
 from engine.tiles import JOKER
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    Resign,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    apply,
-    create,
-)
+from engine.turns import Applied, apply, create
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -109,7 +107,7 @@ SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
     "presets/CARDS": (3, 2, PRESETS[Preset.CARDS]),
     "presets/SIX_PLAYERS": (3, 5, PRESETS[Preset.SIX_PLAYERS]),
 }
-"""Each game by its file's name: seed, players, ruleset."""
+"""Seed, players and ruleset of each game, by file name."""
 
 DECLINED = " and could have melded"
 
@@ -124,16 +122,16 @@ PRESETS_SHOW: Mapping[Preset, tuple[str, ...]] = {
     Preset.MACHIAVELLI: (r"13 [RBKO]1\]",),
     Preset.SIX_PLAYERS: (" joined at seat 5",),
 }
-"""Patterns of words that a preset's game has."""
+"""Patterns that must occur in a preset's game."""
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_is_done_in_a_golden_game_leads_to_what_it_says(name: str) -> None:
+def test_golden_games_replay_to_their_text(name: str) -> None:
     golden = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
     assert "\n".join(playthrough(name, SCENARIOS[name][2], actions_of(golden))) + "\n" == golden
 
 
-def test_the_golden_games_show_what_their_names_say() -> None:
+def test_the_golden_games_match_their_names() -> None:
     files = {path.relative_to(GOLDEN).with_suffix(""): path for path in GOLDEN.rglob("*.txt")}
     texts = {name.as_posix(): path.read_text(encoding="utf-8") for name, path in files.items()}
     assert set(texts) == set(SCENARIOS)
@@ -145,7 +143,7 @@ def test_the_golden_games_show_what_their_names_say() -> None:
         assert texts[name].count(" joined at seat ") == players
 
 
-def test_the_golden_games_of_the_presets_show_what_is_theirs() -> None:
+def test_the_golden_games_of_the_presets_show_their_differences() -> None:
     texts = {preset: (GOLDEN / f"presets/{preset.name}.txt").read_text(encoding="utf-8") for preset in Preset}
     for preset, patterns in PRESETS_SHOW.items():
         assert [pattern for pattern in patterns if not re.search(pattern, texts[preset])] == [], preset
@@ -153,7 +151,7 @@ def test_the_golden_games_of_the_presets_show_what_is_theirs() -> None:
 
 
 def playthrough(name: str, ruleset: Ruleset, actions: Iterator[tuple[int, Action]]) -> Iterator[str]:
-    """The lines of a file."""
+    """Yields the lines of a file."""
     title = f"Preset {ruleset.preset.name}" if "/" in name else name.replace("_", " ").capitalize()
     yield f"# {title}. Options besides the defaults: {format_options(ruleset)}."
     yield from format_change(create(ruleset))
@@ -185,7 +183,7 @@ def prefixed(prefix: str, text: str) -> list[str]:
 
 
 def format_state(game: Game) -> Iterator[str]:
-    """The revision, the phase, the totals; then the position, if there is one, which must read back the same."""
+    """Yields revision, phase and totals; then the position, if any, which must parse as the same."""
     totals = " ".join(f"{p.seat}:{p.name}:{p.total_points}{' resigned' * p.resigned}" for p in game.players)
     yield f"revision {game.revision}, {type(game.phase).__name__}, {totals or 'no players'}"
     if game.round is not None:
@@ -198,7 +196,7 @@ def format_state(game: Game) -> Iterator[str]:
 
 
 def format_more(round_: Round) -> Iterator[str]:
-    """What some rulesets have besides the position."""
+    """Yields the state of some rulesets that is not in the position."""
     if round_.river:
         yield f"River {format_rack(round_.river)}"
     match round_.step:
@@ -305,7 +303,7 @@ def format_action(action: Action) -> str:  # noqa: C901 - one case an action, ea
 
 
 def format_proposed(table: tuple[ProposedMeld, ...]) -> str:
-    """A table as it was sent: with the kind of melds with several jokers too, as it may be demanded."""
+    """Returns a proposed table, with the kind of melds with several jokers, which a ruleset may require."""
     texts = []
     for meld in table:
         text = format_table((meld,))
@@ -319,7 +317,7 @@ def format_shuffle(shuffle: Shuffle) -> str:
 
 
 def actions_of(text: str) -> Iterator[tuple[int, Action]]:
-    """What was done in a playthrough, and when."""
+    """Yields the actions of a playthrough, with their times."""
     for block in text.split("\n\n")[1:]:
         words = " ".join(line[2:] for line in block.splitlines() if line.startswith("> "))
         now_ms, _, action = words.partition(" ")
@@ -358,7 +356,7 @@ SHUFFLED: Mapping[str, Callable[[int, Shuffle], Action]] = {
 
 
 def parse_play_tiles(seat: int, text: str) -> PlayTiles:
-    """`pull 3 call [R1 R2 R3] | ...`."""
+    """Parses `pull 3 call [R1 R2 R3] | ...`."""
     index, calls = None, False
     if text.startswith("pull "):
         _, number, text = text.split(" ", 2)
@@ -369,8 +367,8 @@ def parse_play_tiles(seat: int, text: str) -> PlayTiles:
 
 
 def write(*, seeds: bool) -> None:
-    """Writes the files: what they say was done, done again, or new games from their seeds."""
-    from support.random_play import random_changes  # noqa: PLC0415 - the test plays what is written, not at random
+    """Rewrites the files, from their actions, or as new games from their seeds."""
+    from support.random_play import random_changes  # noqa: PLC0415 - the test itself plays no random games
 
     for name, (seed, players, ruleset) in SCENARIOS.items():
         path = GOLDEN / f"{name}.txt"

@@ -39,8 +39,8 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     TurnTimeoutDirty,
     WinCall,
-    problems,
 )
+from engine.ruleset_checks import problems
 from engine.tiles import JOKER
 from support.invariants import play_checked_game
 from support.random_play import CHOICES, OPTIONS, play_random_game, players_of, random_ruleset
@@ -60,7 +60,7 @@ def test_games_by_random_rules_keep_every_invariant_at_every_state(chunk: int) -
 
 @pytest.mark.parametrize("preset", Preset)
 def test_games_by_every_preset_keep_every_invariant_at_every_state(preset: Preset) -> None:
-    """`soak.py 1000 --every-preset` plays more of them."""
+    """`soak.py 1000 --every-preset` plays more games."""
     for seed in range(GAMES_OF_A_PRESET):
         play_checked_game(seed, PRESETS[preset])
 
@@ -87,7 +87,7 @@ def test_random_rules_have_every_value_of_every_option() -> None:
 
 
 class Recorder:
-    """Counts what happens in games."""
+    """Counts events of games."""
 
     def __init__(self) -> None:
         self.met: Counter[object] = Counter()
@@ -122,7 +122,7 @@ class Recorder:
 
 
 def is_declared(meld: Meld) -> bool:
-    """Whether a group's joker stands for one of several faces."""
+    """Returns whether a group has a joker with a declared face among several possible ones."""
     return meld.kind is MeldKind.GROUP and len(meld.tiles) == 3 and [len(faces) for faces in meld.joker_faces] == [1]
 
 
@@ -168,10 +168,10 @@ RARE = (
     replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),
     PRESETS[Preset.GUIDE_B],
 )
-"""Rules by which things happen that are seldom met otherwise."""
+"""Rules under which rare events happen."""
 
 
-def test_random_games_meet_what_games_are_made_of() -> None:
+def test_random_games_have_every_kind_of_event() -> None:
     recorder = Recorder()
     for seed in range(49):
         ruleset = RARE[seed % 7] if seed % 7 < len(RARE) else random_ruleset(random.Random(seed), with_analysis=True)

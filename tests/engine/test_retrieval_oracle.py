@@ -1,6 +1,6 @@
-"""The engine's joker retrieval against the definition tried out by force, on random plays.
+"""Compares the engine's joker retrieval with the brute-force definition on random plays.
 
-`python tests/engine/test_retrieval_oracle.py 100000` compares more of them.
+`python tests/engine/test_retrieval_oracle.py 100000` compares more plays.
 """
 
 import argparse
@@ -38,9 +38,9 @@ from engine.ruleset import (  # noqa: E402 - as above
     JokerRetrievalSameSet,
     JokerRetrievalSource,
     Ruleset,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems  # noqa: E402 - as above
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Color, Tile, color_of, in_order, tile, value_of  # noqa: E402 - as above
 from engine.violations import Reason  # noqa: E402 - as above
 from oracles.retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
@@ -84,12 +84,12 @@ PAST_ITS_START: Final = "[R6 R7 J] | [R5 B5 K5 O5] + {B1 B2 B3} -> [J R5 R6 R7] 
 TO_ONE_RACK_TILE: Final = "[B3 B4 J] | [R1 R2 R3 R4] + {B5 R5} -> [B3 B4 B5] | [R1 R2 R3] | [R4 R5 J] ; {}"
 
 
-# Rulesets.
+# Rulesets
 
 
 @cache
 def rulesets(mode: JokerRetrievalMode) -> tuple[Ruleset, ...]:
-    """All rulesets of a mode that differ in what concerns retrieval."""
+    """Returns all rulesets of a mode that differ in retrieval options."""
     options = (
         JokerRetrievalSource,
         JokerRetrievalReuse,
@@ -105,7 +105,7 @@ def rulesets(mode: JokerRetrievalMode) -> tuple[Ruleset, ...]:
 
 
 def draw_rulesets(rng: random.Random) -> list[Ruleset]:
-    """Some rulesets: most often those that have most to decide, and that do not refuse most plays anyway."""
+    """Returns random rulesets, preferring those with many decisions that do not reject most plays anyway."""
     modes = rng.choices((FREE, REPLACE, LOCKED, NONE), (2, 4, 5, 1), k=RULESETS_A_PLAY)
     return [rng.choices(rulesets(mode), [_weight(ruleset) for ruleset in rulesets(mode)])[0] for mode in modes]
 
@@ -119,12 +119,12 @@ def format_ruleset(ruleset: Ruleset) -> str:
     return " ".join(str(getattr(value, "name", value)) for value in values)
 
 
-# Random plays.
+# Random plays
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A play of a player who has melded, all of whose melds are valid."""
+    """A play by a player who has melded, with valid melds only."""
 
     before: tuple[Meld, ...]
     after: tuple[Meld, ...]
@@ -147,7 +147,7 @@ class Case:
 
 
 def reasons_of(play: Play) -> tuple[Reason, ...]:
-    """What the engine says of a play; none of these comes near to being too complex."""
+    """Returns the engine's reasons for a play. None of these plays is nearly too complex."""
     reasons = retrieval_reasons(play)
     assert play.effort.left > STEPS // 2
     return reasons
@@ -163,7 +163,7 @@ def _meld(tiles: Sequence[Tile], kind: MeldKind | None) -> Meld | None:
 
 
 class Dealer:
-    """Deals plays on few faces, so that copies and equal melds abound."""
+    """Deals plays on few faces, so that copies and equal melds are frequent."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -177,7 +177,7 @@ class Dealer:
         self.stock[JOKER] = self.rng.choice((1, 2, 2, 2, 3, 4))
 
     def deal(self) -> Case | None:
-        """A play; None if this attempt came to nothing."""
+        """Returns a play, or None if this attempt failed."""
         before = self._table()
         if not 1 <= _tiles(before)[JOKER] <= 3 + (self.rng.random() < 0.2):
             return None
@@ -194,7 +194,7 @@ class Dealer:
         shuffled = self.rng.sample(melds, len(melds))
         return Case(before, tuple(shuffled), in_order(rack))
 
-    # The old table.
+    # The old table
 
     def _table(self) -> tuple[Meld, ...]:
         melds: list[Meld] = []
@@ -218,7 +218,7 @@ class Dealer:
         return [tile(color, value) for color in self.colors for value in range(self.low, self.high + 1)]
 
     def _shape(self, natural: Tile) -> list[Tile]:
-        """The faces of some meld that a tile fits into."""
+        """Returns the faces of a random meld that contains a tile."""
         value, color = value_of(natural), color_of(natural)
         if self.rng.random() < 0.5:
             others = [other for other in self.colors if other is not color]
@@ -232,23 +232,23 @@ class Dealer:
         return MeldKind.GROUP if value_of(faces[0]) == value_of(faces[1]) else MeldKind.RUN
 
     def _fill(self, faces: Sequence[Tile], loose: Counter[Tile], jokers: int) -> list[Tile] | None:
-        """The faces laid with loose tiles first, then tiles of the stock; so many jokers at random places."""
+        """Returns a meld of the faces from loose tiles first, then from the stock, with jokers at random positions."""
         places = set(self.rng.sample(range(len(faces)), min(jokers, len(faces) - 1)))
         taken: list[Tile] = []
         for place, face in enumerate(faces):
             wanted = JOKER if place in places else face
             found = next((t for t in (wanted, JOKER) if loose[t] or self.stock[t]), None)
             if found is None:
-                return None  # what was taken is lost; if it was of the table, deal sees to it
+                return None  # the taken tiles are lost; deal checks for lost table tiles
             source = loose if loose[found] else self.stock
             source[found] -= 1
             taken.append(found)
         return taken
 
-    # What becomes of it.
+    # Moves
 
     def _disturb(self, before: Sequence[Meld]) -> tuple[list[tuple[list[Tile], MeldKind]], Counter[Tile]]:
-        """The melds after some moves, perhaps incomplete, and the tiles that were taken from them."""
+        """Returns the melds after some moves, perhaps incomplete, and the tiles taken from them."""
         kept: list[tuple[list[Tile], MeldKind]] = []
         loose: Counter[Tile] = Counter()
         moves = (self._keep, self._extend, self._reduce, self._split, self._swap, self._dissolve, self._wander)
@@ -291,7 +291,7 @@ class Dealer:
         return parts
 
     def _swap(self, meld: Meld, loose: Counter[Tile]) -> list[list[Tile]]:
-        """Puts tiles in the places of jokers: of the stock, or of wherever they will be found."""
+        """Replaces jokers with tiles from the stock or from elsewhere."""
         tiles = list(meld.tiles)
         jokers = [place for place, t in enumerate(tiles) if t == JOKER]
         for place in self.rng.sample(jokers, self.rng.randint(1, len(jokers))):
@@ -312,7 +312,7 @@ class Dealer:
         return [tiles]
 
     def _wander(self, meld: Meld, loose: Counter[Tile]) -> list[list[Tile]]:
-        """Lets jokers go to another place of their meld."""
+        """Moves jokers to another position of their meld."""
         tiles = [t for t in meld.tiles if t != JOKER]
         jokers = len(meld.tiles) - len(tiles)
         while meld.kind is MeldKind.RUN and jokers and tiles:
@@ -328,7 +328,7 @@ class Dealer:
         return meld.joker_faces[meld.tiles[:place].count(JOKER)]
 
     def _grow(self, tiles: list[Tile], kind: MeldKind, source: Counter[Tile]) -> bool:
-        """Adds a tile to a meld, perhaps a joker; whether there was one."""
+        """Adds a tile, perhaps a joker, to a meld. Returns whether there was one to add."""
         options: list[tuple[int, Tile]] = []
         for candidate in [t for t in source if source[t] > 0]:
             for place in (0, len(tiles)):
@@ -344,10 +344,10 @@ class Dealer:
         tiles.insert(place, candidate)
         return True
 
-    # The new table.
+    # The new table
 
     def _arrange(self, kept: list[tuple[list[Tile], MeldKind]], loose: Counter[Tile]) -> list[Meld | None] | None:
-        """The new melds, once every loose tile is in one; None if that did not work out."""
+        """Returns the new melds with every loose tile in one, or None if that failed."""
         after: list[Meld | None] = []
         for tiles, kind in kept:
             if self.rng.random() < 0.3:
@@ -369,7 +369,7 @@ class Dealer:
         return after
 
     def _absorb(self, after: list[Meld | None], loose: Counter[Tile]) -> bool:
-        """Adds a loose tile to a meld that is there."""
+        """Adds a loose tile to an existing meld."""
         for place, meld in enumerate(after):
             if meld is not None:
                 tiles = list(meld.tiles)
@@ -386,7 +386,7 @@ def _near(one: Tile, other: Tile) -> bool:
 
 
 def cases(seed: int, count: int) -> Iterator[Case]:
-    """So many plays."""
+    """Yields a number of random plays."""
     rng = random.Random(seed)
     while count:
         case = Dealer(rng.getrandbits(32)).deal()
@@ -396,14 +396,14 @@ def cases(seed: int, count: int) -> Iterator[Case]:
 
 
 def _interest(case: Case) -> float:
-    """How seldom plays of a kind shall be left out: those of one meld, those that leave all jokers where they were."""
+    """Returns the probability of keeping a play. Plays with one meld or with unmoved jokers are less interesting."""
     after = Counter((meld.kind, in_order(meld.tiles)) for meld in case.after)
     jokers_kept = all(after[meld.kind, in_order(meld.tiles)] for meld in case.before if JOKER in meld.tiles)
     return (0.3 if len(case.before) == 1 else 1) * (0.2 if jokers_kept else 1)
 
 
 def _ways(case: Case) -> int:
-    """About how many assignments there are."""
+    """Returns an estimate of the number of assignments."""
     ways = 1
     old, new = _tiles(case.before), _tiles(case.after)
     for face, count in new.items():
@@ -412,11 +412,11 @@ def _ways(case: Case) -> int:
     return ways
 
 
-# Comparison.
+# Comparison
 
 
 def disagreement(case: Case, ruleset: Ruleset) -> str:
-    """What the engine and the definition say of a play, if they do not agree."""
+    """Returns a description of a disagreement between engine and definition, or None."""
     reasons = reasons_of(case.play(ruleset))
     legal = legal_under_some_assignment(case.before, case.after, case.played, ruleset)
     if legal == (not reasons):
@@ -426,7 +426,7 @@ def disagreement(case: Case, ruleset: Ruleset) -> str:
 
 
 def compare(seed: int, count: int) -> Iterator[str]:
-    """The disagreements on so many plays, each under a few rulesets."""
+    """Yields the disagreements on a number of plays, each under a few rulesets."""
     rng = random.Random(seed)
     for case in cases(seed, count):
         yield from filter(None, (disagreement(case, ruleset) for ruleset in draw_rulesets(rng)))
@@ -458,11 +458,11 @@ def test_the_plays_are_of_all_sorts() -> None:
     assert sorts[NONE, ANY_SET, True]
 
 
-# In the turn of the initial meld, where the table may be used too.
+# The turn of the initial meld, where the table may be used too
 
 
 def draw_initial_rules(rng: random.Random) -> Ruleset:
-    """Rules of retrieval, and of an initial meld after which the turn goes on."""
+    """Returns rules of retrieval, and of an initial meld after which the turn continues."""
     (ruleset, *_) = draw_rulesets(rng)
     return replace(
         ruleset,
@@ -475,7 +475,7 @@ def draw_initial_rules(rng: random.Random) -> Ruleset:
 
 
 def with_more_melds(case: Case, rng: random.Random) -> Case:
-    """The play with one or two melds more, laid of the rack; most often of faces that jokers of the table stood for."""
+    """Returns a play with one or two more melds from the rack, preferably of faces that jokers stood for."""
     stood_for = [face for meld in case.before for faces in meld.joker_faces for face in faces]
     more = tuple(meld for _ in range(rng.choice((1, 2, 2))) if (meld := _meld_with(rng.choice(stood_for), rng)))
     return Case(case.before, (*case.after, *more), in_order((*case.rack, *_tiles(more).elements())))
@@ -493,7 +493,7 @@ def _meld_with(face: Tile, rng: random.Random) -> Meld | None:
 
 
 def initial_melds(case: Case, ruleset: Ruleset) -> Iterator[tuple[Meld, ...]]:
-    """Every choice of new melds that are an initial meld of tiles played."""
+    """Yields every choice of new melds that is an initial meld of played tiles."""
     most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(case.after)
     for chosen in chain.from_iterable(combinations(case.after, count) for count in range(1, most + 1)):
         tiles = _tiles(chosen)
@@ -503,7 +503,7 @@ def initial_melds(case: Case, ruleset: Ruleset) -> Iterator[tuple[Meld, ...]]:
 
 
 def legal_beside_an_initial_meld(case: Case, ruleset: Ruleset) -> bool:
-    """Whether the rest of a play is legal as to retrieval when some initial meld is laid first."""
+    """Returns whether the retrieval of a play's rest is legal after some initial meld."""
     for chosen in initial_melds(case, ruleset):
         rest = list(case.after)
         for meld in chosen:
@@ -526,7 +526,7 @@ def test_the_engine_agrees_in_the_turn_of_the_initial_meld(seed: int) -> None:
     assert min(compared[True], compared[False]) > 1
 
 
-# What must make no difference.
+# Invariance
 
 
 def recolored(case: Case, colors: dict[Color, Color]) -> Case:
@@ -540,7 +540,7 @@ def recolored(case: Case, colors: dict[Color, Color]) -> Case:
 
 
 def reordered(case: Case, rng: random.Random) -> Case:
-    """The melds, and the tiles of groups, jokers too, in another order."""
+    """Returns melds in another order, and the tiles of groups too."""
 
     def melds(old: Sequence[Meld]) -> tuple[Meld, ...]:
         shuffled = rng.sample(old, len(old))
@@ -570,7 +570,7 @@ def test_colors_and_order_make_no_difference(seed: int) -> None:
                 assert same, f"{case}\n{other}\n{format_ruleset(ruleset)}\nfirst legal: {legal}"
 
 
-# Plays of the rules' text.
+# Plays from docs/rules.md
 
 EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     # A tile leaves a meld whose joker stays.
@@ -596,13 +596,13 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (TO_TWO_RACK_TILES, {MODE: REPLACE, SOURCE: RACK_ONLY, REUSE: TWO_RACK_TILES}, None),
     (TO_TWO_RACK_TILES, {MODE: LOCKED, SOURCE: RACK_ONLY, REUSE: ALL_RACK}, None),
     (TO_TWO_RACK_TILES, {MODE: NONE}, Reason.JOKER_RETRIEVAL_FORBIDDEN),
-    # A joker moves along its run.
+    # A joker moves within its run.
     (ALONG_ITS_RUN, {MODE: FREE}, None),
     (ALONG_ITS_RUN, {MODE: LOCKED}, Reason.JOKER_RETURNED_TO_SAME_SET),
     (ALONG_ITS_RUN, {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED}, None),
-    # Two jokers go to a meld of the other kind, where one stands for what it stood for.
+    # Two jokers go to a meld of the other kind, where one keeps its face.
     ("[R7 B7 J J] + {K7 K9} -> [R7 B7 K7] | [J J K9] ; {}", {MODE: NONE}, Reason.JOKER_RETRIEVAL_FORBIDDEN),
-    # Its run is dissolved under a joker.
+    # The run of a joker is dissolved.
     (DISSOLVED, {MODE: FREE}, None),
     (DISSOLVED, {MODE: REPLACE}, Reason.JOKER_NOT_REPLACED),
     (DISSOLVED, {MODE: LOCKED}, Reason.JOKER_SET_LOCKED),
@@ -612,7 +612,7 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (FROM_THE_TABLE, {MODE: REPLACE, SOURCE: RACK_ONLY}, Reason.JOKER_REPLACEMENT_NOT_FROM_RACK),
     (FROM_EITHER, {MODE: REPLACE, SOURCE: RACK_ONLY}, None),
     (FROM_EITHER, {MODE: LOCKED, SOURCE: RACK_ONLY}, None),
-    # Each of two melds has what would unlock the other.
+    # Each of two melds has the tiles that would unlock the other.
     (CIRCLE, {MODE: LOCKED}, Reason.JOKER_SET_LOCKED),
     (CIRCLE, {MODE: REPLACE}, None),
     (CHAIN, {MODE: LOCKED}, None),
@@ -644,7 +644,7 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (TO_THE_COPY, {REUSE: IF_REPLACED}, None),
     (ALONG_ITS_RUN, {REUSE: IF_REPLACED}, Reason.JOKER_NOT_IN_NEW_SET),
     (ALONG_ITS_RUN, {REUSE: IF_REPLACED, SAME_SET: FORBIDDEN}, Reason.JOKER_RETURNED_TO_SAME_SET),
-    # So does one that its meld could spare, though the tile that it stood for came later
+    # So does a joker that its meld could spare, although the tile of its face came later
     ("[B3 B4 B5 J] | [R1 R2 R3] + {B6} -> [B3 B4 B5 B6] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
     ("[R5 B5 K5 J] | [R1 R2 R3] + {O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
     ("[B3 B4 J] | [R1 R2 R3] + {B2 B5} -> [B2 B3 B4 B5] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
@@ -659,7 +659,7 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
         {REUSE: IF_REPLACED},
         Reason.JOKER_NOT_IN_NEW_SET,
     ),
-    # A tile takes the place of one joker: of two the player says which
+    # A tile takes the place of one joker. If there are two, the player chooses which
     (
         "[B3 B4 J J] | [R1 R2 R3] + {B5 B6 K8 O8} -> [B3 B4 B5 B6] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
         {REUSE: IF_REPLACED},
@@ -685,20 +685,20 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
         {REUSE: IF_REPLACED},
         Reason.JOKER_NOT_IN_NEW_SET,
     ),
-    # A meld whose tiles lie apart was taken apart, and its joker with it
+    # A meld whose tiles are in different melds was taken apart, with its joker
     (
         "[B3 B4 J] | [R1 R2 R3] + {B5 B6 K3 O3} -> [B4 B5 B6] | [B3 K3 O3] | [R1 R2 R3 J] ; {}",
         {REUSE: IF_REPLACED},
         None,
     ),
-    # Jokers have no identity: two may change places.
+    # Jokers are interchangeable: two may exchange positions.
     ("[B3 B4 J] | [R7 R8 J] + {R6 B2} -> [R6 R7 R8 J] | [B2 B3 B4 J] ; {}", {MODE: LOCKED}, None),
 )
 
 
 @pytest.mark.parametrize(("text", "options", "reason"), EXAMPLES)
 def test_examples(text: str, options: dict[str, object], reason: Reason | None) -> None:
-    ruleset = choose(SABRA, options)
+    ruleset = with_options(SABRA, options)
     case = case_of(text)
     assert legal_under_some_assignment(case.before, case.after, case.played, ruleset) == (reason is None)
     reasons = reasons_of(case.play(ruleset))
@@ -706,7 +706,7 @@ def test_examples(text: str, options: dict[str, object], reason: Reason | None) 
 
 
 def test_of_three_missing_colors_one_is_enough() -> None:
-    ruleset = choose(SABRA, {MODE: REPLACE, GROUP_OF_THREE: BOTH_COLORS, "geometry_colors": 6})
+    ruleset = with_options(SABRA, {MODE: REPLACE, GROUP_OF_THREE: BOTH_COLORS, "geometry_colors": 6})
     play = play_of("[R5 B5 K5 J] + *{O5 R1 R2} -> [R5 B5 K5 O5] | [R1 R2 J] ; {}", ruleset)
     assert reasons_of(play) == ()
 
@@ -720,7 +720,7 @@ def case_of(text: str) -> Case:
 
 
 def main() -> int:
-    """Compares and reports; 1 when they disagree."""
+    """Compares and reports. Returns 1 if there are disagreements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("plays", type=int, nargs="?", default=10_000)
     parser.add_argument("--seed", type=int, default=1000)

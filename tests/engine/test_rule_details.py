@@ -1,4 +1,4 @@
-"""Details of the rules that a small change of the code would get wrong, as a play shows them."""
+"""Tests for details of the rules that a small change of the code would break."""
 
 import dataclasses
 import importlib
@@ -14,7 +14,7 @@ import pytest
 
 import engine
 from engine import retrieval
-from engine.lazy import fact
+from engine.lazy import lazy_property
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
 from engine.notation import format_tiles, parse_meld, parse_tiles
 from engine.play import Play
@@ -40,7 +40,7 @@ from engine.ruleset import (
     RunWrap,
     TurnDraw,
     WinCall,
-    choose,
+    with_options,
 )
 from engine.tiles import JOKER, Tile, value_of
 from engine.violations import Reason
@@ -49,7 +49,7 @@ from support.work import calls_in
 
 
 def rules(**options: object) -> Ruleset:
-    return choose(SABRA, options)
+    return with_options(SABRA, options)
 
 
 FOUR_JOKERS = replace(SABRA, geometry_jokers=4)
@@ -75,11 +75,11 @@ GROUP_DECLARED_KB = "group[R5 J=K5 J=B5]"
 GROUP_DECLARED_BO = "group[R5 J=B5 J=O5]"
 
 INITIAL = "B10 K10 O10"
-"""An initial meld, for players who must lay one."""
+"""The tiles of an initial meld."""
 
 
-def told(play: Play) -> list[tuple[str, str]]:
-    """The reasons, and the tiles that they name."""
+def violations_of_play(play: Play) -> list[tuple[str, str]]:
+    """Returns the reasons of a play's violations, with their tiles."""
     return [(violation.reason.name, format_tiles(violation.tiles)) for violation in judged(play).violations]
 
 
@@ -93,7 +93,7 @@ ONE_TO_FOUR_IN_GROUPS = (
 
 
 LEGAL = [
-    # What the initial meld is made of is of the rack, whichever rule asks
+    # The initial meld consists of rack tiles, for every rule
     ("a group laid beside runs may be of their tiles, and theirs of the rack",
      f"{ROWS_OF_TENS} + *{{R10 B10 K10}} -> {ROWS_OF_TENS} | [R10 B10 K10] ; {{}}", ONE_COLOR),
     ("so it may in the turn of the initial meld, if that is another meld",
@@ -111,7 +111,7 @@ LEGAL = [
     ("a run is dissolved beside an initial meld of its tiles", ONE_TO_FOUR_IN_GROUPS, ONE_OF_TEN),
     ("a meld of the table is left as it is, whatever the contract",
      "[R10 B10 K10] + {O9 O10 O11} -> [R10 B10 K10] | [O9 O10 O11] ; {}", ONE_COLOR),
-    # What replaces a joker is not in the initial meld of the same turn, if there is another one
+    # The replacement of a joker is not in the initial meld of the same turn, if there is another tile
     ("either of two melds is the initial one", "[B5 K5 J] | [R5 R6 R7 R8] | [K9 K10 K11] + {R5 R6 R7 R8 R9 K9 K10 K11"
      " O1 B1} -> [B5 K5 R5] | [R5 R6 R7 R8 R9] | [R6 R7 R8] | [K9 K10 K11] | [K9 K10 K11] | [J O1 B1] ; {}",
      BY_THE_RACK),
@@ -120,14 +120,14 @@ LEGAL = [
     ("what replaces it is in a meld that is not needed for the initial one", "[R5 R6 J] | [K9 K10 K11 J] + {R7 B7 O7 B1"
      " B2 B3 O10 O11 O12 R4} -> [J R4 R5 R6] | [K9 K10 K11 J] | [R7 B7 O7] | [B1 B2 B3] | [O10 O11 O12] ; {}",
      replace(BY_THE_RACK, initial_meld_threshold=33)),
-    # What only grows lies as it was
+    # Melds that only grow stay unchanged
     ("a run grows at its low end", "[R4 R5 R6] + *{R3} -> [R3 R4 R5 R6] ; {}", GROWING),
     ("a group with a joker is left alone", "[R7 B7 J] + *{R1 R2 R3} -> [R7 B7 J] | [R1 R2 R3] ; {}", GROWING),
     ("a group of declared jokers grows",
      "group[R7 J=B7 J=K7] + *{O7} -> group[R7 J=B7 J=K7 O7] ; {}", GROWING),
     ("a joker takes the face of one that is gone",
      "[R5 R6 R7] | [R5 B5 K5] | [R3 R4 J] + *{R2} -> [R5 R6 R7] | [R5 B5 K5] | [R2 R3 R4 J] ; {}", PHYSICAL),
-    # Melds of the old table are known again
+    # Melds of the old table are recognized
     ("what states its kind is known before what does not",
      f"run[J J R5] | group[J J R5] + {{{INITIAL}}} -> [J J R5] | run[J J R5] | [{INITIAL}] ; {{}}", FOUR_JOKERS),
     ("what declares its faces is known before what does not: the first of two",
@@ -165,14 +165,14 @@ LEGAL = [
 
 @pytest.mark.parametrize(("text", "ruleset"), [row[1:] for row in LEGAL], ids=[row[0] for row in LEGAL])
 def test_a_play_is_legal(text: str, ruleset: Ruleset) -> None:
-    assert told(play_of(text, ruleset)) == []
+    assert violations_of_play(play_of(text, ruleset)) == []
 
 
 ILLEGAL = [
     ("of two like melds that are not declared as they have to be one alone is known",
      "group[R7 B7 J=K7] + *{R7 B7 J} -> [R7 B7 J] | [R7 B7 J] ; {}", DECLARED,
      [("JOKER_DECLARATION_REQUIRED", "R7 B7 J")]),
-    # What the initial meld is made of is of the rack, whichever rule asks
+    # The initial meld consists of rack tiles, for every rule
     ("an initial meld against the contract, of which the table has the tiles too",
      f"{ROWS_OF_TENS} + {{R10 B10 K10}} -> {ROWS_OF_TENS} | [R10 B10 K10] ; {{}}", ONE_COLOR,
      [("CONTRACT_VIOLATED", "R10 B10 K10")]),
@@ -192,11 +192,11 @@ ILLEGAL = [
      replace(ONE_OF_TEN, manipulation=Manipulation.NONE), [("TABLE_MELD_CHANGED", "R7 B7 K7 O7")]),
     ("and where none is dissolved", ONE_TO_FOUR_IN_GROUPS,
      replace(ONE_OF_TEN, manipulation=Manipulation.PRIMITIVES_ONLY), [("TABLE_MELD_DISSOLVED", "R1 R2 R3")]),
-    # What is told of a play names tiles in ascending order
+    # The results of a play have tiles in ascending order
     ("tiles of several melds are missing", "[K1 K2 K3] | [R4 R5 R6] + *{B1 B2 B3} -> [B1 B2 B3] ; {}", SABRA,
      [("TABLE_TILE_MISSING", "R4 R5 R6 K1 K2 K3")]),
     ("foreign tiles", ". + *{R1 R2 R3} -> [R1 R2 R3] | [K7 B7 R7] ; {}", SABRA, [("TILE_NOT_IN_RACK", "R7 B7 K7")]),
-    # Whether a joker of the table remains where it is, before the initial meld
+    # Whether a joker of the table remains in its meld before the initial meld
     ("the joker stands for its face in a run of its neighbor", f"[R4 J R6] + {{R7 B4 K4 {INITIAL}}} -> [J R6 R7]"
      f" | [R4 B4 K4] | [{INITIAL}] ; {{}}", SABRA, [("INITIAL_MELD_TABLE_MODIFIED", "R4 J R6")]),
     ("the joker's face is in a run of none of its neighbors", f"[R4 J R6] + {{R5 R3 J {INITIAL}}} -> [R4 R5 R6]"
@@ -209,7 +209,7 @@ ILLEGAL = [
     ("a run goes round by one", "[R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13] + {B10 K10 O10} -> [R2 R3 R4 R5 R6 R7 R8"
      " R9 R10 R11 R12 R13 R1] | [B10 K10 O10] ; {}", CYCLIC,
      [("INITIAL_MELD_TABLE_MODIFIED", "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13")]),
-    # What only grows lies as it was
+    # Melds that only grow stay unchanged
     ("a run becomes a group", "run[R5 J J] + *{B1 B2 B3} -> group[R5 J J] | [B1 B2 B3] ; {}", GROWING,
      [("TABLE_MELD_CHANGED", "R5 J J")]),
     ("a run goes on from another start", "[R12 R13 R1] + *{R2 R3 R4 R5 R6 R7 R8 R9 R10 R11} -> [R1 R2 R3 R4 R5 R6 R7 R8"
@@ -220,7 +220,7 @@ ILLEGAL = [
      [("TABLE_MELD_CHANGED", "R7 B7 J")]),
     ("a meld must not change yet", "[R7 B7 K7 O7] + {R8 R9 B10 K10 O10} -> [B7 K7 O7] | [R7 R8 R9] | [B10 K10 O10]"
      " ; {}", GROWING, [("INITIAL_MELD_TABLE_MODIFIED", "R7 B7 K7 O7")]),
-    # What is not dissolved
+    # Melds that are not dissolved
     ("a run keeps one tile in a run", "[R1 R2 R3] + *{B1 K1 B2 K2 R4 R5} -> [R1 B1 K1] | [R2 B2 K2] | [R3 R4 R5] ; {}",
      PRIMITIVE, [("TABLE_MELD_DISSOLVED", "R1 R2 R3")]),
     ("a run is dissolved, another is new", "[R1 R2 R3] + *{B1 K1 B2 K2 B3 K3 O7 O8 O9} -> [R1 B1 K1] | [R2 B2 K2]"
@@ -242,7 +242,7 @@ ILLEGAL = [
      [("JOKER_FACE_EXHAUSTED", "R3 R4 J")]),
     ("a group of the table may not grow yet", "[R9 K9 J] | [B8 B9 B10] | [B9 B10 B11] + {R9 K9 O9 J} -> [R9 K9 J]"
      " | [B8 B9 B10] | [B9 B10 B11] | [R9 K9 O9 J] ; {}", PHYSICAL, [("JOKER_FACE_EXHAUSTED", "R9 K9 O9 J")]),
-    # Retrieval is asked about where everything else of the table is right, and names the melds that had the jokers
+    # Retrieval is checked where the rest of the table is valid. Its violations name the melds that had the jokers
     ("a joker leaves, another meld grows", "[R4 J R6] | [B1 B2 B3] + *{R5 K1 O1 B4} -> [R4 R5 R6] | [J K1 O1]"
      " | [B1 B2 B3 B4] ; {}", NEVER, [("JOKER_RETRIEVAL_FORBIDDEN", "R4 J R6")]),
     ("a joker leaves, a tile is missing", "[R4 J R6] | [B1 B2 B3 B4] + *{R5 K1 O1} -> [R4 R5 R6] | [J K1 O1]"
@@ -264,7 +264,7 @@ ILLEGAL = [
      [("JOKER_RETURNED_TO_SAME_SET", "B8 J B10"), ("JOKER_NOT_IN_NEW_SET", "B8 J B10")]),
     ("the end of a run of three is not free", "[J R4 R5] | [R6 R7 R8] + *{B1 B2} -> [R4 R5 R6 R7 R8] | [B1 B2 J] ; {}",
      END_IS_FREE, [("JOKER_NOT_REPLACED", "J R4 R5")]),
-    # Contracts: what lay there keeps its tiles, what is no meld is not asked
+    # Contracts: old melds keep their tiles, invalid melds are not checked
     ("a new meld before one of the table", "[R8 R9 R10 R11] + *{R8 R9 R10} -> [R8 R9 R10] | [R8 R9 R10 R11] ; {}",
      BELOW_10, [("CONTRACT_VIOLATED", "R8 R9 R10")]),
     ("a new meld like one of the table", "[R8 R9 R10] + *{R8 R9 R10} -> [R8 R9 R10] | [R8 R9 R10] ; {}",
@@ -293,12 +293,14 @@ ILLEGAL = [
 
 @pytest.mark.parametrize(("text", "ruleset", "expected"), [row[1:] for row in ILLEGAL], ids=[row[0] for row in ILLEGAL])
 def test_a_play_breaks_a_rule(text: str, ruleset: Ruleset, expected: list[tuple[str, str]]) -> None:
-    assert told(play_of(text, ruleset)) == expected
+    assert violations_of_play(play_of(text, ruleset)) == expected
 
 
-def test_a_meld_may_count_exactly_what_the_contract_allows() -> None:
+def test_a_meld_may_reach_the_limit_of_the_contract() -> None:
     ruleset = replace(CYCLIC, contract=Contract.SUM_AT_MOST_41)
-    assert told(play_of(". + *{R13 R1 R2 R3 R4 R5 R6 R7} -> [R13 R1 R2 R3 R4 R5 R6 R7] ; {}", ruleset)) == []
+    assert (
+        violations_of_play(play_of(". + *{R13 R1 R2 R3 R4 R5 R6 R7} -> [R13 R1 R2 R3 R4 R5 R6 R7] ; {}", ruleset)) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -312,16 +314,16 @@ def test_a_meld_may_count_exactly_what_the_contract_allows() -> None:
         (". + *{R1 R2} -> [R1 R2 G3] ; {}", SABRA, False),
     ],
 )
-def test_whether_a_player_has_what_came_to_the_table(text: str, ruleset: Ruleset, has: bool) -> None:
+def test_whether_a_player_has_all_added_tiles(text: str, ruleset: Ruleset, has: bool) -> None:
     assert has_own_tiles_only(play_of(text, ruleset)) is has
 
 
-def test_a_play_judged_twice_is_told_the_same() -> None:
+def test_judging_a_play_twice_gives_the_same_violations() -> None:
     play = play_of("[R8 R9 R10] + *{R1 R2 R3} -> [R8 R9 R10] | [R1 R2 R3] ; {}", BELOW_10)
     assert judged(play) == judged(play)
 
 
-def test_a_meld_of_a_group_in_another_order_is_read_as_what_it_looks_like() -> None:
+def test_a_group_in_another_order_is_read_by_its_tiles() -> None:
     judgement = judge_text("group[J R5 J] + *{R1 R2 R3} -> [R5 J J] | [R1 R2 R3] ; {}")
     assert judgement.table[0].kind is MeldKind.RUN
 
@@ -344,30 +346,30 @@ def pull(text: str, river: str, index: int = 0) -> Play:
 
 
 def test_the_key_is_there_once() -> None:
-    assert told(pull(". + *{R7 B7 K8 K9} -> [R7 B7 K7] | [K7 K8 K9] ; {}", "K7")) == [("TILE_NOT_IN_RACK", "K7")]
+    assert violations_of_play(pull(". + *{R7 B7 K8 K9} -> [R7 B7 K7] | [K7 K8 K9] ; {}", "K7")) == [
+        ("TILE_NOT_IN_RACK", "K7")
+    ]
 
 
 def test_a_tile_like_one_of_the_plunder_is_played_from_the_rack() -> None:
-    assert told(pull(". + {R10 B10} -> [R10 B10 K10] ; {}", "K10 R10")) == []
+    assert violations_of_play(pull(". + {R10 B10} -> [R10 B10 K10] ; {}", "K10 R10")) == []
 
 
 def test_the_plunder_is_named_in_ascending_order() -> None:
     play = pull(". + *{R7 B7 R9} -> [R7 B7 K7] | [R9 O9 B9] ; {}", "K7 O9 B9")
-    assert told(play) == [("RIVER_PLUNDER_PLAYED", "B9 O9")]
+    assert violations_of_play(play) == [("RIVER_PLUNDER_PLAYED", "B9 O9")]
 
 
 @pytest.mark.parametrize("reuse", JokerRetrievalReuse)
 @pytest.mark.parametrize("mode", [mode for mode in JokerRetrievalMode if mode is not JokerRetrievalMode.NONE])
-def test_a_joker_is_not_asked_about_beside_plunder_that_is_played(
-    mode: JokerRetrievalMode, reuse: JokerRetrievalReuse
-) -> None:
+def test_joker_rules_are_skipped_if_plunder_is_played(mode: JokerRetrievalMode, reuse: JokerRetrievalReuse) -> None:
     text = "[B10 B11 J] | [R10 R11 R12] + *{B12 R9} -> [B10 B11 B12] | [R10 R11 R12] | [R8 R9 R10 J] ; {}"
     ruleset = replace(RIVER, joker_retrieval_mode=mode, joker_retrieval_reuse=reuse)
     play = replace(play_of(text, ruleset), river=parse_tiles("R8 R10"), river_index=0)
-    assert told(play) == [("RIVER_PLUNDER_PLAYED", "R10")]
+    assert violations_of_play(play) == [("RIVER_PLUNDER_PLAYED", "R10")]
 
 
-def test_a_pull_beside_the_river_says_how_long_that_is() -> None:
+def test_a_pull_outside_the_river_reports_its_length() -> None:
     (violation,) = judged(pull(". + *{R7 B7 K7} -> [R7 B7 K7] ; {}", "O1 O2", 5)).violations
     assert violation.metadata == (("index", 5), ("count", 2))
 
@@ -462,14 +464,14 @@ RETRIEVALS = [
      "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
     ("[R4 J R6] | [R4 J R6] | [B1 B2 J] + *{B3} -> [R4 J R6] | [R4 J R6] | [B1 B2 B3 J] ; {}", "LOCKED FORBIDDEN",
      "JOKER_RETURNED_TO_SAME_SET"),
-    # Under LOCKED a tile is taken from a meld with jokers, and none of these: they were not used
+    # Under LOCKED a tile, but no joker, is taken from a meld with jokers: they were not used
     ("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", "LOCKED NEW_SET FORBIDDEN", "JOKER_SET_LOCKED"),
     ("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", "LOCKED RACK_ONLY NEW_SET_ALL_RACK", "JOKER_SET_LOCKED"),
     ("[R5 B5 K5 J] + *{R6 R7} -> [B5 K5 J] | [R5 R6 R7] ; {}", "LOCKED NEW_SET_TWO_RACK_TILES", "JOKER_SET_LOCKED"),
     ("[R5 J R7] | [R1 R2 R3] + *{B5 K5 B7 K7} -> [R1 R2 R3 J] | [R5 B5 K5] | [R7 B7 K7] ; {}", "LOCKED NEW_SET",
      "JOKER_SET_LOCKED JOKER_NOT_IN_NEW_SET"),
 ]  # fmt: skip
-"""Found at random: each shows another change of the search for an assignment of tiles."""
+"""Random plays. Each detects another mutation of the search for an assignment."""
 
 
 VALUES_OF_RETRIEVAL: dict[str, tuple[str, object]] = {
@@ -480,14 +482,14 @@ VALUES_OF_RETRIEVAL: dict[str, tuple[str, object]] = {
 
 
 def retrieval_rules(values: str) -> Ruleset:
-    """A ruleset with four jokers and some values of the options of retrieval."""
+    """Returns a ruleset with four jokers and some values of the retrieval options."""
     options = dict(VALUES_OF_RETRIEVAL[value] for value in values.split())
     return replace(FOUR_JOKERS, **options)  # type: ignore[arg-type] # each has its option's type
 
 
 @pytest.mark.parametrize(("text", "values", "reasons"), RETRIEVALS)
 def test_jokers_are_moved_by_the_rules(text: str, values: str, reasons: str) -> None:
-    assert [reason for reason, _ in told(play_of(text, retrieval_rules(values)))] == reasons.split()
+    assert [reason for reason, _ in violations_of_play(play_of(text, retrieval_rules(values)))] == reasons.split()
 
 
 @pytest.mark.parametrize(
@@ -503,11 +505,11 @@ def test_a_replaced_joker_goes_to_a_new_set(text: str, values: str, reasons: str
         joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_IF_REPLACED,
         joker_retrieval_same_set=JokerRetrievalSameSet[values],
     )
-    assert [reason for reason, _ in told(play_of(text, rules))] == reasons.split()
+    assert [reason for reason, _ in violations_of_play(play_of(text, rules))] == reasons.split()
 
 
 def work(play: Play) -> int:
-    """How many functions are called in a search of retrieval."""
+    """Returns the number of function calls of a retrieval search."""
     return calls_in(retrieval, lambda: retrieval.retrieval_reasons(play))
 
 
@@ -529,18 +531,18 @@ MANY_JOKERS: list[tuple[str, str, str]] = [
      " | [B4 B5 J] ; {}",
      "LOCKED RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS", ""),
 ]  # fmt: skip
-"""Six jokers that can be given places in thousands of ways."""
+"""Six jokers with thousands of possible positions."""
 
 
 @pytest.mark.parametrize(("text", "values", "reasons"), MANY_JOKERS)
 def test_many_jokers_are_soon_judged(text: str, values: str, reasons: str) -> None:
     rules = replace(retrieval_rules(values), geometry_jokers=0, geometry_jokers_per_player=1, players_max=6)
     play = play_of(text, rules)
-    assert [reason for reason, _ in told(play)] == reasons.split()
+    assert [reason for reason, _ in violations_of_play(play)] == reasons.split()
     assert work(play) <= 2895
 
 
-# The initial meld, where the table may be played on in the same turn: every choice of melds is tried.
+# The initial meld, where the table may be used in the same turn, compared with every choice of melds
 
 
 MELDS = [
@@ -553,7 +555,7 @@ MELDS = [
 
 
 def random_initial_play(rng: random.Random) -> Play:
-    """A play of own tiles in which new melds compete for them with what the table had."""
+    """Returns a play of rack tiles in which new melds and old ones compete for tiles."""
     ruleset = replace(
         SABRA,
         initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
@@ -581,14 +583,14 @@ def random_initial_play(rng: random.Random) -> Play:
 
 
 def worth(meld: Meld, ruleset: Ruleset) -> int:
-    """What a meld counts in the initial meld."""
+    """Returns the points of a meld in the initial meld."""
     if ruleset.initial_meld_joker is not InitialMeldJoker.ZERO:
         return meld.points
     return meld.points - sum(value_of(faces[0]) for faces in meld.joker_faces)
 
 
 def choices(play: Play, melds: tuple[Meld, ...]) -> Iterator[tuple[bool, int]]:
-    """Of every choice of melds that the tiles played can be: whether its kind is right, and what it counts."""
+    """Yields, for every choice of melds of played tiles, whether its kind is right, and its points."""
     ruleset, played = play.ruleset, Counter(play.rack)
     for chosen in chain.from_iterable(combinations(melds, count) for count in range(len(melds) + 1)):
         tiles = Counter(t for meld in chosen for t in meld.tiles)
@@ -633,7 +635,11 @@ def test_the_melds_that_serve_the_player_best_are_the_initial_meld(seed: int) ->
 # Values
 
 
-MODULES = [importlib.import_module(f"engine.{module.name}") for module in pkgutil.iter_modules(engine.__path__)]
+MODULES = [
+    importlib.import_module(f"{package.__name__}.{module.name}")
+    for package in (engine, engine.retrieval, engine.turns)
+    for module in pkgutil.iter_modules(package.__path__)
+]
 VALUES = [
     value
     for module in MODULES
@@ -644,10 +650,10 @@ VALUES = [
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)
 def test_values_are_frozen(value: type) -> None:
-    assert value.__dataclass_params__.frozen  # type: ignore[attr-defined] # typeshed does not know it
+    assert value.__dataclass_params__.frozen  # type: ignore[attr-defined] # missing in typeshed
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)
-def test_values_have_no_room_for_more_unless_they_remember_what_they_worked_out(value: type) -> None:
-    remembers = any(isinstance(part, cached_property | fact) for part in vars(value).values())
+def test_values_have_slots_unless_they_cache_facts(value: type) -> None:
+    remembers = any(isinstance(part, cached_property | lazy_property) for part in vars(value).values())
     assert remembers or "__slots__" in vars(value)

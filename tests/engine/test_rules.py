@@ -71,7 +71,7 @@ LEGAL = [
 
 
 @pytest.mark.parametrize(("text", "points"), [row[1:] for row in LEGAL], ids=[row[0] for row in LEGAL])
-def test_a_legal_play_has_no_violation_and_leaves_what_it_says(text: str, points: int) -> None:
+def test_a_legal_play_has_no_violation_and_the_stated_rack(text: str, points: int) -> None:
     play, parsed = play_of(text), parse_play(text.replace("+ *", "+ "))
     judgement = judged(play)
     assert judgement.violations == ()
@@ -83,7 +83,7 @@ def test_a_legal_play_has_no_violation_and_leaves_what_it_says(text: str, points
 
 @dataclass(frozen=True)
 class Row:
-    """A play that breaks one rule, how, and under which rules."""
+    """A play that breaks one rule, its violation, and the ruleset."""
 
     text: str
     reason: Reason
@@ -195,7 +195,7 @@ UNDER_OPTIONS = [
 
 
 @pytest.mark.parametrize(("text", "ruleset"), [row[1:] for row in UNDER_OPTIONS], ids=[row[0] for row in UNDER_OPTIONS])
-def test_options_of_the_initial_meld_allow_what_they_say(text: str, ruleset: Ruleset) -> None:
+def test_options_of_the_initial_meld_are_applied(text: str, ruleset: Ruleset) -> None:
     assert judge_text(text, ruleset).violations == ()
 
 
@@ -239,7 +239,7 @@ def test_the_subject_of_a_play_is_the_callers_name_for_it() -> None:
     assert [v.subject for v in judge(play).violations] == ["play.table[0]"]
 
 
-def test_the_threshold_is_not_asked_about_while_other_tiles_are_wrong() -> None:
+def test_the_threshold_is_skipped_while_other_tiles_are_invalid() -> None:
     assert [v.reason for v in judge_text(". + {R9 B9} -> [R9 B9 K9] ; {}").violations] == [Reason.TILE_NOT_IN_RACK]
     assert [v.reason for v in judge_text(". + {R9 B9} -> [R9 B9] ; {}").violations] == [Reason.SET_TOO_SHORT]
 
@@ -282,7 +282,7 @@ def test_one_of_two_like_melds_changed_counts_as_one() -> None:
 @pytest.mark.parametrize(
     ("text", "points"),
     [
-        # Jokers have no identity: those worth most among the new melds are taken to be the player's.
+        # Jokers are interchangeable: the most valuable ones of the new melds count as the player's.
         ("[R1 R2 J] + *{J K13 O13} -> [R1 R2 J] | [K13 O13 J] ; {}", 39),
         ("[R1 R2 J] + *{J R3 K13 O13} -> [R1 R2 R3 J] | [K13 O13 J] ; {}", 42),
         ("[R4 J R6] + *{R5 B13 K13 J} -> [R4 R5 R6 J] | [B13 K13 J] ; {}", 44),
@@ -292,14 +292,14 @@ def test_points_are_those_of_the_tiles_played(text: str, points: int) -> None:
     assert judge_text(text).points == points
 
 
-# Properties. Positions are dealt by chance; the play is a random player's, or one that was spoiled.
+# Properties of random positions, with the play of a random player or a corrupted one
 
 
 EMPTY = Play((), (), (), has_melded=True, ruleset=SABRA)
 
 
 def some_play(seed: int) -> Play:
-    """A play of random ones."""
+    """Returns a random play."""
     rng = random.Random(seed)
     return rng.choice([*to_tables(rng, THRESHOLD_0)] or [EMPTY])
 
@@ -313,7 +313,7 @@ CONSERVATION = (Reason.JOKER_TO_RACK, Reason.TABLE_TILE_MISSING, Reason.TILE_DUP
 @pytest.mark.unmeasured
 @given(PLAYS)
 def test_conservation_is_judged_as_counting_tiles_has_it(play: Play) -> None:
-    """Counted tile by tile, with no multisets taken from each other."""
+    """Counts tile by tile, without multiset differences."""
     before = [t for meld in play.table_before for t in meld.tiles]
     after = [t for meld in play.table_after for t in meld.tiles]
     expected = set()

@@ -24,14 +24,14 @@ from engine.ruleset import (
     TurnDraw,
     TurnPlayAfterDraw,
     WinCall,
-    choose,
+    with_options,
 )
 from engine.violations import Reason
 from support.plays import judge_text, judged, play_of
 
 
 def rules(**options: object) -> Ruleset:
-    return choose(SABRA, options)
+    return with_options(SABRA, options)
 
 
 FREE = SABRA
@@ -74,7 +74,7 @@ SORTED = rules(set_order=SetOrder.CANONICALISE)
 
 @dataclass(frozen=True)
 class Row:
-    """A play that is legal under one ruleset and breaks one rule of another, or of none."""
+    """A play that is legal under one ruleset and breaks at most one rule of another."""
 
     text: str
     legal: Ruleset
@@ -91,7 +91,7 @@ ROWS = [
     Row("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", NEVER, LOCKED, Reason.JOKER_SET_LOCKED),
     Row("[B3 B4 J B6 B7 B8] + *{K1 K2 K3} -> [B3 B4 J] | [B6 B7 B8] | [K1 K2 K3] ; {}", NEW_SET),
     Row("[R1 R2 R3] | [R4 J R6] + *{K1 K2 K3} -> [R1 R2 R3 R4 J R6] | [K1 K2 K3] ; {}", LOCKED),
-    # Retrieval: how
+    # Retrieval: replacement
     Row("[B3 B4 J] + *{B5 R7 O7} -> [B3 B4 B5] | [R7 O7 J] ; {}", LOCKED_FROM_RACK,
         NEVER, Reason.JOKER_RETRIEVAL_FORBIDDEN),
     Row("[K1 K2 J] | [R1 B1 O1] | [R2 B2 O2] + *{R7 R8} -> [R1 B1 O1 K1] | [R2 B2 O2 K2] | [R7 R8 J] ; {}", FREE,
@@ -109,7 +109,7 @@ ROWS = [
     Row("[R3 R4 R5 J] + *{O1 O2} -> [R3 R4 R5] | [O1 O2 J] ; {}", END_IS_FREE, REPLACE, Reason.JOKER_NOT_REPLACED),
     Row("[J R4 R5 R6] + *{O1 O2} -> [R4 R5 R6] | [O1 O2 J] ; {}", LOCKED_END_IS_FREE, LOCKED, Reason.JOKER_SET_LOCKED),
     Row("[R7 J B7 K7] + *{R1 R2 R3} -> [R7 J B7 K7] | [R1 R2 R3] ; {}", LOCKED),
-    # Retrieval: what for
+    # Retrieval: reuse
     Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", REPLACE_AND_BACK, REPLACE, Reason.JOKER_RETURNED_TO_SAME_SET),
     Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", LOCKED_AND_BACK, LOCKED, Reason.JOKER_RETURNED_TO_SAME_SET),
     Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", FREE, NOT_BACK, Reason.JOKER_RETURNED_TO_SAME_SET),
@@ -121,7 +121,7 @@ ROWS = [
         ALL_RACK, Reason.JOKER_REUSE_NEEDS_RACK_ONLY),
     Row("[B3 B4 J] + *{B5 R10 O10} -> [B3 B4 B5] | [R10 O10 J] ; {}", ALL_RACK),
     Row("[B3 B4 J] + *{B5 R10 J} -> [B3 B4 B5] | [R10 J J] ; {}", ALL_RACK),
-    # Retrieval: copies and jokers have no identity
+    # Retrieval: copies and jokers are interchangeable
     Row("[B3 B4 J] | [B5 B6 B7] + *{B5 R7 O7} -> [B3 B4 B5] | [B5 B6 B7] | [R7 O7 J] ; {}", FROM_RACK),
     Row("[B3 B4 J] | [R7 R8 J] + *{B5 K1 O1} -> [B3 B4 B5] | [R7 R8 J] | [K1 O1 J] ; {}", LOCKED_FROM_RACK),
     Row("[B3 B4 J] + *{B6 J} -> [B3 B4 J B6 J] ; {}", LOCKED),
@@ -131,7 +131,7 @@ ROWS = [
     Row("[R4 J J R7] + *{R5 K1 O1} -> [R4 R5 J R7] | [J K1 O1] ; {}", LOCKED,
         replace(FOUR_LOCKED, joker_retrieval_mode=JokerRetrievalMode.NONE), Reason.JOKER_RETRIEVAL_FORBIDDEN),
     Row("[R4 J J R7] + *{R5 K1 O1} -> [R4 R5 J R7] | [J K1 O1] ; {}", FOUR_REPLACE),
-    # Retrieval: no two locked melds unlock each other
+    # Retrieval: two locked melds cannot unlock each other
     Row("[R4 J R6] | [B5 K5 J] + *{R1 R2 R3} -> [R4 J R6] | [B5 K5 J] | [R1 R2 R3] ; {}", LOCKED),
     # Manipulation
     Row("[R4 R5 R6] + *{R7} -> [R4 R5 R6 R7] ; {}", GROWING),
@@ -143,7 +143,7 @@ ROWS = [
     Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", PRIMITIVE, GROWING, Reason.TABLE_MELD_CHANGED),
     Row("[R1 R2 R3] | [R1 R2 R3] + *{R4} -> [R1 R2 R3 R4] | [R1 R2 R3] ; {}", GROWING),
     Row("[R1 R2 R3] | [R1 R2 R3 R4] + *{R5 R4} -> [R1 R2 R3 R4 R5] | [R1 R2 R3 R4] ; {}", GROWING),
-    # The initial meld and the table in one turn
+    # The initial meld and table play in one turn
     Row("[R4 R5 R6] + {R7 B10 K10 O10} -> [R4 R5 R6 R7] | [B10 K10 O10] ; {}", SAME_TURN,
         SABRA, Reason.INITIAL_MELD_TABLE_MODIFIED),
     Row("[R4 J R6] + {R5 B10 K10 O10 B9 K9} -> [R4 R5 R6] | [B10 K10 O10] | [B9 K9 J] ; {}", SAME_TURN,
@@ -154,10 +154,10 @@ ROWS = [
     Row("[R4 R5 R6] + {R7 B10 K10 O10 B1 B2 B3} -> [R4 R5 R6 R7] | [B10 K10 O10] | [B1 B2 B3] ; {}", SAME_TURN_RUN),
     Row("[R7 B7 K7 O7] + {R8 R9 B1 B2 B3} -> [B7 K7 O7] | [R7 R8 R9] | [B1 B2 B3] ; {}", SAME_TURN_0),
     Row("[R10 R11 R12 R13] + {R10 R11 R12 B1 B2 B3} -> [R10 R11 R12] | [R10 R11 R12 R13] | [B1 B2 B3] ; {}", SABRA),
-    # Two melds compete for the one R10 that was played: the better one counts
+    # Two melds compete for the played R10: the better one counts
     Row("[R10 B10 K10 O10] + {R10 R11 R12 B1 B2 B3 R9 R8} -> [R10 R11 R12] | [B10 K10 O10] | [R8 R9 R10] | [B1 B2 B3]"
         " ; {}", SAME_TURN),
-    # One meld reaches the threshold alone; two others that compete with it count more together
+    # One meld reaches the threshold alone; two others that compete with it have more points together
     Row("[R6 B6 K6 O6] | [R9 B9 K9 O9] + {R6 R7 R8 R9 B6 K6 B9 K9 B1} -> [B6 K6 O6] | [B9 K9 O9] | [R6 R7 R8 R9]"
         " | [R6 B6 K6] | [R9 B9 K9] ; {B1}", SAME_TURN_ONE),
     Row("[R6 B6 K6 O6] | [R9 B9 K9 O9] + {R6 R7 R8 R9 B6 K6 B9 K9 B1} -> [B6 K6 O6] | [B9 K9 O9] | [R6 R7 R8 R9]"
@@ -165,10 +165,10 @@ ROWS = [
     Row("[R6 B6 K6 O6] + {B6 K6 O6 O7 O8 R10 B10 K10 B1} -> [R6 B6 K6] | [B6 K6 O6] | [O6 O7 O8] | [R10 B10 K10]"
         " ; {B1}",
         replace(SAME_TURN_ONE, initial_meld_required_kind=RUN)),
-    # A meld like one of the table, whose old tiles were used elsewhere
+    # A meld equal to an old one, whose tiles were used elsewhere
     Row("[K7 K8 K9] + {K7 K8 K9 R7 O7 R8 O8 R9 O9} -> [K7 K8 K9] | [R7 K7 O7] | [R8 K8 O8] | [R9 K9 O9] ; {}",
         replace(SAME_TURN_RUN, initial_meld_threshold=0)),
-    # Two groups of the same tiles, one declared, sent in another order
+    # Two groups of the same tiles, one declared, proposed in another order
     Row("[R4 B4 J] | group[R4 B4 J=K4] + *{R1 R2 R3} -> group[R4 B4 J=K4] | [R4 B4 J] | [R1 R2 R3] ; {}", GROWING),
     Row("[R4 B4 J] | group[R4 B4 J=K4] + {B10 K10 O10} -> [R4 B4 J] | [R4 B4 J] | [B10 K10 O10] ; {}", SABRA),
     Row(". + {R10 R11 R12} -> [R10 R11 R12] ; {}", RUN_FIRST),
@@ -183,12 +183,12 @@ ROWS = [
     Row("[R5 R6 R7] | [R5 R6 R7] + *{B5 K5 J} -> [R5 R6 R7] | [R5 R6 R7] | [B5 K5 J] ; {}", PHYSICAL),
     Row("[R5 R6 R7] | [R5 R6 R7] | [O5 O6 O7] | [O5 O6 O7] + *{B5 K5 J} -> [R5 R6 R7] | [R5 R6 R7] | [O5 O6 O7]"
         " | [O5 O6 O7] | [B5 K5 J] ; {}", SABRA, PHYSICAL, Reason.JOKER_FACE_EXHAUSTED),
-    # What a joker stood for it may go on standing for, whichever joker is asked first
+    # A joker may keep its face, whichever joker is checked first
     Row(f"[R5 B5 J J] | [K3 K4 J] | {FIVES} + *{{K2 O3 O4}} -> [K2 K3 K4 J] | [R5 B5 J] | [O3 O4 J] | {FIVES} ; {{}}",
         replace(PHYSICAL, geometry_jokers=4)),
     Row(f"[K3 K4 J] | [R5 B5 J J] | {FIVES} + *{{K2 O3 O4}} -> [K2 K3 K4 J] | [R5 B5 J] | [O3 O4 J] | {FIVES} ; {{}}",
         replace(PHYSICAL, geometry_jokers=4)),
-    # Either group may be the old one, whose joker goes on standing for B5
+    # Either group may be the old one, whose joker keeps B5
     Row("[R5 K5 J] | [B4 B5 B6] | [B5 B6 B7] + *{R5 K5 O5 J} -> [R5 K5 J] | [B4 B5 B6] | [B5 B6 B7] | [R5 K5 O5 J]"
         " ; {}", PHYSICAL),
     Row("[R5 K5 J] | [B4 B5 B6] | [B5 B6 B7] + *{R5 K5 J} -> [R5 K5 J] | [B4 B5 B6] | [B5 B6 B7] | [R5 K5 J=B5] ; {}",
@@ -203,7 +203,7 @@ ROWS = [
     Row("[R11 R12 R13] + *{R1 R2 R3} -> [R11 R12 R13] | [R1 R2 R3] ; {}", BELOW_10),
     Row("[R8 R9 R10] | [R5 R6 R7] + *{R11 R4} -> [R8 R9 R10 R11] | [R4 R5 R6 R7] ; {}", ONE_COLOR,
         BELOW_10, Reason.CONTRACT_VIOLATED),
-    # Tiles have no identity: the R10 played may be the one in the run of five
+    # Tiles are interchangeable: the played R10 may be the one in the run of five
     Row("[R8 R9 R10] + *{R10 R11 R12} -> [R8 R9 R10] | [R10 R11 R12] ; {}", ONE_COLOR, BELOW_10,
         Reason.CONTRACT_VIOLATED),
     # Order
@@ -227,7 +227,7 @@ def test_a_play_breaks_one_rule_of_another(row: Row) -> None:
     assert [violation.reason for violation in judge_text(row.text, row.illegal).violations] == [row.reason]
 
 
-# What more than one rule says of
+# Several rules at once
 
 
 def reasons(text: str, ruleset: Ruleset) -> list[str]:
@@ -280,7 +280,7 @@ def test_melds_with_jokers_are_no_initial_meld_without_jokers_even_at_no_thresho
     assert reasons(text, SAME_TURN_0_NO_JOKER) == told
 
 
-def test_melds_with_jokers_are_told_once_where_they_do_not_reach_the_threshold() -> None:
+def test_melds_with_jokers_are_reported_once_below_the_threshold() -> None:
     assert reasons(". + {R10 O10 J} -> [R10 O10 J] ; {}", SAME_TURN_NO_JOKER) == ["INITIAL_MELD_BELOW_THRESHOLD"]
 
 
@@ -296,7 +296,7 @@ def test_a_joker_does_not_count_where_the_initial_meld_has_none() -> None:
 
 
 def test_the_run_that_is_wanted_counts_before_a_better_group() -> None:
-    # K10 and O10 were played once each, B10 lies in a run and in a group
+    # K10 and O10 were played once each; B10 is in a run and in a group
     table = "[B10 R10 K10 O10] + {B10 B11 B12 K10 O10 B1}"
     assert reasons(f"{table} -> [B10 B11 B12] | [B10 K10 O10] | [R10 K10 O10] ; {{B1}}", SAME_TURN_RUN) == []
 
@@ -316,7 +316,7 @@ def test_a_group_without_both_colors_from_the_rack_breaks_both_rules() -> None:
     assert reasons(text, ruleset) == ["JOKER_REPLACEMENT_NOT_FROM_RACK", "JOKER_GROUP_NEEDS_BOTH_COLORS"]
 
 
-# The River, the tile drawn, the call
+# The River, the drawn tile, the call
 
 
 RIVER = rules(turn_draw=TurnDraw.TWO_RIVER)
@@ -356,7 +356,7 @@ def test_a_pull_that_breaks_one_rule(text: str, river: str, index: int, reason: 
     assert [violation.reason for violation in judged(pull(text, river, index)).violations] == [reason]
 
 
-def test_a_tile_of_the_river_is_foreign_to_who_does_not_pull_it() -> None:
+def test_a_river_tile_that_was_not_pulled_is_foreign() -> None:
     play = replace(play_of(". + *{R7 B7} -> [R7 B7 K7] ; {}", RIVER), river=parse_tiles("K7"))
     assert [violation.reason for violation in judged(play).violations] == [Reason.TILE_NOT_IN_RACK]
 
@@ -370,13 +370,13 @@ def test_a_tile_of_the_river_is_foreign_to_who_does_not_pull_it() -> None:
         ("R7 B7 K7 K7", TurnPlayAfterDraw.FORBIDDEN, False),
     ],
 )
-def test_the_tile_drawn_stays_where_the_ruleset_says_so(rack: str, rule: TurnPlayAfterDraw, legal: bool) -> None:
+def test_the_drawn_tile_stays_if_the_ruleset_requires_it(rack: str, rule: TurnPlayAfterDraw, legal: bool) -> None:
     play = play_of(f". + *{{{rack}}} -> [R7 B7 K7] ; {{}}", rules(turn_play_after_draw=rule))
     violations = judged(replace(play, drawn=parse_tile("K7"))).violations
     assert [violation.reason for violation in violations] == ([] if legal else [Reason.PLAY_AFTER_DRAW])
 
 
-def test_who_plays_the_last_tiles_calls_out_where_it_is_required() -> None:
+def test_playing_the_last_tiles_requires_the_call() -> None:
     play = play_of(". + *{R7 B7 K7} -> [R7 B7 K7] ; {}", CALL)
     assert [violation.reason for violation in judged(play).violations] == [Reason.RUMMIKUB_NOT_CALLED]
     assert judged(replace(play, calls_rummikub=True)).violations == ()

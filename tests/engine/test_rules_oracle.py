@@ -1,4 +1,4 @@
-"""What the rules ask, in random games, against an integer program: who may draw, who declined, when a round ends."""
+"""Compares analysis in random games with an integer program: who may draw, who declined, when a round ends."""
 
 import random
 from collections import Counter
@@ -18,9 +18,9 @@ from engine.ruleset import (
     ScoreWinner,
     Teams,
     TurnVoluntaryDraw,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems
 from engine.turns import EXACT
 from oracles.integer_program import IntegerProgram, random_rules
 from support import random_play
@@ -28,7 +28,7 @@ from support.positions import is_a
 from support.random_play import Change, players_of, random_changes
 
 PROVABLE = {"run_wrap": RunWrap.NONE}
-"""Rules under which the budget of the rules is enough for an answer to everything that comes up in a game."""
+"""Rules under which the rules' budget answers every question of a game."""
 MUST_PLAY = {
     "turn_voluntary_draw": TurnVoluntaryDraw.ONLY_IF_NO_PLAY,
     "pool_empty_pass": PoolEmptyPass.ONLY_IF_NO_PLAY,
@@ -44,29 +44,29 @@ MAY_DECLINE = {
 
 
 def rules_with(seed: int, options: dict[str, object]) -> Ruleset:
-    """Rules that the program knows, with large racks, so that the pool is soon empty."""
+    """Returns rules that the program supports, with large racks, so that the pool is soon empty."""
     rng = random.Random(seed)
     while True:
-        ruleset = choose(random_rules(rng), {**PROVABLE, **options, "deal_hand_size": rng.choice((18, 20, 21))})
+        ruleset = with_options(random_rules(rng), {**PROVABLE, **options, "deal_hand_size": rng.choice((18, 20, 21))})
         if not problems(ruleset):
             return ruleset
 
 
 class Oracle:
-    """Knows what could be played, and counts what it was asked for."""
+    """An analysis by the integer program that counts its questions."""
 
     def __init__(self) -> None:
         self.program = IntegerProgram()
         self.met: Counter[tuple[str, bool]] = Counter()
 
     def can_play(self, game: Game, round_: Round, seat: int) -> bool:
-        """Whether a player could play."""
+        """Returns whether a player has a legal play."""
         rack = round_.rack(seat)
         situation = Situation(round_.table, rack.tiles, rack.has_melded, game.ruleset)
         return self.program.best(situation) is not None
 
     def check(self, before: Game, change: Change) -> None:
-        """Compares one change with what the program knows."""
+        """Compares one change with the answers of the program."""
         after = change.applied.game
         for event in change.applied.events:
             match event:
@@ -80,7 +80,7 @@ class Oracle:
                     pass
 
     def check_choice(self, before: Game, seat: int, *, declined: bool) -> None:
-        """Who must play has no play; who declined the initial meld had one, and only they."""
+        """Checks that a player who must play had no play, and that only those who declined an initial meld had one."""
         round_ = is_a(before.round, Round)
         must_play = before.ruleset.turn_voluntary_draw is TurnVoluntaryDraw.ONLY_IF_NO_PLAY
         if must_play or not round_.rack(seat).has_melded:
@@ -90,7 +90,7 @@ class Oracle:
             self.met["declined", declined] += 1
 
     def check_end(self, after: Game, *, goes_on: bool) -> None:
-        """A round goes on with an empty pool if and only if someone can play."""
+        """Checks that a round continues with an empty pool if and only if some player has a play."""
         round_ = is_a(after.round, Round)
         can = [seat for seat in after.active_seats if self.can_play(after, round_, seat)]
         assert bool(can) == goes_on, f"{can} can play in {after}"
@@ -99,10 +99,10 @@ class Oracle:
 
 @pytest.mark.parametrize(
     ("options", "seeds"),
-    [(MUST_PLAY, range(10)), (MAY_DECLINE, (0, 1, 3, 4, 6, 7, 9))],  # the program takes long for others
+    [(MUST_PLAY, range(10)), (MAY_DECLINE, (0, 1, 3, 4, 6, 7, 9))],  # the program is slow for others
     ids=["must play", "may decline"],
 )
-def test_the_rules_know_what_could_be_played_as_the_program_does(
+def test_analysis_agrees_with_the_integer_program(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, object], seeds: Sequence[int]
 ) -> None:
     monkeypatch.setattr(random_play, "ANALYSIS", EXACT)

@@ -3,11 +3,9 @@ from enum import Enum
 
 import pytest
 
+from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.presets import PRESET_SOURCES, PRESETS
 from engine.ruleset import (
-    CONFLICTS,
-    NEEDS_ANALYSIS,
-    RANGES,
     SABRA,
     Contract,
     DealOrder,
@@ -18,7 +16,6 @@ from engine.ruleset import (
     JokerRetrievalSource,
     MatchEnd,
     MatchWinner,
-    OptionProblem,
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
     PoolEmptyStuckTest,
@@ -35,11 +32,10 @@ from engine.ruleset import (
     TurnDirection,
     TurnDraw,
     TurnPlayAfterDraw,
-    asking_options,
-    choose,
-    problems,
     tile_count,
+    with_options,
 )
+from engine.ruleset_checks import CONFLICTS, RANGES, OptionProblem, problems
 from engine.tiles import JOKER, NATURALS, Color, tile
 from engine.violations import Reason
 
@@ -59,15 +55,15 @@ COMPANIONS: dict[object, dict[str, object]] = {
     JokerRetrievalGroupOfThree.BOTH_COLORS: BY_RETRIEVAL,
     PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST: {"pool_empty_mode": PoolEmptyMode.ONE_LAST_CHANCE},
 }
-"""What a value needs beside it."""
+"""Other options that a value requires."""
 
 
 def chosen(**options: object) -> Ruleset:
-    return choose(SABRA, options)
+    return with_options(SABRA, options)
 
 
 def number_companions(option: str, value: int) -> dict[str, object]:
-    """What else a number needs for nothing but itself to be wrong."""
+    """Returns the options that a number requires, so that only the number itself is invalid."""
     match option:
         case "players_min":
             return {"players_max": 6} if value <= 6 else {}
@@ -289,33 +285,33 @@ def test_all_problems_are_found_numbers_first_conflicts_then_and_tiles_last() ->
     ]
 
 
-# What asks what could be played
+# Options that need an analysis
 
 
 @pytest.mark.parametrize(
     ("option", "value"), [(option, value) for option, values in NEEDS_ANALYSIS.items() for value in values]
 )
-def test_what_asks_for_analysis_is_named_and_no_problem(option: str, value: object) -> None:
+def test_options_needing_analysis_are_named_and_no_problem(option: str, value: object) -> None:
     ruleset = chosen(**{option: value})
-    assert asking_options(ruleset) == (option,)
+    assert options_needing_analysis(ruleset) == (option,)
     assert problems(ruleset) == ()
 
 
 @pytest.mark.parametrize(("option", "value"), CHOICES, ids=[f"{option}-{value.name}" for option, value in CHOICES])
-def test_what_asks_for_nothing_is_not_named(option: str, value: Enum) -> None:
+def test_a_value_needs_an_analysis_only_if_listed(option: str, value: Enum) -> None:
     asks = value in NEEDS_ANALYSIS.get(option, ())
-    assert bool(asking_options(chosen(**{option: value}))) == asks
+    assert bool(options_needing_analysis(chosen(**{option: value}))) == asks
 
 
-def test_everything_that_asks_is_named() -> None:
+def test_all_options_needing_an_analysis_are_named() -> None:
     ruleset = chosen(pool_empty_stuck_test=PoolEmptyStuckTest.BOTH, initial_meld_voluntary_delay=False)
-    assert asking_options(ruleset) == ("initial_meld_voluntary_delay", "pool_empty_stuck_test")
+    assert options_needing_analysis(ruleset) == ("initial_meld_voluntary_delay", "pool_empty_stuck_test")
 
 
 # Presets
 
 
-def test_every_preset_can_be_played_and_says_where_it_comes_from() -> None:
+def test_every_preset_is_valid_and_has_a_source() -> None:
     assert set(PRESETS) == set(PRESET_SOURCES) == set(Preset)
     for preset, ruleset in PRESETS.items():
         assert ruleset.preset is preset
@@ -323,8 +319,8 @@ def test_every_preset_can_be_played_and_says_where_it_comes_from() -> None:
         assert PRESET_SOURCES[preset]
 
 
-def test_presets_that_ask_what_could_be_played() -> None:
-    asking = {preset: asking_options(rules) for preset, rules in PRESETS.items()}
+def test_presets_that_need_an_analysis() -> None:
+    asking = {preset: options_needing_analysis(rules) for preset, rules in PRESETS.items()}
     assert {preset: options for preset, options in asking.items() if options} == {
         Preset.INTL_OFFICIAL: ("pool_empty_pass",),
         Preset.MSO_2019: ("pool_empty_pass", "score_never_melded"),
@@ -338,7 +334,7 @@ def test_presets_differ_but_for_cards() -> None:
     assert len(set(others)) == len(others)
 
 
-# Choosing
+# with_options
 
 
 @pytest.mark.parametrize("mode", JokerRetrievalMode)
@@ -347,7 +343,7 @@ def test_whether_a_joker_may_go_back_follows_a_chosen_mode(mode: JokerRetrievalM
     expected = JokerRetrievalSameSet.ALLOWED if free else JokerRetrievalSameSet.FORBIDDEN
     for preset in (SABRA, PRESETS[Preset.WIKI_EN], PRESETS[Preset.ES]):
         own = preset.joker_retrieval_same_set if mode is preset.joker_retrieval_mode else expected
-        assert choose(preset, {"joker_retrieval_mode": mode}).joker_retrieval_same_set is own
+        assert with_options(preset, {"joker_retrieval_mode": mode}).joker_retrieval_same_set is own
 
 
 @pytest.mark.parametrize("mode", JokerRetrievalMode)
@@ -357,15 +353,15 @@ def test_whether_a_joker_may_go_back_can_be_chosen(mode: JokerRetrievalMode, sam
 
 
 def test_without_a_chosen_mode_the_presets_value_stays() -> None:
-    wiki = choose(PRESETS[Preset.WIKI_EN], {"players_max": 3})
+    wiki = with_options(PRESETS[Preset.WIKI_EN], {"players_max": 3})
     assert wiki == replace(PRESETS[Preset.WIKI_EN], players_max=3)
     assert wiki.joker_retrieval_reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED
-    assert choose(SABRA, {}) == SABRA
+    assert with_options(SABRA, {}) == SABRA
 
 
-def test_choosing_leaves_what_is_given_alone() -> None:
+def test_with_options_keeps_given_options() -> None:
     options = {"joker_retrieval_mode": JokerRetrievalMode.LOCKED}
-    choose(SABRA, options)
+    with_options(SABRA, options)
     assert options == {"joker_retrieval_mode": JokerRetrievalMode.LOCKED}
     assert Ruleset() == SABRA
 

@@ -19,8 +19,8 @@ from engine.ruleset import (
     ScoreNeverMelded,
     ScoreWinner,
     Teams,
-    problems,
 )
+from engine.ruleset_checks import problems
 from engine.scoring import Standing, game_winners, is_last_round, rack_value, score_round
 from engine.tiles import JOKER, NATURALS, Tile
 
@@ -30,9 +30,9 @@ FEWEST_NORMAL = replace(FEWEST, score_blocked_points=ScoreBlockedPoints.NORMAL)
 
 
 def standings(racks: str) -> tuple[Standing, ...]:
-    """Racks of seats 1, 2 and so on, divided by `;`.
+    """Parses the racks of seats 1, 2 and so on, separated by `;`.
 
-    Marks: `x` resigned, `-` never melded, `!` could have and did not.
+    Marks: `x` resigned, `-` never melded, `!` declined the initial meld.
     """
     return tuple(standing(seat, text.strip()) for seat, text in enumerate(racks.split(";"), 1))
 
@@ -52,13 +52,13 @@ def test_a_rack_costs_its_numbers_and_the_penalty_of_its_jokers(tiles: str, joke
 
 
 ROUNDS = [
-    # racks by seat, how the round ended, winners, points
+    # racks by seat, end of the round, winners, points
     ("; R5 B7 ; J K2", RoundEnd.WENT_OUT, SABRA, [1], [44, -12, -32]),
     ("R5 B7 ; ", RoundEnd.WENT_OUT, SABRA, [2], [-12, 12]),
     ("; x R5 ; K2 ; O9", RoundEnd.WENT_OUT, SABRA, [1], [16, -5, -2, -9]),
     ("R5 ; x J ", RoundEnd.RESIGNED, SABRA, [1], [30, -30]),
     ("x R5 ; x K9 ; R1 R2 R3 J", RoundEnd.RESIGNED, SABRA, [3], [-5, -9, 14]),
-    # Blocked: the difference to the winner
+    # Blocked: the difference from the winner
     ("R5 ; B7 ; K9", RoundEnd.BLOCKED, SABRA, [1], [6, -2, -4]),
     ("R1 R2 ; B4 ; K9", RoundEnd.BLOCKED, SABRA, [1], [7, -1, -6]),
     ("R1 R2 ; B4 ; K9", RoundEnd.BLOCKED, FEWEST, [2], [0, 5, -5]),
@@ -71,7 +71,7 @@ ROUNDS = [
     ("K9 ; R4 ; B4 ; O4", RoundEnd.BLOCKED, SABRA, [2, 3, 4], [-5, 2, 2, 1]),
     ("R4 ; B4 ; K9", RoundEnd.BLOCKED, FEWEST_NORMAL, [1, 2], [5, 4, -9]),
     ("R4 ; B4", RoundEnd.BLOCKED, SABRA, [1, 2], [0, 0]),
-    # Who has resigned cannot win, and pays no less than nothing
+    # A resigned player cannot win, and pays at least nothing
     ("x R1 ; B4 ; K9", RoundEnd.BLOCKED, SABRA, [2], [0, 5, -5]),
     ("x R1 ; B4 ; K9", RoundEnd.BLOCKED, NORMAL, [2], [-1, 10, -9]),
 ]
@@ -96,9 +96,9 @@ def test_the_earliest_of_a_shared_win_is_the_first_in_turn_order() -> None:
 
 WENT_OUT, BLOCKED, RESIGNED = RoundEnd.WENT_OUT, RoundEnd.BLOCKED, RoundEnd.RESIGNED
 MELDED_LESS = "; R5 ; - R9 R1 ; - J"
-"""Seat 2 has melded and seats 3 and 4 have not; rack values 0, 5, 10, 30."""
+"""Seat 2 has melded, seats 3 and 4 have not. Rack values: 0, 5, 10, 30."""
 BLOCKED_LESS = "R2 ; R5 ; - R9 R1 ; - J"
-"""The same in a blocked round: 2, 5, 10, 30."""
+"""The same in a blocked round. Rack values: 2, 5, 10, 30."""
 
 OPTIONS = [
     (option, racks, end, winners, points)
@@ -187,7 +187,7 @@ OPTIONS = [
     }.items()
     for racks, end, winners, points in cases
 ]
-"""A value of an option; the racks by seat, how the round ended, the winners, the points by seat."""
+"""Option value, racks by seat, end of the round, winners, points by seat."""
 FIELD_OF: dict[type[Enum], str] = {
     ScoreBlockedWinner: "score_blocked_winner",
     ScoreBlockedPoints: "score_blocked_points",
@@ -217,7 +217,7 @@ def test_each_value_of_each_option(
 
 
 OF_GAMES = {MatchWinner.HIGHEST_TOTAL, MatchWinner.MOST_ROUND_WINS_THEN_TOTAL}
-"""They score rounds alike, and differ in who wins a game."""
+"""Options with the same scores of rounds but other winners of a game."""
 
 
 @pytest.mark.parametrize("enum", FIELD_OF)
@@ -233,7 +233,7 @@ PAIRS = replace(SABRA, teams=Teams.PAIRS, players_min=4)
 CONTRACT = replace(SABRA, contract=Contract.SINGLE_COLOR, contract_points=50)
 
 COMBINATIONS = [
-    # From who never melded the winner of OWN_PLUS_DIFFERENCE gets what every other player gets
+    # From a player who never melded, the winner under OWN_PLUS_DIFFERENCE gets the same as every other player
     (replace(CREDITS, score_blocked_points=ScoreBlockedPoints.OWN_PLUS_DIFFERENCE), [13, 5, -10], "R2 ; R5 ; - R9 R1"),
     (replace(CREDITS, score_blocked_points=ScoreBlockedPoints.NORMAL), [15, 5, -10], "R2 ; R5 ; - R9 R1"),
     (replace(CREDITS, score_winner=ScoreWinner.SUM_OF_LOSERS_LOSERS_ZERO), [13, 10, 0], "R2 ; R5 ; - R9 R1"),
@@ -248,10 +248,10 @@ COMBINATIONS = [
         [19, -5, -20],
         "R2 ; R5 ; - R9 R1",
     ),
-    # Tied by tiles alone, the lowest rack of the winners counts
+    # Tied by number of tiles: the lowest rack of the winners counts
     (replace(FEWEST, score_blocked_tie=ScoreBlockedTie.SHARE), [4, 3, -7], "R9 ; R2 ; K8 K1"),
     (replace(FEWEST, score_blocked_tie=ScoreBlockedTie.TURN_ORDER), [0, 0, 0], "R9 ; R2 ; K8 K1"),
-    # A blocked round in pairs without the difference: no winner's rack counts
+    # A blocked round in pairs without the difference: the winners' racks do not count
     (replace(PAIRS, score_blocked_points=ScoreBlockedPoints.NORMAL), [26, 0, 26, 0], "R2 ; R5 ; K9 ; J"),
     (replace(PAIRS, score_blocked_points=ScoreBlockedPoints.NORMAL), [25, 0, 25, 0], "R2 ; K2 ; R5 ; J"),
     # After a resignation: seats 1 and 3 against seat 2
@@ -273,7 +273,7 @@ def test_options_that_meet_in_a_blocked_round(ruleset: Ruleset, points: list[int
     assert points_of(score_round(1, BLOCKED, standings(racks), ruleset)) == points
 
 
-def test_partners_sit_opposite_whatever_the_turn_order() -> None:
+def test_partners_sit_opposite_in_any_turn_order() -> None:
     seated = zip(standings("; R5 ; K9 ; J"), (20, 40, 30, 50), strict=True)
     result = score_round(1, WENT_OUT, tuple(replace(held, seat=seat) for held, seat in seated), PAIRS)
     assert result.winners == (20, 40)
@@ -288,7 +288,7 @@ def test_partners_stay_partners_when_a_player_has_left() -> None:
 
 @pytest.mark.parametrize("tie", ScoreBlockedTie)
 def test_of_two_partners_left_one_has_gone_out(tie: ScoreBlockedTie) -> None:
-    """Who wins a tie is asked of blocked rounds alone: here fewer tiles decide, then their value, then turn order."""
+    """Tie options apply only to blocked rounds: here fewer tiles decide, then their value, then turn order."""
     ruleset = replace(PAIRS, score_blocked_tie=tie)
     for partners, points in {"K9 R1 ; K8": 32, "K9 ; K8": 33, "K8 ; K9": 33, "K9 ; K9": 33}.items():
         first, third = partners.split(" ; ")
@@ -298,7 +298,7 @@ def test_of_two_partners_left_one_has_gone_out(tie: ScoreBlockedTie) -> None:
         assert (result.winners, points_of(result)) == ((1, 3), [points, 0, points, 0]), partners
 
 
-def test_who_goes_out_ties_with_nobody() -> None:
+def test_going_out_never_ties() -> None:
     ruleset = replace(SABRA, score_blocked_tie=ScoreBlockedTie.SHARE, score_joker_penalty=0)
     assert score_round(1, WENT_OUT, standings("J ; ; R5"), ruleset).winners == (2,)
 
@@ -309,14 +309,14 @@ def test_every_contract_has_its_points(contract: Contract) -> None:
     assert points_of(score_round(1, WENT_OUT, standings("; R5"), ruleset)) == [12, -5]
 
 
-def test_the_points_of_who_resigned_with_a_contract_are_not_raised() -> None:
+def test_a_resigned_player_gets_no_contract_points() -> None:
     assert points_of(score_round(1, RESIGNED, standings("x R5 ; R9"), CONTRACT)) == [-5, 55]
 
 
 def by_the_book(
     racks: list[tuple[Tile, ...]], blocked: bool, by_value: bool, difference: bool, penalty: int
 ) -> list[int]:
-    """R60 to R63 in other words: every loser pays each winner, and what does not divide goes to the earliest."""
+    """Returns points by R60 to R63: every loser pays each winner, and the remainder goes to the earliest one."""
     values = [sum(penalty if t == JOKER else (t - 1) % 13 + 1 for t in rack) for rack in racks]
     keys = [(v, len(r)) if by_value else (len(r), v) for v, r in zip(values, racks, strict=True)]
     winners = [place for place, key in enumerate(keys) if key == min(keys)] if blocked else [racks.index(())]
@@ -375,11 +375,11 @@ ENDED = st.builds(
     ).map(lambda held: tuple(replace(standing, seat=seat) for seat, standing in enumerate(held, 1))),
     st.booleans(),
 )
-"""Players in seats 1, 2 and so on, and whether the round was blocked."""
+"""The players in seats 1, 2 and so on, and whether the round was blocked."""
 
 
 def is_zero_sum(ruleset: Ruleset, blocked: bool) -> bool:
-    """Whether the rules say that points are moved, never made."""
+    """Returns whether points sum to zero under a ruleset."""
     return (
         ruleset.score_winner is ScoreWinner.SUM_OF_LOSERS
         and ruleset.score_never_melded is not ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER
@@ -478,14 +478,14 @@ def won_by(*winners: int) -> RoundResult:
         (MatchWinner.LOWEST_TOTAL, (10, 5, 5), (), (2, 3)),
     ],
 )
-def test_who_wins_a_game(
+def test_the_winner_of_a_game(
     winner: MatchWinner, totals: tuple[int, ...], rounds: tuple[RoundResult, ...], winners: tuple[int, ...]
 ) -> None:
     assert game_winners(players(*totals), rounds, replace(SABRA, match_winner=winner)) == winners
 
 
 @pytest.mark.parametrize("winner", MatchWinner)
-def test_who_has_resigned_does_not_win(winner: MatchWinner) -> None:
+def test_a_resigned_player_does_not_win(winner: MatchWinner) -> None:
     first, second, third = players(90, 10, 5) if winner is not MatchWinner.LOWEST_TOTAL else players(5, 10, 90)
     ruleset = replace(SABRA, match_winner=winner)
     assert game_winners((replace(first, resigned=True), second, third), (won_by(1),), ruleset) == (2,)

@@ -1,4 +1,4 @@
-"""What the solver answers to positions of which people know the best turn, and what it never says."""
+"""The solver's answers to positions with known answers, and its bounds; one subject."""
 
 import os
 import random
@@ -36,23 +36,23 @@ from engine.ruleset import (
     RunWrap,
     SetOrder,
     TurnDraw,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import problems
 from engine.solver import (
     Arrangement,
     BestTurn,
     Budget,
     Count,
     Existence,
+    LegalTurn,
     Objective,
-    Turn,
     arrange,
     best_turn,
     count_best_turns,
     has_turn,
 )
-from engine.solver.arrangement import stated
+from engine.solver.solution import read_stated
 from engine.tiles import COLORS, JOKER, Tile, color_of, in_order, tile, value_of
 from load.corpus.hostile import ENDLESS, QUESTIONS, SORTS, Hostile, forget, recorded
 from load.corpus.hostile import read as read_hostile
@@ -71,8 +71,8 @@ YES, NO, UNKNOWN = Existence.YES, Existence.NO, Existence.UNKNOWN
 def at(
     table: str, rack: str, options: Mapping[str, Any] | None = None, river: str = "", *, melded: bool = True
 ) -> Situation:
-    """A situation from text, under the default rules but for some options."""
-    ruleset = choose(SABRA, options or {})
+    """Returns a situation from text, under the default rules with some options changed."""
+    ruleset = with_options(SABRA, options or {})
     melds = tuple(read_meld(proposed, ruleset) for proposed in parse_table(table))
     known = tuple(meld for meld in melds if isinstance(meld, Meld))
     assert len(known) == len(melds), "the table is not valid"
@@ -80,12 +80,12 @@ def at(
 
 
 def played(answer: BestTurn) -> str | None:
-    """The tiles that leave the rack; None if there is no turn."""
+    """Returns the tiles that leave the rack; None if there is no turn."""
     return format_tiles(answer.turn.tiles) if answer.turn else None
 
 
 def worth(situation: Situation, answer: BestTurn, objective: Objective) -> int | None:
-    """What the turn is worth, less what the River brings."""
+    """Returns the worth of the turn, minus the tiles from the River."""
     if answer.turn is None:
         return None
     index = answer.turn.river_index
@@ -97,7 +97,7 @@ def worth(situation: Situation, answer: BestTurn, objective: Objective) -> int |
     return values[0] - values[1]
 
 
-# Positions that have one best turn.
+# Positions with one best turn
 
 THREE_AT_ONCE = [
     ("[R1 R2 J]", "B2 K2 O1"),
@@ -180,7 +180,7 @@ def test_a_joker_may_be_a_third_copy_of_a_face() -> None:
     assert has_turn(at(table, "R10 R12 J", {"jokers_beyond_physical": False}, melded=False)) is NO
 
 
-# Positions without a turn.
+# Positions without a turn
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_where_nothing_fits_there_is_no_turn(table: str, rack: str) -> None:
     assert has_turn(situation) is NO
 
 
-# Objectives.
+# Objectives
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_no_turn_is_better_by_an_objective_than_the_best_by_it() -> None:
             assert by_one is None or by_other is None or by_one >= by_other
 
 
-# Initial melds.
+# Initial melds
 
 SAME_TURN = {"initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED}
 SINGLE = {"initial_meld_sets": InitialMeldSets.SINGLE_SET}
@@ -374,7 +374,7 @@ def test_an_initial_meld_keeps_to_the_contract(rack: str, tiles: int) -> None:
         assert not list(faults(situation, answer.turn))
 
 
-# The River.
+# The River
 
 RIVER = {"turn_draw": TurnDraw.TWO_RIVER}
 
@@ -417,7 +417,7 @@ def test_a_joker_may_be_pulled_for_the_initial_meld_where_it_counts(
     assert has_turn(situation) is (NO if expected is None else YES)
 
 
-# Arrangements.
+# Arrangements
 
 
 SOMEHOW = "in some way"
@@ -480,7 +480,7 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
     ],
 )
 def test_tiles_are_arranged_as_the_options_allow(options: Mapping[str, Any], tiles: str, table: str | None) -> None:
-    ruleset = choose(SABRA, options)
+    ruleset = with_options(SABRA, options)
     found = arrange(in_order(parse_tiles(tiles)), ruleset)
     assert found.exists is (NO if table is None else YES)
     if table is not SOMEHOW:
@@ -491,7 +491,7 @@ def test_tiles_are_arranged_as_the_options_allow(options: Mapping[str, Any], til
 
 
 @pytest.mark.parametrize("declaration", JokersDeclaration)
-def test_what_jokers_stand_for_is_said_where_it_must_be(declaration: JokersDeclaration) -> None:
+def test_required_joker_faces_are_declared(declaration: JokersDeclaration) -> None:
     situation = (
         at("[R3 J R5]", "B9 K9 J B4", {"jokers_declaration": declaration})
         if (declaration is not JokersDeclaration.ALWAYS_EXPLICIT)
@@ -528,7 +528,7 @@ def test_jokers_are_declared_as_the_rules_allow(
     assert not list(faults(situation, answer.turn))
 
 
-# Legal plays of the conformance suite.
+# Legal plays of the conformance suite
 
 
 def _legal_plays() -> list[Any]:
@@ -557,13 +557,13 @@ def test_where_a_play_is_legal_one_as_good_is_found(question: TurnQuestion, rule
     assert has_turn(situation) is YES
 
 
-# Fewest changes.
+# Fewest changes
 
 
 def _first_fewest(situation: Situation, answer: BestTurn) -> tuple[int, ...]:
-    """What stays of the table if the fewest melds change, of equals the first in order.
+    """Returns the melds that stay if the fewest change, of equals the first in order.
 
-    Told by asking, for one set of melds after the other, whether there is as good a turn on a table of these alone.
+    It searches an equally good turn on a table of each set of melds in turn.
     """
     assert answer.turn is not None
     places = range(len(situation.table))
@@ -594,7 +594,7 @@ def test_few_melds_change_where_the_fewest_would_take_too_long() -> None:
     situation = read()[270].situation
     fewest, few, any_number = [best_turn(situation, budget=Budget(change_nodes=nodes)) for nodes in (6_000, 1_280, 0)]
     assert [answer.is_least_change for answer in (fewest, few, any_number)] == [True, False, False]
-    best, good, any_turn = [is_a(answer.turn, Turn) for answer in (fewest, few, any_number)]
+    best, good, any_turn = [is_a(answer.turn, LegalTurn) for answer in (fewest, few, any_number)]
     assert len(best.untouched) >= len(good.untouched) > len(any_turn.untouched)
 
 
@@ -609,7 +609,7 @@ def test_a_meld_changes_if_only_it_has_a_place_for_a_joker(table: str) -> None:
     assert len(answer.turn.untouched) == 2
 
 
-# What makes no difference.
+# Invariance
 
 
 def _recolored(colors: Mapping[int, int]) -> Callable[[Tile], Tile]:
@@ -629,7 +629,7 @@ def _mapped(situation: Situation, change: Callable[[Tile], Tile]) -> Situation:
 
 
 def _positions(size: int, seed: int) -> list[Situation]:
-    """Positions of games that are answered soon."""
+    """Returns positions of games that are answered quickly."""
     rng = random.Random(seed)
     rows = rng.sample(read(), 3 * size)
     quick = [row.situation for row in rows if row.phase != "late" or not row.jokers]
@@ -664,7 +664,7 @@ def test_colors_and_order_make_no_difference(objective: Objective) -> None:
 
 
 def _upside_down(situation: Situation) -> Situation:
-    """The same with every value as far from 13 as it was from 1; runs lie the other way round then."""
+    """Returns the situation with every value mirrored from 1 to 13; runs are reversed."""
     turned = tuple(
         replace(meld, tiles=meld.tiles[::-1]) if meld.kind is MeldKind.RUN else meld for meld in situation.table
     )
@@ -695,7 +695,7 @@ for situation in [row.situation for row in rows] + [row.situation for row in rea
 
 
 @pytest.mark.unmeasured
-def test_answers_are_the_same_whatever_was_asked_before(capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_do_not_depend_on_earlier_questions(capsys: pytest.CaptureFixture[str]) -> None:
     def asked_elsewhere(hash_seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         run = [sys.executable, "-c", ASKED]
@@ -710,13 +710,13 @@ def test_answers_are_the_same_whatever_was_asked_before(capsys: pytest.CaptureFi
     assert asked_elsewhere("2") == here
 
 
-# Budgets.
+# Budgets
 
 NODES = (0, 1, 2, 5, 10, 30, 60, 100, 300, 1_000, 3_000)
 
 
 @pytest.mark.parametrize("nodes", NODES)
-def test_what_the_budget_did_not_let_it_prove_is_not_said(nodes: int) -> None:
+def test_nothing_unproven_is_reported_as_proven(nodes: int) -> None:
     for situation in _positions(12, seed=4):
         full, exists = best_turn(situation), has_turn(situation)
         assert full.is_proven
@@ -725,7 +725,7 @@ def test_what_the_budget_did_not_let_it_prove_is_not_said(nodes: int) -> None:
 
 
 @pytest.mark.parametrize("asks", [0, 1, 2, 5])
-def test_a_search_may_be_stopped_at_any_question(asks: int) -> None:
+def test_a_search_may_be_stopped_at_any_poll(asks: int) -> None:
     for situation in _positions(12, seed=5):
         full, exists = best_turn(situation), has_turn(situation)
         asked = count()
@@ -753,7 +753,7 @@ def test_a_clock_that_is_never_over_changes_no_answer() -> None:
         at("[B1 B2 B3]", "R9 R10 R11 J J B13", {"jokers_max_per_set": JokersMaxPerSet.ONE} | ONE_REACHES, melded=False),
     ],
 )
-def test_under_other_rules_too_nothing_is_said_that_is_not_proven(situation: Situation, nodes: int) -> None:
+def test_under_other_rules_too_nothing_unproven_is_reported_as_proven(situation: Situation, nodes: int) -> None:
     full, exists = best_turn(situation), has_turn(situation)
     assert full.is_proven
     _check_bounded(situation, full, exists, Budget(nodes=nodes))
@@ -783,7 +783,7 @@ def test_many_jokers_on_a_table_of_six_colors_are_no_hindrance() -> None:
     assert not list(faults(situation, answer.turn))
 
 
-def test_jokers_stay_at_the_low_end_of_a_run_where_order_says_nothing() -> None:
+def test_jokers_stay_at_the_low_end_of_a_run_where_order_has_no_meaning() -> None:
     options = {"set_order": SetOrder.CANONICALISE, "joker_retrieval_mode": JokerRetrievalMode.NONE}
     situation = at("run[J=O3 J=O4 O5 O6] | [B3 K3 O3] | [B2 B3 B4 B5 B6]", "K6", options)
     assert has_turn(situation) is YES
@@ -795,9 +795,9 @@ def test_jokers_stay_at_the_low_end_of_a_run_where_order_says_nothing() -> None:
     assert exists_by_force(situation)
 
 
-def test_what_is_no_meld_is_never_laid_as_one() -> None:
+def test_tiles_that_are_no_meld_are_never_laid_as_one() -> None:
     with pytest.raises(ValueError, match="RUN_GAP"):
-        stated(Proposed(parse_tiles("R3 R5 R6"), MeldKind.RUN), SABRA)
+        read_stated(Proposed(parse_tiles("R3 R5 R6"), MeldKind.RUN), SABRA)
 
 
 def _check_bounded(situation: Situation, full: BestTurn, exists: Existence, budget: Budget) -> None:
@@ -865,17 +865,17 @@ def test_best_turns_are_counted_up_to_a_limit() -> None:
     ]
 
 
-# Positions that were searched for being slow.
+# Hostile positions
 
 MOST_CALLS = 400_000
-"""Calls of functions between two questions whether the time is up: about 50 milliseconds."""
+"""The most function calls between two polls of the deadline: about 50 milliseconds."""
 ASKS = 4
 
 
 class Work:
-    """A clock that is over at its fourth question, and counts the calls of functions between two questions.
+    """A deadline that expires at its fourth poll, and counts function calls between two polls.
 
-    They are as many on every machine. What the rules do to judge one play is not the solver's, and counts once.
+    The count is the same on every machine. Judging a play counts as one call, because it is not the solver's work.
     """
 
     def __init__(self) -> None:
@@ -900,7 +900,7 @@ class Work:
 @pytest.mark.parametrize(
     "hostile", [pytest.param(one, id=f"{place}-{one.sort}-{one.question}") for place, one in enumerate(read_hostile())]
 )
-def test_a_search_asks_often_whether_its_time_is_up(hostile: Hostile) -> None:
+def test_a_search_polls_its_deadline_often(hostile: Hostile) -> None:
     situation, work = hostile.situation, Work()
     forget()
     sys.setprofile(work.profile)

@@ -1,4 +1,4 @@
-"""The search of few tiles: its partitions against a plain enumeration, its answers, and the search that takes over."""
+"""The search of few tiles: its partitions compared with a plain enumeration, its answers, and its fallback."""
 
 import random
 from collections import Counter
@@ -11,14 +11,14 @@ import pytest
 from engine.analysis import Situation
 from engine.melds import Meld, read_meld
 from engine.notation import format_rack, parse_table, parse_tiles
-from engine.play import identity
 from engine.presets import PRESETS
 from engine.ruleset import SABRA, JokersDeclaration, Preset, Ruleset
 from engine.solver import Budget, Existence, Objective, best_turn, few_tiles, has_turn
-from engine.solver.openings import own_melds
+from engine.solver.meld_enumeration import possible_melds
 from engine.solver.partitions import Partitions, Total
-from engine.solver.problem import Problem, problem
+from engine.solver.problem import Problem, problem_from
 from engine.solver.search import Meter
+from engine.table import identity
 from engine.tiles import in_order
 from load.corpus.joker_positions import RESTRICTED, joker_positions
 from oracles import brute_force
@@ -28,11 +28,11 @@ from oracles.integer_program import random_rules
 OBJECTIVES = tuple(Objective)
 FEW_NODES = Budget(nodes=4_000)
 
-# Partitions.
+# Partitions
 
 
 def naive_partitions(wanted: Problem, melds: list[Meld], table: tuple[Meld, ...]) -> Iterator[tuple[Total, object]]:
-    """Tries every multiset of melds."""
+    """Yields the partitions by trying every multiset of melds."""
     tiles = Counter(wanted.must) + Counter(wanted.may)
     for count in range(tiles.total() // 3 + 1):
         for chosen in combinations_with_replacement(melds, count):
@@ -55,7 +55,7 @@ def test_partitions_are_those_of_a_plain_enumeration(seed: int) -> None:
         on_table = tuple(t for meld in situation.table for t in meld.tiles)
         if len(on_table) + len(situation.rack) > 11:
             continue
-        wanted = problem(on_table, situation.rack, ruleset, rng.choice(OBJECTIVES))
+        wanted = problem_from(on_table, situation.rack, ruleset, rng.choice(OBJECTIVES))
         melds = melds_of(situation)
         partitions = Partitions(wanted, melds, situation.table, Meter(Budget()))
         found = [
@@ -73,14 +73,14 @@ def test_partitions_are_those_of_a_plain_enumeration(seed: int) -> None:
 
 def melds_of(situation: Situation) -> list[Meld]:
     tiles = Counter(situation.rack) + Counter(t for meld in situation.table for t in meld.tiles)
-    found = {identity(meld): meld for meld in (*own_melds(tiles, situation.ruleset), *situation.table)}
+    found = {identity(meld): meld for meld in (*possible_melds(tiles, situation.ruleset), *situation.table)}
     return list(found.values())
 
 
 def test_a_meld_like_one_of_the_table_is_kept_only_once() -> None:
     (meld,) = [read_meld(sent, SABRA) for sent in parse_table("[R3 R4 R5]")]
     assert isinstance(meld, Meld)
-    wanted = problem(meld.tiles, meld.tiles, SABRA, Objective.MOST_TILES)
+    wanted = problem_from(meld.tiles, meld.tiles, SABRA, Objective.MOST_TILES)
     partitions = Partitions(wanted, [meld], (meld,), Meter(Budget()))
     found = {
         total: [tuple(piece.is_kept for piece in partition) for partition in partitions.of_total(total)]
@@ -89,11 +89,11 @@ def test_a_meld_like_one_of_the_table_is_kept_only_once() -> None:
     assert found == {Total(0, 2): [], Total(0, 1): [(True, False)], Total(0, 0): [(False, False)]}
 
 
-# The best turn.
+# The best turn
 
 
 def at(table: str, rack: str, ruleset: Ruleset) -> Situation:
-    """A situation whose melds need no declaration."""
+    """Returns a situation whose melds need no declaration."""
     silent = replace(ruleset, jokers_declaration=JokersDeclaration.POSITIONAL)
     melds = tuple(meld for sent in parse_table(table) if isinstance(meld := read_meld(sent, silent), Meld))
     return Situation(melds, in_order(parse_tiles(rack)), has_melded=True, ruleset=ruleset)
@@ -133,15 +133,15 @@ def test_small_positions_with_restricted_jokers_agree_with_brute_force(preset: s
 
 
 def without_few_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves every position to the search by claims."""
+    """Disables the search of few tiles."""
     monkeypatch.setattr(few_tiles, "MOST_TILES", 0)
 
 
 def worth(situation: Situation, objective: Objective, budget: Budget) -> int:
-    """What the best turn plays, which must be proven."""
+    """Returns the worth of the best turn, which must be proven."""
     answer = best_turn(situation, objective, budget)
     assert answer.is_proven, text_of(situation, objective)
-    return problem((), (), situation.ruleset, objective).cost(answer.turn.tiles if answer.turn else ())
+    return problem_from((), (), situation.ruleset, objective).cost(answer.turn.tiles if answer.turn else ())
 
 
 @pytest.mark.parametrize("preset", RESTRICTED)

@@ -1,4 +1,4 @@
-"""The solver against an integer program and against brute force, and these against each other."""
+"""The solver compared with an integer program and with brute force, and these with each other."""
 
 import random
 from collections import Counter
@@ -19,10 +19,10 @@ from engine.ruleset import (
     JokerRetrievalMode,
     SetOrder,
     TurnDraw,
-    choose,
+    with_options,
 )
-from engine.solver import BestTurn, Budget, Existence, Objective, Turn, best_turn, few_tiles, has_turn
-from engine.solver.guarded import is_guarded
+from engine.solver import BestTurn, Budget, Existence, LegalTurn, Objective, best_turn, few_tiles, has_turn
+from engine.solver.restricted_search import is_restricted
 from engine.tiles import JOKER, in_order
 from load.corpus.positions import positions, read
 from oracles import brute_force, integer_program
@@ -47,7 +47,7 @@ def program() -> IntegerProgram:
     return IntegerProgram()
 
 
-# The oracles.
+# The oracles
 
 
 @pytest.mark.parametrize(("jokers", "count"), [(0, 185), (1, 679), (2, 1173), (4, 1445)])
@@ -87,7 +87,7 @@ def test_the_positions_are_of_all_sorts() -> None:
     assert min(sorts[melded, False, False] for melded in ("melded", "not")) > 30
 
 
-# The solver.
+# The solver
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -123,7 +123,7 @@ def test_the_search_by_claims_agrees_with_brute_force(seed: int, monkeypatch: py
     rng, compared = random.Random(seed), 0
     while compared < 20:
         situation = small_situation(rng, random_ruleset(rng, with_analysis=True))
-        if is_guarded(situation.table, situation.ruleset):
+        if is_restricted(situation.table, situation.ruleset):
             _assert_agreement(situation, rng.choice(OBJECTIVES))
             compared += 1
 
@@ -132,12 +132,12 @@ def test_the_search_by_claims_agrees_with_brute_force(seed: int, monkeypatch: py
 def test_the_solver_agrees_with_brute_force_on_pulls_from_the_river(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(50):
-        ruleset = choose(random_rules(rng), {"turn_draw": TurnDraw.TWO_RIVER})
+        ruleset = with_options(random_rules(rng), {"turn_draw": TurnDraw.TWO_RIVER})
         _assert_agreement(small_situation(rng, ruleset), rng.choice(OBJECTIVES))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_solver_agrees_with_brute_force_where_the_order_of_a_run_says_nothing(seed: int) -> None:
+def test_the_solver_agrees_with_brute_force_where_the_order_of_a_run_has_no_meaning(seed: int) -> None:
     rng, compared = random.Random(seed), 0
     while compared < 20:
         ruleset = replace(random_ruleset(rng, with_analysis=True), set_order=SetOrder.CANONICALISE)
@@ -187,7 +187,7 @@ NO_JOKER_AT_0 = {
 def test_the_solver_agrees_with_brute_force_on_positions_that_it_once_did_not(
     options: Mapping[str, Any], table: str, rack: str, melded: bool, exists: Existence
 ) -> None:
-    ruleset = choose(SABRA, options)
+    ruleset = with_options(SABRA, options)
     melds = tuple(meld for sent in parse_table(table) if isinstance(meld := read_meld(sent, ruleset), Meld))
     situation = Situation(melds, in_order(parse_tiles(rack)), melded, ruleset)
     assert has_turn(situation) is exists
@@ -219,7 +219,7 @@ def test_the_solver_arranges_tiles_whenever_they_can_be_arranged(seed: int) -> N
     assert arranged > 50
 
 
-# What a wrong solver would be told.
+# Detection of wrong answers
 
 
 def _lays_one_meld_less(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:
@@ -227,10 +227,12 @@ def _lays_one_meld_less(situation: Situation, objective: Objective, budget: Budg
     if answer.turn is None:
         return answer
     *table, _ = answer.turn.table
-    return BestTurn(Turn(tuple(table), answer.turn.tiles, answer.turn.untouched), is_proven=True, is_least_change=True)
+    return BestTurn(
+        LegalTurn(tuple(table), answer.turn.tiles, answer.turn.untouched), is_proven=True, is_least_change=True
+    )
 
 
-def _finds_nothing(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:  # noqa: ARG001 - as asked
+def _finds_nothing(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:  # noqa: ARG001 - same signature
     return BestTurn(None, is_proven=True, is_least_change=True)
 
 

@@ -1,4 +1,4 @@
-"""Steps of turns, replayed on a model of the table that knows piles of tiles, and neither rules nor explanations."""
+"""Steps of turns, replayed on a model of the table that knows neither rules nor explanations; one subject."""
 
 import random
 from collections import Counter
@@ -14,6 +14,7 @@ from engine.melds import Meld, MeldKind, ProposedMeld, as_proposed, read_meld
 from engine.notation import Naming, NotationError, parse_tiles
 from engine.ruleset import SABRA, Ruleset, RunWrap
 from engine.solver import best_turn
+from engine.solver.explanation import explain
 from engine.solver.steps import (
     Arrange,
     Extend,
@@ -22,16 +23,15 @@ from engine.solver.steps import (
     Join,
     Label,
     LayJokers,
-    Made,
-    OfTable,
+    NewMeld,
     Place,
     Pull,
     Split,
     Step,
     Substitute,
+    TableMeld,
     Take,
-    describe,
-    explain,
+    describe_step,
 )
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, in_order, tile, tile_set
 from support.conformance_cases import load
@@ -41,12 +41,12 @@ from support.random_play import random_changes, random_ruleset
 Table = tuple[Meld, ...]
 
 
-# A table, and what steps do on it.
+# A model of the table
 
 
 @dataclass
 class Workbench:
-    """Melds by their names, finished or not; the tiles of the rack that were played; jokers set free."""
+    """The melds by label, finished or not; the rack tiles still to be played; the number of free jokers."""
 
     table: Table
     rack: Counter[Tile]
@@ -56,7 +56,7 @@ class Workbench:
 
     def __post_init__(self) -> None:
         for place, meld in enumerate(self.table, 1):
-            self.melds[OfTable(place)] = as_proposed(meld, self.ruleset)
+            self.melds[TableMeld(place)] = as_proposed(meld, self.ruleset)
 
     def do(self, step: Step) -> None:
         match step:
@@ -120,8 +120,8 @@ class Workbench:
             del self.melds[meld]
 
     def _is_run(self, meld: Label) -> bool:
-        """Whether a meld was a run and will be one."""
-        kinds = {self.table[meld.place - 1].kind} if isinstance(meld, OfTable) else {meld.becomes.kind}
+        """Returns whether a meld was a run and stays one."""
+        kinds = {self.table[meld.place - 1].kind} if isinstance(meld, TableMeld) else {meld.becomes.kind}
         return kinds == {MeldKind.RUN} and (self.melds[meld].kind is not MeldKind.GROUP)
 
     def _faces_of_jokers(self) -> set[Tile]:
@@ -129,48 +129,48 @@ class Workbench:
 
 
 def is_replaced(old: tuple[Tile, ...], tile_: Tile, new: tuple[Tile, ...]) -> bool:
-    """Whether a tile lies where a joker lay, and all others where they did."""
+    """Returns whether a tile took the place of a joker, and all other tiles kept theirs."""
     return any((*old[:place], tile_, *old[place + 1 :]) == new for place, joker in enumerate(old) if joker == JOKER)
 
 
-def lying(meld: ProposedMeld) -> ProposedMeld:
-    """A meld with the tiles of a group in one order, as it has no meaning there."""
+def normalized(meld: ProposedMeld) -> ProposedMeld:
+    """Returns a meld; a group in a fixed order of its tiles, because that order has no meaning."""
     return replace(meld, tiles=in_order(meld.tiles)) if meld.kind is MeldKind.GROUP else meld
 
 
 def identity(meld: Meld) -> object:
-    return lying(ProposedMeld(meld.tiles, meld.kind)), sorted(meld.joker_faces)
+    return normalized(ProposedMeld(meld.tiles, meld.kind)), sorted(meld.joker_faces)
 
 
 def replayed(
     before: Table, after: Table, ruleset: Ruleset = SABRA, untouched: tuple[int, ...] = ()
 ) -> tuple[Step, ...]:
-    """The steps from one table to the other, which have been replayed and led there."""
+    """Returns the steps between two tables after replaying them successfully."""
     rack = Counter(t for meld in after for t in meld.tiles) - Counter(t for meld in before for t in meld.tiles)
     steps = explain(before, after, ruleset, untouched=untouched)
     bench = Workbench(before, rack, ruleset)
     for step in steps:
         bench.do(step)
-        assert describe(step)
-        assert "\n" not in describe(step)
+        assert describe_step(step)
+        assert "\n" not in describe_step(step)
     assert not bench.rack
     assert bench.free == 0
-    changed = {label for step in steps for label in named(step)}
-    stayed = [meld for place, meld in enumerate(before, 1) if OfTable(place) not in changed]
+    changed = {label for step in steps for label in changed_labels(step)}
+    stayed = [meld for place, meld in enumerate(before, 1) if TableMeld(place) not in changed]
     left = Counter(map(repr, map(identity, after))) - Counter(map(repr, map(identity, stayed)))
     assert sum(left.values()) == len(after) - len(stayed)
     made = [laid for label, laid in bench.melds.items() if label in changed]
     wanted = [as_proposed(meld, ruleset) for meld in after]
-    assert Counter(map(lying, made)) <= Counter(map(lying, wanted))
+    assert Counter(map(normalized, made)) <= Counter(map(normalized, wanted))
     assert len(made) + len(stayed) == len(after)
     for label, laid in bench.melds.items():
-        if isinstance(label, Made):
+        if isinstance(label, NewMeld):
             assert label.becomes == laid == wanted[label.place - 1]
     return steps
 
 
-def named(step: Step) -> tuple[Label, ...]:
-    """The melds that a step changes."""
+def changed_labels(step: Step) -> tuple[Label, ...]:
+    """Returns the melds that a step changes."""
     match step:
         case Pull():
             return ()
@@ -182,14 +182,14 @@ def named(step: Step) -> tuple[Label, ...]:
             return (meld,)
 
 
-def told(play: str, ruleset: Ruleset = SABRA) -> list[str]:
-    """The steps of a play as text."""
+def described(play: str, ruleset: Ruleset = SABRA) -> list[str]:
+    """Returns the steps of a play as text."""
     parsed = play_of(play, ruleset)
     assert parsed.is_settled
-    return [describe(step) for step in replayed(parsed.table_before, parsed.melds, ruleset)]
+    return [describe_step(step) for step in replayed(parsed.table_before, parsed.melds, ruleset)]
 
 
-# Turns, step by step.
+# Turns and their steps
 
 TURNS = {
     "a run grows": (
@@ -313,34 +313,34 @@ TURNS = {
 
 
 @pytest.mark.parametrize("name", TURNS)
-def test_a_turn_is_told_in_few_steps(name: str) -> None:
+def test_a_turn_is_explained_in_few_steps(name: str) -> None:
     play, steps = TURNS[name]
-    assert told(play) == steps
+    assert described(play) == steps
 
 
 def test_groups_of_six_colors_are_cut_and_declared() -> None:
     ruleset = replace(SABRA, geometry_colors=6)
-    assert told("[R5 B5 K5 O5 G5 P5] + {R5} -> [R5 B5 K5] | [R5 O5 G5 P5] ; {}", ruleset) == [
+    assert described("[R5 B5 K5 O5 G5 P5] + {R5} -> [R5 B5 K5] | [R5 O5 G5 P5] ; {}", ruleset) == [
         "Cut meld 1: [R5 O5 G5 P5] and [B5 K5]",
         "Put R5 from the rack to the new meld [R5 B5 K5]",
     ]
-    assert told("[R5 B5 K5] + {G5 J} -> group[R5 B5 K5 G5 J=P5] ; {}", ruleset) == [
+    assert described("[R5 B5 K5] + {G5 J} -> group[R5 B5 K5 G5 J=P5] ; {}", ruleset) == [
         "Put G5 J from the rack to meld 1: group[R5 B5 K5 G5 J=P5]"
     ]
 
 
 def test_the_joker_of_a_run_over_13_is_replaced() -> None:
     ruleset = replace(SABRA, run_wrap=RunWrap.CYCLIC)
-    assert told("[R12 R13 J R2] + {R1 B1} -> [R12 R13 R1 R2 J] ; {B1}", ruleset) == [
+    assert described("[R12 R13 J R2] + {R1 B1} -> [R12 R13 R1 R2 J] ; {B1}", ruleset) == [
         "Put R1 from the rack in the joker's place in meld 1: [R12 R13 R1 R2]; the joker is free",
         "Put the free joker to meld 1: [R12 R13 R1 R2 J]",
     ]
 
 
-def test_what_is_pulled_from_the_river_comes_first() -> None:
+def test_the_pull_from_the_river_comes_first() -> None:
     play = play_of("[R3 R4 R5] + {B1} -> [R3 R4 R5 R6] ; {B1}")
     steps = explain(play.table_before, play.melds, pulled=parse_tiles("R6 K2"))
-    assert [describe(step) for step in steps] == [
+    assert [describe_step(step) for step in steps] == [
         "Pull R6 K2 from the River; R6 is to be played",
         "Put R6 from the rack to meld 1: [R3 R4 R5 R6]",
     ]
@@ -348,13 +348,13 @@ def test_what_is_pulled_from_the_river_comes_first() -> None:
 
 def test_steps_have_names_of_cards() -> None:
     play = play_of("[R4 J R6] + {R5 O11 O12} -> [R4 R5 R6] | [O11 O12 J] ; {}")
-    assert [describe(step, Naming.CARDS) for step in explain(play.table_before, play.melds)] == [
+    assert [describe_step(step, Naming.CARDS) for step in explain(play.table_before, play.melds)] == [
         "Put 5H from the rack in the joker's place in meld 1: [4H 5H 6H]; the joker is free",
         "Lay JD QD from the rack for the new meld [JD QD *]: [JD QD]",
         "Put the free joker to the new meld [JD QD *]",
     ]
     with pytest.raises(NotationError, match="'G5' has no card"):
-        describe(Pull(parse_tiles("G5")), Naming.CARDS)
+        describe_step(Pull(parse_tiles("G5")), Naming.CARDS)
 
 
 def test_a_tile_that_has_left_the_table_cannot_be_explained() -> None:
@@ -367,7 +367,7 @@ def test_a_tile_that_has_left_the_table_cannot_be_explained() -> None:
 def test_of_like_melds_those_are_not_touched_that_the_turn_leaves(place: int) -> None:
     play = play_of("[R3 R4 R5] | [R3 R4 R5] + {R6} -> [R3 R4 R5] | [R3 R4 R5 R6] ; {}")
     steps = replayed(play.table_before, play.melds, untouched=(place,))
-    assert [describe(step) for step in steps] == [f"Put R6 from the rack to meld {2 - place}: [R3 R4 R5 R6]"]
+    assert [describe_step(step) for step in steps] == [f"Put R6 from the rack to meld {2 - place}: [R3 R4 R5 R6]"]
 
 
 def test_nothing_done_is_no_step() -> None:
@@ -376,7 +376,7 @@ def test_nothing_done_is_no_step() -> None:
     assert explain((), ()) == ()
 
 
-# Many turns.
+# Random turns
 
 
 def test_the_steps_of_every_legal_turn_of_the_conformance_cases_lead_to_its_table() -> None:
@@ -388,7 +388,7 @@ def test_the_steps_of_every_legal_turn_of_the_conformance_cases_lead_to_its_tabl
 
 
 def random_meld(tiles: Counter[Tile], ruleset: Ruleset, rng: random.Random) -> Meld | None:
-    """A meld that can be made of tiles, by chance, with jokers in the place of what is missing; none if it was not."""
+    """Returns a random meld of tiles, with jokers for missing ones; None if the attempt failed."""
     color, value = rng.choice(COLORS[: ruleset.geometry_colors]), rng.randint(1, MAX_VALUE)
     if rng.random() < 0.5:
         wanted = [tile(other, value) for other in COLORS[: ruleset.geometry_colors]]
@@ -408,7 +408,7 @@ def random_meld(tiles: Counter[Tile], ruleset: Ruleset, rng: random.Random) -> M
 
 
 def random_table(tiles: Counter[Tile], ruleset: Ruleset, rng: random.Random) -> Table:
-    """Melds of tiles, by chance; of as many of them as are found in some tries."""
+    """Returns random melds of tiles, as many as are found in some attempts."""
     left, melds = Counter(tiles), []
     for _ in range(rng.choice((20, 100, 500))):
         meld = random_meld(left, ruleset, rng)
@@ -453,7 +453,7 @@ def test_the_steps_of_plays_of_random_games_lead_to_their_tables(seed: int) -> N
     assert plays
 
 
-def test_the_best_turns_of_random_positions_are_told() -> None:
+def test_the_best_turns_of_random_positions_are_explained() -> None:
     rng = random.Random("best turns")
     found = 0
     for _ in range(15):
@@ -464,7 +464,9 @@ def test_the_best_turns_of_random_positions_are_told() -> None:
         turn = best_turn(Situation(table, rack, has_melded=True, ruleset=SABRA)).turn
         if turn:
             steps = replayed(table, turn.table, untouched=turn.untouched)
-            changed = {label.place - 1 for step in steps for label in named(step) if isinstance(label, OfTable)}
+            changed = {
+                label.place - 1 for step in steps for label in changed_labels(step) if isinstance(label, TableMeld)
+            }
             assert changed.isdisjoint(turn.untouched)
             found += 1
     assert found > 8

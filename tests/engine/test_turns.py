@@ -3,6 +3,20 @@ from dataclasses import replace
 
 import pytest
 
+from engine.actions import (
+    Action,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
 from engine.deal import Shuffle
 from engine.events import (
     Event,
@@ -19,8 +33,6 @@ from engine.events import (
     TurnPassed,
     TurnStarted,
     TurnTimedOut,
-    advance,
-    replay,
 )
 from engine.game import (
     BotLevel,
@@ -42,24 +54,10 @@ from engine.notation import (
     parse_tile,
     parse_tiles,
 )
+from engine.replay import advance, replay
 from engine.ruleset import SABRA, MatchEnd, Ruleset, ScoreBlockedPoints, TurnDirection
 from engine.tiles import Tile, tile_set
-from engine.turns import (
-    Action,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    Resign,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    apply,
-    create,
-)
+from engine.turns import apply, create
 from engine.violations import Reason, Violation
 from support.invariants import shuffle_hidden
 from support.positions import NAMES, NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
@@ -159,7 +157,7 @@ def test_the_start_draw_is_made_from_its_own_shuffle() -> None:
 def test_a_shuffle_of_other_tiles_is_the_callers_fault(wrong: tuple[int, ...]) -> None:
     game = lobby("Ada", "Ben")
     for shuffle in (Shuffle(wrong, SHUFFLE.deal), Shuffle(SHUFFLE.deal, wrong)):  # type: ignore[arg-type] # any tiles
-        with pytest.raises(ValueError, match="a shuffle must hold the tiles of the tile set"):
+        with pytest.raises(ValueError, match="a shuffle must contain exactly the tiles of the tile set"):
             apply(game, StartGame(1, shuffle), NOW)
 
 
@@ -224,7 +222,7 @@ def test_the_pool_decides_between_drawing_and_passing() -> None:
 
 
 @pytest.mark.parametrize(("pool", "drawn"), [("O9 R1 B2 K3", "O9 R1 B2"), ("O9 R1 B2", "O9 R1 B2"), ("O9", "O9")])
-def test_a_time_out_costs_three_tiles_or_what_the_pool_has(pool: str, drawn: str) -> None:
+def test_a_time_out_costs_three_tiles_or_the_rest_of_the_pool(pool: str, drawn: str) -> None:
     game = game_at(f"[R4 R5 R6] / 1*{{R7 B1}} 2{{K1}} / {{{pool}}} / 1", passed=(2,))
     timed_out = do(game, TimeOut(), NOW + 120_001)
     assert timed_out.events == (TurnTimedOut(1, parse_tiles(drawn)), TurnStarted(Turn(2, NOW + 240_001)))
@@ -254,14 +252,14 @@ def test_a_turn_ends_after_its_deadline_not_at_it() -> None:
 
 @pytest.mark.parametrize("ruleset", [SABRA, UNTIMED])
 def test_a_time_out_that_is_not_due_is_the_callers_fault(ruleset: Ruleset) -> None:
-    with pytest.raises(ValueError, match="no turn has run out of time"):
+    with pytest.raises(ValueError, match="no turn has passed its deadline"):
         apply(game_at(". / 1{R7} 2{K1} / {O9} / 1", ruleset), TimeOut(), NOW + 120_000)
 
 
 def test_there_is_no_time_out_between_rounds() -> None:
     game = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {} / 1", TWO_ROUNDS), play(1, "[R4 R5 R6 R7]")).game
     assert not is_expired(game, NOW * 1000)
-    with pytest.raises(ValueError, match="no turn has run out of time"):
+    with pytest.raises(ValueError, match="no turn has passed its deadline"):
         apply(game, TimeOut(), NOW * 1000)
 
 
@@ -320,7 +318,7 @@ def test_a_play_between_passes_begins_the_circle_anew() -> None:
     assert round_ended(do(game, Pass(1)).events).result.end is RoundEnd.BLOCKED
 
 
-def test_the_results_of_a_round_are_by_seat_whoever_started() -> None:
+def test_the_results_of_a_round_are_by_seat() -> None:
     game = game_at(". / 1{R7} 2{K7} 3{B9} / {} / 2", starter=3, passed=(1, 3))
     result = round_ended(do(game, Pass(2)).events).result
     assert [seat.seat for seat in result.seats] == [1, 2, 3]
@@ -386,7 +384,7 @@ def test_resigning_can_complete_a_circle_of_passes() -> None:
     assert points(resigned.events) == [2, 0, -2]
 
 
-def test_the_passes_of_the_others_still_count_when_one_who_passed_resigns() -> None:
+def test_the_passes_of_the_others_still_count_after_a_resignation() -> None:
     game = do(game_at(". / 1{R7} 2{K1} 3{B9} / {} / 2", passed=(1, 3)), Resign(1)).game
     assert isinstance(game.phase, Playing)
     assert round_ended(do(game, Pass(2)).events).result.end is RoundEnd.BLOCKED
@@ -400,7 +398,7 @@ def test_a_resigned_player_is_scored_but_cannot_win_a_blocked_round() -> None:
     assert points(blocked.events) == [2, 0, -2]
 
 
-def test_a_resigned_player_pays_what_is_on_the_rack_when_someone_goes_out() -> None:
+def test_a_resigned_player_pays_their_rack_value_when_another_goes_out() -> None:
     game = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1 J} 3{B9} / {O9} / 1"), Resign(2)).game
     out = do(game, play(1, "[R4 R5 R6 R7]"))
     assert points(out.events) == [40, -31, -9]
@@ -408,7 +406,7 @@ def test_a_resigned_player_pays_what_is_on_the_rack_when_someone_goes_out() -> N
 
 
 def over(ruleset: Ruleset = TWO_ROUNDS) -> Game:
-    """A game of three after its first round, which seat 1 has won by 40 points."""
+    """Returns a game of three after its first round, which seat 1 won by 40 points."""
     game = game_at("[R4 R5 R6] / 1*{R7} 2{K1 J} 3{B9} / {O9} / 1", ruleset)
     return do(game, play(1, "[R4 R5 R6 R7]")).game
 
@@ -436,7 +434,7 @@ def with_bots(game: Game, *seats: int) -> Game:
     return replace(game, players=players)
 
 
-def test_a_game_left_to_its_bots_between_rounds_ends_as_nobody_would_start_the_next() -> None:
+def test_a_game_left_to_its_bots_between_rounds_ends() -> None:
     resigned = do(with_bots(over(), 2, 3), Resign(1))
     assert resigned.events == (PlayerResigned(1), GameEnded((3,)))
     assert isinstance(do(with_bots(over(), 3), Resign(1)).game.phase, RoundOver)
@@ -563,9 +561,9 @@ def test_a_game_is_the_replay_of_its_history() -> None:
 
 
 def test_a_change_without_events_is_the_callers_fault() -> None:
-    with pytest.raises(ValueError, match="a change has at least one event"):
+    with pytest.raises(ValueError, match="a change must have at least one event"):
         advance(None, ())
-    with pytest.raises(ValueError, match="a history begins with the game's creation"):
+    with pytest.raises(ValueError, match="a history must start with the game's creation"):
         replay(())
 
 

@@ -4,6 +4,21 @@ from typing import Any
 
 import pytest
 
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
 from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.events import (
@@ -27,10 +42,10 @@ from engine.events import (
     TurnPenalised,
     TurnStarted,
     TurnTimedOut,
-    advance,
 )
 from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Round, RoundEnd, RoundOver, ShownPlay, Turn
 from engine.notation import format_tiles, parse_table, parse_tile, parse_tiles
+from engine.replay import advance
 from engine.ruleset import (
     SABRA,
     Contract,
@@ -53,24 +68,7 @@ from engine.ruleset import (
     WinCall,
 )
 from engine.tiles import tile_set
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    Resign,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    create,
-    has_asked_all,
-)
+from engine.turns import Applied, create, may_have_searched_all_racks
 from engine.violations import Reason
 from support.positions import NOW, do, game_at, is_a, lobby, only_reason, play, position, refusal
 
@@ -116,7 +114,7 @@ def test_two_tiles_are_drawn_and_one_is_laid_on_the_river() -> None:
     assert round_of(laid.game).step == Open()
 
 
-def test_two_like_tiles_are_told_apart_by_nothing() -> None:
+def test_equal_tiles_are_interchangeable() -> None:
     drawn = do(game_at(". / 1*{R7} 2{K1} / {O9 O9} / 1", RIVER), DrawTile(1)).game
     laid = do(drawn, LayOnRiver(1, parse_tile("O9"))).game
     assert (round_of(laid).river, round_of(laid).rack(1).tiles) == (parse_tiles("O9"), parse_tiles("R7 O9"))
@@ -128,7 +126,7 @@ def test_the_last_tile_of_the_pool_is_kept() -> None:
     assert round_of(drawn.game).river == ()
 
 
-def test_nothing_but_the_choice_is_open_to_who_has_two_tiles() -> None:
+def test_a_pending_river_choice_blocks_other_actions() -> None:
     game = do(game_at(". / 1*{R7} 2{K1} / {O9 R1 B2} / 1", RIVER), DrawTile(1)).game
     for action in (DrawTile(1), Pass(1), PlayTiles(1, ()), SaveDraft(1, ())):
         assert only_reason(game, action) is Reason.RIVER_CHOICE_PENDING
@@ -136,7 +134,7 @@ def test_nothing_but_the_choice_is_open_to_who_has_two_tiles() -> None:
     assert only_reason(game, LayOnRiver(2, parse_tile("O9"))) is Reason.NOT_YOUR_TURN
 
 
-def test_who_has_not_drawn_has_nothing_to_lay() -> None:
+def test_a_player_without_a_draw_has_no_river_choice() -> None:
     for ruleset in (RIVER, SABRA):
         game = game_at(". / 1*{R7} 2{K1} / {O9 R1} / 1", ruleset, river="K5")
         assert only_reason(game, LayOnRiver(1, parse_tile("K5"))) is Reason.TURN_PHASE_WRONG
@@ -190,7 +188,7 @@ def test_a_pending_choice_that_runs_out_of_time_keeps_the_first_tile() -> None:
     assert (round_of(late.game).river, round_of(late.game).passed) == (parse_tiles("R1"), ())
 
 
-def test_who_resigns_while_choosing_takes_both_tiles_out_of_play() -> None:
+def test_a_resignation_during_a_river_choice_removes_both_tiles() -> None:
     game = do(game_at(". / 1*{R7} 2{K1} 3{B9} / {O9 R1 B2} / 1", RIVER), DrawTile(1)).game
     left = do(game, Resign(1)).game
     assert position(left) == ". / 1*{R1 R7 O9} 2{K1} 3{B9} / {B2} / 2"
@@ -200,14 +198,14 @@ def test_who_resigns_while_choosing_takes_both_tiles_out_of_play() -> None:
 
 
 def test_a_tile_cannot_be_laid_on_the_river_without_having_been_drawn() -> None:
-    with pytest.raises(ValueError, match="by a player who chooses"):
+    with pytest.raises(ValueError, match="while a choice is pending"):
         advance(game_at(". / 1*{R7} 2{K1} / {O9} / 1", RIVER), (RiverTileLaid(1, parse_tile("R7")),))
 
 
 # Playing after a draw
 
 
-def test_a_player_may_play_after_drawing_where_the_ruleset_says_so() -> None:
+def test_a_player_may_play_after_drawing_if_the_ruleset_allows_it() -> None:
     game = do(game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {R7 O9} / 1", GOES_ON), DrawTile(1))
     assert game.events == (TileDrawn(1, parse_tile("R7")),)
     assert round_of(game.game).step == Drawn(parse_tile("R7"))
@@ -274,7 +272,7 @@ FINISHED = "[R4 R5 R6 R7] | [B1 K1 O1]"
         (replace(COMMIT, win_call=WinCall.REQUIRED), "[R4 R5 R6 R7] | [B1 K1 O1]", None),
     ],
 )
-def test_what_a_time_out_costs(ruleset: Ruleset, draft: str | None, tiles: str | None) -> None:
+def test_the_cost_of_a_time_out(ruleset: Ruleset, draft: str | None, tiles: str | None) -> None:
     late = timed_out(ruleset, draft)
     if tiles is None:
         assert kinds(late) == [TurnTimedOut, TilesPlayed, TurnStarted]
@@ -305,7 +303,7 @@ def test_a_clean_time_out_that_draws_nothing_does_not_block_a_round_with_a_pool(
     assert round_of(late.game).passed == (2,)
 
 
-def test_a_draft_is_the_last_that_was_told_and_ends_with_the_turn() -> None:
+def test_a_draft_is_the_last_one_saved_and_ends_with_the_turn() -> None:
     game = game_at("[R4 R5 R6] / 1*{R7 B2} 2{K1} / {O9} / 1")
     saved = do(game, SaveDraft(1, parse_table("[R4 R5] | [R6 R7]")))
     assert saved.events == (DraftSaved(1, parse_table("[R4 R5] | [R6 R7]")),)
@@ -385,12 +383,12 @@ def test_nothing_can_be_claimed_before_an_illegal_play_or_after_its_turn() -> No
         assert only_reason(do(shown(), action).game, claim(2)) is Reason.NOTHING_TO_CLAIM
 
 
-def test_a_turn_with_an_illegal_play_is_unfinished_whatever_the_draft_says() -> None:
+def test_a_turn_with_an_illegal_play_is_never_clean() -> None:
     game = do(shown(), SaveDraft(1, parse_table("[R4 R5 R6]"))).game
     assert do(game, TimeOut(), LATE).events[0] == TurnTimedOut(1, parse_tiles("O9 O8 O7"))
 
 
-def test_the_last_who_had_not_claimed_may_resign() -> None:
+def test_a_claim_becomes_unanimous_by_a_resignation() -> None:
     game = do(do(shown(), claim(2)).game, claim(4)).game
     left = do(game, Resign(3))
     assert kinds(left) == [PlayerResigned, TurnPenalised, TurnStarted]
@@ -400,7 +398,7 @@ def test_the_last_who_had_not_claimed_may_resign() -> None:
 
 
 def chosen_and_claimed() -> Game:
-    """Two of three have claimed an illegal play; the player has drawn two tiles since."""
+    """Returns a game in which two of three have claimed an illegal play, after which its player drew two tiles."""
     ruleset = replace(CLAIMS, turn_draw=TurnDraw.TWO_RIVER)
     game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} 3{B9} / {O9 O8 O7 O6 O5 O4} / 1", ruleset)
     return do(do(do(game, ILLEGAL).game, DrawTile(1)).game, claim(2)).game
@@ -426,11 +424,11 @@ def test_a_penalty_after_the_last_tiles_were_drawn_is_no_pass() -> None:
 
 
 def test_no_turn_begins_before_a_choice_is_made() -> None:
-    with pytest.raises(ValueError, match="has been made"):
+    with pytest.raises(ValueError, match="after the River choice"):
         advance(chosen_and_claimed(), (TurnStarted(Turn(2, None)),))
 
 
-def test_a_play_of_tiles_that_nobody_can_lay_is_not_shown() -> None:
+def test_a_play_of_foreign_tiles_is_not_shown() -> None:
     game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} 3{B9} / {O9} / 1", CLAIMS)
     assert refusal(game, play(1, "[R4 R5 R6 R7] | [B1 B2 B3]")).reason is Reason.TILE_NOT_IN_RACK
     without_jokers = replace(game, ruleset=replace(CLAIMS, geometry_jokers=0))
@@ -438,7 +436,7 @@ def test_a_play_of_tiles_that_nobody_can_lay_is_not_shown() -> None:
 
 
 def test_a_claim_is_about_a_play() -> None:
-    with pytest.raises(ValueError, match="a play that is shown"):
+    with pytest.raises(ValueError, match="a claim needs a shown play"):
         advance(game_at(". / 1{R7} 2{K1} / {O9} / 1", CLAIMS), (ErrorClaimed(2, agrees=True),))
 
 
@@ -453,7 +451,7 @@ def test_variants_have_no_actions_outside_a_round(action: Action) -> None:
 
 
 def dealt(hand: str) -> tuple[Game, Shuffle]:
-    """A game of two whose first player is dealt a hand, and another shuffle."""
+    """Returns a game of two whose first player is dealt a hand, and another shuffle."""
     first = parse_tiles(hand)
     rest = list(tile_set(4, 2, 2))
     for tile in first:
@@ -509,7 +507,7 @@ def test_the_right_to_a_new_deal_ends_with_an_act_that_draws_nothing_as_the_pool
 
 
 def three_of(game: Game) -> Game:
-    """The game with one player more, so that one can resign."""
+    """Returns the game with one more player, so that one can resign."""
     third = replace(game.players[0], seat=3, name="Cleo")
     return replace(game, players=(*game.players, third))
 
@@ -557,12 +555,12 @@ def test_a_round_may_end_with_the_last_tile_drawn() -> None:
     assert kinds(do(game_at(". / 1{R7} 2{K1} / {O9 O8} / 1", AT_ONCE), DrawTile(1))) == [TileDrawn, TurnStarted]
 
 
-# What could be played
+# Analysis
 
 
 @dataclass(frozen=True)
 class Knows:
-    """An analysis that answers by a function, and remembers nothing."""
+    """An analysis that answers with a function."""
 
     answer: Callable[[Situation], Existence]
 
@@ -571,12 +569,12 @@ class Knows:
 
 
 def by_rack(answers: Mapping[str, Existence]) -> Knows:
-    """Who answers by what lies on the rack."""
+    """Returns an analysis whose answer depends on the rack."""
     return Knows(lambda situation: answers[format_tiles(situation.rack)])
 
 
 def always(answer: Existence) -> Knows:
-    """Who answers the same to everything."""
+    """Returns an analysis that always gives the same answer."""
     return Knows(lambda _: answer)
 
 
@@ -590,7 +588,7 @@ UNTIL_PLAYABLE = replace(SABRA, turn_draw=TurnDraw.UNTIL_PLAYABLE)
 @pytest.mark.parametrize(
     ("ruleset", "melded", "refused"), [(MUST_PLAY, "*", True), (MUST_MELD, "", True), (MUST_MELD, "*", False)]
 )
-def test_who_could_play_may_not_draw(ruleset: Ruleset, melded: str, refused: bool) -> None:
+def test_a_player_with_a_play_may_not_draw(ruleset: Ruleset, melded: str, refused: bool) -> None:
     game = game_at(f". / 1{melded}{{R7}} 2{{K1}} / {{O9}} / 1", ruleset)
     if refused:
         assert only_reason(game, DrawTile(1), analysis=YES) is Reason.DRAW_NOT_ALLOWED_PLAY_EXISTS
@@ -600,7 +598,7 @@ def test_who_could_play_may_not_draw(ruleset: Ruleset, melded: str, refused: boo
     do(game, DrawTile(1), analysis=UNKNOWN)
 
 
-def test_who_could_play_may_not_pass() -> None:
+def test_a_player_with_a_play_may_not_pass() -> None:
     game = game_at(". / 1*{R7} 2{K1} / {} / 1", MUST_NOT_PASS, river="B5")
     assert only_reason(game, Pass(1), analysis=YES) is Reason.PASS_NOT_ALLOWED_PLAY_EXISTS
     do(game, Pass(1), analysis=NO)
@@ -621,7 +619,7 @@ def test_tiles_are_drawn_until_one_can_be_played() -> None:
     )
 
 
-def test_a_player_who_draws_until_there_is_a_play_may_make_it() -> None:
+def test_a_player_may_make_the_play_that_ends_a_draw_until_playable() -> None:
     ruleset = replace(UNTIL_PLAYABLE, turn_play_after_draw=TurnPlayAfterDraw.ALLOWED)
     drawn = do(game_at("[R4 R5 R6] / 1*{B9} 2*{K1} / {K2 R7 K6} / 1", ruleset), DrawTile(1))
     assert drawn.events == (TilesDrawn(1, parse_tiles("K2 R7")),)
@@ -679,7 +677,7 @@ def test_when_a_round_is_stuck(test: PoolEmptyStuckTest, passed: tuple[int, ...]
         (Existence.NO, Existence.NO, (), True),
     ],
 )
-def test_whether_a_round_is_stuck_hangs_on_all_who_play(
+def test_a_stuck_round_depends_on_analysis_and_passes(
     test: PoolEmptyStuckTest, ada: Existence, ben: Existence, passed: tuple[int, ...], ends: bool
 ) -> None:
     game = game_at(". / 1*{R7} 2{K1} / {} / 1", replace(SABRA, pool_empty_stuck_test=test), passed=passed)
@@ -709,36 +707,36 @@ def test_it_is_known_whether_other_racks_may_have_been_searched(
 
     game = game_at(f". / 1*{{R7}} 2{{K1}} / {{{pool}}} / 1", replace(SABRA, pool_empty_stuck_test=test))
     applied = do(game, action, analysis=Knows(answer))
-    assert (has_asked_all(applied), parse_tiles("K1") in asked) == (is_asked, is_asked)
+    assert (may_have_searched_all_racks(applied), parse_tiles("K1") in asked) == (is_asked, is_asked)
 
 
 def test_in_the_lobby_no_rack_is_searched() -> None:
-    assert not has_asked_all(
+    assert not may_have_searched_all_racks(
         do(create(replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT)).game, Join("Ada"))
     )
 
 
-def test_who_has_resigned_is_not_asked_whether_they_could_play() -> None:
+def test_a_resigned_player_is_not_analyzed() -> None:
     stuck = replace(SABRA, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT)
     game = game_at(". / 1*{R7} 2*{K1 K2 K3} 3*{O9} / {} / 1", stuck)
     assert RoundEnded not in kinds(do(game, Pass(1)))
     assert RoundEnded in kinds(do(do(game, Resign(2)).game, Pass(1)))
 
 
-def test_the_rules_know_what_could_be_played() -> None:
+def test_the_rules_use_the_solver() -> None:
     rearranged = "[R4 R5 R6] | [R4 R5 R6] | [B4 B5 B6] | [K4 K5 K6] / 1*{%s} 2*{K1} / {} / 1"
     assert only_reason(game_at(rearranged % "O4 R1", MUST_NOT_PASS), Pass(1)) is Reason.PASS_NOT_ALLOWED_PLAY_EXISTS
     do(game_at(rearranged % "O7 R1", MUST_NOT_PASS), Pass(1))
 
 
-# Who could have melded and did not
+# Declined initial melds
 
 OLYMPIAD = replace(SABRA, score_never_melded=ScoreNeverMelded.FLAT_100_OR_200)
 COULD, COULD_NOT = "R10 R11 R12", "R1 R2 R3"
 
 
 def with_one_drawn(ruleset: Ruleset, rack: str, drawn: str) -> Applied:
-    """A turn of seat 1 that goes on after drawing a tile."""
+    """Returns a turn of seat 1 that continues after a draw."""
     return do(game_at(f"[R4 R5 R6] / 1{{{rack}}} 2*{{R7 R8}} / {{{drawn} O8}} / 1", ruleset), DrawTile(1))
 
 
@@ -752,7 +750,7 @@ def with_one_drawn(ruleset: Ruleset, rack: str, drawn: str) -> Applied:
         ({"turn_play_after_draw": TurnPlayAfterDraw.ALLOWED}, "O9 O8", DrawTile(1), TileDrawn),
     ],
 )
-def test_who_could_have_melded_and_plays_nothing_has_declined(
+def test_a_player_with_an_initial_meld_who_plays_nothing_has_declined(
     rules: dict[str, Any], pool: str, action: Action, kind: type[Event]
 ) -> None:
     for rack, melded, ruleset, declines in (
@@ -768,7 +766,7 @@ def test_who_could_have_melded_and_plays_nothing_has_declined(
         assert round_of(applied.game).declined == ((1,) if declines else ())
 
 
-def test_who_may_not_draw_or_pass_declines_nothing() -> None:
+def test_a_player_who_must_play_declines_nothing() -> None:
     rules = replace(OLYMPIAD, initial_meld_voluntary_delay=False, pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY)
     for pool, action in (("O9 O8", DrawTile(1)), ("", Pass(1))):
         game = game_at(f". / 1{{{COULD}}} 2*{{K1 K5}} / {{{pool}}} / 1", rules)
@@ -777,7 +775,7 @@ def test_who_may_not_draw_or_pass_declines_nothing() -> None:
             assert round_of(do(game, action, analysis=analysis).game).declined == ()
 
 
-def test_what_nobody_knows_is_not_declined() -> None:
+def test_an_unknown_answer_is_not_declined() -> None:
     game = game_at(f". / 1{{{COULD}}} 2*{{K1 K5}} / {{O9 O8}} / 1", OLYMPIAD)
     assert round_of(do(game, DrawTile(1), analysis=UNKNOWN).game).declined == ()
 
@@ -790,7 +788,7 @@ def test_a_time_out_declines_nothing() -> None:
 @pytest.mark.parametrize(
     ("after", "declines"), [(TurnPlayAfterDraw.ALLOWED, True), (TurnPlayAfterDraw.OTHER_TILES, False)]
 )
-def test_the_end_of_a_turn_declines_what_the_tile_drawn_made_possible(after: TurnPlayAfterDraw, declines: bool) -> None:
+def test_a_turn_end_declines_the_initial_meld_with_the_drawn_tile(after: TurnPlayAfterDraw, declines: bool) -> None:
     drawn = with_one_drawn(replace(OLYMPIAD, turn_play_after_draw=after), "R10 R11", "R12")
     assert drawn.events == (TileDrawn(1, parse_tile("R12")),)
     ended = do(drawn.game, Pass(1))
@@ -799,7 +797,7 @@ def test_the_end_of_a_turn_declines_what_the_tile_drawn_made_possible(after: Tur
 
 
 @pytest.mark.parametrize(("pool", "drawn", "declines"), [("O9 R12 B7 O8", "O9 R12 B7", True), ("R12", "R12", False)])
-def test_the_end_of_a_turn_declines_what_all_tiles_drawn_but_the_last_made_possible(
+def test_a_turn_end_declines_the_initial_meld_without_the_last_drawn_tile(
     pool: str, drawn: str, declines: bool
 ) -> None:
     ruleset = replace(OLYMPIAD, turn_draw=TurnDraw.UNTIL_PLAYABLE, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES)
@@ -808,7 +806,7 @@ def test_the_end_of_a_turn_declines_what_all_tiles_drawn_but_the_last_made_possi
     assert do(after.game, Pass(1)).events[0] == TurnEnded(1, declines)
 
 
-def test_who_declined_once_pays_for_it_at_the_end_of_the_round_alone() -> None:
+def test_declining_once_costs_points_only_at_the_end_of_the_round() -> None:
     two = replace(OLYMPIAD, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
     game = game_at(f"[R4 R5 R6] / 1{{{COULD}}} 2*{{R7}} 3{{{COULD_NOT}}} / {{O9 O8}} / 3", two)
     game = do(do(game, DrawTile(3)).game, DrawTile(1)).game
@@ -819,7 +817,7 @@ def test_who_declined_once_pays_for_it_at_the_end_of_the_round_alone() -> None:
     assert round_of(do(out.game, StartNextRound(1, Shuffle(tiles, tiles))).game).declined == ()
 
 
-def test_who_melds_after_all_pays_as_everyone() -> None:
+def test_a_player_who_melds_later_pays_normally() -> None:
     game = game_at(f"[R4 R5 R6] / 1{{{COULD} O1}} 2*{{R7 K3}} / {{O9 O8 O7}} / 1", OLYMPIAD)
     game = do(do(game, DrawTile(1)).game, DrawTile(2)).game
     game = do(game, play(1, "[R4 R5 R6] | [R10 R11 R12]")).game
@@ -830,7 +828,7 @@ def test_who_melds_after_all_pays_as_everyone() -> None:
 # The end of a round
 
 
-def test_who_never_melded_pays_by_the_option() -> None:
+def test_a_player_who_never_melded_pays_by_the_option() -> None:
     flat = replace(SABRA, score_never_melded=ScoreNeverMelded.FLAT_100)
     out = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1} 3*{B9} / {O9} / 1", flat), play(1, "[R4 R5 R6 R7]"))
     assert [seat.points for seat in is_a(out.events[1], RoundEnded).result.seats] == [109, -100, -9]

@@ -74,18 +74,18 @@ TILE_FIELDS = {
     *("tile", "tiles", "rack", "pool", "racks", "joker_faces", "start_draw", "deal"),
     *("river", "pulled", "declared", "tiles_drawn"),
 }
-"""Names of fields that hold tiles, in any dataclass of the engine."""
+"""The names of fields with tiles, in any dataclass of the engine."""
 
 
 CHANGES: tuple[Change, ...] = tuple(random_changes(49, 3, TWO_ROUNDS))
-"""A game of the usual rules in which everything happens that can."""
+"""A game with default rules in which every possible event happens."""
 
 DRAFT = (ProposedMeld((Tile(1), Tile(2), JOKER), MeldKind.RUN, (Tile(3),)), ProposedMeld((Tile(4),)))
 SHOWN = ShownPlay(5, (ProposedMeld((Tile(5), Tile(6)), None, (Tile(7),)),), (Reason.SET_TOO_SHORT,), (2,), 3)
 
 
 def a_game(step: Step) -> Game:
-    """A game of three in which seat 2 has the turn, has drawn, has told a draft and has shown an illegal play."""
+    """Returns a game of three in which seat 2 has the turn, a drawn tile, a draft and a shown illegal play."""
     racks = tuple(Rack(seat, tuple(map(Tile, range(seat * 10, seat * 10 + 5)))) for seat in (1, 2, 3))
     table = (Meld((Tile(40), Tile(41), Tile(42)), MeldKind.RUN, 6),)
     turn = Turn(2, 1000)
@@ -132,11 +132,11 @@ EVENTS: tuple[Event, ...] = (
     RoundEnded(RoundResult(1, RoundEnd.BLOCKED, (1,), ())),
     GameEnded((1,)),
 )
-"""Each event once."""
+"""One event of each type."""
 
 
 def tiles_in(value: object, name: str = "") -> Iterator[Tile]:
-    """Every tile anywhere in a value: what lies in a field of tiles, or in anything within it."""
+    """Yields every tile in a value, at any depth."""
     if is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             yield from tiles_in(getattr(value, field.name), field.name)
@@ -163,13 +163,13 @@ def test_the_walk_finds_tiles_wherever_they_are() -> None:
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_a_seat_sees_what_lies_open_and_its_own_and_no_other_tile(seat: int | None) -> None:
+def test_a_seat_sees_only_open_and_own_tiles_of_a_game(seat: int | None) -> None:
     for game in GAMES:
         assert Counter(tiles_in(see(game, seat))) == open_tiles_in(game, seat)
 
 
 def open_tiles_in(game: Game, seat: int | None) -> Counter[Tile]:
-    """What a seat may see of a game's tiles."""
+    """Returns the tiles of a game that a seat may see."""
     round_ = game.round
     if round_ is None:
         return Counter()
@@ -183,7 +183,7 @@ def open_tiles_in(game: Game, seat: int | None) -> Counter[Tile]:
 
 
 def open_tiles_of(event: Event, seat: int | None) -> Counter[Tile]:
-    """What a seat may see of an event's tiles."""
+    """Returns the tiles of an event that a seat may see."""
     match event:
         case RoundStarted(draws=draws, racks=racks):
             own = [t for rack in racks if rack.seat == seat for t in rack.tiles]
@@ -208,7 +208,7 @@ def open_tiles_of(event: Event, seat: int | None) -> Counter[Tile]:
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_a_seat_sees_of_events_what_is_open_or_its_own(seat: int | None) -> None:
+def test_a_seat_sees_only_open_and_own_tiles_of_events(seat: int | None) -> None:
     for event in (*EVENTS, *(event for change in CHANGES for event in change.applied.events)):
         assert Counter(tiles_in(see_event(event, seat))) == open_tiles_of(event, seat)
 
@@ -225,7 +225,7 @@ def rack(seat: int, tiles: str) -> Rack:
     return Rack(seat, parse_tiles(tiles))
 
 
-def test_what_is_hidden_in_an_event_is_told_as_a_number_at_most() -> None:
+def test_hidden_parts_of_events_are_shown_as_numbers_at_most() -> None:
     draws = (StartDraw(1, parse_tile("R4")),)
     deal = RoundStarted(1, draws, (2, 1), (rack(1, "R1 R2"), rack(2, "B1 B2")), parse_tiles("K1 K2 K3"))
     assert see_event(deal, 2) == RoundStartedView(1, draws, (2, 1), parse_tiles("B1 B2"), pool_count=3)
@@ -245,7 +245,7 @@ def test_what_is_hidden_in_an_event_is_told_as_a_number_at_most() -> None:
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_nobody_sees_who_could_have_melded_and_did_not(seat: int | None) -> None:
+def test_no_view_shows_declined_initial_melds(seat: int | None) -> None:
     for event in DECLINED:
         assert see_event(event, seat) == see_event(replace(event, declined=False), seat)
     for game in GAMES:
@@ -254,7 +254,7 @@ def test_nobody_sees_who_could_have_melded_and_did_not(seat: int | None) -> None
             assert see(declined, seat) == see(game, seat)
 
 
-def test_nobody_sees_a_draft_in_the_history_not_even_who_saved_it() -> None:
+def test_no_view_of_the_history_shows_a_draft() -> None:
     for seat in SEATS:
         assert see_event(DraftSaved(2, DRAFT), seat) == DraftSavedView(2)
 
@@ -262,9 +262,7 @@ def test_nobody_sees_a_draft_in_the_history_not_even_who_saved_it() -> None:
 @pytest.mark.parametrize(
     ("step", "tiles"), [(Open(), ()), (Choosing(TWO), TWO), (Drawn(Tile(22)), (Tile(22),))], ids=["open", "two", "one"]
 )
-def test_only_the_player_sees_what_they_have_drawn_and_laid_out_in_their_turn(
-    step: Step, tiles: tuple[Tile, ...]
-) -> None:
+def test_only_the_player_sees_their_drawn_tiles_and_draft(step: Step, tiles: tuple[Tile, ...]) -> None:
     for seat in SEATS:
         turn = see(a_game(step), seat).turn
         assert turn
@@ -285,7 +283,7 @@ def test_everyone_sees_the_open_part_of_a_game() -> None:
 
 
 def open_part(view: GameView) -> GameView:
-    """A view without what only its own seat sees."""
+    """Returns a view without the parts that only its own seat sees."""
     turn = view.turn and replace(view.turn, tiles_drawn=(), draft=None)
     return replace(view, seat=None, rack=(), turn=turn)
 
@@ -314,7 +312,7 @@ def test_the_games_looked_at_have_every_phase() -> None:
     assert {type(game.phase) for game in GAMES} == {Lobby, Playing, RoundOver, Finished}
 
 
-def test_a_player_who_was_not_dealt_in_has_no_tiles() -> None:
+def test_a_player_not_dealt_in_has_no_tiles() -> None:
     before = next(change.applied.game for change in CHANGES if isinstance(change.applied.game.phase, Playing))
     assert isinstance(before.phase, Playing)
     round_ = before.phase.round

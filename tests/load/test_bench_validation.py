@@ -1,4 +1,4 @@
-"""What the benchmark of validation sends, and what it makes of its figures."""
+"""The requests of the validation benchmark, and the report on its figures."""
 
 from collections import Counter
 from dataclasses import replace
@@ -29,7 +29,7 @@ from load.bench.validation_report import (
     workers_ratio,
 )
 from load.bench.validation_turns import RACK_TILES, TABLE_TILES, TURNS, Turns, read
-from service.grpc_api.turn_validator import Validation
+from service.grpc_api.turn_validator import Validator
 from service.runtime.slow_calls import completed
 
 
@@ -69,7 +69,7 @@ def test_turns_are_of_the_size_that_is_required_and_of_all_sorts(turns: Turns) -
 
 
 def test_the_service_answers_what_is_expected_of_it(turns: Turns) -> None:
-    validation = Validation()
+    validation = Validator()
     for turn in (*turns.legal, *turns.illegal):
         asked = turn_load(turn), melds_load(turn)
         answers = validation.validate_turn(asked[0].messages[0]), validation.validate_melds(asked[1].messages[0])

@@ -1,4 +1,4 @@
-"""What samples of the service's CPU belong to."""
+"""The rows that CPU samples of the service count for."""
 
 from collections import Counter
 

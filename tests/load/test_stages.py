@@ -55,23 +55,25 @@ def test_a_ramp_ends_where_throughput_stops_rising() -> None:
 def test_a_ramp_ends_where_calls_take_too_long() -> None:
     steps = ramp(capacity=1_000_000, slow_from=60)
     assert [step.users for step in steps] == [20, 40, 60]
-    assert report(steps, BOUND_MS).splitlines()[-1] == "Knee: 40 users, 400 calls/s, p95 5 ms; then p95 passed 100 ms."
+    assert (
+        report(steps, BOUND_MS).splitlines()[-1] == "Knee: 40 users, 400 calls/s, p95 5 ms; then p95 exceeded 100 ms."
+    )
 
 
 def test_a_ramp_that_finds_no_knee_says_so() -> None:
     steps = ramp(capacity=1_000_000, slow_from=999)
     assert len(steps) == RAMP_STEPS
-    assert report(steps, BOUND_MS).endswith("No knee was reached: more users would bring more throughput.")
+    assert report(steps, BOUND_MS).endswith("The ramp reached no knee: more users would increase throughput.")
 
 
 def test_a_ramp_that_is_ended_within_its_first_step_claims_nothing() -> None:
-    assert report([], BOUND_MS) == "Ramp:\nNo step was measured: the ramp was ended within its first one."
+    assert report([], BOUND_MS) == "Ramp:\nNo step was measured: the ramp ended during its first step."
 
 
 def test_a_ramp_that_begins_behind_the_knee_says_so() -> None:
     steps = ramp(capacity=1_000_000, slow_from=1)
     assert len(steps) == 1
-    assert report(steps, BOUND_MS).endswith("The knee is below 20 users: begin with fewer (--users).")
+    assert report(steps, BOUND_MS).endswith("The knee is below 20 users; start with fewer (--users).")
 
 
 def test_a_report_has_every_step() -> None:

@@ -1,4 +1,4 @@
-"""What makes a load test fail."""
+"""The thresholds of a load test."""
 
 from dataclasses import replace
 
@@ -42,9 +42,7 @@ def with_row(changed: Row) -> tuple[Row, ...]:
             id="wrong answers",
         ),
         pytest.param(RUN, 2, ["2 errors in the users' own code"], id="a user breaks"),
-        pytest.param(
-            with_row(replace(TURNS, requests=89)), 0, ["99 calls, where 100 are the least"], id="too few calls"
-        ),
+        pytest.param(with_row(replace(TURNS, requests=89)), 0, ["99 calls; the minimum is 100"], id="too few calls"),
         pytest.param(
             (replace(TURNS, requests=100), NOTHING),
             0,
@@ -55,7 +53,7 @@ def with_row(changed: Row) -> tuple[Row, ...]:
             (),
             0,
             [
-                "0 calls, where 100 are the least",
+                "0 calls; the minimum is 100",
                 "Judge did not take part: it never called ValidateTurn",
                 "Player did not take part: it never called JoinGame or PlayTurn",
             ],
@@ -65,16 +63,14 @@ def with_row(changed: Row) -> tuple[Row, ...]:
         pytest.param(
             with_row(replace(TURNS, p95_ms=71)),
             0,
-            ["ValidateTurn: p95 71 ms, and 70 ms are the most beside its baseline's 5 ms"],
+            ["ValidateTurn: p95 71 ms; the limit is 70 ms, given 5 ms of its baseline"],
             id="slower than may be",
         ),
-        pytest.param(
-            (TURNS, PLAYS), 0, ["ValidateTurn has no baseline to be compared with"], id="no baseline is measured"
-        ),
+        pytest.param((TURNS, PLAYS), 0, ["ValidateTurn has no baseline to compare with"], id="no baseline is measured"),
         pytest.param(
             with_row(replace(NOTHING, requests=0)),
             0,
-            ["ValidateTurn has no baseline to be compared with"],
+            ["ValidateTurn has no baseline to compare with"],
             id="the baseline is not called",
         ),
         pytest.param(
@@ -82,7 +78,7 @@ def with_row(changed: Row) -> tuple[Row, ...]:
             0,
             [
                 "4 of 90 failed: grpc ValidateTurn",
-                "ValidateTurn: p95 900 ms, and 70 ms are the most beside its baseline's 5 ms",
+                "ValidateTurn: p95 900 ms; the limit is 70 ms, given 5 ms of its baseline",
             ],
             id="everything that was missed is told",
         ),

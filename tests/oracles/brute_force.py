@@ -1,7 +1,7 @@
-"""The best turn by trying all, as an oracle for the solver under every ruleset; it shares no code with it.
+"""Finds the best turn by trying all plays, as an oracle for the solver under every ruleset; shares no code with it.
 
-Every choice of rack tiles, every way to part them and the table's tiles into melds, every order and declaration of
-each meld: what the rules of plays find legal is compared. That is for small positions, up to about twelve tiles.
+It tries every choice of rack tiles, every partition of these and the table's tiles into melds, and every order and
+declaration of each meld, and compares the legal plays. It handles small positions, up to about twelve tiles.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from engine.solver import (
     BestTurn,
     Budget,
     Existence,
+    LegalTurn,
     Objective,
-    Turn,
     arrange,
     best_turn,
     count_best_turns,
@@ -37,11 +37,11 @@ Tiles: TypeAlias = tuple[Tile, ...]
 Table: TypeAlias = tuple[ProposedMeld, ...]
 
 MOST_PLAYS = 30_000
-"""More plays than are judged of one situation."""
+"""The most plays that are judged for one situation."""
 
 
 class TooManyPlaysError(Exception):
-    """A situation is too large to try all."""
+    """A situation has too many plays to try all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Best:
     """The best turns.
 
     Attributes:
-        worth: What leaves the rack by the objective, less what comes to it from the River.
-        kept: The most melds of the table that such a turn leaves as they lie.
-        choices: The tiles that leave the rack, ascending, of each best turn that differs in them.
-        play: One of the best that keeps most.
+        worth: The worth of the tiles that leave the rack by the objective, minus those that come from the River.
+        kept: The most melds of the table that such a turn leaves unchanged.
+        choices: The tiles that leave the rack, ascending, for each best turn that plays different tiles.
+        play: One of the turns that keep the most melds.
     """
 
     worth: int
@@ -62,7 +62,7 @@ class Best:
 
 
 def best_by_force(situation: Situation, objective: Objective = Objective.MOST_TILES) -> Best | None:
-    """The best turns, None if there is no legal one. Raises TooManyPlaysError."""
+    """Returns the best turns, None if there is no legal one. Raises TooManyPlaysError."""
     search = _Search(situation)
     by_worth = [(search.worth(attempt.left, attempt.river_index, objective), attempt) for attempt in search.attempts()]
     for worth, equal in groupby(sorted(by_worth, key=lambda pair: -pair[0]), key=lambda pair: pair[0]):
@@ -74,33 +74,33 @@ def best_by_force(situation: Situation, objective: Objective = Objective.MOST_TI
 
 
 def exists_by_force(situation: Situation) -> bool:
-    """Whether any turn is legal. Raises TooManyPlaysError."""
+    """Returns whether any turn is legal. Raises TooManyPlaysError."""
     search = _Search(situation)
     return any(True for attempt in search.attempts() for _ in search.legal_plays(attempt))
 
 
 def arranged_by_force(tiles: Tiles, ruleset: Ruleset) -> bool:
-    """Whether all of some tiles can be parted into melds."""
+    """Returns whether all tiles can be partitioned into melds."""
     search = _Search(Situation((), tiles, has_melded=True, ruleset=ruleset))
-    partings = search.partings(Counter(tiles)) if tiles else [()]
+    partitions = search.partitions(Counter(tiles)) if tiles else [()]
     return any(
         all(any(isinstance(read_meld(reading, ruleset), Meld) for reading in readings) for readings in melds)
-        for melds in partings
+        for melds in partitions
     )
 
 
 def kept(play: Play) -> int:
-    """How many melds of the table a play leaves as they lie."""
+    """Returns the number of melds of the table that a play leaves unchanged."""
     return len(play.kept_and_new[0])
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What might be played.
+    """A set of tiles that might be played.
 
     Attributes:
         left: The tiles that leave the rack.
-        river_index: Where the player pulls from the River, if they do.
+        river_index: The place of the pulled tile in the River, if any.
     """
 
     left: Tiles
@@ -117,7 +117,7 @@ class _Search:
         return Counter(t for meld in self.situation.table for t in meld.tiles)
 
     def worth(self, tiles: Tiles, river_index: int | None, objective: Objective) -> int:
-        """What leaves the rack, less what comes to it from the River."""
+        """Returns the worth of the tiles that leave the rack, minus those that come to it from the River."""
         plunder = () if river_index is None else self.situation.river[river_index + 1 :]
         return self._worth(tiles, objective) - self._worth(plunder, objective)
 
@@ -138,7 +138,7 @@ class _Search:
 
     def legal_plays(self, attempt: _Attempt) -> Iterator[Play]:
         pulled = () if attempt.river_index is None else (self.situation.river[attempt.river_index],)
-        for melds in self.partings(self.lying + Counter(attempt.left + pulled)):
+        for melds in self.partitions(self.lying + Counter(attempt.left + pulled)):
             for table in product(*melds):
                 self.plays += 1
                 if self.plays > MOST_PLAYS:
@@ -161,8 +161,8 @@ class _Search:
             calls_rummikub=True,
         )
 
-    def partings(self, tiles: Counter[Tile], least: int = 0) -> Iterator[tuple[tuple[ProposedMeld, ...], ...]]:
-        """Every way to part tiles into melds, each with all its readings."""
+    def partitions(self, tiles: Counter[Tile], least: int = 0) -> Iterator[tuple[tuple[ProposedMeld, ...], ...]]:
+        """Yields every partition of tiles into melds, with all readings of each."""
         if not tiles.total():
             yield ()
             return
@@ -171,12 +171,12 @@ class _Search:
             if place >= least and piece <= tiles:
                 rest = tiles - piece
                 again = place if rest[first] else 0
-                for others in self.partings(rest, again):
+                for others in self.partitions(rest, again):
                     yield (self.readings[_key(piece)], *others)
 
     @cached_property
     def readings(self) -> dict[Tiles, tuple[ProposedMeld, ...]]:
-        """Every reading of tiles as a meld, by the tiles."""
+        """Returns every reading of tiles as a meld, by tiles."""
         everything = self.lying + Counter(self.situation.rack) + Counter(self.situation.river)
         found = defaultdict(list)
         for meld in (*_runs(everything, self.situation.ruleset), *_groups(everything, self.situation.ruleset)):
@@ -185,7 +185,7 @@ class _Search:
 
     @cached_property
     def pieces_by_first(self) -> dict[Tile, list[Counter[Tile]]]:
-        """What can be melds, by the least numbered tile."""
+        """Returns the possible melds by their lowest numbered tile."""
         found = defaultdict(list)
         for tiles in self.readings:
             found[min(t for t in tiles if t != JOKER)].append(Counter(tiles))
@@ -234,11 +234,11 @@ def _groups(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[ProposedMeld]:
                         yield ProposedMeld(order, MeldKind.GROUP, declared)
 
 
-# What the solver says, compared with what the rules say.
+# Comparison of the solver with the rules
 
 
-def faults(situation: Situation, turn: Turn) -> Iterator[str]:
-    """What is wrong with a turn that was suggested, as to the rules and as to what it says of itself."""
+def faults(situation: Situation, turn: LegalTurn) -> Iterator[str]:
+    """Yields the faults of a suggested turn, by the rules and in its own description."""
     search = _Search(situation)
     table = tuple(as_sent(meld) for meld in turn.table)
     play = search.play(table, turn.river_index)
@@ -255,19 +255,19 @@ def faults(situation: Situation, turn: Turn) -> Iterator[str]:
 
 
 def as_sent(meld: Meld) -> ProposedMeld:
-    """A meld as a player sends it: with its kind, and with the faces of its jokers where each has one."""
+    """Returns a meld as a player sends it: with its kind, and with joker faces if each joker has exactly one."""
     declared = meld.joker_faces and all(len(faces) == 1 for faces in meld.joker_faces)
     return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces) if declared else ())
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of asking the solver and an oracle the same.
+    """The comparison of the solver with an oracle.
 
     Attributes:
-        fault: What both say, if they do not agree; else empty.
+        fault: Both answers if they disagree; else empty.
         best: The solver's answer.
-        existence: The solver's answer as to whether there is any turn.
+        existence: The solver's answer whether any turn exists.
     """
 
     fault: str
@@ -276,7 +276,7 @@ class Comparison:
 
 
 def compare(situation: Situation, objective: Objective, budget: Budget) -> Comparison:
-    """Asks the solver and brute force about a situation. Raises TooManyPlaysError."""
+    """Compares the solver with brute force on a situation. Raises TooManyPlaysError."""
     best, answer = best_by_force(situation, objective), best_turn(situation, objective, budget)
     existence = has_turn(situation, budget)
     count = count_best_turns(situation, objective, budget=budget)
@@ -288,11 +288,11 @@ def compare(situation: Situation, objective: Objective, budget: Budget) -> Compa
     if (count.is_exact and count.number != choices) or count.number > choices:
         found.append(f"best turns: {count.number}, but there are {choices}")
     example = f"for instance {format_table(best.play.table_after)}" if best else "no turn"
-    return Comparison(told(situation, objective, found, example), answer, existence)
+    return Comparison(report(situation, objective, found, example), answer, existence)
 
 
 def disagreements(situation: Situation, answer: BestTurn, worth: int | None, best: tuple[int, int] | None) -> list[str]:
-    """What is wrong with the answer of the solver, which is worth so much, if the best is worth and keeps so much."""
+    """Yields the faults of the solver's answer, given its worth and the worth and kept melds of the best turn."""
     found = list(faults(situation, answer.turn)) if answer.turn else []
     least = best[0] if best else None
     if worth is not None and (least is None or worth > least):
@@ -309,18 +309,18 @@ def disagreements(situation: Situation, answer: BestTurn, worth: int | None, bes
 
 
 def existence_disagreements(existence: Existence, *, exists: bool) -> list[str]:
-    """What is wrong with the solver's answer as to whether there is a turn."""
+    """Yields the faults of the solver's answer whether a turn exists."""
     is_wrong = existence is (Existence.NO if exists else Existence.YES)
     return [f"says {existence.name} of whether a turn exists"] if is_wrong else []
 
 
-def told(situation: Situation, objective: Objective, found: Sequence[str], example: str) -> str:
-    """Disagreements with the situation and what there is; empty if there are none."""
+def report(situation: Situation, objective: Objective, found: Sequence[str], example: str) -> str:
+    """Returns disagreements with the situation and the oracle's answer; empty if there are none."""
     return "\n  ".join([text_of(situation, objective), *found, example]) if found else ""
 
 
 def arrangement_fault(tiles: Tiles, ruleset: Ruleset, budget: Budget) -> str:
-    """What is wrong with the solver's answer as to how tiles can be arranged, if anything is."""
+    """Returns the fault of the solver's arrangement of tiles; empty if there is none."""
     answer = arrange(tiles, ruleset, budget)
     can_be = arranged_by_force(tiles, ruleset)
     melds = format_table(answer.melds, ruleset=ruleset)
@@ -334,7 +334,7 @@ def arrangement_fault(tiles: Tiles, ruleset: Ruleset, budget: Budget) -> str:
 
 
 def text_of(situation: Situation, objective: Objective) -> str:
-    """A situation in a line, to be read again."""
+    """Returns a situation as one line that can be parsed again."""
     seat = f"1{'*' * situation.has_melded}{format_rack(situation.rack)}"
     river = f" river {format_rack(situation.river)}" if situation.river else ""
     table = format_table(situation.table, ruleset=situation.ruleset)
@@ -342,7 +342,7 @@ def text_of(situation: Situation, objective: Objective) -> str:
 
 
 def _options(ruleset: Ruleset) -> str:
-    """The options that are not as in the default."""
+    """Returns the options that differ from the default."""
     return " ".join(
         f"{option.name}={getattr(value, 'name', value)}"
         for option in fields(ruleset)
@@ -350,11 +350,11 @@ def _options(ruleset: Ruleset) -> str:
     )
 
 
-# Small positions.
+# Small positions
 
 
 def small_situation(rng: random.Random, ruleset: Ruleset) -> Situation:
-    """A situation of few tiles that have something to do with each other."""
+    """Returns a situation of few related tiles."""
     most_tiles = rng.choice((8, 11, 14))
     deck = _neighborhood(rng, ruleset)
     table: list[Meld] = []
@@ -373,7 +373,7 @@ def small_situation(rng: random.Random, ruleset: Ruleset) -> Situation:
 
 
 def _neighborhood(rng: random.Random, ruleset: Ruleset) -> Counter[Tile]:
-    """Tiles of a few values next to each other, most of them high enough for an initial meld, and the jokers."""
+    """Returns tiles of a few adjacent values, most of them high enough for an initial meld, and the jokers."""
     span, first = rng.randint(3, 6), rng.randint(1, 13)
     values = [(first + step - 1) % 13 + 1 for step in range(span)]
     faces = [_face(color, value) for color in range(ruleset.geometry_colors) for value in values]
@@ -384,7 +384,7 @@ def _neighborhood(rng: random.Random, ruleset: Ruleset) -> Counter[Tile]:
 
 
 def _some_meld(rng: random.Random, ruleset: Ruleset, deck: Counter[Tile]) -> Meld | None:
-    """A meld of tiles of a deck, if one is found."""
+    """Returns a meld of tiles of a deck, if one is found."""
     everything = [*_runs(deck, ruleset), *_groups(deck, ruleset)]
     rng.shuffle(everything)
     wanted = rng.random() < 0.4

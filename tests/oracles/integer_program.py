@@ -1,12 +1,13 @@
-"""The best turn by an integer program, as an oracle for the solver; it shares no code with it.
+"""Finds the best turn by an integer program: an oracle for the solver. It shares no code with the solver.
 
-The program of den Hertog and Hulshof ("Solving Rummikub Problems by Integer Linear Programming", 2006): an integer
-variable for each kind of meld that tiles can form, and a constraint for each face: the melds hold it as often as it
-lies on the table, and at most as often more as the rack has it. HiGHS solves it, on one thread and without a gap.
+This is the program of den Hertog and Hulshof ("Solving Rummikub Problems by Integer Linear Programming", 2006). It has
+an integer variable for each kind of meld that tiles can form, and a constraint for each face: the melds contain it at
+least as often as the table has it, and at most as often more as the rack has it. HiGHS solves it on one thread and
+without a gap.
 
-A kind of meld is a multiset of tiles that has some legal order. What can be cut into two melds is none of its own:
-where jokers are unrestricted, runs of three to five tiles are enough (and such of one numbered tile with more jokers).
-In an initial meld points count, and some of its melds may have to be one meld, so there runs of all lengths are kinds.
+A kind of meld is a multiset of tiles that has some legal order. Melds that can be cut into two melds are omitted:
+with unrestricted jokers, runs of three to five tiles suffice (and some of one numbered tile with more jokers). In an
+initial meld points count, and one meld may have to meet conditions alone, so there runs of all lengths are kinds.
 """
 
 from __future__ import annotations
@@ -44,21 +45,21 @@ from engine.ruleset import (
     Ruleset,
     RunWrap,
     SetOrder,
-    choose,
+    with_options,
 )
 from engine.solver import Budget, Objective, best_turn, has_turn
 from engine.tiles import JOKER, Tile, tile_set
-from oracles.brute_force import Comparison, disagreements, existence_disagreements, told
+from oracles.brute_force import Comparison, disagreements, existence_disagreements, report
 
 Tiles: TypeAlias = tuple[Tile, ...]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 FACES = tuple(Tile(number) for number in range(1, 80))
-"""Every face and the joker; their place is the number less one."""
+"""Every face and the joker; the index of a face is its number minus one."""
 
 
 def supports(situation: Situation) -> bool:
-    """Whether the program has all rules of a situation: of plays, not of where tiles and jokers came from."""
+    """Returns whether the program models all rules of a situation: rules of plays, not of the origin of tiles."""
     ruleset = situation.ruleset
     return (
         ruleset.joker_retrieval_mode is JokerRetrievalMode.FREE
@@ -76,10 +77,10 @@ class Optimum:
     """The best turn.
 
     Attributes:
-        worth: What leaves the rack by the objective.
-        tiles: The tiles that leave the rack, ascending; another choice may be as good.
-        melds: The tiles of the melds on the table afterwards, each ascending; some may be put together to longer runs.
-        kept: How many melds of the table lie on as they were, the most that are possible; None if it was not asked.
+        worth: The worth of the tiles that leave the rack, by the objective.
+        tiles: The tiles that leave the rack, ascending; another choice may be equally good.
+        melds: The tiles of the melds on the table afterwards, each ascending; some may be joined to longer runs.
+        kept: The most melds of the table that can stay unchanged; None if not requested.
     """
 
     worth: int
@@ -88,7 +89,7 @@ class Optimum:
     kept: int | None
 
 
-# Kinds of melds.
+# Kinds of melds
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,10 @@ class Kind:
     """Tiles that form a meld in some order.
 
     Attributes:
-        tiles: Ascending.
+        tiles: The tiles, ascending.
         kind: Group or run.
-        points: The most that they count in an order, jokers as what they stand for.
-        natural_points: What the numbered tiles count.
+        points: The most points in any order; jokers count what they stand for.
+        natural_points: The points of the numbered tiles.
     """
 
     tiles: Tiles
@@ -110,7 +111,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class MeldRules:
-    """What decides which melds there are, of at most so many jokers in all."""
+    """The rules that define melds, with a limit on all jokers."""
 
     colors: int
     jokers: int
@@ -119,8 +120,8 @@ class MeldRules:
     adjacent: JokersAdjacent
     may_lead: bool
 
-    def may_lie(self, order: Sequence[int | None]) -> bool:
-        """Whether jokers (None) may lie so among values."""
+    def allows_order(self, order: Sequence[int | None]) -> bool:
+        """Returns whether jokers (None) may have these places among values."""
         jokers = order.count(None)
         most = {
             JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL: len(order) - 1,
@@ -130,14 +131,14 @@ class MeldRules:
         }
         return jokers <= most[self.most] and (self.may_lead or order[0] is not None)
 
-    def may_run(self, order: Sequence[int | None]) -> bool:
-        """Whether values and jokers may lie so in a run."""
+    def allows_run(self, order: Sequence[int | None]) -> bool:
+        """Returns whether values and jokers may have these places in a run."""
         apart = self.adjacent is JokersAdjacent.FORBIDDEN
-        return self.may_lie(order) and not (apart and (None, None) in pairwise(order))
+        return self.allows_order(order) and not (apart and (None, None) in pairwise(order))
 
     @property
     def is_unrestricted(self) -> bool:
-        """Whether jokers may lie anywhere."""
+        """Returns whether jokers may be anywhere."""
         return (
             self.most is JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL
             and self.adjacent is JokersAdjacent.ALLOWED
@@ -146,7 +147,7 @@ class MeldRules:
 
 
 def meld_rules(ruleset: Ruleset, jokers: int) -> MeldRules:
-    """What of a ruleset decides which melds there are."""
+    """Returns the rules of a ruleset that define melds."""
     return MeldRules(
         ruleset.geometry_colors,
         jokers,
@@ -158,7 +159,7 @@ def meld_rules(ruleset: Ruleset, jokers: int) -> MeldRules:
 
 
 def kinds(rules: MeldRules) -> tuple[Kind, ...]:
-    """Every kind of meld, of each the one of most points."""
+    """Returns every kind of meld, each with its most points."""
     best: dict[tuple[MeldKind, Tiles], Kind] = {}
     for kind in (*_groups(rules), *_runs(rules, 13)):
         known = best.get((kind.kind, kind.tiles))
@@ -168,7 +169,7 @@ def kinds(rules: MeldRules) -> tuple[Kind, ...]:
 
 
 def short_kinds(rules: MeldRules) -> tuple[Kind, ...]:
-    """Kinds of melds of which all others can be put together, each multiset of tiles once."""
+    """Returns kinds of melds from which all others can be composed, each multiset of tiles once."""
     longest = max(5, rules.jokers + 1) if rules.is_unrestricted else 13
     divisible = {kind.tiles for kind in _runs(rules, longest, divisible=True)}
     found = {kind.tiles: kind for kind in (*_groups(rules), *_runs(rules, longest)) if kind.tiles not in divisible}
@@ -185,16 +186,16 @@ def _groups(rules: MeldRules) -> Iterator[Kind]:
         faces = [_face(color, value) for color in range(rules.colors)]
         for count in range(1, rules.colors + 1):
             for jokers in range(max(0, 3 - count), min(rules.jokers, rules.colors - count) + 1):
-                if rules.may_lie([value] * count + [None] * jokers):
+                if rules.allows_order([value] * count + [None] * jokers):
                     for naturals in combinations(faces, count):
                         tiles = tuple(sorted((*naturals, *(JOKER,) * jokers)))
                         yield Kind(tiles, MeldKind.GROUP, value * (count + jokers), value * count)
 
 
 def _runs(rules: MeldRules, longest: int, *, divisible: bool = False) -> Iterator[Kind]:
-    """Runs, each order of jokers; or only orders that can be cut into two runs."""
+    """Yields runs in each order of jokers, or only in orders that can be cut into two runs."""
     for values, order in _run_orders(rules.wrap, rules.jokers, longest):
-        if rules.may_run(order) and (not divisible or _can_be_cut(order, rules)):
+        if rules.allows_run(order) and (not divisible or _can_be_cut(order, rules)):
             naturals = [value for value in order if value is not None]
             jokers = (JOKER,) * order.count(None)
             for color in range(rules.colors):
@@ -203,7 +204,7 @@ def _runs(rules: MeldRules, longest: int, *, divisible: bool = False) -> Iterato
 
 
 def _run_orders(wrap: RunWrap, jokers: int, longest: int) -> Iterator[tuple[list[int], list[int | None]]]:
-    """Values of a run, and the same with jokers in place of some."""
+    """Yields the values of a run, also with jokers in place of some."""
     last = {RunWrap.NONE: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[wrap]
     for first in range(1, 14):
         for length in range(3, min(longest, last - first + 1) + 1):
@@ -215,58 +216,58 @@ def _run_orders(wrap: RunWrap, jokers: int, longest: int) -> Iterator[tuple[list
 
 def _can_be_cut(order: list[int | None], rules: MeldRules) -> bool:
     parts = ((order[:place], order[place:]) for place in range(3, len(order) - 2))
-    return any(rules.may_run(low) and rules.may_run(high) for low, high in parts)
+    return any(rules.allows_run(low) and rules.allows_run(high) for low, high in parts)
 
 
-# The program.
+# The program
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Variables: how often melds of given tiles lie on the table afterwards.
+    """The variables: how often melds of given tiles are on the table afterwards.
 
     Attributes:
-        tiles: For each the tiles of the meld.
-        counts: For each how often the meld has each face.
-        uppers: For each how often at most.
+        tiles: The tiles of each meld.
+        counts: How often each meld contains each face.
+        uppers: The upper bound of each variable.
         is_own: Whether these melds belong to the initial meld.
-        is_the_one: Whether it is the one meld of the initial meld that options speak of.
-        points: For each what it counts in the initial meld.
-        is_run: For each whether it is a run.
-        identities: For each the number of the melds of the table that it is one of, or -1.
+        is_the_one: Whether it is the single meld of the initial meld that options refer to.
+        points: The points of each in the initial meld.
+        is_run: Whether each is a run.
+        identities: For each the index of the group of equal melds of the table it belongs to, or -1.
     """
 
     tiles: list[Tiles]
     counts: Integers
     uppers: Integers
     is_own: bool
-    is_the_one: bool
+    is_single: bool
     points: Integers
     is_run: npt.NDArray[np.bool_]
     identities: Integers
 
 
 def counts_of(tiles: Sequence[Tile]) -> Integers:
-    """How often tiles have each face."""
+    """Returns how often tiles contain each face."""
     return np.bincount(np.asarray(tiles, dtype=np.int64), minlength=80)[1:]
 
 
 @lru_cache(maxsize=24)
 def _matrix(rules: MeldRules, *, short: bool) -> tuple[tuple[Kind, ...], npt.NDArray[np.int8]]:
-    """Kinds, and how often each has each face. There are a hundred thousand of some rules, so few are remembered."""
+    """Returns kinds, and how often each contains each face. Some rules have 100,000 kinds, so only a few are cached."""
     found = short_kinds(rules) if short else kinds(rules)
     return found, np.stack([counts_of(kind.tiles).astype(np.int8) for kind in found])
 
 
 _EXACTLY: Final = (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0), ("mip_abs_gap", 0.0))
-"""How HiGHS is to solve a program."""
+"""The options of HiGHS for an exact solution."""
 
 
 @dataclass
 class IntegerProgram:
-    """Solves situations, one after the other, on one thread with one instance of HiGHS.
+    """Solves situations one after the other, on one thread with one instance of HiGHS.
 
-    Presolve makes half of all situations a little quicker to solve, and some many times slower.
+    Presolve makes half of all situations slightly faster, and some many times slower.
     """
 
     has_presolve: bool = False
@@ -279,18 +280,18 @@ class IntegerProgram:
     def best(
         self, situation: Situation, objective: Objective = Objective.MOST_TILES, *, keep: bool = False
     ) -> Optimum | None:
-        """The best turn, None if there is none. To keep asks that of the best the one with most untouched melds."""
+        """Returns the best turn, None if there is none. With `keep`, the one with the most untouched melds."""
         if not supports(situation):
             raise ValueError("the program lacks a rule of this situation")
-        return _Question(situation, objective, keep).ask(self.highs)
+        return _Program(situation, objective, keep).ask(self.highs)
 
 
 @dataclass
 class PublishedProgram:
-    """The program as it was published, in full, for players who have melded: to be measured, not to be believed.
+    """The complete published program, for players who have melded; a benchmark, not an oracle.
 
     It has a variable for every kind of meld that the tile set can form (1,173 with two jokers), whatever tiles there
-    are, and one for each face of the rack. `IntegerProgram` is the same with what can play no part left out.
+    are, and one for each face of the rack. `IntegerProgram` is the same program without irrelevant variables.
     """
 
     highs: highspy.Highs = field(default_factory=highspy.Highs)
@@ -300,7 +301,7 @@ class PublishedProgram:
             self.highs.setOptionValue(option, value)
 
     def best(self, situation: Situation) -> Optimum | None:
-        """The turn that plays most tiles, None if there is none."""
+        """Returns the turn that plays the most tiles, None if there is none."""
         if not (supports(situation) and situation.has_melded):
             raise ValueError("the program was published for players who have melded, by the default rules")
         sets, rows = _published_rows(meld_rules(situation.ruleset, situation.ruleset.geometry_jokers))
@@ -318,13 +319,13 @@ class PublishedProgram:
 
 @lru_cache(maxsize=4)
 def _published_rows(rules: MeldRules) -> tuple[tuple[Kind, ...], Integers]:
-    """The kinds of melds, and for each face how often each has it less how often it leaves the rack."""
+    """Returns the kinds of melds, and for each face how often each has it minus how often it leaves the rack."""
     found, counts = _matrix(rules, short=True)
     return found, np.concatenate([counts.T.astype(np.int64), -np.eye(len(FACES), dtype=np.int64)], axis=1)
 
 
 @dataclass
-class _Question:
+class _Program:
     """One situation as a program."""
 
     situation: Situation
@@ -379,17 +380,17 @@ class _Question:
         identities = self._identities() if self.keep and self.uses_table else []
         if self.uses_table:
             yield self._of_kinds(short=True, is_own=False)
-            yield self._of_identities(identities, is_own=False)
+            yield self._kept_rows(identities, is_own=False)
         if self.is_initial:
             sets = self.situation.ruleset.initial_meld_sets
             if sets is not InitialMeldSets.ONE_OR_MORE:
-                yield self._of_kinds(short=False, is_own=True, is_the_one=True)
-                yield self._of_identities(identities, is_own=True, is_the_one=True)
+                yield self._of_kinds(short=False, is_own=True, is_single=True)
+                yield self._kept_rows(identities, is_own=True, is_single=True)
             if sets is not InitialMeldSets.SINGLE_SET:
                 yield self._of_kinds(short=False, is_own=True)
-                yield self._of_identities(identities, is_own=True)
+                yield self._kept_rows(identities, is_own=True)
 
-    def _of_kinds(self, *, short: bool, is_own: bool, is_the_one: bool = False) -> Columns:
+    def _of_kinds(self, *, short: bool, is_own: bool, is_single: bool = False) -> Columns:
         available = self.rack if is_own else self.lying + self.rack
         if is_own and self.situation.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
             available = available.copy()
@@ -401,7 +402,7 @@ class _Question:
             [found[place].natural_points if zero else found[place].points for place in chosen], dtype=np.int64
         )
         is_run = np.array([found[place].kind is MeldKind.RUN for place in chosen], dtype=np.bool_)
-        if is_the_one:
+        if is_single:
             may_be = self._may_be_the_one(points, is_run)
             chosen, points, is_run = chosen[may_be], points[may_be], is_run[may_be]
         return Columns(
@@ -409,14 +410,14 @@ class _Question:
             counts[chosen].astype(np.int64),
             np.full(len(chosen), self.situation.ruleset.geometry_copies),
             is_own,
-            is_the_one,
+            is_single,
             points,
             is_run,
             np.full(len(chosen), -1),
         )
 
-    def _of_identities(self, identities: list[tuple[Meld, int]], *, is_own: bool, is_the_one: bool = False) -> Columns:
-        """Melds as they lie on the table now."""
+    def _kept_rows(self, identities: list[tuple[Meld, int]], *, is_own: bool, is_single: bool = False) -> Columns:
+        """Returns the constraints on melds that stay unchanged."""
         joker = self.situation.ruleset.initial_meld_joker
         melds = [
             (number, meld, times)
@@ -429,7 +430,7 @@ class _Question:
         ]
         points = np.array([_points(meld, joker) for _, meld, _ in melds], dtype=np.int64)
         is_run = np.array([meld.kind is MeldKind.RUN for _, meld, _ in melds], dtype=np.bool_)
-        if is_the_one:
+        if is_single:
             melds = [meld for meld, may in zip(melds, self._may_be_the_one(points, is_run), strict=True) if may]
             may_be = self._may_be_the_one(points, is_run)
             points, is_run = points[may_be], is_run[may_be]
@@ -438,14 +439,14 @@ class _Question:
             np.array([counts_of(meld.tiles) for _, meld, _ in melds], dtype=np.int64).reshape(-1, len(FACES)),
             np.array([times for _, _, times in melds], dtype=np.int64),
             is_own,
-            is_the_one,
+            is_single,
             points,
             is_run,
             np.array([number for number, _, _ in melds], dtype=np.int64),
         )
 
     def _identities(self) -> list[tuple[Meld, int]]:
-        """The melds of the table that differ, and how often each lies there."""
+        """Returns the distinct melds of the table with their counts."""
         found = Counter(_identity(meld) for meld in self.situation.table)
         first = {_identity(meld): meld for meld in self.situation.table}
         return [(first[identity], times) for identity, times in found.items()]
@@ -478,14 +479,14 @@ class _Question:
             yield (identities == number).astype(np.int64), 0, times
 
     def _initial_rows(self, groups: list[Columns]) -> Iterator[tuple[Integers, int, int]]:
-        """What the initial meld must be."""
+        """Returns the constraints on the initial meld."""
         ruleset = self.situation.ruleset
         own = np.concatenate([np.full(len(columns.tiles), int(columns.is_own)) for columns in groups])
         yield own, 1, 10_000
         if ruleset.initial_meld_sets is InitialMeldSets.ONE_OR_MORE:
             yield own * np.concatenate([columns.points for columns in groups]), self._least(), 100_000
         else:
-            the_one = [np.full(len(columns.tiles), int(columns.is_the_one)) for columns in groups]
+            the_one = [np.full(len(columns.tiles), int(columns.is_single)) for columns in groups]
             yield np.concatenate(the_one), 1, 1
         if ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN:
             yield own * np.concatenate([columns.is_run for columns in groups]), 1, 10_000
@@ -504,7 +505,7 @@ class _Question:
 
 @cache
 def _weights(objective: Objective, joker_penalty: int) -> Integers:
-    """What each face is worth by an objective."""
+    """Returns the worth of each face by an objective."""
     if objective is Objective.MOST_TILES:
         return np.ones(len(FACES), dtype=np.int64)
     return np.array([joker_penalty if t == JOKER else (t - 1 - (t > JOKER)) % 13 + 1 for t in FACES])
@@ -517,7 +518,7 @@ def _points(meld: Meld, joker: InitialMeldJoker) -> int:
 
 
 def _identity(meld: Meld) -> tuple[MeldKind, Tiles, tuple[Tiles, ...]]:
-    """A run is its tiles in order; a group is its tiles and what its jokers may stand for."""
+    """Returns the tiles of a run in order; for a group its tiles and the possible faces of its jokers."""
     if meld.kind is MeldKind.RUN:
         return meld.kind, meld.tiles, ()
     return meld.kind, tuple(sorted(meld.tiles)), tuple(sorted(meld.joker_faces))
@@ -526,7 +527,7 @@ def _identity(meld: Meld) -> tuple[MeldKind, Tiles, tuple[Tiles, ...]]:
 def _solved(
     highs: highspy.Highs, rows: Integers, bounds: tuple[Integers, Integers], cost: Integers, uppers: Integers
 ) -> Integers | None:
-    """The values of the variables that cost most within bounds; None if no values are."""
+    """Returns the optimal values of the variables within bounds; None if the program is infeasible."""
     height, width = rows.shape
     column, index = np.nonzero(rows.T)
     starts = np.searchsorted(column, np.arange(width))
@@ -559,11 +560,11 @@ def _solved(
             raise AssertionError(f"HiGHS found no answer: {status}")
 
 
-# What the solver says, compared with the program.
+# Comparison of the solver with the program
 
 
 def compare(program: IntegerProgram, situation: Situation, objective: Objective, budget: Budget) -> Comparison:
-    """Asks the solver and the program about a situation."""
+    """Compares the solver with the program on a situation."""
     best, answer = program.best(situation, objective, keep=True), best_turn(situation, objective, budget)
     existence = has_turn(situation, budget)
     weights = _weights(objective, situation.ruleset.score_joker_penalty)
@@ -571,10 +572,10 @@ def compare(program: IntegerProgram, situation: Situation, objective: Objective,
     found = disagreements(situation, answer, worth, (best.worth, best.kept or 0) if best else None)
     found += existence_disagreements(existence, exists=best is not None)
     example = f"for instance {' | '.join(map(format_tiles, best.melds))}" if best else "no turn"
-    return Comparison(told(situation, objective, found, example), answer, existence)
+    return Comparison(report(situation, objective, found, example), answer, existence)
 
 
-# Positions.
+# Positions
 
 WRITTEN: Final[dict[str, tuple[object, ...]]] = {
     "geometry_colors": (4, 4, 6),
@@ -596,20 +597,20 @@ WRITTEN: Final[dict[str, tuple[object, ...]]] = {
     "initial_meld_required_kind": tuple(InitialMeldRequiredKind),
     "initial_meld_same_turn_table_play": tuple(InitialMeldSameTurnTablePlay),
 }
-"""The options that the program knows, and values that random rulesets have."""
+"""The options that the program models, with values for random rulesets."""
 
 
 def random_rules(rng: random.Random) -> Ruleset:
-    """A ruleset that the program knows: mostly the default one but for some options."""
+    """Returns a ruleset that the program models: mostly the default one with some options changed."""
     options = rng.sample(sorted(WRITTEN), rng.choice((0, 1, 2, 4, 8)))
     chosen = {option: rng.choice(WRITTEN[option]) for option in options}
     if chosen.get("geometry_jokers_per_player"):
         chosen["geometry_jokers"] = 0
-    return choose(SABRA, chosen)
+    return with_options(SABRA, chosen)
 
 
 def random_situation(rng: random.Random, ruleset: Ruleset) -> Situation:
-    """Melds and a rack, drawn from the tile set; the table of no game, but of every sort."""
+    """Returns melds and a rack drawn from the tile set; not from a game, but of every kind."""
     players = rng.randint(ruleset.players_min, ruleset.players_max)
     deck = Counter(tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(players)))
     table: list[Meld] = []
@@ -627,7 +628,7 @@ def random_situation(rng: random.Random, ruleset: Ruleset) -> Situation:
 
 
 def _drawn_meld(rng: random.Random, ruleset: Ruleset, deck: Counter[Tile]) -> ProposedMeld | None:
-    """Tiles of a deck that may be a meld, with jokers in place of those that are not there and now and then more."""
+    """Returns tiles of a deck that may form a meld, with jokers for missing tiles and sometimes more."""
     color, value, colors = rng.randrange(ruleset.geometry_colors), rng.randint(1, 13), ruleset.geometry_colors
     is_run = rng.random() < 0.6
     if is_run:

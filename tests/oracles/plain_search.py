@@ -1,8 +1,8 @@
-"""A search for legal plays under every option, for tests. It shares no rule with the engine.
+"""Searches legal plays under every option, for tests; one subject. It shares no rule with the engine.
 
-Melds in hand are `ProposedMeld`s with their kind, in an order in which they are melds; what is declared of them is what
-the meld on the table has. Where an option asks where tiles came from, the search keeps to plays about which there is no
-doubt: a joker is left where it is, or replaced as in a textbook.
+Its melds are `ProposedMeld`s with their kind, in a legal order, with the declarations of the meld on the table. Where
+an option depends on the origin of tiles, it only makes plays that are certainly legal: a joker stays, or it is replaced
+in the simplest way.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Tiles: TypeAlias = tuple[Tile, ...]
 Table: TypeAlias = tuple[ProposedMeld, ...]
 
 NODES = 25
-"""How many melds one search by chance may try before it gives up."""
+"""The most melds that one random search tries."""
 
 ALL_FACES = tuple(Tile(color * 13 + value + (color > 3)) for color in range(6) for value in range(1, 14))
 COLOR = {t: place // 13 for place, t in enumerate(ALL_FACES)}
@@ -50,7 +50,7 @@ VALUE = {t: place % 13 + 1 for place, t in enumerate(ALL_FACES)}
 
 
 def face(color: int, value: int) -> Tile:
-    """The tile of a color from 0 and a value; values go on after 13 with 1."""
+    """Returns the tile of a color (from 0) and a value; values continue after 13 with 1."""
     return ALL_FACES[color * 13 + (value - 1) % 13]
 
 
@@ -62,12 +62,12 @@ def _is_near(played: Tile, other: Tile) -> bool:
 
 
 NEAR = {t: frozenset(other for other in (*ALL_FACES, JOKER) if _is_near(t, other)) for t in (*ALL_FACES, JOKER)}
-"""The tiles that may end up in one meld with a tile, when a little is moved."""
+"""The tiles that may share a meld with a tile after a small rearrangement."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A legal play: the table as it is sent, what is left on the rack, and where the player pulls from the River."""
+    """A legal play: the proposed table, the tiles left on the rack, and the place of the pulled tile in the River."""
 
     table: Table
     left: Tiles
@@ -75,23 +75,23 @@ class Found:
 
 
 def search_by_chance(situation: Situation, rng: random.Random, drawn: Tile | None = None) -> Found | None:
-    """A legal play found by chance, if one was; of a tile just drawn, if it may not be played, none."""
+    """Returns a legal play found by random search, if any; never one of a tile just drawn that may not be played."""
     river_index = rng.randrange(len(situation.river)) if situation.river and rng.random() < 0.4 else None
     return _Player(situation, rng, drawn, river_index).play()
 
 
-# What forms a meld
+# Melds
 
 
 @dataclass(frozen=True)
 class Layable:
-    """What may be laid in a turn: the ruleset, and the faces of which all copies lie on the table."""
+    """The melds that may be laid in a turn: the ruleset, and the faces of which all copies are on the table."""
 
     ruleset: Ruleset
     exhausted: frozenset[Tile] = frozenset()
 
     def run_faces(self, tiles: Tiles) -> Tiles:
-        """The faces of the places of a run, by its first numbered tile; none if the tiles are no run in this order."""
+        """Returns the faces of a run's places, by its first numbered tile; empty if the order is not that of a run."""
         place, natural = next((place, t) for place, t in enumerate(tiles) if t != JOKER)
         first = VALUE[natural] - place
         wrap = self.ruleset.run_wrap
@@ -104,11 +104,11 @@ class Layable:
         return faces if all(t in (JOKER, there) for t, there in zip(tiles, faces, strict=True)) else ()
 
     def missing(self, tiles: Tiles) -> Tiles:
-        """The faces of the colors that a group lacks."""
+        """Returns the faces of the colors that a group lacks."""
         return other_colors(frozenset(tiles) - {JOKER}, self.ruleset.geometry_colors)
 
     def roles(self, meld: ProposedMeld) -> tuple[Tiles, ...]:
-        """For each joker of a meld the faces it may stand for."""
+        """Returns the possible faces of each joker of a meld."""
         jokers = meld.tiles.count(JOKER)
         if not jokers:
             return ()
@@ -120,18 +120,18 @@ class Layable:
         return (self.missing(meld.tiles),) * jokers
 
     def values(self, meld: ProposedMeld) -> list[int]:
-        """What each tile of a meld counts, a joker what it stands for."""
+        """Returns the value of each tile of a meld; a joker counts what it stands for."""
         if meld.kind is MeldKind.RUN:
             return [VALUE[there] for there in self.run_faces(meld.tiles)]
         return [next(VALUE[t] for t in meld.tiles if t != JOKER)] * len(meld.tiles)
 
-    def may_lie(self, meld: ProposedMeld) -> bool:
-        """Whether tiles that have a meld's shape may lie so, whoever laid them; of a meld that grew or shrank."""
+    def is_legal(self, meld: ProposedMeld) -> bool:
+        """Returns whether tiles in the shape of a meld are legal on the table; applies to changed melds."""
         return self._keeps_contract(meld) and (JOKER not in meld.tiles or self._jokers_may_lie(meld))
 
-    def may_be_laid(self, meld: ProposedMeld) -> bool:
-        """Whether tiles that have a meld's shape may be laid as a new one."""
-        return self.may_lie(meld) and not (self.exhausted and self._needs_exhausted(meld))
+    def is_legal_new(self, meld: ProposedMeld) -> bool:
+        """Returns whether tiles in the shape of a meld are legal as a new meld."""
+        return self.is_legal(meld) and not (self.exhausted and self._needs_exhausted(meld))
 
     def _jokers_may_lie(self, meld: ProposedMeld) -> bool:
         jokers, is_run = meld.tiles.count(JOKER), meld.kind is MeldKind.RUN
@@ -169,14 +169,14 @@ class Layable:
                 return sum(self.values(meld)) <= 41
 
     def melds_with(self, t: Tile, available: Callable[[Tile], bool], jokers: int) -> Iterator[ProposedMeld]:
-        """Melds that may be laid with a numbered tile, from available tiles and so many jokers."""
+        """Yields legal melds with a numbered tile, from available tiles and a number of jokers."""
         for tiles in self._runs_with(t, available, jokers):
             meld = ProposedMeld(tiles, MeldKind.RUN)
-            if self.may_be_laid(meld):
+            if self.is_legal_new(meld):
                 yield meld
         for tiles in self._groups_with(t, available, jokers):
             meld = ProposedMeld(tiles, MeldKind.GROUP)
-            if self.may_be_laid(meld):
+            if self.is_legal_new(meld):
                 yield meld
 
     def _runs_with(self, t: Tile, available: Callable[[Tile], bool], jokers: int) -> Iterator[Tiles]:
@@ -201,9 +201,9 @@ class Layable:
                     yield (t, *chosen, *(JOKER,) * added)
 
     def grown(self, meld: ProposedMeld, t: Tile) -> Iterator[ProposedMeld]:
-        """A meld with one tile more, its jokers standing for what they stood for."""
+        """Returns a meld with one more tile; its jokers keep their roles."""
         for larger in self._grown_run(meld, t) if meld.kind is MeldKind.RUN else self._grown_group(meld, t):
-            if self.may_lie(larger) and not (t == JOKER and self.exhausted and self._needs_exhausted(larger)):
+            if self.is_legal(larger) and not (t == JOKER and self.exhausted and self._needs_exhausted(larger)):
                 yield larger
 
     def _grown_run(self, meld: ProposedMeld, t: Tile) -> Iterator[ProposedMeld]:
@@ -223,7 +223,7 @@ class Layable:
             yield replace(meld, tiles=(t, *meld.tiles))
 
     def canonical(self, tiles: Tiles) -> Tiles:
-        """The order with most points in which tiles form a run; none if several have."""
+        """Returns the order with the most points in which tiles form a run; None if several have the most."""
         naturals = [t for t in tiles if t != JOKER]
         orders = {}
         for first in range(1, 14):
@@ -239,7 +239,7 @@ class Layable:
 
 @cache
 def run_neighbors(t: Tile, wrap: RunWrap) -> tuple[tuple[Tiles, Tiles], ...]:
-    """The faces below a tile in a run, from the nearest on, and those above it; twice for a 1 that may be high."""
+    """Returns the faces below a tile in a run, nearest first, and those above it; twice for a 1 that may be high."""
     color, value = COLOR[t], VALUE[t]
     room = {
         RunWrap.NONE: [(value - 1, 13 - value)],
@@ -257,13 +257,13 @@ def run_neighbors(t: Tile, wrap: RunWrap) -> tuple[tuple[Tiles, Tiles], ...]:
 
 @cache
 def other_colors(tiles: frozenset[Tile], colors: int) -> Tiles:
-    """The faces of the value of some tiles in the colors that they lack."""
+    """Returns the faces of the same value in the colors that some tiles lack."""
     value, have = VALUE[min(tiles)], {COLOR[t] for t in tiles}
     return tuple(face(color, value) for color in range(colors) if color not in have)
 
 
 def _neighbors(faces: Tiles, available: Callable[[Tile], bool], jokers: int) -> Tiles:
-    """Available tiles for faces in order, jokers where there are none, as far as the jokers last."""
+    """Returns available tiles for faces in order, with jokers for missing ones as far as they last."""
     found: list[Tile] = []
     for there in faces:
         if available(there):
@@ -280,12 +280,12 @@ def _prefixes(tiles: Tiles) -> list[tuple[Tiles, int]]:
     return [(tiles[:length], tiles[:length].count(JOKER)) for length in range(len(tiles) + 1)]
 
 
-# Tiles laid out as melds
+# Layouts
 
 
 @dataclass
 class _Layout:
-    """Tiles to be laid out as melds: those needed all, those of the rack as wanted."""
+    """A layout of tiles as melds: all required ones, and optional ones of the rack."""
 
     layable: Layable
     rng: random.Random
@@ -296,11 +296,11 @@ class _Layout:
     melds: list[ProposedMeld] = field(default_factory=list)
 
     def left(self) -> Tiles:
-        """What is left of the rack."""
+        """Returns the tiles left on the rack."""
         return tuple(sorted(self.spare.elements()))
 
     def solve(self, first: Tile, stay: Table) -> bool:
-        """Plays a spare tile and lays all out, beginning with it; jokers left over are added to whatever takes them."""
+        """Plays an optional tile and lays out all required ones; adds unused jokers to any meld that takes them."""
         self.spare[first] -= 1
         self.needed[first] += 1
         if not self._cover(first):
@@ -334,7 +334,7 @@ class _Layout:
         return self.needed[t] + self.spare[t] > 0
 
     def _jokers(self) -> int:
-        """Jokers that a meld may use: a joker of the rack is not always given away."""
+        """Returns the jokers that a meld may use; a joker of the rack is not always offered."""
         return self.needed[JOKER] + (self.spare[JOKER] if self.rng.random() < 0.3 else 0)
 
     def _take(self, tiles: Tiles) -> list[tuple[Counter[Tile], Tile]]:
@@ -361,11 +361,11 @@ class _Layout:
 # Plays
 
 Move: TypeAlias = tuple[Table, Tiles]
-"""The table in hand, and what is left on the rack."""
+"""The current table, and the tiles left on the rack."""
 
 
 class _Player:
-    """Looks for a play in one situation."""
+    """Searches a play in one situation."""
 
     def __init__(self, situation: Situation, rng: random.Random, drawn: Tile | None, river_index: int | None) -> None:
         ruleset = situation.ruleset
@@ -385,7 +385,7 @@ class _Player:
         )
 
     def play(self) -> Found | None:
-        """A play found by chance."""
+        """Returns a play found by random search."""
         own: Table = ()
         after, left = self.before, self.rack
         if not self.situation.has_melded:
@@ -402,7 +402,7 @@ class _Player:
         if not played or (self.key is not None and not played[self.key]):
             return None
         rack = tuple(sorted(left + self.kept + self.plunder))
-        return Found(self._as_sent(after), rack, self.river_index)
+        return Found(self._proposed(after), rack, self.river_index)
 
     def _may_go_on(self) -> bool:
         allowed = self.ruleset.initial_meld_same_turn_table_play is InitialMeldSameTurnTablePlay.ALLOWED
@@ -421,7 +421,7 @@ class _Player:
         return table, left
 
     def _one_play(self, table: Table, left: Tiles) -> Move | None:
-        """A rack tile or more played, by taking up a few melds and laying them all out anew, or more simply."""
+        """Returns a play of one or more rack tiles that rebuilds a few melds, or a simpler one."""
         simple = 0.1 if self.jokers_free and self.ruleset.manipulation is Manipulation.FREE else 0.6
         for played in self._candidates(left):
             found = None
@@ -452,7 +452,7 @@ class _Player:
         return _Layout(self.layable, self.rng, needed=needed, spare=Counter(left))
 
     def _taken_up(self, table: Table, played: Tile) -> set[int]:
-        """Places of up to three melds, mostly such as have something to do with a tile."""
+        """Returns the places of up to three melds, mostly ones related to a tile."""
         near = self._near(table, played)
         self.rng.shuffle(near)
         taken = set(near[: self.rng.choice((0, 1, 1, 2, 2, 3))])
@@ -472,7 +472,7 @@ class _Player:
         return self.ruleset.manipulation is Manipulation.FREE and (self.jokers_free or JOKER not in meld.tiles)
 
     def _shorten(self, stay: list[ProposedMeld], layout: _Layout) -> None:
-        """Takes a numbered tile off the end of a run with a joker, which remains, where that is allowed."""
+        """Removes a numbered tile from the end of a run with a joker, which stays, if the rules allow it."""
         remaining = {JokerRetrievalMode.REPLACE, JokerRetrievalMode.NONE}
         if self.ruleset.joker_retrieval_mode not in remaining or self.ruleset.manipulation is not Manipulation.FREE:
             return
@@ -483,13 +483,13 @@ class _Player:
             for end, rest in ((tiles[0], tiles[1:]), (tiles[-1], tiles[:-1])):
                 shorter = ProposedMeld(rest, MeldKind.RUN)
                 is_long = len(rest) >= 3 and end != JOKER and JOKER in rest and rest.count(JOKER) < len(rest)
-                if is_long and self.layable.may_lie(shorter):
+                if is_long and self.layable.is_legal(shorter):
                     stay[place] = shorter
                     layout.needed[end] += 1
                     return
 
     def _grown(self, table: Table, left: Tiles, played: Tile) -> Move | None:
-        """One tile added to a meld."""
+        """Returns a play that adds one tile to a meld."""
         places = list(range(len(table)))
         self.rng.shuffle(places)
         for place in places:
@@ -498,7 +498,7 @@ class _Player:
         return None
 
     def _replaced(self, table: Table, left: Tiles, played: Tile) -> Move | None:
-        """A joker replaced by tiles of the rack, and laid with others of the rack as a new meld."""
+        """Returns a play that replaces a joker with rack tiles, and lays it with other rack tiles as a new meld."""
         forbidden = self.ruleset.joker_retrieval_mode is JokerRetrievalMode.NONE
         if forbidden or self.ruleset.manipulation is Manipulation.NONE:
             return None
@@ -508,7 +508,7 @@ class _Player:
                 if played not in role or Counter(tiles) - Counter(left):
                     continue
                 changed, rest = _without_joker(meld, number, tiles), _minus(left, tiles)
-                new = self._new_with_joker(rest) if self.layable.may_lie(changed) else None
+                new = self._new_with_joker(rest) if self.layable.is_legal(changed) else None
                 if new:
                     return (*_with(table, place, changed), new), _minus(rest, tuple(t for t in new.tiles if t != JOKER))
         return None
@@ -529,7 +529,7 @@ class _Player:
     # The initial meld
 
     def _random_melds(self) -> Table:
-        """Melds of rack tiles."""
+        """Returns melds of rack tiles."""
         spare = Counter(self.rack)
         forbidden = self.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
         jokers = 0 if forbidden else spare[JOKER]
@@ -569,10 +569,10 @@ class _Player:
             return sum(value for t, value in zip(meld.tiles, values, strict=True) if t != JOKER)
         return sum(values)
 
-    # What is sent
+    # Proposals
 
-    def _as_sent(self, table: Table) -> Table:
-        """The table with what must be stated and now and then more, in another order now and then."""
+    def _proposed(self, table: Table) -> Table:
+        """Returns the table with required declarations, sometimes with more, and sometimes in another order."""
         rest = Counter(self.before)
         differ = len({tuple(sorted(meld.tiles)) for meld in rest}) < len(rest)
         in_full = differ or self.rng.random() < 0.2
@@ -582,13 +582,13 @@ class _Player:
                 rest[meld] -= 1
                 melds.append(meld if in_full or self.rng.random() < 0.2 else ProposedMeld(meld.tiles))
             else:
-                melds.append(self._shuffled(self._without_words(self._declared(meld))))
+                melds.append(self._shuffled(self._without_kind(self._declared(meld))))
         if self.rng.random() < 0.1:
             self.rng.shuffle(melds)
         return tuple(melds)
 
-    def _without_words(self, meld: ProposedMeld) -> ProposedMeld:
-        """Mostly without the kind, where nothing hangs on it."""
+    def _without_kind(self, meld: ProposedMeld) -> ProposedMeld:
+        """Returns a meld without its kind most of the time, if the kind makes no difference."""
         hangs_on_it = len(meld.tiles) - meld.tiles.count(JOKER) <= 1 or self._must_declare(meld)
         return meld if hangs_on_it or self.rng.random() < 0.2 else replace(meld, kind=None)
 
@@ -603,7 +603,7 @@ class _Player:
                 return False
 
     def _declared(self, meld: ProposedMeld) -> ProposedMeld:
-        """A new meld with faces where they are wanted, or now and then."""
+        """Returns a new meld with joker faces if they are required, and sometimes if not."""
         roles = self.layable.roles(meld)
         if not roles or meld.declared:
             return meld
@@ -620,7 +620,7 @@ class _Player:
         return replace(meld, declared=tuple(chosen))
 
     def _shuffled(self, meld: ProposedMeld) -> ProposedMeld:
-        """In another order now and then, where the order has no meaning."""
+        """Returns melds sometimes in another order, if the order makes no difference."""
         sorts = self.ruleset.set_order is SetOrder.CANONICALISE
         is_group = meld.kind is not MeldKind.RUN and len({VALUE[t] for t in meld.tiles if t != JOKER}) == 1
         if not (sorts or is_group) or self.rng.random() < 0.5:
@@ -632,13 +632,13 @@ class _Player:
 
 
 def in_hand(meld: Meld) -> ProposedMeld:
-    """A meld of the table as the search handles it: with the faces of a group's jokers if they were declared."""
+    """Returns a meld of the table in the search's form: a group with joker faces if they were declared."""
     one_each = meld.kind is MeldKind.GROUP and all(len(faces) == 1 for faces in meld.joker_faces)
     return ProposedMeld(meld.tiles, meld.kind, tuple(faces[0] for faces in meld.joker_faces) if one_each else ())
 
 
 def _without_joker(meld: ProposedMeld, number: int, tiles: Tiles) -> ProposedMeld:
-    """A meld with tiles in the place of one of its jokers."""
+    """Returns a meld with tiles in the place of one of its jokers."""
     place = [place for place, t in enumerate(meld.tiles) if t == JOKER][number]
     after = (*meld.tiles[:place], *tiles, *meld.tiles[place + 1 :])
     declared = meld.declared[:number] + meld.declared[number + 1 :]

@@ -1,38 +1,38 @@
-"""Whether a play is legal as to joker retrieval, by trying every way in which the tiles can have moved.
+"""Decides joker retrieval by brute force over all assignments of old tiles to new ones.
 
-This is the definition of the retrieval rules, read literally and without regard to speed, for comparison with the
-engine. Tiles have an identity here: a place on the old table, or the rack. An *assignment* says for each place of the
-new table which tile lies there; all assignments that respect the faces are tried, the jokers' too, and a play is legal
-if one of them is. Two tiles of the rack with one face are not told apart: they differ in nothing that a rule asks for.
+This is the literal definition of the retrieval rules, for comparison with the engine, without regard to speed. Tiles
+have an identity here: a position on the old table, or the rack. An *assignment* gives the tile at each position of the
+new table. All assignments that respect the faces are tried, of jokers too, and a play is legal if one of them is. Rack
+tiles with the same face are interchangeable.
 
 For a joker j of the old table: A is its old meld, r0 the faces that it may stand for there; B and r1 are the same on
-the new table. P are the tiles that came from the rack, jokers among them.
+the new table. P are the tiles that came from the rack, including jokers.
 
-Readings, where the rules leave something open:
+Interpretations, where the rules leave something open:
 
-* NONE: a joker that does not *remain* is retrieved, hence refused; its meld's other tiles may move.
-* FREE with ANY_SET and same_set FORBIDDEN does forbid the same set; "allowed with FREE" is a default.
-* A replacement is a numbered tile. Each tile replaces one joker at most. Two jokers of one group need two tiles, which
-  may have one face, unless some joker of the meld remains: then they lie in one meld with it.
-* A tile may replace a joker although it does not lie in its place at the end, nor moves at all: it only has to exist.
-  Under REPLACE it may be any tile of the old table. Under LOCKED, of the old table, it is a tile of a meld without
-  jokers, or of one all of whose jokers are retrieved, themselves replaced without help of what that unlocks.
-* LOCKED: a joker that *stays* (A within B, r1 within r0) is not retrieved. If some joker of A does not stay, one at
-  least of those that do not counts as retrieved. If others do not, they are in one meld of the new table with the rest
-  of A, without the retrieved jokers, and with the replacements; and their r1 is within r0. Which of the jokers that do
-  not stay count as retrieved is the player's choice: the best one decides.
-* end_of_run_free asks for the joker's place on the old table: first or last of a run of four or more. A joker so freed
-  counts as replaced for what it unlocks. It may be replaced all the same.
-* BOTH_COLORS asks for a group of three with one joker exactly; both tiles come from where the source allows, and under
+* NONE: a joker that does not *remain* is retrieved, hence illegal. Other tiles of its meld may move.
+* FREE with ANY_SET and same_set FORBIDDEN forbids the same set. "Allowed with FREE" is only a default.
+* A replacement is a numbered tile. Each tile replaces at most one joker. Two jokers of one group need two tiles, which
+  may have the same face, unless a joker of the meld remains: then the tiles are in one meld with it.
+* A tile may replace a joker without taking its position in the end, or without moving at all: it only has to exist.
+  Under REPLACE it may be any tile of the old table. Under LOCKED, a tile of the old table must be of a meld without
+  jokers, or of one whose jokers are all retrieved, and replaced independently of the tiles that this unlocks.
+* LOCKED: a joker that *stays* (A within B, r1 within r0) is not retrieved. If some joker of A does not stay, at least
+  one such joker counts as retrieved. All others that do not stay are in one new meld with the rest of A, without the
+  retrieved jokers, and with the replacements; and their r1 is within r0. The player chooses which of the jokers that do
+  not stay count as retrieved, so the best choice decides.
+* end_of_run_free depends on the joker's position on the old table: first or last of a run of four or more. A joker
+  freed in this way counts as replaced for unlocking. It may also be replaced.
+* BOTH_COLORS applies to a group of three with exactly one joker. Both tiles come from an allowed source, and under
   LOCKED both are free to move.
 * NEW_SET: a second joker of A in B is a tile of A, so two jokers of a meld cannot go to one new meld. "A complete meld
-  of the old table" is one of tiles, not of faces: what looks like one but can have come from the rack is none.
-* NEW_SET_TWO_RACK_TILES counts jokers of the rack too. NEW_SET_ALL_RACK lets no second joker of the table into B.
-* NEW_SET_IF_REPLACED: if one new meld C has all numbered tiles of A, tiles of C whose faces are in r0 may have taken
-  j's place. Each tile takes the place of one joker. j was not replaced if A's numbered tiles would lie in melds (three
-  tiles or more) without those tiles, except those that took the places of other jokers, which were replaced: j may have
-  left before they came. The player says which of the jokers were replaced.
-* same_set FORBIDDEN looks for A without j, the other jokers of A included, in B.
+  of the old table" means its tiles, not its faces: an equal meld that can have come from the rack is a new one.
+* NEW_SET_TWO_RACK_TILES counts jokers from the rack too. NEW_SET_ALL_RACK allows no second joker of the table in B.
+* NEW_SET_IF_REPLACED: if one new meld C has all numbered tiles of A, tiles of C with faces in r0 may have taken j's
+  place. Each tile takes the place of one joker. j was not replaced if A's numbered tiles would be in valid melds (three
+  tiles or more) without those tiles, not counting tiles that replaced other jokers: j may have left before they came.
+  The player chooses which jokers were replaced.
+* same_set FORBIDDEN looks for A without j, but with the other jokers of A, in B.
 """
 
 from collections import Counter, defaultdict
@@ -53,12 +53,12 @@ from engine.ruleset import (
 from engine.tiles import JOKER, Tile
 
 RACK = -1
-"""In place of the old meld's number in a tile that came from the rack."""
+"""The `meld` of a tile that came from the rack."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Physical:
-    """A tile as a thing: its face; its old meld and its place there, or RACK and a number."""
+    """A physical tile: its face, and its old meld with its position there, or RACK with a number."""
 
     face: Tile
     meld: int
@@ -67,7 +67,7 @@ class Physical:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Which tile lies where: two tables of the same things.
+    """An assignment: the same physical tiles on both tables.
 
     Attributes:
         before: The old melds.
@@ -91,17 +91,17 @@ class Assignment:
 
     @cached_property
     def played(self) -> frozenset[Physical]:
-        """P."""
+        """Returns P: the tiles that came from the rack."""
         return frozenset(t for tiles in self.new for t in tiles if t.meld == RACK)
 
     @cached_property
     def table(self) -> frozenset[Physical]:
-        """The tiles of the old table."""
+        """Returns the tiles of the old table."""
         return frozenset(t for tiles in self.old for t in tiles)
 
     @cached_property
     def jokers(self) -> tuple[Physical, ...]:
-        """The jokers of the old table."""
+        """Returns the jokers of the old table."""
         return tuple(t for tiles in self.old for t in tiles if t.face == JOKER)
 
     @cached_property
@@ -117,23 +117,23 @@ class Assignment:
         return _roles(self.after, self.new)
 
     def a(self, joker: Physical) -> frozenset[Physical]:
-        """A: the joker's old meld."""
+        """Returns A: the joker's old meld."""
         return self.old_sets[joker.meld]
 
     def b(self, joker: Physical) -> frozenset[Physical]:
-        """B: the joker's new meld."""
+        """Returns B: the joker's new meld."""
         return self.new_sets[self.new_meld_of[joker]]
 
     def keeps_role(self, joker: Physical) -> bool:
-        """r1 is a subset of r0."""
+        """Returns whether r1 is a subset of r0."""
         return self.new_roles[joker] <= self.old_roles[joker]
 
     def stays(self, joker: Physical) -> bool:
-        """A is contained in B and r1 in r0."""
+        """Returns whether A is contained in B, and r1 in r0."""
         return self.a(joker) <= self.b(joker) and self.keeps_role(joker)
 
     def remains(self, joker: Physical) -> bool:
-        """A and B share two tiles, have the same kind, and r1 is contained in r0."""
+        """Returns whether A and B share two tiles and a kind, and r1 is contained in r0."""
         same_kind = self.before[joker.meld].kind is self.after[self.new_meld_of[joker]].kind
         return same_kind and len(self.a(joker) & self.b(joker)) >= 2 and self.keeps_role(joker)
 
@@ -149,7 +149,7 @@ def _roles(melds: tuple[Meld, ...], tiles: tuple[tuple[Physical, ...], ...]) -> 
 def assignments(
     table_before: tuple[Meld, ...], table_after: tuple[Meld, ...], played: Counter[Tile]
 ) -> Iterator[Assignment]:
-    """Every way in which the tiles of the old table and those played can have come to lie as the new table."""
+    """Yields every assignment of old and played tiles to the new table."""
     old = tuple(
         tuple(Physical(face, number, place) for place, face in enumerate(meld.tiles))
         for number, meld in enumerate(table_before)
@@ -179,7 +179,7 @@ def assignments(
 
 
 def _orders(things: list[Physical]) -> list[tuple[Physical, ...]]:
-    """The orders of the tiles of a face, but those of the rack, which are all alike, in one order only."""
+    """Returns the orders of the tiles of a face. Rack tiles, which are interchangeable, keep their order."""
     return [
         order
         for order in permutations(things)
@@ -190,12 +190,12 @@ def _orders(things: list[Physical]) -> list[tuple[Physical, ...]]:
 def legal_under_some_assignment(
     table_before: tuple[Meld, ...], table_after: tuple[Meld, ...], played: Counter[Tile], ruleset: Ruleset
 ) -> bool:
-    """Whether some assignment of tiles makes the play legal as to joker retrieval."""
+    """Returns whether joker retrieval is legal under some assignment."""
     return any(legal(assignment, ruleset) for assignment in assignments(table_before, table_after, played))
 
 
 def legal(assignment: Assignment, ruleset: Ruleset) -> bool:
-    """Whether the play is legal as to joker retrieval when the tiles moved so."""
+    """Returns whether joker retrieval is legal under an assignment."""
     match ruleset.joker_retrieval_mode:
         case JokerRetrievalMode.NONE:
             return all(map(assignment.remains, assignment.jokers))
@@ -220,11 +220,11 @@ def _not_remaining(assignment: Assignment) -> tuple[Physical, ...]:
     return tuple(joker for joker in assignment.jokers if not assignment.remains(joker))
 
 
-# What a retrieved joker is used for.
+# The use of retrieved jokers
 
 
 def _used_well(assignment: Assignment, retrieved: tuple[Physical, ...], ruleset: Ruleset) -> bool:
-    """Reuse and same set."""
+    """Returns whether the options reuse and same_set allow the use of retrieved jokers."""
     if ruleset.joker_retrieval_reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED and not _replaced_reused(
         assignment, retrieved
     ):
@@ -252,13 +252,13 @@ def _reused(assignment: Assignment, joker: Physical, reuse: JokerRetrievalReuse)
 
 
 def _in_new_set(assignment: Assignment, joker: Physical) -> bool:
-    """B contains no tile of A but the joker, and no complete old meld."""
+    """Returns whether B contains no tile of A except the joker, and no complete old meld."""
     new = assignment.b(joker)
     return assignment.a(joker) & new == {joker} and not any(old <= new for old in assignment.old_sets)
 
 
 def _replaced_reused(assignment: Assignment, retrieved: tuple[Physical, ...]) -> bool:
-    """NEW_SET_IF_REPLACED: whether the jokers that are in no new set need not have been replaced."""
+    """Returns whether jokers that are in no new set can have left unreplaced (NEW_SET_IF_REPLACED)."""
     in_new = [joker for joker in retrieved if _in_new_set(assignment, joker)]
     others = [joker for joker in retrieved if joker not in in_new]
     for places in product(*([None, *_tiles_in_place(assignment, joker)] for joker in in_new)):
@@ -269,19 +269,19 @@ def _replaced_reused(assignment: Assignment, retrieved: tuple[Physical, ...]) ->
 
 
 def _continued(assignment: Assignment, joker: Physical) -> int | None:
-    """C: the number of the new meld that has all numbered tiles of a joker's old meld."""
+    """Returns C: the number of the new meld with all numbered tiles of a joker's old meld, if any."""
     numbered = {t for t in assignment.a(joker) if t.face != JOKER}
     return next((number for number, new in enumerate(assignment.new_sets) if numbered <= new), None)
 
 
 def _tiles_in_place(assignment: Assignment, joker: Physical) -> list[Physical]:
-    """The tiles that may have taken a joker's place."""
+    """Returns the tiles that may have taken a joker's place."""
     number = _continued(assignment, joker)
     return [] if number is None else [t for t in assignment.new[number] if t.face in assignment.old_roles[joker]]
 
 
 def _may_have_left(assignment: Assignment, joker: Physical, others: list[Physical], taken: set[Physical]) -> bool:
-    """Whether a joker, and all others of its meld that were not replaced, can have left before other tiles came."""
+    """Returns whether a joker, with the other unreplaced ones of its meld, can have left before other tiles came."""
     number = _continued(assignment, joker)
     if number is None:
         return True
@@ -297,14 +297,14 @@ def _may_have_left(assignment: Assignment, joker: Physical, others: list[Physica
     return all(len(part) >= 3 for part in parts if numbered & set(part))
 
 
-# What replaces a retrieved joker.
+# Replacements
 
 Replacements = dict[Physical, frozenset[Physical]]
-"""For each retrieved joker the tiles that replace it: one, none (end_of_run_free) or two (BOTH_COLORS)."""
+"""The tiles that replace each retrieved joker: one, none (end_of_run_free) or two (BOTH_COLORS)."""
 
 
 def _replacements(assignment: Assignment, retrieved: tuple[Physical, ...], ruleset: Ruleset) -> Iterator[Replacements]:
-    """Every choice of replacements, no tile being used twice; where they may come from is only asked of the source."""
+    """Yields every choice of distinct replacements. Of the demands on their origin, only the source is checked."""
     rack_only = ruleset.joker_retrieval_source is JokerRetrievalSource.RACK_ONLY
     candidates = assignment.played if rack_only else assignment.played | assignment.table
     options = [_options(assignment, joker, candidates, ruleset) for joker in retrieved]
@@ -316,7 +316,7 @@ def _replacements(assignment: Assignment, retrieved: tuple[Physical, ...], rules
 def _options(
     assignment: Assignment, joker: Physical, candidates: frozenset[Physical], ruleset: Ruleset
 ) -> list[frozenset[Physical]]:
-    """What may replace one joker."""
+    """Returns the alternatives that replace one joker."""
     role = assignment.old_roles[joker]
     fitting = sorted(t for t in candidates if t.face in role)
     if _needs_both_colors(assignment, joker, ruleset):
@@ -342,11 +342,11 @@ def _free_at_the_end(assignment: Assignment, joker: Physical, ruleset: Ruleset) 
     return ruleset.joker_retrieval_end_of_run_free and meld.kind is MeldKind.RUN and size >= 4 and at_an_end
 
 
-# LOCKED.
+# LOCKED
 
 
 def _choices_of_retrieved(assignment: Assignment) -> Iterator[tuple[Physical, ...]]:
-    """Every choice of jokers that count as retrieved: in each meld some of those that do not stay, if there are any."""
+    """Yields every choice of retrieved jokers: in each meld, one or more of those that do not stay, if any."""
     choices = []
     for number in range(len(assignment.old)):
         moved = [j for j in assignment.jokers if j.meld == number and not assignment.stays(j)]
@@ -358,7 +358,7 @@ def _choices_of_retrieved(assignment: Assignment) -> Iterator[tuple[Physical, ..
 def _unlocks(
     assignment: Assignment, retrieved: tuple[Physical, ...], replacements: Replacements, ruleset: Ruleset
 ) -> bool:
-    """Whether the melds can be unlocked one after the other so that each replacement is free to move in its time."""
+    """Returns whether the melds can be unlocked in some order, so that each replacement is free when it is needed."""
     waiting = set(range(len(assignment.old)))
     free = set(assignment.played)
     if ruleset.joker_retrieval_source is JokerRetrievalSource.RACK_OR_TABLE:
@@ -379,7 +379,7 @@ def _jokers_of(assignment: Assignment, number: int) -> set[Physical]:
 
 
 def _rest_stays(assignment: Assignment, number: int, replacements: Replacements) -> bool:
-    """Whether what is left of an old meld stays together, with its replacements, if some of its jokers remain."""
+    """Returns whether the rest of an old meld stays together, with its replacements, if it keeps a joker."""
     jokers = _jokers_of(assignment, number)
     retrieved = jokers & replacements.keys()
     remaining = jokers - retrieved

@@ -1,4 +1,4 @@
-"""What rounds and games must bring, worked out anew from the racks, as docs/rules.md says (R60 to R64).
+"""Computes the results of rounds and games from the racks, by docs/rules.md (R60 to R64).
 
 Nothing here uses the engine's scoring, which it checks.
 """
@@ -24,7 +24,7 @@ from engine.tiles import JOKER, Tile
 
 @dataclass(frozen=True)
 class Hand:
-    """What a player holds at the end of a round."""
+    """A player at the end of a round."""
 
     seat: int
     value: int
@@ -35,12 +35,12 @@ class Hand:
 
 
 def number_of(tile: Tile) -> int:
-    """The value of a numbered tile: 53 is the joker, after which the fifth color begins."""
+    """Returns the value of a numbered tile. 53 is the joker; the fifth color follows it."""
     return (tile - 1 - (tile > JOKER)) % 13 + 1
 
 
 def expected_result(game: Game, number: int, end: RoundEnd) -> RoundResult:
-    """Returns the result of a round that has just ended so."""
+    """Returns the expected result of a round that has just ended."""
     round_, ruleset = round_of(game), game.ruleset
     hands = _hands(game, round_)
     able = [hand for hand in hands if not hand.resigned]
@@ -61,7 +61,7 @@ def expected_result(game: Game, number: int, end: RoundEnd) -> RoundResult:
 
 
 def _hands(game: Game, round_: Round) -> list[Hand]:
-    """What players hold, in turn order from the starter."""
+    """Returns the hands, in turn order from the starter."""
     joker, hands = game.ruleset.score_joker_penalty, []
     for seat in round_.order:
         rack = round_.rack(seat)
@@ -72,7 +72,7 @@ def _hands(game: Game, round_: Round) -> list[Hand]:
 
 
 def _best(end: RoundEnd, able: Sequence[Hand], ruleset: Ruleset) -> list[int]:
-    """Who wins by their own rack, in turn order."""
+    """Returns the players who win by their own rack, in turn order."""
     by_value = end is RoundEnd.BLOCKED and ruleset.score_blocked_winner is ScoreBlockedWinner.LOWEST_VALUE
     ways = ["value", "count"] if by_value else ["count", "value"]
     if end is RoundEnd.BLOCKED and ruleset.score_blocked_tie is not ScoreBlockedTie.OTHER_METRIC_THEN_SHARE:
@@ -86,7 +86,7 @@ def _best(end: RoundEnd, able: Sequence[Hand], ruleset: Ruleset) -> list[int]:
 
 
 def _points(end: RoundEnd, hands: Sequence[Hand], best: Sequence[int], ruleset: Ruleset) -> Mapping[int, int]:
-    """What each player wins or loses who plays alone, before contracts."""
+    """Returns each player's points in a game without teams, before contracts."""
     if ruleset.score_winner is ScoreWinner.ONE_WIN:
         return {hand.seat: int(hand.seat in best) for hand in hands}
     lowest = min(hand.value for hand in hands if hand.seat in best)
@@ -109,7 +109,7 @@ def _points(end: RoundEnd, hands: Sequence[Hand], best: Sequence[int], ruleset: 
 
 
 def _lost_and_won(end: RoundEnd, loser: Hand, lowest: int, ruleset: Ruleset) -> tuple[int, int]:
-    """What a loser loses, and what is won from them."""
+    """Returns the points that a loser loses, and the points won from them."""
     beyond = max(0, loser.value - lowest)
     how = ruleset.score_blocked_points if end is RoundEnd.BLOCKED else ScoreBlockedPoints.NORMAL
     lost, won = {
@@ -130,7 +130,7 @@ def _lost_and_won(end: RoundEnd, loser: Hand, lowest: int, ruleset: Ruleset) -> 
 
 
 def _points_in_pairs(end: RoundEnd, hands: Sequence[Hand], best: Sequence[int], ruleset: Ruleset) -> Mapping[int, int]:
-    """The other side's tiles less those left on the winning side's racks, for both of that side."""
+    """Returns points in pairs: for both winners, the other side's tiles minus those on the winning side's racks."""
     counts_own = end is RoundEnd.BLOCKED and ruleset.score_blocked_points is ScoreBlockedPoints.DIFFERENCE
     winning, held = {seat % 2 for seat in best}, [0, 0]
     for hand in hands:
@@ -140,7 +140,7 @@ def _points_in_pairs(end: RoundEnd, hands: Sequence[Hand], best: Sequence[int], 
 
 
 def expected_winners(game: Game) -> tuple[int, ...] | None:
-    """Returns who has won the game after the round that has just ended; None if it goes on."""
+    """Returns the winners of the game after the round that has just ended; None if it continues."""
     ruleset, result = game.ruleset, game.results[-1]
     over = {
         MatchEnd.SINGLE_ROUND: True,
@@ -160,7 +160,7 @@ def expected_winners(game: Game) -> tuple[int, ...] | None:
 
 
 def _merit(player: Player, results: Iterable[RoundResult], ruleset: Ruleset) -> tuple[int, int]:
-    """What the winner of a game has most of."""
+    """Returns the sort key that the winner of a game maximizes."""
     match ruleset.match_winner:
         case MatchWinner.HIGHEST_TOTAL:
             return player.total_points, 0

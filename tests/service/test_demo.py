@@ -1,4 +1,4 @@
-"""The demo plays a round to its end, against the service that runs or against one of its own."""
+"""The demo plays a whole round, against a running server or its own."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ LONG_SECONDS = 60
 
 
 async def printed_by_demo(**environment: str) -> str:
-    """What the demo prints, with these settings."""
+    """Runs the demo and returns its output."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -28,7 +28,7 @@ async def printed_by_demo(**environment: str) -> str:
 
 
 @pytest.mark.timeout(2 * LONG_SECONDS)
-async def test_it_plays_against_the_service_that_runs() -> None:
+async def test_it_plays_against_a_running_server() -> None:
     async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
         printed = await printed_by_demo(RUMMIKUB_LISTEN=process.target)
     assert printed.startswith(f"Playing against the service at {process.target}\n")
@@ -36,7 +36,7 @@ async def test_it_plays_against_the_service_that_runs() -> None:
 
 
 @pytest.mark.timeout(2 * LONG_SECONDS)
-async def test_it_plays_against_a_service_of_its_own_where_the_one_that_runs_speaks_tls(tmp_path: Path) -> None:
+async def test_it_starts_its_own_server_if_the_running_one_uses_tls(tmp_path: Path) -> None:
     self_signed(tmp_path, "DNS:localhost")
     settings = {
         "RUMMIKUB_TLS_CERT": str(tmp_path / "cert.pem"),

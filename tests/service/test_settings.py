@@ -1,13 +1,10 @@
-"""Settings: what is wrong is named together with what was expected, and a password is never printed."""
+"""Settings: errors name the variable and the expected value; passwords are never printed."""
 
 import asyncio
-import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 from itertools import takewhile
 from pathlib import Path
 
@@ -15,10 +12,11 @@ import pytest
 
 from service import __main__ as program
 from service import settings
+from service.runtime.process import write_stdout
 from service.settings import Settings, SettingsError, read_settings
 from support.harness import ROOT
 
-PASSWORD = "hunter2"  # noqa: S105 - what must not be printed
+PASSWORD = "hunter2"  # noqa: S105 - must not be printed
 ADDRESS = "expected host:port"
 STORE = "expected redis://host:port/database"
 
@@ -30,7 +28,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refusal(monkeypatch: pytest.MonkeyPatch, **variables: str) -> str:
-    """What is said about variables that cannot be used."""
+    """Returns the error message for invalid variables."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SettingsError) as error:
@@ -39,7 +37,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, **variables: str) -> str:
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs the program to its end."""
+    """Runs the program until it exits."""
     command = [sys.executable, "-m", "service", *arguments]
     environment = {**os.environ, **variables}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False)
@@ -80,13 +78,13 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("RUMMIKUB_ANALYSIS_WORKERS", "0", "greater than or equal to 1"),
         ("RUMMIKUB_ANALYSIS_WORKERS", "100000", "less than or equal to 1024"),
         ("RUMMIKUB_ANALYSIS_QUEUE", "-1", "greater than or equal to 0"),
-        ("RUMMIKUB_WORKERS", "many", "expected how many, or auto"),
-        ("RUMMIKUB_WORKERS", "-1", "expected how many, or auto"),
+        ("RUMMIKUB_WORKERS", "many", "expected a number, or auto"),
+        ("RUMMIKUB_WORKERS", "-1", "expected a number, or auto"),
         ("RUMMIKUB_WORKERS", "1000", "less than or equal to 256"),
         ("RUMMIKUB_LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
 )
-def test_an_unusable_value_is_told_with_its_variable_and_what_was_expected(
+def test_an_error_names_the_variable_and_the_expected_value(
     name: str, value: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = refusal(monkeypatch, **{name: value})
@@ -95,7 +93,7 @@ def test_an_unusable_value_is_told_with_its_variable_and_what_was_expected(
     assert "\n" not in message
 
 
-def test_all_unusable_values_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_invalid_values_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     message = refusal(monkeypatch, RUMMIKUB_LISTEN="here", RUMMIKUB_HISTORY="1", RUMMIKUB_REDIS_URL="there")
     assert [line.partition(":")[0] for line in message.splitlines()] == [
         "RUMMIKUB_LISTEN=here",
@@ -104,14 +102,14 @@ def test_all_unusable_values_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
-def test_variables_that_are_no_settings_are_refused_all_at_once_without_their_values(
+def test_unknown_variables_are_reported_together_without_their_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     message = refusal(monkeypatch, RUMMIKUB_LISTENS="x:1", RUMMIKUB_REDIS_PASSWORD=PASSWORD, RUMMIKUB_HISTORY="200")
     assert message == "RUMMIKUB_LISTENS, RUMMIKUB_REDIS_PASSWORD: no such setting; see --help"
 
 
-def test_variables_that_kubernetes_sets_for_a_service_named_rummikub_are_no_settings(
+def test_kubernetes_variables_of_a_service_named_rummikub_are_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     links = {
@@ -133,7 +131,7 @@ def test_variables_that_kubernetes_sets_for_a_service_named_rummikub_are_no_sett
 
 
 @pytest.mark.parametrize("number", ["0", "auto"])
-def test_workers_may_be_as_many_as_there_are_cores(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_means_one_worker_per_core(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
     monkeypatch.setattr(settings, "_CPU_LIMIT", Path("/no/limit"))
     monkeypatch.setenv("RUMMIKUB_WORKERS", number)
@@ -141,7 +139,7 @@ def test_workers_may_be_as_many_as_there_are_cores(number: str, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("limit", "cores"), [("max 100000", 4), ("250000 100000", 2), ("10000 100000", 1)])
-def test_a_container_s_share_of_the_cores_is_heeded(
+def test_usable_cores_respect_the_container_limit(
     limit: str, cores: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
@@ -150,28 +148,30 @@ def test_a_container_s_share_of_the_cores_is_heeded(
     assert settings.usable_cores() == cores
 
 
-def test_the_command_line_goes_before_the_environment_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_overrides_the_environment_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUMMIKUB_WORKERS", "4")
     monkeypatch.setenv("RUMMIKUB_HISTORY", "200")
     assert read_settings("3") == Settings.model_validate({"workers": 3, "history": 200})
 
 
-def test_several_workers_need_a_store_that_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_workers_need_a_shared_store(monkeypatch: pytest.MonkeyPatch) -> None:
     message = refusal(monkeypatch, RUMMIKUB_WORKERS="2", RUMMIKUB_REDIS_URL="memory://")
-    assert message.startswith("RUMMIKUB_WORKERS=2: they need a store that they share, which memory:// is not: set ")
+    assert message.startswith(
+        "RUMMIKUB_WORKERS=2: workers cannot share a store in memory (memory://): set RUMMIKUB_REDIS_URL "
+    )
     ended = run("--workers", "2", RUMMIKUB_REDIS_URL="memory://")
     assert (ended.returncode, ended.stderr) == (1, f"rummikub-server: {message}\n")
 
 
 @pytest.mark.parametrize("given", ["RUMMIKUB_TLS_CERT", "RUMMIKUB_TLS_KEY"])
-def test_half_a_tls_pair_is_refused(given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_half_a_tls_pair_is_rejected(given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "half.pem"
     path.touch()
     message = refusal(monkeypatch, **{given: str(path)})
-    assert message == "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY belong together: set both or neither"
+    assert message == "RUMMIKUB_TLS_CERT and RUMMIKUB_TLS_KEY must be set together: set both or neither"
 
 
-def test_a_tls_pair_that_is_no_pem_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_tls_pair_that_is_not_pem_is_rejected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "bad.pem"
     path.write_text("-----BEGIN CERTIFICATE-----\nthis is none\n-----END CERTIFICATE-----\n")
     message = refusal(monkeypatch, RUMMIKUB_TLS_CERT=str(path), RUMMIKUB_TLS_KEY=str(path))
@@ -197,7 +197,7 @@ def test_a_tls_pair_that_is_no_pem_is_refused(monkeypatch: pytest.MonkeyPatch, t
         PASSWORD,
     ],
 )
-def test_a_store_that_cannot_be_meant_is_refused_without_its_url(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_store_url_is_rejected_and_not_printed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     message = refusal(monkeypatch, RUMMIKUB_REDIS_URL=url)
     assert message.startswith(f"RUMMIKUB_REDIS_URL: {STORE}")
     assert PASSWORD not in message
@@ -216,7 +216,7 @@ def test_a_store_that_cannot_be_meant_is_refused_without_its_url(url: str, monke
         "unix:///run/redis.sock?db=2",
     ],
 )
-def test_the_documented_forms_of_a_store_are_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_store_urls_are_accepted(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUMMIKUB_REDIS_URL", url)
     assert read_settings().redis_url == url
 
@@ -246,8 +246,8 @@ async def test_a_server_prints_its_store_without_the_password(url: str) -> None:
         process.terminate()
         rest, log = (text.decode() for text in await process.communicate())
     assert "store    redis://127.0.0.1:1/3 (does not answer yet" in greeting
-    assert not re.findall(r":0\b", greeting), "the addresses are those that were found"
-    assert "ConnectionError" in log, "a store that does not answer is logged"
+    assert not re.findall(r":0\b", greeting), "the addresses have the assigned ports"
+    assert "ConnectionError" in log, "the unreachable store is logged"
     assert PASSWORD not in greeting + rest + log
     assert process.returncode == 0
 
@@ -260,45 +260,25 @@ async def test_a_server_prints_its_store_without_the_password(url: str) -> None:
         ("RUMMIKUB_METRICS_LISTEN", "..:9464"),
     ],
 )
-def test_an_address_where_nobody_can_listen_is_told_with_why_and_what_to_do(variable: str, address: str) -> None:
+def test_an_unusable_address_is_reported_with_reason_and_remedy(variable: str, address: str) -> None:
     addresses = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0", variable: address}
     ended = run(RUMMIKUB_REDIS_URL="memory://", **addresses)
     assert (ended.returncode, ended.stdout) == (1, "")
-    problem = ended.stderr.splitlines()[-1]  # gRPC has its own word before
+    problem = ended.stderr.splitlines()[-1]  # gRPC prints a line before
     assert problem.startswith(f"rummikub-server: {variable}={address}: cannot listen there (")
-    assert problem.endswith("): set it to a free address of this machine, or stop the server that has it")
+    assert problem.endswith("): set it to a free address of this machine, or stop the server that uses it")
 
 
 @pytest.mark.parametrize("where", ["full", "gone"])
-def test_a_greeting_that_cannot_be_written_is_lost_and_nothing_else(
-    where: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_error_on_standard_output_is_ignored(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as gone, Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stdout", gone if where == "gone" else full)
-        program._say("Stop with Ctrl-C.\n")  # noqa: SLF001 - what a server says, without one
+        write_stdout("Stop with Ctrl-C.\n")
 
 
-def test_a_server_runs_and_stops_without_standard_input_output_and_error() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        place = found.getsockname()
-    addresses = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": f"127.0.0.1:{place[1]}"}
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", 'exec "$0" -m service <&- >&- 2>&-', sys.executable],
-        cwd=ROOT,
-        env={**os.environ, **addresses, "RUMMIKUB_REDIS_URL": "memory://"},
-    )
-    with process:
-        while process.poll() is None:
-            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(place):
-                break
-            time.sleep(0.05)
-        process.terminate()
-    assert process.returncode == 0
-
-
-def test_a_greeting_names_a_folder_whatever_its_name_is(tmp_path: Path) -> None:
+def test_the_greeting_names_any_folder(tmp_path: Path) -> None:
     addresses = {"RUMMIKUB_LISTEN": "127.0.0.1:0", "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0"}
     folder = tmp_path / "d\N{LATIN SMALL LETTER A WITH DIAERESIS}"
     process = subprocess.Popen(
@@ -314,7 +294,7 @@ def test_a_greeting_names_a_folder_whatever_its_name_is(tmp_path: Path) -> None:
     assert b"embedded, in " + os.fsencode(folder) in greeting
 
 
-def test_unusable_settings_end_the_program_with_a_sentence() -> None:
+def test_invalid_settings_end_the_program_with_a_message() -> None:
     ended = run(RUMMIKUB_LISTEN="here")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("rummikub-server: RUMMIKUB_LISTEN=here: expected host:port")
@@ -334,13 +314,13 @@ def test_help_lists_every_setting_with_its_default(
     assert listed == {f"RUMMIKUB_{name.upper()}": unset.get(value, value) for name, value in defaults.items()}
 
 
-def test_help_is_given_even_with_unusable_settings() -> None:
+def test_help_works_with_invalid_settings() -> None:
     ended = run("--help", RUMMIKUB_LISTEN="here", RUMMIKUB_NONSENSE="1")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "RUMMIKUB_LISTEN\n" in ended.stdout
 
 
-def test_version_is_the_package_s() -> None:
+def test_version() -> None:
     ended = run("--version")
     declared = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert declared

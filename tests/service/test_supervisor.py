@@ -1,4 +1,4 @@
-"""Several workers under one command: one address, one page of metrics, one end."""
+"""Several workers under one command: shared addresses, merged metrics, joint shutdown."""
 
 import asyncio
 import fcntl
@@ -26,11 +26,11 @@ from engine.notation import parse_tiles
 from rummikub.v1 import analysis_service_pb2, game_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
-from service import supervisor as workers_module
-from service.metrics.metrics import Metrics, Together, registry
-from service.metrics.shared_counters import ROWS, Tally, new_file
-from service.runtime.addresses import AddressInUseError, reserved
-from service.supervisor import Workers, WorkersError, share
+from service import supervisor as supervisor_module
+from service.metrics.metrics import MergedMetrics, Metrics, metrics_registry
+from service.metrics.shared_counters import ROWS, SharedCounters, counter_file
+from service.runtime.addresses import AddressInUseError, reserve_address
+from service.supervisor import Supervisor, SupervisorError, share
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game
 from support.harness import ROOT, Client, as_tiles
 
@@ -40,11 +40,11 @@ T = TypeVar("T")
 
 VALIDATE = "/rummikub.v1.ValidationService/ValidateTurn"
 CONNECTIONS = 8
-"""So many are made at once; the system gives each to one of the workers, by chance."""
+"""The number of connections to open at once; the system assigns each to a random worker."""
 
 
 class Command:
-    """`rummikub-server --workers 2` in processes of its own, and what it prints."""
+    """A running `rummikub-server --workers 2`, with its output."""
 
     def __init__(self, folder: Path, **variables: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
@@ -53,14 +53,14 @@ class Command:
             "RUMMIKUB_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_METRICS_LISTEN": "127.0.0.1:0",
             "RUMMIKUB_DATA_DIR": str(folder / "data"),
-            "RUMMIKUB_LOG_LEVEL": "debug",  # good calls of validation are told there alone, with who answers
+            "RUMMIKUB_LOG_LEVEL": "debug",  # successful validation calls are logged at debug, with the worker
             **variables,
         }
         self._log = folder / "log"
         self.greeting = ""
 
     async def start(self) -> None:
-        """Starts it and reads its greeting, if it gets as far."""
+        """Starts the command and reads its greeting, if there is one."""
         with self._log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -78,33 +78,33 @@ class Command:
                 if line.startswith(b"Stop with"):
                     return
 
-    def told(self, name: str) -> str:
-        """What the greeting says of something."""
+    def greeted(self, name: str) -> str:
+        """Returns a value in the greeting."""
         return next(rest for line in self.greeting.splitlines() if (rest := line.strip()).startswith(name)).split()[-1]
 
     def log(self) -> list[dict[str, object]]:
         return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
 
     def files(self) -> list[str]:
-        """What is in its folder."""
+        """Returns the names of the files in its folder."""
         return [file.name for file in self._log.parent.iterdir()]
 
     def errors(self) -> str:
         return "\n".join(line for line in self._log.read_text().splitlines() if line.startswith("rummikub-server"))
 
     def descendants(self) -> set[int]:
-        """All processes that come of the command, itself among them."""
+        """Returns the process ids of the command and all its descendants."""
         found = {self.process.pid}
         while more := {pid for pid, parent in parents().items() if parent in found} - found:
             found |= more
         return found
 
     def workers(self) -> set[int]:
-        """The processes that serve."""
+        """Returns the process ids of the workers."""
         return {pid for pid in self.descendants() if b"\0--as-worker\0" in command_line(pid)}
 
     async def metric(self, name: str, **labels: str) -> float:
-        """A sample, nothing being 0."""
+        """Returns the sum of the matching samples; 0 without any."""
         text = await asyncio.to_thread(self._metrics)
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         return sum(
@@ -112,17 +112,17 @@ class Command:
         )
 
     def _metrics(self) -> str:
-        with urllib.request.urlopen(self.told("metrics"), timeout=10) as answer:  # noqa: S310 - http, our own
+        with urllib.request.urlopen(self.greeted("metrics"), timeout=10) as answer:  # noqa: S310 - http, our own
             text: str = answer.read().decode()
             return text
 
     async def client(self, stack: AsyncExitStack) -> Client:
-        """A client on a connection of its own."""
+        """Returns a client with its own connection."""
         options = [("grpc.use_local_subchannel_pool", 1)]
-        return Client(await stack.enter_async_context(grpc.aio.insecure_channel(self.told("gRPC"), options)))
+        return Client(await stack.enter_async_context(grpc.aio.insecure_channel(self.greeted("gRPC"), options)))
 
     async def clients(self, stack: AsyncExitStack) -> list[Client]:
-        """Clients on connections of their own, of which each worker has one at least."""
+        """Returns clients with their own connections, at least one to each worker."""
         clients: list[Client] = []
         before = self.calls_by_worker(VALIDATE)
         while set(self.calls_by_worker(VALIDATE) - before) != {1, 2}:
@@ -132,21 +132,21 @@ class Command:
         return clients
 
     def calls_by_worker(self, method: str) -> Counter[object]:
-        """How many calls each worker has logged."""
+        """Returns the number of logged calls by worker."""
         return Counter(entry["worker"] for entry in self.log() if entry.get("method") == method)
 
     async def validations(self) -> float:
-        """How many calls to validate have been counted."""
+        """Returns the counted ValidateTurn calls."""
         return await self.metric("rummikub_calls_total", method=VALIDATE, code="OK")
 
     async def ended(self) -> int:
-        """Waits for the end, and returns the exit code."""
+        """Waits for the command to exit; returns its exit code."""
         return await asyncio.wait_for(self.process.wait(), 60)
 
 
 @asynccontextmanager
 async def command(folder: Path, **variables: str) -> AsyncIterator[Command]:
-    """A command that is ended with the context."""
+    """Runs a command within the context."""
     started = Command(folder, **variables)
     await started.start()
     try:
@@ -159,18 +159,18 @@ async def command(folder: Path, **variables: str) -> AsyncIterator[Command]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Command]:
-    """A command for all tests that leave it running."""
+    """A command that several tests share."""
     async with command(tmp_path_factory.mktemp("served")) as started:
         yield started
 
 
 def parents() -> dict[int, int]:
-    """The parent of each process."""
+    """Returns the parent process id of each process."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             found[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
     return found
 
@@ -178,19 +178,19 @@ def parents() -> dict[int, int]:
 def command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return b""
 
 
 def alive(processes: set[int]) -> set[int]:
-    """Those that run: what has ended may be listed until its parent has heard of it."""
+    """Returns the running processes; zombies have an empty command line."""
     return {pid for pid in processes if command_line(pid)}
 
 
 async def until(condition: Callable[[], T]) -> T:
-    """The first true value of a condition."""
+    """Waits for a condition; returns its first true value."""
     async with asyncio.timeout(40):
-        while not (value := condition()):  # noqa: ASYNC110 - other processes: there is nothing to be told by
+        while not (value := condition()):  # noqa: ASYNC110 - other processes change it
             await asyncio.sleep(0.02)
         return value
 
@@ -199,8 +199,8 @@ async def until(condition: Callable[[], T]) -> T:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_all_workers_serve_one_address_and_are_counted_together(served: Command) -> None:
-    assert served.told("workers") == "2"
+async def test_workers_share_an_address_and_their_metrics_are_merged(served: Command) -> None:
+    assert served.greeted("workers") == "2"
     assert len(served.workers()) == 2
     before = await served.validations()
     async with AsyncExitStack() as stack:
@@ -211,7 +211,7 @@ async def test_all_workers_serve_one_address_and_are_counted_together(served: Co
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(served: Command) -> None:
+async def test_a_killed_worker_is_restarted_and_its_counts_remain(served: Command) -> None:
     async with AsyncExitStack() as stack:
         await served.clients(stack)
     before = await served.validations()
@@ -224,7 +224,7 @@ async def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(ser
     async with AsyncExitStack() as stack:
         calls = len(await served.clients(stack))
     async with asyncio.timeout(40):
-        while await served.validations() != before + calls:  # noqa: ASYNC110 - a worker may answer before it is known
+        while await served.validations() != before + calls:  # noqa: ASYNC110 - a worker may answer before it is registered
             await asyncio.sleep(0.02)
 
 
@@ -242,11 +242,11 @@ async def test_a_game_is_played_through_all_workers(served: Command) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_another_command_is_kept_out_before_it_has_begun_anything(served: Command, tmp_path: Path) -> None:
-    other = Command(tmp_path, RUMMIKUB_LISTEN=served.told("gRPC"))
+async def test_a_second_command_at_the_address_fails_without_side_effects(served: Command, tmp_path: Path) -> None:
+    other = Command(tmp_path, RUMMIKUB_LISTEN=served.greeted("gRPC"))
     await other.start()
     assert await other.ended() == 1
-    problem = f"RUMMIKUB_LISTEN={served.told('gRPC')}: cannot listen there (Address already in use): "
+    problem = f"RUMMIKUB_LISTEN={served.greeted('gRPC')}: cannot listen there (Address already in use): "
     assert other.errors().startswith(f"rummikub-server: {problem}set it to a free address")
     assert other.greeting == ""
     assert other.files() == ["log"]
@@ -256,7 +256,7 @@ async def test_another_command_is_kept_out_before_it_has_begun_anything(served: 
 
 
 @pytest.mark.parametrize("shares", [False, True], ids=["alone", "with those who share"])
-def test_an_address_where_somebody_else_listens_cannot_be_reserved(*, shares: bool) -> None:
+def test_an_address_in_use_cannot_be_reserved(*, shares: bool) -> None:
     with socket.create_server(("127.0.0.1", 0), reuse_port=shares) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(AddressInUseError, match=f"^THE_VARIABLE={address}: cannot listen there"):
@@ -264,8 +264,8 @@ def test_an_address_where_somebody_else_listens_cannot_be_reserved(*, shares: bo
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:0", "0.0.0.0:0"])
-def test_a_reserved_address_is_for_those_who_share_it(address: str) -> None:
-    with reserved("THE_VARIABLE", address) as found:
+def test_a_reserved_address_accepts_only_listeners_with_reuse_port(address: str) -> None:
+    with reserve_address("THE_VARIABLE", address) as found:
         host, _, port = found.rpartition(":")
         assert host == address.rpartition(":")[0]
         with pytest.raises(AddressInUseError):
@@ -279,28 +279,28 @@ def test_a_reserved_address_is_for_those_who_share_it(address: str) -> None:
 
 
 def reserve(address: str) -> None:
-    """Reserves an address for a moment."""
-    with reserved("THE_VARIABLE", address):
+    """Reserves an address and releases it."""
+    with reserve_address("THE_VARIABLE", address):
         pass
 
 
-def test_a_host_that_is_not_ours_cannot_be_reserved() -> None:
+def test_the_address_of_another_host_cannot_be_reserved() -> None:
     for address in ("192.0.2.1:0", "192.0.2.1:50051", "no.such.host.invalid:50051", "..:50051"):
         with pytest.raises(AddressInUseError):
             reserve(address)
 
 
-# The end
+# Shutdown
 
 HARD = (
     "R1 R2 R3 R4 R4 R5 R5 R6 R6 R7 R7 R8 R9 R11 R12 R12 R13 R13 B1 B2 B3 B3 B4 B5 B5 B6 B6 B7 B7 B8 B8 B10 B10 B11 B13 "
     "B13 K1 K2 K2 K3 K4 K5 K6 K6 K7 K7 K8 K9 K9 O1 O2 O3 O4 O5 O6 O7 O9 O10 O10 O12 O13 O13 J J"
 )
-"""A rack whose best initial meld takes longer to find than there is time."""
+"""A rack whose best initial meld takes longer to find than the time limit."""
 
 
 def is_free(data: Path) -> bool:
-    """Whether no store holds a folder any more."""
+    """Returns whether no store has locked a folder."""
     with (data / "lock").open() as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -310,12 +310,12 @@ def is_free(data: Path) -> bool:
 
 
 async def last_update(watch: AsyncIterator[gs.WatchGameResponse]) -> str:
-    """What a stream that is watched to its end says at last."""
+    """Reads a stream to its end; returns the kind of its last update."""
     updates = [update async for update in watch]
     return str(updates[-1].WhichOneof("update"))
 
 
-async def test_workers_that_are_asked_to_stop_end_their_streams_and_finish_their_calls_and_nothing_stays(
+async def test_stopping_workers_end_streams_finish_calls_and_leave_no_process(
     tmp_path: Path,
 ) -> None:
     async with command(tmp_path) as served, AsyncExitStack() as stack:
@@ -333,7 +333,7 @@ async def test_workers_that_are_asked_to_stop_end_their_streams_and_finish_their
         processes = served.descendants()
         assert len(processes) >= 4
 
-        os.killpg(served.process.pid, signal.SIGINT)  # what Ctrl-C does
+        os.killpg(served.process.pid, signal.SIGINT)  # as Ctrl-C does
         served.process.terminate()
         assert {await last_update(watch) for watch in watches} == {"closing"}
         assert (await searching).HasField("suggestion")
@@ -343,7 +343,7 @@ async def test_workers_that_are_asked_to_stop_end_their_streams_and_finish_their
         assert {entry["event"] for entry in served.log()} == {"call", "stopping"}
 
 
-async def test_workers_and_store_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+async def test_workers_and_store_end_when_the_supervisor_is_killed(tmp_path: Path) -> None:
     async with command(tmp_path) as served:
         processes = served.descendants()
         assert len(processes) == 4
@@ -352,7 +352,7 @@ async def test_workers_and_store_end_with_a_parent_that_is_killed(tmp_path: Path
         assert is_free(tmp_path / "data")
 
 
-async def test_workers_end_with_an_error_when_their_store_has_ended(tmp_path: Path) -> None:
+async def test_workers_end_with_an_error_when_the_store_dies(tmp_path: Path) -> None:
     async with command(tmp_path) as served:
         processes = served.descendants()
         [store] = processes - served.workers() - {served.process.pid}
@@ -362,67 +362,69 @@ async def test_workers_end_with_an_error_when_their_store_has_ended(tmp_path: Pa
         assert not alive(processes)
 
 
-# Keeping workers
+# Supervision
 
 
 def scripted(script: str) -> tuple[str, ...]:
-    """A command of workers that do something else; `channel` is their socket to us."""
+    """Returns a worker command that runs a script; `channel` is its socket to the supervisor."""
     prelude = "import signal, socket, sys, time; channel = socket.socket(fileno=int(sys.argv[3])); "
     return (sys.executable, "-c", prelude + script)
 
 
-async def test_workers_that_cannot_be_kept_running_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers_module, "FIRST_PAUSE_SECONDS", 0.001)
-    workers = Workers([{}], 10, scripted("sys.exit(3)"))
-    workers.start()
-    assert isinstance(await asyncio.wait_for(workers.failed(), 20), WorkersError)
-    await workers.stop()
+async def test_the_supervisor_gives_up_after_repeated_failed_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
+    supervisor = Supervisor([{}], 10, scripted("sys.exit(3)"))
+    supervisor.start()
+    assert isinstance(await asyncio.wait_for(supervisor.failed(), 20), SupervisorError)
+    await supervisor.stop()
 
 
-async def test_a_command_that_does_not_exist_is_given_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers_module, "FIRST_PAUSE_SECONDS", 0.001)
-    workers = Workers([{}], 10, ("/no/such/command",))
-    workers.start()
-    assert isinstance(await asyncio.wait_for(workers.failed(), 20), WorkersError)
-    await workers.stop()
+async def test_the_supervisor_gives_up_on_a_missing_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor_module, "FIRST_PAUSE_SECONDS", 0.001)
+    supervisor = Supervisor([{}], 10, ("/no/such/command",))
+    supervisor.start()
+    assert isinstance(await asyncio.wait_for(supervisor.failed(), 20), SupervisorError)
+    await supervisor.stop()
 
 
 async def test_a_worker_that_does_not_stop_is_killed() -> None:
     script = "signal.signal(signal.SIGTERM, signal.SIG_IGN); channel.send(b'1'); time.sleep(60)"
-    workers = Workers([{}, {}], 0.05, scripted(script))
-    workers.start()
-    await asyncio.wait_for(workers.serving(), 20)
-    await asyncio.wait_for(workers.stop(), 20)
+    supervisor = Supervisor([{}, {}], 0.05, scripted(script))
+    supervisor.start()
+    await asyncio.wait_for(supervisor.serving(), 20)
+    await asyncio.wait_for(supervisor.stop(), 20)
 
 
-async def test_workers_that_are_stopped_before_they_serve_are_not_waited_for() -> None:
-    workers = Workers([{}, {}], 20, scripted("time.sleep(60)"))
-    workers.start()
-    await asyncio.wait_for(workers.stop(), 10)
+async def test_stop_does_not_wait_for_workers_to_serve() -> None:
+    supervisor = Supervisor([{}, {}], 20, scripted("time.sleep(60)"))
+    supervisor.start()
+    await asyncio.wait_for(supervisor.stop(), 10)
 
 
-async def test_a_worker_gets_its_own_settings_in_place_of_the_command_s(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_s_settings_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("rummikub_listen", "there")
     monkeypatch.setenv("RUMMIKUB_HISTORY", "200")
     found = "sorted(pair for pair in os.environ.items() if pair[0].upper().startswith('RUMMIKUB'))"
     expected = [("RUMMIKUB_HISTORY", "200"), ("RUMMIKUB_LISTEN", "here")]
-    workers = Workers([{"listen": "here"}], 20, scripted(f"import os; {found} == {expected} and channel.send(b'1')"))
-    workers.start()
-    await asyncio.wait_for(workers.serving(), 20)
-    await workers.stop()
+    supervisor = Supervisor(
+        [{"listen": "here"}], 20, scripted(f"import os; {found} == {expected} and channel.send(b'1')")
+    )
+    supervisor.start()
+    await asyncio.wait_for(supervisor.serving(), 20)
+    await supervisor.stop()
 
 
 @pytest.mark.parametrize(
     ("total", "workers", "shares"), [(2, 2, [1, 1]), (3, 2, [2, 1]), (2, 4, [1, 1, 1, 1]), (7, 3, [3, 2, 2])]
 )
-def test_what_all_may_have_is_shared_out_and_each_gets_one(total: int, workers: int, shares: list[int]) -> None:
+def test_each_worker_gets_a_share_of_at_least_one(total: int, workers: int, shares: list[int]) -> None:
     assert [share(total, workers, number) for number in range(1, workers + 1)] == shares
 
 
-# Counting
+# Metrics
 
 
-def test_threads_that_count_at_the_same_time_lose_nothing() -> None:
+def test_concurrent_threads_lose_no_counts() -> None:
     metrics = Metrics()
     switching = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -445,17 +447,17 @@ def count(metrics: Metrics, code: str) -> None:
         metrics.call("method", code, 1.0)
 
 
-def sample(together: Together, name: str, **labels: str) -> float | None:
-    return registry(together.read).get_sample_value(name, labels)
+def sample(merged: MergedMetrics, name: str, **labels: str) -> float | None:
+    return metrics_registry(merged.read).get_sample_value(name, labels)
 
 
-def test_what_several_processes_tell_is_told_as_by_one() -> None:
-    together = Together()
-    with new_file() as file:
-        tallies = [Tally(file.fileno()), Tally()]
-        one, other = Metrics(tallies[0]), Metrics(tallies[1])
-        together.join(Tally(file.fileno()))
-    together.join(tallies[1])
+def test_the_metrics_of_several_processes_are_merged() -> None:
+    merged = MergedMetrics()
+    with counter_file() as file:
+        counters = [SharedCounters(file.fileno()), SharedCounters()]
+        one, other = Metrics(counters[0]), Metrics(counters[1])
+        merged.add(SharedCounters(file.fileno()))
+    merged.add(counters[1])
     for metrics, seconds in ((one, 0.001), (other, 0.7), (other, 60.0)):
         metrics.call("method", "OK", seconds)
         metrics.store("load", "ok", seconds)
@@ -465,30 +467,30 @@ def test_what_several_processes_tell_is_told_as_by_one() -> None:
     one.store_up(is_up=True)
     one.analysis_calls(2)
     other.analysis_calls(3)
-    assert sample(together, "rummikub_calls_total", method="method", code="OK") == 3
-    assert sample(together, "rummikub_call_seconds_sum", method="method") == pytest.approx(60.701)
+    assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
+    assert sample(merged, "rummikub_call_seconds_sum", method="method") == pytest.approx(60.701)
     buckets = [
-        sample(together, "rummikub_call_seconds_bucket", method="method", le=bound)
+        sample(merged, "rummikub_call_seconds_bucket", method="method", le=bound)
         for bound in ("0.0005", "0.001", "0.5", "1.0", "2.5", "+Inf")
     ]
     assert buckets == [0, 1, 1, 2, 2, 3]
-    assert sample(together, "rummikub_store_seconds_count", operation="load", result="ok") == 3
-    assert sample(together, "rummikub_analysis_workers_lost_total") == 3
-    assert sample(together, "rummikub_games", state="playing") == 5, "the newest count"
-    assert sample(together, "rummikub_analysis_calls") == 5
-    assert sample(together, "rummikub_store_up") == 0, "not of all"
+    assert sample(merged, "rummikub_store_seconds_count", operation="load", result="ok") == 3
+    assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
+    assert sample(merged, "rummikub_games", state="playing") == 5, "the newest count"
+    assert sample(merged, "rummikub_analysis_calls") == 5
+    assert sample(merged, "rummikub_store_up") == 0, "it does not answer all"
     other.store_up(is_up=True)
-    assert sample(together, "rummikub_store_up") == 1
+    assert sample(merged, "rummikub_store_up") == 1
 
-    together.leave(tallies[1])
-    assert sample(together, "rummikub_calls_total", method="method", code="OK") == 3
-    assert sample(together, "rummikub_analysis_workers_lost_total") == 3
-    assert sample(together, "rummikub_analysis_calls") == 2, "those of one that has ended have ended"
+    merged.retire(counters[1])
+    assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
+    assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
+    assert sample(merged, "rummikub_analysis_calls") == 2, "the calls of an ended process are over"
 
 
-def test_a_full_tally_fails_no_call() -> None:
-    tally = Tally()
+def test_full_counters_fail_no_call() -> None:
+    counters = SharedCounters()
     for number in range(ROWS + 1):
-        tally.observe(("call", str(number), "OK"), 1.0)
-    tally.add(("call", "x" * 1000, "OK"), 1.0)
-    assert len(tally.read()) == ROWS
+        counters.observe(("call", str(number), "OK"), 1.0)
+    counters.add(("call", "x" * 1000, "OK"), 1.0)
+    assert len(counters.read()) == ROWS

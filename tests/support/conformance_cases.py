@@ -1,7 +1,7 @@
-"""The conformance cases and contrasts as typed values. Their format is specified in conformance/README.md.
+"""The conformance cases and contrasts as typed values. conformance/README.md specifies their format.
 
-Nothing here knows the engine or the wire: faces, option values and reasons stay the texts of the file, and a runner
-turns them into its own terms. Unknown keys are refused, so that no expectation is overlooked.
+This module does not depend on the engine or protobuf: faces, option values and reasons stay text, and a runner converts
+them. Unknown keys raise an error, so that no expectation is overlooked.
 """
 
 import json
@@ -24,7 +24,7 @@ FACES: Final = (*(f"{color}{value}" for color in COLOR_NAMES for value in range(
 
 @dataclass(frozen=True)
 class MeldText:
-    """A meld as a player lays it, with the kind ("group", "run") and the jokers' faces where they are stated."""
+    """A meld as a player lays it, with its kind ("group", "run") and its jokers' faces if they are stated."""
 
     tiles: Faces
     kind: str | None = None
@@ -33,7 +33,7 @@ class MeldText:
 
 @dataclass(frozen=True)
 class Breach:
-    """A violation. In an expectation only the reason is certain to be stated; None is not compared."""
+    """A violation. An expectation always has the reason; None matches anything."""
 
     reason: str
     subject: str | None = None
@@ -43,7 +43,7 @@ class Breach:
 
 
 def agree(expected: tuple[Breach, ...], seen: tuple[Breach, ...]) -> tuple[tuple[Breach, ...], tuple[Breach, ...]]:
-    """Both lists for `assert ==` to compare: what an expectation does not state is dropped from what was seen."""
+    """Returns both lists for `assert ==`, without the details of `seen` that the expectation does not state."""
     stated = tuple(_as_stated(one, other) for one, other in zip(expected, seen, strict=False))
     return expected, stated + seen[len(expected) :]
 
@@ -60,7 +60,7 @@ def _as_stated(expected: Breach, seen: Breach) -> Breach:
 
 @dataclass(frozen=True)
 class MeldReadingExpected:
-    """What a meld is, or why it is none: violations are empty or everything else is."""
+    """The reading of a meld: either violations, or everything else."""
 
     violations: tuple[Breach, ...]
     kind: str | None = None
@@ -70,7 +70,7 @@ class MeldReadingExpected:
 
 @dataclass(frozen=True)
 class TurnExpected:
-    """What the rules say of a turn. What it brings is stated for legal turns alone."""
+    """The verdict on a turn. Only legal turns have points and tiles."""
 
     violations: tuple[Breach, ...]
     tiles_played: Faces = ()
@@ -81,7 +81,7 @@ class TurnExpected:
 
 @dataclass(frozen=True)
 class SeatRack:
-    """A rack at a round's end, or during one."""
+    """A rack during or at the end of a round."""
 
     seat: int
     rack: Faces
@@ -90,7 +90,7 @@ class SeatRack:
 
 @dataclass(frozen=True)
 class SeatScore:
-    """What a round brings a seat."""
+    """The result of a round for a seat."""
 
     seat: int
     rack_value: int
@@ -100,7 +100,7 @@ class SeatScore:
 
 @dataclass(frozen=True)
 class RoundScoreExpected:
-    """A round's result; the seats in the order of the racks."""
+    """The result of a round; the seats are in the order of the racks."""
 
     end: str
     winner_seats: tuple[int, ...]
@@ -109,7 +109,7 @@ class RoundScoreExpected:
 
 @dataclass(frozen=True)
 class TimeOutExpected:
-    """What a time-out leads to: the turn passes to next_seat, or the round ends."""
+    """The result of a time-out: the turn passes to next_seat, or the round ends."""
 
     tiles_drawn: Faces
     rack: Faces
@@ -121,7 +121,7 @@ class TimeOutExpected:
 
 @dataclass(frozen=True)
 class StartDraw:
-    """A tile drawn by a seat for the start."""
+    """A tile that a seat draws to determine the starter."""
 
     seat: int
     tile: str
@@ -129,7 +129,7 @@ class StartDraw:
 
 @dataclass(frozen=True)
 class StartDrawExpected:
-    """The draws in order, and who starts."""
+    """The draws in order, and the starter."""
 
     draws: tuple[StartDraw, ...]
     starter_seat: int
@@ -137,7 +137,7 @@ class StartDrawExpected:
 
 @dataclass(frozen=True, kw_only=True)
 class TurnQuestion:
-    """A turn to judge."""
+    """A turn to validate."""
 
     has_melded: bool
     table_before: tuple[MeldText, ...]
@@ -151,7 +151,7 @@ class TurnQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What all cases have. `ruleset` holds the options that differ from the default."""
+    """The common part of all cases. `ruleset` holds the options that differ from the default."""
 
     id: str
     source_id: str | None
@@ -162,7 +162,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class MeldCase(Case):
-    """Read a meld."""
+    """A meld to read."""
 
     meld: MeldText
     expect: MeldReadingExpected
@@ -170,14 +170,14 @@ class MeldCase(Case):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnCase(Case, TurnQuestion):
-    """Judge a turn."""
+    """A turn to validate."""
 
     expect: TurnExpected
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundScoreCase(Case):
-    """Score a finished round; the racks in turn order from the starter."""
+    """A finished round to score; the racks are in turn order from the starter."""
 
     racks: tuple[SeatRack, ...]
     expect: RoundScoreExpected
@@ -185,7 +185,7 @@ class RoundScoreCase(Case):
 
 @dataclass(frozen=True, kw_only=True)
 class TimeOutCase(Case):
-    """Let the time of a turn run out; the pool in the order of drawing."""
+    """A turn that times out; the pool is in drawing order."""
 
     table: tuple[MeldText, ...]
     racks: tuple[SeatRack, ...]
@@ -197,7 +197,7 @@ class TimeOutCase(Case):
 
 @dataclass(frozen=True, kw_only=True)
 class StartDrawCase(Case):
-    """Draw for the start; the tiles in the order in which they are drawn."""
+    """A draw for the start; the tiles are in drawing order."""
 
     seats: tuple[int, ...]
     tiles: Faces
@@ -205,11 +205,11 @@ class StartDrawCase(Case):
 
 
 Outcome = Mapping[str, Any]
-"""What is seen of a game, by the keys of the README; only what is stated is compared."""
+"""Observations of a game, by the keys of the README; only stated keys are compared."""
 
 
 def seen_as_stated(expected: Outcome, see: Callable[[str], object]) -> dict[str, object]:
-    """What is seen by each key that an outcome states, and by `refused`; of racks, those of the seats stated."""
+    """Returns the observations for the keys that an outcome states, and `refused`; of racks, only the stated seats."""
     seen = {key: see(key) for key in {"refused": [], **expected}}
     racks = seen.get("racks")
     if isinstance(racks, dict):
@@ -219,7 +219,7 @@ def seen_as_stated(expected: Outcome, see: Callable[[str], object]) -> dict[str,
 
 @dataclass(frozen=True)
 class PositionText:
-    """A round at one moment: table, racks by seat, pool in the order of drawing, whose turn; seat 1 started."""
+    """The state of a round: table, racks by seat, pool in drawing order, seat to move; seat 1 started."""
 
     table: tuple[MeldText, ...]
     racks: tuple[SeatRack, ...]
@@ -229,7 +229,7 @@ class PositionText:
 
 @dataclass(frozen=True)
 class Act:
-    """Something done in a game. `attempt`: it may be refused, and the game goes on."""
+    """An action in a game. With `attempt` it may be refused, and the game goes on."""
 
     do: str
     seat: int = 0
@@ -245,10 +245,10 @@ class Act:
 
 @dataclass(frozen=True, kw_only=True)
 class LittleGame:
-    """A little game: from a position, or from the lobby with so many players; what is done in it, one after the other.
+    """A short game from a position, or from the lobby with a number of players, with the actions in order.
 
-    `shuffles` begin with the tiles given, the others of the tile set following in ascending order; each deal takes two,
-    for the start draw and for the deal.
+    Each entry of `shuffles` is the beginning of a shuffle; the other tiles follow in ascending order. Each deal takes
+    two shuffles: for the start draw and for the deal.
     """
 
     actions: tuple[Act, ...]
@@ -260,14 +260,14 @@ class LittleGame:
 
 @dataclass(frozen=True, kw_only=True)
 class CreateCase(Case):
-    """Create a game with a ruleset. The problems as texts: `OPTIONS_CONFLICT match_rounds match_end`."""
+    """A game creation. Expected problems are texts such as `OPTIONS_CONFLICT match_rounds match_end`."""
 
     expect: Faces
 
 
 @dataclass(frozen=True, kw_only=True)
 class GameCase(Case):
-    """Play a little game."""
+    """A short game to play."""
 
     game: LittleGame
     expect: Outcome
@@ -275,7 +275,7 @@ class GameCase(Case):
 
 @dataclass(frozen=True)
 class Waiting:
-    """An example that no case expresses yet: it waits for an option's value, or for a feature in words."""
+    """An example without a case: it waits for an option's value, or for a feature described in words."""
 
     source_id: str
     note: str
@@ -286,7 +286,7 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundQuestion:
-    """A finished round to score: the racks of seats 1 and so on, in turn order from the starter."""
+    """A finished round to score: the racks of seats 1, 2 and so on, in turn order from the starter."""
 
     racks: tuple[Faces, ...]
     never_melded: tuple[int, ...] = ()
@@ -295,17 +295,17 @@ class RoundQuestion:
 
 @dataclass(frozen=True)
 class Creation:
-    """A game to create."""
+    """A game creation."""
 
 
 Question = MeldText | TurnQuestion | RoundQuestion | Creation | LittleGame
 Answer = Faces | Outcome
-"""Reasons (none: legal) of a meld, a turn or a creation; what comes out of a round or a game."""
+"""The reasons of a meld, a turn or a creation (none if legal); the outcome of a round or a game."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """One question under several values of an option. `ruleset` holds what all of them have besides."""
+    """One question with several values of an option. `ruleset` holds the other options."""
 
     id: str
     option: str
@@ -315,11 +315,11 @@ class Contrast:
     ruleset: Options = field(default_factory=dict)
 
     def options(self, value: str) -> Options:
-        """The ruleset with a value of the option."""
+        """Returns the ruleset with a value of the option."""
         return {**self.ruleset, self.option: option_value(value)}
 
     def is_legal(self, value: str) -> bool:
-        """Whether what is asked for is legal under a value of the option."""
+        """Whether the subject is legal with a value of the option."""
         answer = self.answers[value]
         refused = answer.get("refused") or answer.get("violations") if isinstance(answer, Mapping) else answer
         return not refused
@@ -327,7 +327,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Suite:
-    """All cases, by kind, and the ids of the examples that cases and waiting ones cover; and the contrasts."""
+    """All cases by kind, the ids of the examples that cases and waiting entries cover, and the contrasts."""
 
     source_ids: tuple[str, ...]
     melds: tuple[MeldCase, ...]
@@ -351,7 +351,7 @@ CASE_KINDS: Final = {"meld", "turn", "round_score", "time_out", "start_draw", "c
 
 @cache
 def load() -> Suite:
-    """The suite of the files. Raises KeyError, TypeError or ValueError where they are not of the format."""
+    """Reads the files. Raises KeyError, TypeError or ValueError if their format is wrong."""
     document = _read("cases.json")
     rows: list[dict[str, Any]] = document["cases"]
     kinds = {row["kind"] for row in rows}
@@ -372,35 +372,35 @@ def load() -> Suite:
 
 
 def tile_name(face: str) -> str:
-    """The contract's name of a face: `R7` is `TILE_RED_7`, `J` is `TILE_JOKER`."""
+    """Returns the contract's name of a face: `R7` is `TILE_RED_7`, `J` is `TILE_JOKER`."""
     return "TILE_JOKER" if face == "J" else f"TILE_{COLOR_NAMES[face[0]]}_{face[1:]}"
 
 
 def option_value_name(option: str, value: str) -> str:
-    """The contract's name of an option's value: `run_wrap` and `NONE` are `RUN_WRAP_NONE`."""
+    """Returns the contract's name of an option's value: `run_wrap` and `NONE` give `RUN_WRAP_NONE`."""
     return f"{option.upper()}_{value}"
 
 
 def option_value(text: str) -> str | int:
-    """An option's value from a key of a contrast's answers: a number, a truth value or a name."""
+    """Parses an option's value from a key of a contrast's answers: a number, a boolean or a name."""
     truths = {"false": False, "true": True}
     return truths[text] if text in truths else int(text) if text.isdecimal() else text
 
 
 def meld_text(meld: MeldText) -> str:
-    """`[R3 R4 R5]`, `run[J J R5]`, `[R7 B7 J=K7]`."""
+    """Formats a meld: `[R3 R4 R5]`, `run[J J R5]`, `[R7 B7 J=K7]`."""
     declared = iter(meld.declared)
     tiles = (f"J={next(declared)}" if face == "J" and meld.declared else face for face in meld.tiles)
     return f"{meld.kind or ''}[{' '.join(tiles)}]"
 
 
 def table_text(table: tuple[MeldText, ...]) -> str:
-    """`[R3 R4 R5] | [B6 K6 O6]`, or `.` for an empty table."""
+    """Formats a table: `[R3 R4 R5] | [B6 K6 O6]`, or `.` for an empty table."""
     return " | ".join(map(meld_text, table)) or "."
 
 
 def parse_faces(text: str) -> Faces:
-    """`R7 B7 J`. Raises ValueError."""
+    """Parses faces: `R7 B7 J`. Raises ValueError."""
     faces = tuple(text.split())
     if not set(faces) <= set(FACES):
         raise ValueError(f"{text!r} are not faces")
@@ -408,7 +408,7 @@ def parse_faces(text: str) -> Faces:
 
 
 def parse_meld(text: str) -> MeldText:
-    """A meld of its text. Raises ValueError."""
+    """Parses a meld. Raises ValueError."""
     match = re.fullmatch(r"(run|group)?\[([^\[\]]*)\]", text.strip())
     if not match:
         raise ValueError(f"{text!r} is not a meld")
@@ -418,12 +418,12 @@ def parse_meld(text: str) -> MeldText:
 
 
 def parse_table(text: str) -> tuple[MeldText, ...]:
-    """A table of its text. Raises ValueError."""
+    """Parses a table. Raises ValueError."""
     return () if text == "." else tuple(map(parse_meld, text.split("|")))
 
 
 def parse_position(text: str) -> PositionText:
-    """A position of its text: `table / 1*{rack} 2{rack} / {pool} / seat`. Raises ValueError."""
+    """Parses a position: `table / 1*{rack} 2{rack} / {pool} / seat`. Raises ValueError."""
     table, racks, pool, seat = (part.strip() for part in text.split("/"))
     held = re.findall(r"([1-9])(\*?)\{([^{}]*)\}", racks)
     seats = tuple(SeatRack(int(number), parse_faces(rack), bool(melded)) for number, melded, rack in held)
@@ -438,7 +438,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _common(row: Mapping[str, Any], *own: str) -> dict[str, Any]:
-    """A row without its kind and the keys that its kind parses."""
+    """Returns the fields of a row that all cases share, without `kind` and the given keys."""
     return {key: value for key, value in row.items() if key not in {"kind", *own}}
 
 

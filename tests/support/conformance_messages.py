@@ -1,4 +1,4 @@
-"""The conformance cases' rulesets, tiles and tables as the contract's messages."""
+"""Rulesets, tiles and tables of the conformance cases as protobuf messages."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ def ruleset_of(options: Options) -> ruleset_pb2.Ruleset:
 
 
 def tile_of(face: str | None) -> tile_pb2.Tile.ValueType:
-    """A tile; unset for none."""
+    """Returns a tile; unspecified for None."""
     return tile_pb2.Tile.Value(tile_name(face)) if face else tile_pb2.TILE_UNSPECIFIED
 
 

@@ -1,4 +1,4 @@
-"""Random players over gRPC: whole games through servers that may fail, with every unanswered call sent again."""
+"""Random players over gRPC: they play whole games on servers that may fail, and retry every unanswered call."""
 
 import asyncio
 import random
@@ -9,14 +9,14 @@ from typing import TypeVar
 import grpc
 import grpc.aio
 
-from engine.analysis import Situation
+from engine.analysis import Situation, options_needing_analysis
 from engine.melds import Meld, MeldKind, ProposedMeld, read_meld
-from engine.ruleset import Ruleset, TurnInvalidSubmission, asking_options
+from engine.ruleset import Ruleset, TurnInvalidSubmission
 from engine.tiles import Tile, without
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.codec import ruleset
+from service.codec.rulesets import ruleset
 from support.harness import Client, GameAtHand, as_tiles, new_id
 from support.random_play import random_table, solved
 
@@ -30,7 +30,7 @@ PAUSE_SECONDS = 0.05
 
 
 def table_of(game: game_pb2.Game, rules: Ruleset) -> tuple[Meld, ...]:
-    """The table that a client was sent, as the engine reads it."""
+    """Returns the table of a game message as the engine reads it."""
     melds = []
     for message in game.table:
         faces = [joker.faces[0] for joker in message.jokers if len(joker.faces) == 1]
@@ -42,13 +42,13 @@ def table_of(game: game_pb2.Game, rules: Ruleset) -> tuple[Meld, ...]:
 
 
 def meld_message(meld: ProposedMeld) -> meld_pb2.Meld:
-    """A meld as a client sends it."""
+    """Returns a meld as a message."""
     kind = NUMBERS[meld.kind] if meld.kind else meld_pb2.MELD_KIND_UNSPECIFIED
     return meld_pb2.Meld(tiles=as_tiles(meld.tiles), kind=kind, declared_faces=as_tiles(meld.declared))
 
 
 def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
-    """A legal turn of the seat whose view this is; where it is no error, an illegal play now and then."""
+    """Returns a legal turn of the seat that sees this game; sometimes an illegal play, if the rules allow penalties."""
     rules = ruleset(game.ruleset)
     request = ts.PlayTurnRequest(
         game_id=game.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
@@ -71,15 +71,15 @@ def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
 
 
 def _random_play(game: game_pb2.Game, rules: Ruleset, rng: random.Random) -> tuple[ProposedMeld, ...] | None:
-    """A legal play of the seat whose view this is, without what it has drawn in this turn, if one is found.
+    """Returns a legal play of the seat that sees this game, without the tiles drawn in this turn, if it finds one.
 
-    Where the rules may know of one, the solver is asked.
+    If the rules may require a play, the solver finds it.
     """
     melded = next(player.has_melded for player in game.players if player.seat == game.seat)
     rack = without(map(Tile, game.rack), map(Tile, game.turn.tiles_drawn))
     table = table_of(game, rules)
     played = random_table(table, rack, melded, rules, rng)
-    if played is None and asking_options(rules):
+    if played is None and options_needing_analysis(rules):
         found = solved(Situation(table, rack, melded, rules))
         played = found.table if found else None
     return None if played is None else tuple(played)
@@ -87,7 +87,7 @@ def _random_play(game: game_pb2.Game, rules: Ruleset, rng: random.Random) -> tup
 
 @dataclass
 class Fleet:
-    """Servers on one store; a call goes to any of them, and again to any until it is answered."""
+    """Servers on one store. A call goes to a random server, and is retried on any server until it is answered."""
 
     clients: Sequence[Client]
     rng: random.Random
@@ -101,13 +101,13 @@ class Fleet:
         self.told.set()
 
     async def has_taken(self, turns: int) -> None:
-        """Returns when so many turns have been acknowledged in all games together."""
+        """Waits until a number of turns has been acknowledged in all games together."""
         while self.turns < turns:
             self.told.clear()
             await self.told.wait()
 
     async def call(self, rpc: Callable[[Client], Awaitable[T]]) -> T:
-        """The answer to a call. Sends it again while no server answers; the request id makes that safe."""
+        """Returns the answer to a call. Retries it while no server answers; the request id makes that safe."""
         for _ in range(ATTEMPTS):
             try:
                 return await rpc(self.rng.choice(self.clients))
@@ -115,13 +115,13 @@ class Fleet:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE:
                     raise
                 self.resent += 1
-                await asyncio.sleep(PAUSE_SECONDS)  # as a client would, while a server starts anew
+                await asyncio.sleep(PAUSE_SECONDS)  # a client's pause while a server restarts
         raise AssertionError("no server answered")
 
 
 @dataclass
 class Played:
-    """A game played to its end, and the etag of every revision that a player was told."""
+    """A finished game, and the etag of every revision that a player has received."""
 
     game: GameAtHand
     final: game_pb2.Game
@@ -150,7 +150,7 @@ async def play_game(fleet: Fleet, game: GameAtHand, rng: random.Random) -> Playe
 
 
 async def _meanwhile(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, rng: random.Random) -> game_pb2.Game:
-    """The game after a draft now and then, and a vote of someone else where an illegal play is shown."""
+    """Saves a draft now and then, and votes on an illegal play; returns the game."""
     if state.turn.HasField("shown_play") and not state.turn.shown_play.against_seat:
         return await _vote(fleet, game, state, agrees=rng.random() > OFTEN)
     if state.turn.step == game_pb2.TURN_STEP_CHOOSING or rng.random() > OFTEN:
@@ -168,7 +168,7 @@ async def _meanwhile(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, rng: 
 
 
 async def _vote(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, *, agrees: bool) -> game_pb2.Game:
-    """The game after the next vote on the illegal play that is shown."""
+    """Votes on the displayed illegal play; returns the game."""
     shown = state.turn.shown_play
     voter = min({player.seat for player in state.players} - {state.turn.seat, *shown.claim_seats})
     vote = ts.ClaimErrorRequest(game_id=game.game_id, play_revision=shown.revision, agrees=agrees, request_id=new_id())
@@ -187,7 +187,7 @@ def _take(
 
 
 async def history(client: Client, game: GameAtHand) -> list[game_pb2.GameChange]:
-    """All changes of a game, as a spectator sees them."""
+    """Returns all changes of a game, as a spectator sees them."""
     changes: list[game_pb2.GameChange] = []
     token = ""
     while True:
@@ -200,7 +200,7 @@ async def history(client: Client, game: GameAtHand) -> list[game_pb2.GameChange]
 
 
 def lost_or_doubled(played: Played, changes: Sequence[game_pb2.GameChange]) -> list[int]:
-    """Revisions that were acknowledged but are not in the history with the same etag, and gaps and repeats in it."""
+    """Returns acknowledged revisions that the history lacks or has with another etag, and its gaps and repetitions."""
     stored = {change.revision: change.etag for change in changes}
     revisions = [change.revision for change in changes]
     gaps = [revision for place, revision in enumerate(revisions, 1) if place != revision]

@@ -1,4 +1,4 @@
-"""What service tests start and hold: a real Redis-compatible server, servers in this process and in others, games."""
+"""The test harness, one toolbox: Redis-compatible servers, services in this process and others, games."""
 
 import asyncio
 import os
@@ -55,7 +55,7 @@ CONTRACT = (
     validation_service_pb2.DESCRIPTOR.services_by_name["ValidationService"],
     analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
 )
-"""Every service of the contract, so that no RPC is forgotten."""
+"""Every service of the contract."""
 REDEAL = ruleset_pb2.DEAL_THREE_PAIRS_RESHUFFLE_ON_REQUEST
 START_MS = 1_800_000_000_000
 LIFETIMES = Lifetimes(lobby=1_800, started=3_600, finished=7_200)
@@ -63,7 +63,7 @@ HISTORY = 10_000
 
 
 class FakeClock:
-    """The store's clock, moved by hand."""
+    """A clock of the store that tests advance."""
 
     def __init__(self) -> None:
         self.now_ms = START_MS
@@ -76,7 +76,7 @@ class FakeClock:
 
 
 class SeededChance:
-    """Chance that a test can repeat."""
+    """A seeded source of randomness."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -89,18 +89,18 @@ class SeededChance:
 
 
 def short_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder for temporary files in which a socket's path is short enough, wherever TMPDIR is."""
+    """Returns a temporary folder with a path that is short enough for a socket, whatever TMPDIR is."""
     is_short = len(os.fsencode(tempfile.gettempdir())) < 40
     return tempfile.TemporaryDirectory(prefix=prefix, dir=None if is_short else "/tmp")  # noqa: S108 - as above
 
 
 class RedisServer:
-    """A Redis-compatible server of our own, on a unix socket: redis-server if there is one, else the embedded one.
+    """A Redis-compatible server on a unix socket: redis-server if it is installed, else the embedded one.
 
     Args:
-        options: More options of its command line.
-        port: Where it also listens on the loopback address, as replicas need it; 0: nowhere.
-        environment: Variables that it has besides those of the tests.
+        options: More command-line options.
+        port: A port on the loopback address, which replicas need; 0 for none.
+        environment: More environment variables.
     """
 
     def __init__(self, *options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
@@ -114,7 +114,7 @@ class RedisServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Starts it, empty or with what it had when it was stopped."""
+        """Starts it, empty or with its data from before it was stopped."""
         command = shutil.which("redis-server") or str(get_binary_path())
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket)]
         options += ["--dir", self._folder.name, "--appendonly", "yes", "--appendfsync", "no", "--save", ""]
@@ -129,56 +129,58 @@ class RedisServer:
                 break
             except redis.ConnectionError:
                 assert time.monotonic() < deadline, "the Redis server does not start"
-                time.sleep(0.01)  # waits for another process, as there is nothing to be told by
+                time.sleep(0.01)  # another process sends no notification
         client.close()
 
     def stop(self) -> None:
-        """Ends it in order; a start finds what it held."""
+        """Stops it in order; its data stays."""
         if self._process:
             self._process.terminate()
             self._process.wait(10)
             self._process = None
 
     def client(self) -> redis.Redis:
-        """A client of it."""
+        """Returns a client."""
         return redis.Redis(unix_socket_path=str(self.socket))
 
     def kill(self) -> None:
-        """Kills it as a failing machine would; a start finds what it held."""
+        """Kills it, as in a power failure; its data stays."""
         if self._process:
             self._process.kill()
             self._process.wait(10)
             self._process = None
 
     def pause(self) -> None:
-        """Keeps it from answering, connections staying open."""
+        """Suspends it; connections stay open."""
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Has it answer again."""
+        """Resumes it."""
         assert self._process
         self._process.send_signal(signal.SIGCONT)
 
     def tell(self, *command: str | int) -> Any:  # noqa: ANN401 - whatever Redis answers
-        """Returns its answer to a command."""
+        """Sends a command; returns the answer."""
         with closing(redis.Redis(unix_socket_path=str(self.socket))) as client:
             return client.execute_command(*command)  # type: ignore[no-untyped-call]
 
     def become_replica_of(self, primary: "RedisServer") -> None:
-        """Copies a primary, which has a port, and goes on as its replica."""
+        """Copies a primary, which must have a port, and continues as its replica."""
         self.tell("REPLICAOF", "127.0.0.1", primary.port)
         until(lambda: self.tell("INFO", "replication")["master_link_status"] == "up")
-        until(lambda: primary.tell("INFO", "replication").get("min_slaves_good_slaves") != 0)  # counted once a second
+        until(
+            lambda: primary.tell("INFO", "replication").get("min_slaves_good_slaves") != 0
+        )  # Redis counts them once a second
 
     def close(self) -> None:
-        """Ends it and removes what it held."""
+        """Stops it and deletes its data."""
         self.kill()
         self._folder.cleanup()
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Waits for a condition of another process, which does not notify."""
+    """Polls a condition of another process, which sends no notification."""
     deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline, "it does not come true"
@@ -187,7 +189,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def running_redis(*options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> Iterator[RedisServer]:
-    """A Redis server that runs as long as the context lasts."""
+    """Runs a Redis server."""
     with closing(RedisServer(*options, port=port, environment=environment)) as server:
         server.start()
         yield server
@@ -195,7 +197,7 @@ def running_redis(*options: str, port: int = 0, environment: Mapping[str, str] |
 
 @contextmanager
 def primary_and_replica(*options: str) -> Iterator[tuple[RedisServer, RedisServer]]:
-    """A primary and a replica, both with these options."""
+    """Runs a primary and a replica with the same options."""
     at_once = ("--repl-diskless-sync-delay", "0", *options)
     with running_redis(*at_once, port=free_port()) as primary, running_redis(*at_once, port=free_port()) as replica:
         replica.become_replica_of(primary)
@@ -204,11 +206,11 @@ def primary_and_replica(*options: str) -> Iterator[tuple[RedisServer, RedisServe
 
 @contextmanager
 def redis_server() -> Iterator[str]:
-    """The URL of a real store: of TEST_REDIS_URL (which tests may empty), else of a server of our own."""
+    """Yields the URL of a real store: TEST_REDIS_URL, which tests may empty, else that of a new server."""
     given = os.environ.get("TEST_REDIS_URL")
     if given:
         worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-        yield f"{given.rstrip('/')}/{worker}"  # a database a worker
+        yield f"{given.rstrip('/')}/{worker}"  # a database per worker
         return
     server = RedisServer()
     server.start()
@@ -219,17 +221,17 @@ def redis_server() -> Iterator[str]:
 
 
 def redis_store(url: str, clock: FakeClock | None = None, history: int = HISTORY) -> RedisStore:
-    """A store on a Redis server."""
+    """Returns a store on a Redis server."""
     return RedisStore(connect(url), LIFETIMES, history, clock)
 
 
 def memory_store(clock: FakeClock | None = None, history: int = HISTORY) -> MemoryStore:
-    """A store in memory."""
+    """Returns a store in memory."""
     return MemoryStore(history, clock) if clock else MemoryStore(history)
 
 
 async def due(store: GameStore, limit: int = 10) -> list[tuple[str, int]]:
-    """The games whose time has come, each with the time that was set. Their claims are given back."""
+    """Returns the games that are due, each with its deadline. Releases their claims."""
     claims = await store.claim(limit)
     for claim in claims:
         await store.rearm(claim, claim.at_ms)
@@ -237,7 +239,7 @@ async def due(store: GameStore, limit: int = 10) -> list[tuple[str, int]]:
 
 
 def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
-    """Every key with all that it holds: as values, since Redis may reorder a hash without a change."""
+    """Returns every key with its value; not as a dump, because Redis may reorder a hash without a change."""
     kept: dict[object, object] = {}
     for key in keys.scan_iter():
         match keys.type(key):
@@ -255,23 +257,23 @@ def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
 
 
 def bearer(token: str) -> tuple[tuple[str, str], ...]:
-    """The metadata of a seat's owner; of a spectator for an empty token."""
+    """Returns the metadata of a seat's owner; of a spectator for an empty token."""
     return (("authorization", f"Bearer {token}"),) if token else ()
 
 
 def as_tiles(numbers: Iterable[int]) -> list[tile_pb2.Tile.ValueType]:
-    """Numbers as tiles, whether they are or not."""
+    """Casts numbers to tiles without a check."""
     return [tile_pb2.Tile.ValueType(number) for number in numbers]
 
 
 def new_id() -> str:
-    """A request id."""
+    """Returns a request id."""
     return str(uuid.uuid4())
 
 
 @dataclass(frozen=True)
 class Client:
-    """The stubs of the services on a channel."""
+    """Stubs of all services on a channel."""
 
     channel: grpc.aio.Channel
 
@@ -294,7 +296,7 @@ class Client:
     async def new_game(
         self, players: int = 2, *, start: bool = True, ruleset: ruleset_pb2.Ruleset | None = None
     ) -> "GameAtHand":
-        """A game with so many players, started unless told otherwise."""
+        """Creates a game with players, and starts it unless told otherwise."""
         created = await self.games.CreateGame(gs.CreateGameRequest(ruleset=ruleset, request_id=new_id()))
         game = GameAtHand(self, created.game.game_id)
         for number in range(players):
@@ -304,10 +306,10 @@ class Client:
         return game
 
     async def new_game_to_redeal(self, ruleset: ruleset_pb2.Ruleset | None = None) -> tuple["GameAtHand", int]:
-        """A started game of three, and a seat in it that may demand a new deal."""
+        """Returns a started game of three, and a seat that may demand a new deal."""
         rules = ruleset_pb2.Ruleset(deal_hand_size=21, deal_three_pairs_reshuffle=REDEAL)
         rules.MergeFrom(ruleset or ruleset_pb2.Ruleset())
-        while True:  # more often than not some player has three pairs
+        while True:  # in most deals some player has three pairs
             game = await self.new_game(players=3, ruleset=rules)
             for seat in (1, 2, 3):
                 rack = list((await game.see(seat)).rack)
@@ -317,7 +319,7 @@ class Client:
 
 @dataclass
 class GameAtHand:
-    """A game that a test plays, with the tokens of its seats; seat 0 is a spectator."""
+    """A game with the tokens of its seats; seat 0 is a spectator."""
 
     client: Client
     game_id: str
@@ -334,7 +336,7 @@ class GameAtHand:
         return (await self.client.games.StartGame(request, metadata=self.as_seat(1))).game
 
     def as_seat(self, seat: int) -> tuple[tuple[str, str], ...]:
-        """The metadata of a seat's owner."""
+        """Returns the metadata of a seat's owner."""
         return bearer(self.tokens[seat])
 
     async def see(self, seat: int = 0) -> game_pb2.Game:
@@ -342,7 +344,7 @@ class GameAtHand:
         return (await self.client.games.GetGame(request, metadata=self.as_seat(seat))).game
 
     async def take(self, turn: ts.PlayTurnRequest, seat: int = 0) -> ts.PlayTurnResponse:
-        """Takes a turn on the game as it is, for a seat or for the one whose turn it is."""
+        """Takes a turn at the current revision, for a seat or for the seat to move."""
         game = await self.see()
         request = ts.PlayTurnRequest(
             game_id=self.game_id, expected_revision=game.revision, etag=game.etag, request_id=new_id()
@@ -351,22 +353,22 @@ class GameAtHand:
         return await self.client.turns.PlayTurn(request, metadata=self.as_seat(seat or game.turn.seat))
 
     async def draw(self, seat: int = 0) -> ts.PlayTurnResponse:
-        """Draws a tile for a seat, or for the one whose turn it is."""
+        """Draws a tile for a seat, or for the seat to move."""
         return await self.take(ts.PlayTurnRequest(draw=ts.DrawTile()), seat)
 
     async def pass_on(self, seat: int = 0) -> ts.PlayTurnResponse:
-        """Passes for a seat, or for the one whose turn it is."""
+        """Passes for a seat, or for the seat to move."""
         turn = ts.PlayTurnRequest()
         getattr(turn, "pass").SetInParent()
         return await self.take(turn, seat)
 
     async def lay_on_river(self, tile: int, seat: int = 0) -> ts.PlayTurnResponse:
-        """Lays one of two tiles drawn on the River for a seat, or for the one whose turn it is."""
+        """Lays one of two tiles drawn from the River for a seat, or for the seat to move."""
         laid = ts.LayOnRiver(tile=as_tiles([tile])[0])
         return await self.take(ts.PlayTurnRequest(lay_on_river=laid), seat)
 
     async def play_illegally(self, seat: int = 0) -> ts.PlayTurnResponse:
-        """Submits a table that cannot be legal: one with an unfinished meld of the rack."""
+        """Submits an illegal table: one with an unfinished meld from the rack."""
         player = seat or (await self.see()).turn.seat
         own = await self.see(player)
         unfinished = meld_pb2.Meld(tiles=own.rack[:2])
@@ -374,7 +376,7 @@ class GameAtHand:
         return await self.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)), player)
 
     async def save_draft(self, draft: game_pb2.Draft | None = None, seat: int = 0) -> game_pb2.Game:
-        """Tells how the table lies under the hands of a seat, or of the one whose turn it is."""
+        """Saves a draft of the table for a seat, or for the seat to move."""
         game = await self.see()
         request = ts.SaveDraftRequest(
             game_id=self.game_id, expected_revision=game.revision, etag=game.etag, draft=draft, request_id=new_id()
@@ -382,7 +384,7 @@ class GameAtHand:
         return (await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))).game
 
     async def claim(self, seat: int, *, agrees: bool = True, play_revision: int = 0) -> game_pb2.Game:
-        """Votes on the illegal play that is shown."""
+        """Votes on the displayed illegal play."""
         revision = play_revision or (await self.see()).turn.shown_play.revision
         request = ts.ClaimErrorRequest(game_id=self.game_id, play_revision=revision, agrees=agrees, request_id=new_id())
         return (await self.client.turns.ClaimError(request, metadata=self.as_seat(seat))).game
@@ -394,7 +396,7 @@ class GameAtHand:
 
 
 async def put_game(client: Client, store: GameStore, game: Game, now_ms: int = START_MS) -> GameAtHand:
-    """A game as it is given, in the store of a client's server."""
+    """Stores a given game in the store of a client's server."""
     at_hand = GameAtHand(client, uuid.uuid4().hex)
     at_hand.tokens |= {player.seat: f"{player.seat}" * 43 for player in game.players}
     tokens = tuple(SeatToken(player.seat, digest(at_hand.tokens[player.seat])) for player in game.players)
@@ -406,12 +408,12 @@ async def put_game(client: Client, store: GameStore, game: Game, now_ms: int = S
 
 
 def server_settings(**changes: object) -> Settings:
-    """The settings of a server under test: free ports, quick heartbeats off the tests' way."""
+    """Returns the settings of a server under test: free ports and a short heartbeat interval."""
     values: dict[str, object] = {
         "listen": "127.0.0.1:0",
         "metrics_listen": "127.0.0.1:0",
         "drain_seconds": 2.0,
-        "peer_share": 1.0,  # all clients of a test have one address
+        "peer_share": 1.0,  # all clients of a test share one address
     }
     return Settings.model_validate({**values, **changes})
 
@@ -423,7 +425,7 @@ async def running_server(
     seed: int = 1,
     analysis_command: Sequence[str] = COMMAND,
 ) -> AsyncIterator[tuple[Server, Client]]:
-    """A server in this process, with a client."""
+    """Runs a server in this process; yields it with a client."""
     server = Server(settings or server_settings(), store, SeededChance(seed), analysis_command)
     await server.start()
     async with grpc.aio.insecure_channel(
@@ -437,7 +439,7 @@ async def running_server(
 
 @asynccontextmanager
 async def from_another_address(port: int, address: str = "127.0.0.2") -> AsyncIterator[int]:
-    """A port of 127.0.0.1 whose connections reach a server's port from another address."""
+    """Forwards a port of 127.0.0.1 to a server's port from another source address; yields the port."""
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -456,7 +458,7 @@ async def from_another_address(port: int, address: str = "127.0.0.2") -> AsyncIt
 
 
 class ServerProcess:
-    """A server in a process of its own, as `make run` starts it."""
+    """A server in another process, started as by `make run`."""
 
     def __init__(self, environment: Mapping[str, str], port: int = 0, stderr: int | None = None) -> None:
         self._stderr = stderr
@@ -478,7 +480,7 @@ class ServerProcess:
 
     @property
     def validation_target(self) -> str:
-        """Where ValidationService is served, by itself if the environment has an address for it."""
+        """The address of ValidationService, which is the main one unless the environment sets another."""
         return f"127.0.0.1:{self.validation_port}"
 
     @property
@@ -487,7 +489,7 @@ class ServerProcess:
         return self._process.pid
 
     async def start(self) -> None:
-        """Starts it and waits until it says where it serves."""
+        """Starts it and waits until it prints where it serves."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -510,30 +512,30 @@ class ServerProcess:
         raise AssertionError("the server ended before it served")
 
     async def start_again(self) -> None:
-        """Starts it after its end, where it served before."""
+        """Restarts it on the same addresses."""
         self._environment["RUMMIKUB_LISTEN"] = self.target
         await self.start()
 
     async def kill(self) -> None:
-        """Kills it as a failing machine would."""
+        """Kills it, as in a power failure."""
         assert self._process
         self._process.kill()
         await self._process.wait()
 
     async def ended(self) -> int:
-        """Waits until it has ended by itself, and returns its exit code."""
+        """Waits until it ends by itself; returns its exit code."""
         assert self._process
         return await asyncio.wait_for(self._process.wait(), 30)
 
     async def terminate(self) -> int:
-        """Asks it to stop, and returns its exit code."""
+        """Terminates it; returns its exit code."""
         assert self._process
         self._process.terminate()
         return await asyncio.wait_for(self._process.wait(), 30)
 
 
 def store_of(process: ServerProcess) -> int:
-    """The process id of a server's embedded store: its only child, as Linux tells."""
+    """Returns the process id of a server's embedded store, its only child."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert len(children) == 1
     assert b"unixsocket" in Path(f"/proc/{children[0]}/cmdline").read_bytes()
@@ -541,14 +543,14 @@ def store_of(process: ServerProcess) -> int:
 
 
 async def ended(pid: int) -> None:
-    """Waits until a process that is not ours has ended."""
+    """Waits until another process, which need not be a child, has ended."""
     async with asyncio.timeout(10):
-        while is_running(pid):  # noqa: ASYNC110 - another process knows it, and does not tell
+        while is_running(pid):  # noqa: ASYNC110 - another process sends no notification
             await asyncio.sleep(0.01)
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process runs; one that has ended may wait for its parent to take note."""
+    """Whether a process runs; False for a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -557,13 +559,13 @@ def is_running(pid: int) -> bool:
 
 @asynccontextmanager
 async def server_process(environment: Mapping[str, str], stderr: int | None = None) -> AsyncIterator[ServerProcess]:
-    """A server in a process of its own, ended with the context. `stderr`: the file that it logs to."""
+    """Runs a server in another process. It logs to the file descriptor `stderr`."""
     process = ServerProcess(environment, stderr=stderr)
     await process.start()
     try:
         yield process
     finally:
-        if process._process and process._process.returncode is None:  # noqa: SLF001 - our own
+        if process._process and process._process.returncode is None:  # noqa: SLF001 - our own class
             await process.kill()
 
 
@@ -584,14 +586,14 @@ def openssl(folder: Path, *arguments: str) -> None:
 
 
 def self_signed(folder: Path, names: str, subject: str = "/CN=rummikub.example") -> None:
-    """Makes cert.pem and key.pem, of a subject and, unless it is empty, its alternative names."""
+    """Creates cert.pem and key.pem for a subject and, unless empty, its alternative names."""
     extensions = ["-addext", f"subjectAltName={names}"] if names else []
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem"]
     openssl(folder, "req", "-x509", *key, "-out", "cert.pem", "-days", "2", "-subj", subject, *extensions)
 
 
 def status_details(error: grpc.aio.AioRpcError) -> status_pb2.Status:
-    """The google.rpc.Status of a refusal."""
+    """Returns the google.rpc.Status of an error."""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             status: status_pb2.Status = status_pb2.Status.FromString(value)
@@ -600,7 +602,7 @@ def status_details(error: grpc.aio.AioRpcError) -> status_pb2.Status:
 
 
 def error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo:
-    """The one ErrorInfo of a refusal."""
+    """Returns the single ErrorInfo of an error."""
     infos = []
     for detail in status_details(error).details:
         info = error_details_pb2.ErrorInfo()
@@ -611,7 +613,7 @@ def error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo:
 
 
 def field_violations(error: grpc.aio.AioRpcError) -> list[str]:
-    """The fields that a refusal's BadRequest names."""
+    """Returns the fields in an error's BadRequest."""
     bad_request = error_details_pb2.BadRequest()
     for detail in status_details(error).details:
         if detail.Unpack(bad_request):

@@ -1,7 +1,7 @@
-"""What holds in every state of every game, as functions that raise AssertionError where it does not.
+"""Checks the invariants of every state of every game. A violated invariant raises AssertionError.
 
-`Invariants` is told every change of one game and asks them all. Nothing here uses the engine's own reading of melds or
-of turn order: what it checks, it works out anew.
+`Invariants` checks one game change by change. Nothing here uses the engine's reading of melds or its turn order: the
+expected values are computed independently.
 """
 
 import random
@@ -10,6 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+)
 from engine.events import (
     DraftSaved,
     ErrorClaimed,
@@ -30,10 +44,10 @@ from engine.events import (
     TurnPenalised,
     TurnStarted,
     TurnTimedOut,
-    replay,
 )
 from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Rack, Round, RoundEnd, RoundResult, Step
 from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.replay import replay
 from engine.ruleset import (
     Contract,
     InitialMeldComparison,
@@ -59,22 +73,7 @@ from engine.ruleset import (
     TurnTimeoutDirty,
 )
 from engine.tiles import JOKER, Tile
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    DrawTile,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    apply,
-)
+from engine.turns import Applied, apply
 from engine.views import see, see_event
 from engine.violations import Refused
 from oracles.scores import expected_result, expected_winners, number_of
@@ -88,14 +87,14 @@ from support.random_play import (
 )
 
 HIDDEN_EVERY = 9
-"""Every so many changes the views are compared with those of a game whose hidden tiles lie otherwise."""
+"""The interval, in changes, of comparing views with those of a game with other hidden tiles."""
 
 REFUSALS_EVERY = 7
-"""Every so many changes what must be refused is tried."""
+"""The interval, in changes, of trying illegal actions."""
 
 
 class Invariants:
-    """Checks one game, change by change: call it with the game after each and with the change's events."""
+    """Checks one game. Call it with the game after each change and with the change's events."""
 
     def __init__(self, *, thorough: bool = False) -> None:
         self.thorough = thorough
@@ -132,7 +131,7 @@ class Invariants:
             check_refusals(game)
 
     def check_end_in_sight(self, game: Game, round_: Round, events: tuple[Event, ...]) -> None:
-        """From turn to turn a measure falls that cannot fall for ever, so that a round ends."""
+        """Checks that a bounded measure decreases from turn to turn, so that a round ends."""
         if not any(isinstance(event, TurnStarted) for event in events):
             return
         before, off_table = self.measure, sum(len(rack.tiles) for rack in round_.racks)
@@ -144,7 +143,7 @@ class Invariants:
         assert self.measure < before, f"nothing has come nearer to an end: {before}, {self.measure}"
 
     def check_last_turns(self, before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
-        """pool_empty_mode ONE_LAST_CHANCE: everyone who has not resigned has exactly one turn, and then it is over."""
+        """Checks ONE_LAST_CHANCE: each player who has not resigned has exactly one turn, then the round ends."""
         for event in events:
             match event:
                 case LastChanceStarted(seats):
@@ -166,7 +165,7 @@ class Invariants:
 
 
 def last_turns(before: Game, game: Game) -> tuple[int, ...]:
-    """Everyone who has not resigned, from the player who had the turn on, or from the next on."""
+    """Returns the players who have not resigned, from the one with the turn on, or from the next one on."""
     assert isinstance(before.phase, Playing), "no round is played"
     round_ = before.phase.round
     place = round_.order.index(round_.turn.seat)
@@ -176,7 +175,7 @@ def last_turns(before: Game, game: Game) -> tuple[int, ...]:
 
 
 def may_go_on_for_ever(ruleset: Ruleset, round_: Round, event: Event) -> bool:
-    """Whether nothing need come of a turn: no tile drawn while there are some, or a pass that does not count."""
+    """Returns whether a turn need not make progress: no draw from a pool with tiles, or a pass that does not count."""
     if isinstance(event, TurnTimedOut) and not event.tiles and round_.pool:
         return True
     waits = ruleset.pool_empty_mode is PoolEmptyMode.CONTINUE_UNTIL_STUCK
@@ -186,8 +185,9 @@ def may_go_on_for_ever(ruleset: Ruleset, round_: Round, event: Event) -> bool:
 def play_checked_game(
     seed: int, ruleset: Ruleset | None = None, *, thorough: bool = False
 ) -> tuple[tuple[Event, ...], ...]:
-    """A random game with all invariants checked; the seed decides the number of players, and the ruleset if it is not
-    given."""
+    """Plays a random game and checks all invariants.
+
+    The seed determines the number of players, and the ruleset unless it is given."""
     ruleset = random_ruleset(random.Random(seed), with_analysis=True) if ruleset is None else ruleset
     try:
         return play_random_game(seed, players_of(ruleset, seed), ruleset, Invariants(thorough=thorough))
@@ -197,8 +197,7 @@ def play_checked_game(
 
 
 def check_tiles(round_: Round, ruleset: Ruleset) -> None:
-    """Racks, table, pool, River and the tiles to choose from are the tile set: every face as often as it has copies,
-    and the jokers (R1)."""
+    """Checks that racks, table, pool, River and offered tiles are exactly the tile set (R1)."""
     tiles = Counter((*round_.pool, *round_.river))
     if isinstance(round_.step, Choosing):
         tiles.update(round_.step.tiles)
@@ -215,12 +214,12 @@ def check_tiles(round_: Round, ruleset: Ruleset) -> None:
 
 @cache
 def faces(colors: int) -> tuple[Tile, ...]:
-    """The numbered tiles: 53 is the joker, after which the fifth color begins."""
+    """Returns the numbered tiles. 53 is the joker; the fifth color follows it."""
     return tuple(Tile(number) for number in range(1, colors * 13 + 1 + (colors > 4)) if number != JOKER)
 
 
 def check_table(table: Sequence[Meld], ruleset: Ruleset) -> None:
-    """Every meld is one, of its kind and with its points (R18), and its jokers stand for what they may."""
+    """Checks that every meld is valid, with its kind, its points (R18) and the possible faces of its jokers."""
     for meld in table:
         reading = kinds(meld.tiles, ruleset.run_wrap, ruleset.geometry_colors).get(meld.kind)
         assert reading is not None, f"{meld} is no {meld.kind.name}"
@@ -231,17 +230,17 @@ def check_table(table: Sequence[Meld], ruleset: Ruleset) -> None:
 
 
 def may_stand_for(told: tuple[Tile, ...], possible: tuple[Tile, ...]) -> bool:
-    """Whether a joker's faces are all that are possible, or the one of them that was declared."""
+    """Returns whether a joker's faces are all possible ones, or a declared one of them."""
     return told == possible or (len(told) == 1 and told[0] in possible)
 
 
 Reading = tuple[int, tuple[tuple[Tile, ...], ...]]
-"""The points of a meld, and for each joker the faces it may stand for."""
+"""The points of a meld, and the possible faces of each joker."""
 
 
 @cache
 def kinds(tiles: tuple[Tile, ...], wrap: RunWrap, colors: int) -> Mapping[MeldKind, Reading]:
-    """What tiles form, found by trying every run and every group of their number (R11 to R20)."""
+    """Returns the melds that tiles form, by trying every run and every group of their number (R11 to R20)."""
     found: dict[MeldKind, Reading] = {}
     count, jokers = len(tiles), tiles.count(JOKER)
     if count < 3 or jokers == count:
@@ -263,7 +262,7 @@ def kinds(tiles: tuple[Tile, ...], wrap: RunWrap, colors: int) -> Mapping[MeldKi
 
 
 def check_deal(before: Game | None, game: Game, event: RoundStarted) -> None:
-    """All who have not resigned are dealt in, in the order of turns, with full racks (R5 to R10)."""
+    """Checks that all players who have not resigned are dealt in, in turn order, with full racks (R5 to R10)."""
     assert before is not None, "a round of no game"
     assert isinstance(game.phase, Playing), "the round that was dealt is not played"
     ruleset, round_, seats = game.ruleset, game.phase.round, before.active_seats
@@ -291,7 +290,7 @@ def check_deal(before: Game | None, game: Game, event: RoundStarted) -> None:
 
 @dataclass
 class Ledger:
-    """Where the tiles of a round are, event by event."""
+    """Tracks the tiles of a round event by event."""
 
     racks: dict[int, Rack]
     pool: tuple[Tile, ...]
@@ -300,23 +299,23 @@ class Ledger:
     step: Step
 
     def begin_draw(self) -> None:
-        """A player draws, which they may once a turn."""
+        """Records a draw, of which a turn has at most one."""
         assert isinstance(self.step, Open), "a second draw in a turn"
 
     def take(self, seat: int, tiles: tuple[Tile, ...]) -> None:
-        """The next tiles of the pool go to a rack."""
+        """Moves the next tiles of the pool to a rack."""
         assert tiles == self.pool[: len(tiles)], "other tiles than the next were drawn"
         self.pool = self.pool[len(tiles) :]
         self.put(seat, tiles)
 
     def put(self, seat: int, tiles: tuple[Tile, ...]) -> None:
-        """Tiles come to a rack."""
+        """Adds tiles to a rack."""
         rack = self.racks[seat]
         self.racks[seat] = replace(rack, tiles=tuple(sorted(rack.tiles + tiles)))
 
 
 def check_change(before: Game, after: Game, events: tuple[Event, ...]) -> None:
-    """Each action does to racks, pool, River and table what it may, and nothing else."""
+    """Checks that each event has exactly its effect on racks, pool, River and table."""
     assert before.round is not None, "no round has begun"
     assert after.round is not None, "the round is gone"
     old, new = before.round, after.round
@@ -333,7 +332,7 @@ def check_change(before: Game, after: Game, events: tuple[Event, ...]) -> None:
 
 
 def check_actor(before: Game, round_: Round, event: Event) -> None:
-    """What happens in a turn happens to the player whose turn it is (R28); others vote, and may resign."""
+    """Checks that events of a turn belong to its player (R28). Others only vote or resign."""
     match event:
         case (
             TilesPlayed(seat=seat)
@@ -351,7 +350,7 @@ def check_actor(before: Game, round_: Round, event: Event) -> None:
             assert seat == round_.turn.seat, f"{event} in the turn of seat {round_.turn.seat}"
         case ErrorClaimed(seat=seat):
             assert seat in before.active_seats, f"{event}: the seat has resigned"
-            assert seat != round_.turn.seat, f"{event} on an own play"
+            assert seat != round_.turn.seat, f"{event} on the player's own play"
         case PlayerResigned(seat=seat):
             assert seat in before.active_seats, f"{event}: the seat has resigned before"
         case _:
@@ -361,8 +360,8 @@ def check_actor(before: Game, round_: Round, event: Event) -> None:
         assert not round_.rack(round_.turn.seat).has_melded, f"{event}: the player has melded"
 
 
-def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  # noqa: C901 - a case an event
-    """What an event does to the tiles."""
+def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  # noqa: C901 - one case an event
+    """Applies an event to the tiles."""
     match event:
         case TilesPlayed(seat, tiles, table, _, pulled):
             check_play(old, ledger.racks[seat], event, ruleset)
@@ -413,7 +412,7 @@ def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  
 
 
 def tiles_of_time_out(round_: Round, ruleset: Ruleset) -> set[int]:
-    """How many tiles a time-out may cost: none besides if a draft may be played."""
+    """Returns the possible numbers of tiles that a time-out costs, including 0 if a draft may be committed."""
     pool = len(round_.pool)
     draft = None if round_.draft is None else Counter(tuple(sorted(meld.tiles)) for meld in round_.draft)
     if draft == Counter(tuple(sorted(meld.tiles)) for meld in round_.table) and round_.shown_play is None:
@@ -426,7 +425,7 @@ def tiles_of_time_out(round_: Round, ruleset: Ruleset) -> set[int]:
 
 
 def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -> None:
-    """A play takes one or more tiles off the rack and none off the table (R38, R45); the first leaves the table be."""
+    """Checks that a play takes tiles from the rack, none from the table (R38, R45), and respects the initial meld."""
     old = Counter(t for meld in before.table for t in meld.tiles)
     new = Counter(t for meld in play.table for t in meld.tiles)
     played = Counter(play.tiles)
@@ -446,15 +445,15 @@ def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -
     if ruleset.manipulation is Manipulation.NONE:
         larger = [Counter(meld.tiles) for meld in play.table]
         assert all(any(Counter(meld.tiles) <= one for one in larger) for meld in before.table), "a meld was broken up"
-    came = Counter(map(laid, play.table)) - Counter(map(laid, before.table))
+    new_melds = Counter(map(laid, play.table)) - Counter(map(laid, before.table))
     for meld in play.table:
-        # of others than these, one cannot say whether a tile of them was played
-        is_asked = came[laid(meld)] and any(t not in old for t in meld.tiles)
+        # for other melds, it is unknown whether one of their tiles was played
+        is_asked = new_melds[laid(meld)] and any(t not in old for t in meld.tiles)
         assert not is_asked or keeps_contract(meld, ruleset.contract), f"{meld} breaks the contract"
 
 
 def check_points(before: Round, play: TilesPlayed) -> None:
-    """A play is worth its tiles; its jokers what the most valuable ones of the new melds stand for (R20)."""
+    """Checks the points of a play. Its jokers count as the most valuable ones of the new melds (R20)."""
     new = Counter(map(laid, play.table)) - Counter(map(laid, before.table))
     jokers = sorted((value for meld in play.table if new[laid(meld)] for value in joker_values(meld)), reverse=True)
     worth = sum(number_of(t) for t in play.tiles if t != JOKER) + sum(jokers[: play.tiles.count(JOKER)])
@@ -462,7 +461,7 @@ def check_points(before: Round, play: TilesPlayed) -> None:
 
 
 def check_initial_meld(before: Round, play: TilesPlayed, ruleset: Ruleset, *, at_once: bool) -> None:
-    """The new melds, all of own tiles, are enough (R29 to R32). With more play in the same turn, some of them are."""
+    """Checks that the new melds, or some of them where the table may be used too, are an initial meld (R29 to R32)."""
     old = Counter(map(laid, before.table))
     melds = []
     for meld in play.table:
@@ -484,22 +483,22 @@ def check_initial_meld(before: Round, play: TilesPlayed, ruleset: Ruleset, *, at
 
 
 def counted(meld: Meld, ruleset: Ruleset) -> int:
-    """What a meld counts in the initial meld."""
+    """Returns the points of a meld in the initial meld."""
     return meld.points - (sum(joker_values(meld)) if ruleset.initial_meld_joker is InitialMeldJoker.ZERO else 0)
 
 
 def joker_values(meld: Meld) -> list[int]:
-    """What each joker of a meld stands for."""
+    """Returns the value of each joker of a meld."""
     return [number_of(faces[0]) for faces in meld.joker_faces]
 
 
 def laid(meld: Meld) -> tuple[MeldKind, tuple[Tile, ...], tuple[tuple[Tile, ...], ...]]:
-    """A meld as it lies: the order of a group means nothing."""
+    """Returns a meld as a key. The order of a group does not matter."""
     return meld.kind, meld.tiles if meld.kind is MeldKind.RUN else tuple(sorted(meld.tiles)), meld.joker_faces
 
 
 def check_pull(before: Round, rack: Rack, play: TilesPlayed) -> None:
-    """turn_draw TWO_RIVER: what is pulled is the River's newest, the oldest of it is played and nothing else of it."""
+    """Checks a pull (TWO_RIVER): the newest River tiles, of which only the oldest is played."""
     river, pulled = before.river, play.pulled
     assert pulled == river[len(river) - len(pulled) :], "tiles were pulled that are not the River's newest"
     assert Counter(play.tiles) <= Counter(rack.tiles + pulled[:1]), "tiles were played that the player has not"
@@ -507,7 +506,7 @@ def check_pull(before: Round, rack: Rack, play: TilesPlayed) -> None:
 
 
 def keeps_contract(meld: Meld, contract: Contract) -> bool:
-    """Whether a meld is what the contract demands."""
+    """Returns whether a meld satisfies the contract."""
     if contract is Contract.SINGLE_COLOR:
         return meld.kind is MeldKind.RUN
     if contract is Contract.SUM_AT_MOST_41:
@@ -517,7 +516,7 @@ def keeps_contract(meld: Meld, contract: Contract) -> bool:
 
 
 def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...]) -> None:
-    """The turn goes to the next player who has not resigned (R10), and ends when its time is up (R54)."""
+    """Checks that the next player who has not resigned has the turn (R10), with the right deadline (R54)."""
     if not isinstance(game.phase, Playing):
         return
     turn = game.phase.round.turn
@@ -538,7 +537,7 @@ def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...
 
 
 def check_results(game: Game, events: tuple[Event, ...]) -> None:
-    """Rounds and games bring what the racks say (R60 to R64), and totals are sums of points."""
+    """Checks the results of rounds and games (R60 to R64), and that totals are sums of points."""
     for event in events:
         match event:
             case RoundEnded(result):
@@ -562,7 +561,7 @@ def check_results(game: Game, events: tuple[Event, ...]) -> None:
 
 
 def check_end(result: RoundResult, game: Game) -> None:
-    """A round ended as it can, and its points sum to zero where the options let them."""
+    """Checks the end of a round, and that its points sum to zero where the options imply it."""
     assert game.round is not None, "the round is gone"
     if sums_to_zero(result, game.ruleset):
         assert sum(seat.points for seat in result.seats) == 0, f"the points do not sum to zero: {result}"
@@ -581,7 +580,7 @@ def check_end(result: RoundResult, game: Game) -> None:
 
 
 def sums_to_zero(result: RoundResult, ruleset: Ruleset) -> bool:
-    """Whether what is won is what is lost."""
+    """Returns whether points won and lost must be equal."""
     blocked = result.end is RoundEnd.BLOCKED
     more_lost = blocked and ruleset.score_blocked_points is ScoreBlockedPoints.OWN_PLUS_DIFFERENCE
     credited = ruleset.score_never_melded is ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER
@@ -590,7 +589,7 @@ def sums_to_zero(result: RoundResult, ruleset: Ruleset) -> bool:
 
 
 def check_views(game: Game, events: tuple[Event, ...]) -> None:
-    """What a seat sees does not depend on what it must not see: other racks, the pool, others' choices, drafts (R4)."""
+    """Checks that views do not depend on hidden state: other racks, the pool, others' choices and drafts (R4)."""
     rng = random.Random(game.revision)
     for seat in (None, *(player.seat for player in game.players)):
         other = with_other_hidden_tiles(game, seat, rng)
@@ -601,8 +600,9 @@ def check_views(game: Game, events: tuple[Event, ...]) -> None:
 
 
 def with_other_hidden_tiles(game: Game, seat: int | None, rng: random.Random) -> Game:
-    """A game that looks the same to a seat: the tiles of the pool and of the other racks change places, and what the
-    player to move has before them is another."""
+    """Returns a game that looks the same to a seat.
+
+    The tiles of the pool and of other racks are exchanged, and the step and draft of the player to move differ."""
     if not isinstance(game.phase, Playing):
         return game
     round_ = game.phase.round
@@ -615,7 +615,7 @@ def with_other_hidden_tiles(game: Game, seat: int | None, rng: random.Random) ->
 
 
 def with_other_step(step: Step, rng: random.Random) -> Step:
-    """The same of other tiles."""
+    """Returns the same step with other tiles."""
     match step:
         case Open():
             return step
@@ -628,7 +628,7 @@ def with_other_step(step: Step, rng: random.Random) -> Step:
 def shuffle_hidden(
     racks: tuple[Rack, ...], pool: tuple[Tile, ...], seat: int | None, rng: random.Random
 ) -> tuple[tuple[Rack, ...], tuple[Tile, ...]]:
-    """Racks and pool after the tiles that a seat does not see have changed places."""
+    """Returns racks and pool with the tiles shuffled that a seat does not see."""
     hidden = [*pool, *(t for rack in racks if rack.seat != seat for t in rack.tiles)]
     rng.shuffle(hidden)
     shuffled = []
@@ -642,7 +642,7 @@ def shuffle_hidden(
 
 
 def with_other_tiles(event: Event, seat: int | None, rng: random.Random) -> Event:
-    """An event that looks the same to a seat."""
+    """Returns an event that looks the same to a seat."""
     match event:
         case RoundStarted(racks=racks, pool=pool):
             racks, pool = shuffle_hidden(racks, pool, seat, rng)
@@ -660,7 +660,7 @@ def with_other_tiles(event: Event, seat: int | None, rng: random.Random) -> Even
 
 
 def check_refusals(game: Game) -> None:
-    """What must not be done is refused, with reasons, and changes nothing; an illegal play may have consequences."""
+    """Checks that illegal actions are refused with reasons. An illegal play may have consequences instead."""
     was = hash((game.players, game.phase, game.results))
     for action in illegal_actions(game):
         answer = apply(game, action, 0, ANALYSIS)
@@ -676,7 +676,7 @@ def check_refusals(game: Game) -> None:
 
 
 def illegal_actions(game: Game) -> Iterator[Action]:
-    """Actions that are illegal in a running game or after its end, whatever the position."""
+    """Yields actions that are illegal in a running game or after its end, in any position."""
     round_ = game.round
     assert round_ is not None, "the game is in the lobby"
     shuffle = random_shuffle(game.ruleset, random.Random(0), len(game.active_seats))
@@ -704,7 +704,7 @@ def illegal_actions(game: Game) -> Iterator[Action]:
 
 
 def illegal_turns(round_: Round, table: tuple[ProposedMeld, ...]) -> Iterator[Action]:
-    """What the player to move cannot do as their turn stands."""
+    """Yields actions that are illegal at this step of the turn."""
     seat = round_.turn.seat
     match round_.step:
         case Choosing(tiles):
@@ -718,7 +718,7 @@ def illegal_turns(round_: Round, table: tuple[ProposedMeld, ...]) -> Iterator[Ac
 
 
 def illegal_claims(game: Game, round_: Round) -> Iterator[ClaimError]:
-    """Votes on nothing, on another play, of who has none or has voted, or after the claim has failed."""
+    """Yields illegal votes: on nothing, on another play, without a right to vote, twice, or after the claim failed."""
     shown = round_.shown_play
     for player in game.players:
         yield ClaimError(player.seat, game.revision + 1, agrees=True)
@@ -729,7 +729,7 @@ def illegal_claims(game: Game, round_: Round) -> Iterator[ClaimError]:
 
 
 def illegal_plays(round_: Round, table: tuple[ProposedMeld, ...]) -> Iterator[PlayTiles]:
-    """Plays that no player can make: nothing played, tiles missing, loose, doubled, of the pool, of no River."""
+    """Yields illegal plays: no tile played, or missing, loose, duplicated, foreign or River tiles."""
     seat, pool = round_.turn.seat, round_.pool
     rack = round_.rack(seat)
     yield PlayTiles(seat, table)

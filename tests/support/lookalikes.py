@@ -1,4 +1,4 @@
-"""Histories that look the same to a seat, or a spectator, and differ in every tile that they have never seen."""
+"""Histories that look the same to a viewer, but differ in every tile that the viewer has not seen."""
 
 import random
 from collections import Counter, defaultdict
@@ -32,13 +32,13 @@ History = Sequence[tuple[Event, ...]]
 
 
 def lookalike(history: History, viewer: int | None, rng: random.Random, kept: int = 0) -> History:
-    """Returns another history that looks the same.
+    """Returns another history that looks the same to a viewer.
 
     Args:
-        history: What has happened.
-        viewer: The seat that looks; None for a spectator.
-        rng: Where chance comes from.
-        kept: How many of the pool's next tiles stay the same, as they are drawn next.
+        history: The events so far.
+        viewer: A seat; None for a spectator.
+        rng: The source of randomness.
+        kept: The number of the pool's next tiles that stay the same, because they are drawn next.
     """
     deals: list[_Deal] = []
     written: list[list[Callable[[], Event]]] = []
@@ -55,7 +55,7 @@ def lookalike(history: History, viewer: int | None, rng: random.Random, kept: in
 
 
 class _Deal:
-    """The tiles of a deal, each with an identity, and which of them the viewer has seen."""
+    """The tiles of a deal, each with an identity, and the set of tiles that the viewer has seen."""
 
     def __init__(self, event: RoundStarted, viewer: int | None) -> None:
         self._viewer = viewer
@@ -75,7 +75,7 @@ class _Deal:
         return list(range(first, len(self._faces)))
 
     def follow(self, event: Event, rng: random.Random) -> Callable[[], Event]:  # noqa: C901 - a case an event
-        """Moves the tiles as an event does; returns what writes the event anew, once they have other faces."""
+        """Moves the tiles as an event does; returns a function that rebuilds the event after a shuffle."""
         match event:
             case RoundStarted():
                 return self._started(event)
@@ -136,7 +136,7 @@ class _Deal:
         return tiles
 
     def _revealed(self, tiles: Iterable[Tile], place: list[int]) -> list[int]:
-        """Takes tiles with these faces from a place: those that were seen before, if there are such."""
+        """Takes tiles with these faces from a place; prefers tiles that the viewer has seen."""
         taken = []
         for face in tiles:
             held = [tile for tile in place if self._faces[tile] == face]
@@ -147,7 +147,7 @@ class _Deal:
         return taken
 
     def shuffle(self, rng: random.Random, kept: int) -> None:
-        """Gives the tiles that were not seen each other's faces; what racks were worth at the end stays the same."""
+        """Permutes the faces of unseen tiles; keeps the values of racks at the end of the round."""
         hidden = [tile for tile in range(len(self._faces)) if tile not in {*self._seen, *self._pool[:kept]}]
         if not self._has_ended:
             self._exchange(hidden, rng)

@@ -1,4 +1,4 @@
-"""Requests of ValidationService as a client may send them: the same content in other bytes, or bytes that are wrong."""
+"""Unusual requests of ValidationService: equivalent encodings of the same content, and malformed bytes."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 VARINT, FIXED64, LENGTH, START_GROUP, END_GROUP, FIXED32 = range(6)
 
 UNKNOWN = 900
-"""The number of a field that no message has."""
+"""A field number that no message has."""
 
 
 def varint(value: int, padding: int = 0) -> bytes:
-    """A number as protobuf writes it, or longer than needed; a negative one as in 64 bits."""
+    """Encodes a varint, optionally longer than needed; a negative number takes 64 bits."""
     value &= (1 << 64) - 1
     low = []
     while value > 127 or padding:
@@ -22,17 +22,17 @@ def varint(value: int, padding: int = 0) -> bytes:
 
 
 def number(tag: int, value: int, padding: int = 0) -> bytes:
-    """A field that is a number."""
+    """Encodes a numeric field."""
     return varint(tag << 3 | VARINT, padding) + varint(value, padding)
 
 
 def part(tag: int, data: bytes) -> bytes:
-    """A field that is a message, a text or a packed list."""
+    """Encodes a field that is a message, a string or a packed list."""
     return varint(tag << 3 | LENGTH) + varint(len(data)) + data
 
 
 def unknown_fields(rng: random.Random) -> bytes:
-    """A field that no contract has, of any kind."""
+    """Returns fields of every wire type that no message has."""
     return rng.choice(
         (
             number(UNKNOWN, rng.randrange(1 << 40)),
@@ -45,21 +45,21 @@ def unknown_fields(rng: random.Random) -> bytes:
 
 
 Tiles = Callable[[int, Sequence[int]], list[bytes]]
-"""How a list of tiles is written: of a field's number and the tiles, the fields."""
+"""Encodes a list of tiles, given the field number: returns the fields."""
 
 
 def packed(tag: int, tiles: Sequence[int]) -> list[bytes]:
-    """As clients write it."""
+    """Encodes tiles as clients do."""
     return [part(tag, b"".join(map(varint, tiles)))] if tiles else []
 
 
 def unpacked(tag: int, tiles: Sequence[int]) -> list[bytes]:
-    """A field for each tile."""
+    """Encodes each tile as its own field."""
     return [number(tag, tile) for tile in tiles]
 
 
 def oddly(rng: random.Random) -> Tiles:
-    """Parts of a list, packed and not, with numbers that are longer than needed."""
+    """Returns an encoder that mixes packed and unpacked parts and overlong numbers."""
 
     def write(tag: int, tiles: Sequence[int]) -> list[bytes]:
         fields, left = [], list(tiles)
@@ -78,7 +78,7 @@ def oddly(rng: random.Random) -> Tiles:
 
 @dataclass(frozen=True)
 class WireMeld:
-    """A meld, its kind and its declared faces being numbers, whether they are of the contract or not."""
+    """A meld whose kind and declared faces are numbers that need not be valid."""
 
     tiles: tuple[int, ...]
     kind: int = 0
@@ -87,7 +87,7 @@ class WireMeld:
 
 @dataclass(frozen=True)
 class WireTurn:
-    """A turn, with the fields of its ruleset; None where it states none."""
+    """A turn with the fields of its ruleset; None omits the ruleset."""
 
     ruleset: tuple[bytes, ...] | None = None
     before: tuple[WireMeld, ...] = ()
@@ -101,13 +101,13 @@ class WireTurn:
 
 
 def meld(sent: WireMeld, tiles: Tiles = packed) -> bytes:
-    """A meld's bytes."""
+    """Encodes a meld."""
     kind = [number(2, sent.kind)] if sent.kind else []
     return b"".join((*tiles(1, sent.tiles), *kind, *tiles(3, sent.declared)))
 
 
 def turn(sent: WireTurn, tiles: Tiles = packed) -> bytes:
-    """A turn's bytes."""
+    """Encodes a turn."""
     return b"".join(_fields(sent, tiles))
 
 
@@ -129,7 +129,7 @@ def _fields(sent: WireTurn, tiles: Tiles) -> Iterator[bytes]:
 
 
 def turn_sent_oddly(sent: WireTurn, rng: random.Random) -> bytes:
-    """The same turn in other bytes: lists and the ruleset in parts, with fields of no contract in between."""
+    """Encodes a turn unusually: with lists and the ruleset split into parts, and unknown fields in between."""
     fields = list(_fields(replace(sent, ruleset=None), rng.choice((packed, unpacked, oddly(rng)))))
     if sent.ruleset is not None:
         for options in in_parts(sent.ruleset, rng):
@@ -140,13 +140,13 @@ def turn_sent_oddly(sent: WireTurn, rng: random.Random) -> bytes:
 
 
 def in_parts(fields: Sequence[bytes], rng: random.Random) -> list[Sequence[bytes]]:
-    """Fields in two parts, in the other order."""
+    """Splits fields into two parts, in reverse order."""
     place = rng.randint(0, len(fields))
     return [fields[:place], fields[place:]]
 
 
 def spoiled(data: bytes, rng: random.Random) -> bytes:
-    """Bytes of which a few were changed, lost or put in."""
+    """Returns bytes with a few changed, deleted or inserted."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 3))):
         place = rng.randint(0, len(changed))

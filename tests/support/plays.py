@@ -1,22 +1,26 @@
-"""Plays for tests, from their text."""
+"""Plays for tests, from text or at random, and their judgement by the plain rules and by fast judges."""
 
 import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from engine.fast.fast_judge import AtTheTable, Referee, Verdict
+from engine.fast.fast_judge import FastJudge, Verdict
+from engine.fast.fast_play import FastPlay, PlayerState
+from engine.fast.read_melds import CacheBudget, PlayMelds, melds_by_identity, melds_by_key
+from engine.fast.tile_counts import OVERFLOW, counts_of, exchange, tight_counts_of
 from engine.melds import Meld, ProposedMeld, as_proposed, read_meld
 from engine.notation import parse_play
-from engine.play import Play
-from engine.rules import Judgement, judge
+from engine.play import BasePlay, Play
+from engine.rules import Judgement, groups_of, judge
 from engine.ruleset import SABRA, Ruleset
-from engine.tiles import JOKER, NATURALS, tile_set
+from engine.tiles import JOKER, NATURALS, Tile, tile_set
+from engine.violations import Violation
 from support.random_play import random_table
 
 
 def play_of(text: str, ruleset: Ruleset = SABRA) -> Play:
-    """The play of `table + rack -> table ; rack left`; `*rack` is one of a player who has melded."""
+    """Returns the play of `table + rack -> table ; rack left`. A player with `*rack` has melded."""
     has_melded = "+ *" in text
     parsed = parse_play(text.replace("+ *", "+ "))
     before = tuple(meld for meld in (read_meld(p, ruleset) for p in parsed.table_before) if isinstance(meld, Meld))
@@ -25,52 +29,86 @@ def play_of(text: str, ruleset: Ruleset = SABRA) -> Play:
 
 
 def judge_text(text: str, ruleset: Ruleset = SABRA) -> Judgement:
-    """What the rules say of a play."""
+    """Returns the judgement of a play."""
     return judged(play_of(text, ruleset))
 
 
 def judged(play: Play) -> Judgement:
-    """What the rules say of a play, asked plainly and by a referee, who must agree."""
+    """Returns the judgement of a play by the plain rules, and asserts that fast judges agree."""
     plain = judge(play)
-    assert by_referee(play) == plain
+    assert judged_fast(play) == plain
     return plain
 
 
-def by_referee(play: Play) -> Judgement:
-    """What a referee says of a play, of melds that lie and of melds that are sent."""
-    referee = Referee[ProposedMeld](play.ruleset, lambda proposed: proposed)
-    lying, sent = referee.lying(play.table_before), referee.read(before_as_sent(play))
-    after = referee.read_same(play.table_after)
-    judgement = referee.judge(referee.play(lying, after, seat_of(play)))
-    assert referee.plainly_legal(lying, after, seat_of(play)) in {None, judgement}
-    if [reading.meld for reading in sent] == list(play.table_before):
-        new = Referee[ProposedMeld](play.ruleset, lambda proposed: proposed)
-        for asked in (new, new, referee):  # of melds that are read, that are known, that were read otherwise too
-            assert verdict_of(play, asked) == said(play, judgement), "a verdict is the judgement"
+def judged_fast(play: Play) -> Judgement:
+    """Returns the judgement of a FastPlay. Asserts that FastJudges with each kind of cache agree with it."""
+    by_identity = FastJudge(play.ruleset, melds_by_identity(play.ruleset, CacheBudget()), play.subject)
+    fast = fast_play(play, melds_by_identity(play.ruleset, CacheBudget()))
+    judgement = judge(fast, groups_of(play.ruleset))
+    expected = verdict_expected(play, judgement)
+    for _ in range(2):
+        assert verdict_of(by_identity.judge(play.table_before, play.table_after, player_of(play))) == expected
+    if not judgement.violations:
+        assert by_identity.new_table(play.table_before, play.table_after) == judgement.table
+    sent = before_as_sent(play)
+    if tuple(read_meld(meld, play.ruleset) for meld in sent) == play.table_before:
+        by_key = fast_judge_of(play.ruleset)
+        for _ in range(2):  # with empty and with filled caches
+            assert verdict_of(by_key.judge(sent, play.table_after, player_of(play))) == expected
     return judgement
 
 
-def verdict_of(play: Play, referee: Referee[ProposedMeld]) -> Verdict | None:
-    """What a referee says of a turn, both tables of which are sent."""
-    return referee.verdict(before_as_sent(play), play.table_after, seat_of(play))
+def fast_judge_of(
+    ruleset: Ruleset, budget: CacheBudget | None = None, subject: str = Play.subject
+) -> FastJudge[ProposedMeld, ProposedMeld]:
+    """Returns a judge with a cache by value."""
+    melds = melds_by_key(_unchanged)(ruleset, budget or CacheBudget())
+    return FastJudge(ruleset, melds, subject)
 
 
-def said(play: Play, judgement: Judgement) -> Verdict | None:
-    """What there is to say of a turn: nothing where rack and table have more tiles than the game (R1)."""
+def _unchanged(proposed: ProposedMeld) -> ProposedMeld:
+    return proposed
+
+
+def fast_play(play: Play, melds: PlayMelds[Meld, ProposedMeld]) -> BasePlay:
+    """Returns a FastPlay, or the plain play if the tile counts overflow."""
+    tables = melds.before.read(play.table_before), melds.after.read(play.table_after)
+    before, after = (sum(meld.counts for meld in table) for table in tables)
+    rack = counts_of(play.rack)
+    if (before + rack | after) & OVERFLOW:
+        return play
+    counts = (before, after, *exchange(before, after, rack))
+    return FastPlay(melds, (play.table_before, play.table_after), counts, player_of(play), play.subject)
+
+
+Expected = tuple[tuple[Violation, ...], tuple[Tile, ...], int, tuple[Tile, ...]]
+
+
+def verdict_of(verdict: Verdict | None) -> Expected | None:
+    """Returns a verdict as a tuple."""
+    if verdict is None:
+        return None
+    return verdict.violations, verdict.tiles_played, verdict.points, verdict.rack_left
+
+
+def verdict_expected(play: Play, judgement: Judgement) -> Expected | None:
+    """Returns a fast judge's verdict as a tuple: none if rack and table have more tiles than the game (R1)."""
     tiles = Counter(play.rack) + play.tiles_before
     if any(count > play.ruleset.copies_of(face) for face, count in tiles.items()):
+        return None
+    if sum(tight_counts_of(meld.tiles) for meld in play.table_after) & OVERFLOW:
         return None
     return judgement.violations, judgement.tiles_played, judgement.points, judgement.rack_left
 
 
 def before_as_sent(play: Play) -> list[ProposedMeld]:
-    """The table before as a player may send it."""
+    """Returns the table before as a player may send it."""
     return [as_proposed(meld, play.ruleset) for meld in play.table_before]
 
 
-def seat_of(play: Play) -> AtTheTable:
-    """Who plays."""
-    return AtTheTable(
+def player_of(play: Play) -> PlayerState:
+    """Returns the player's part of a play."""
+    return PlayerState(
         play.rack,
         play.has_melded,
         river=play.river,
@@ -81,7 +119,7 @@ def seat_of(play: Play) -> AtTheTable:
 
 
 def to_tables(rng: random.Random, ruleset: Ruleset) -> Iterator[Play]:
-    """Plays of one player, legal and not, in positions that grow from an empty table."""
+    """Yields legal and illegal plays of one player in positions that grow from an empty table."""
     tiles = list(tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(2)))
     rng.shuffle(tiles)
     rack, pool = tiles[:30], tiles[30:]
@@ -100,7 +138,7 @@ def to_tables(rng: random.Random, ruleset: Ruleset) -> Iterator[Play]:
 
 
 def spoiled(play: Play, rng: random.Random) -> Play:
-    """A play with a few tiles of its table changed, left out or doubled, of a player who has melded or not."""
+    """Returns a play with up to two tiles of its table changed, by a player who has melded or not."""
     melds = [list(meld.tiles) for meld in play.table_after]
     for _ in range(rng.choice((0, 1, 1, 2))):
         meld = rng.choice(melds)

@@ -1,15 +1,16 @@
-"""Games for tests, from the text of a position, and actions on them."""
+"""Builds games from positions as text, and applies actions to them."""
 
 import copy
 from typing import TypeVar
 
+from engine.actions import Action, Join, PlayTiles
 from engine.analysis import Analysis
-from engine.events import advance
 from engine.game import Game, Player, Playing, Round, Turn, turn_order
 from engine.melds import Meld, read_meld
 from engine.notation import format_position, parse_position, parse_table, parse_tiles, position_of
+from engine.replay import advance
 from engine.ruleset import SABRA, Ruleset
-from engine.turns import EXACT, Action, Applied, Join, PlayTiles, apply, create
+from engine.turns import EXACT, Applied, apply, create
 from engine.violations import Reason, Refused
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ def game_at(
     passed: tuple[int, ...] = (),
     river: str = "",
 ) -> Game:
-    """A game in its first round, at a position; its tiles need not be the full tile set."""
+    """Returns a game in its first round at a position, whose tiles need not be the full tile set."""
     parsed = parse_position(position)
     table = tuple(meld for meld in (read_meld(p, ruleset) for p in parsed.table) if isinstance(meld, Meld))
     assert len(table) == len(parsed.table), "the table is not valid"
@@ -38,7 +39,7 @@ def game_at(
 
 
 def lobby(*names: str, ruleset: Ruleset = SABRA) -> Game:
-    """A lobby with players."""
+    """Returns a game in the lobby with players."""
     game = create(ruleset).game
     for name in names:
         game = do(game, Join(name)).game
@@ -46,7 +47,7 @@ def lobby(*names: str, ruleset: Ruleset = SABRA) -> Game:
 
 
 def do(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis = EXACT) -> Applied:
-    """An action that must be accepted: a revision more, and the same game from its events."""
+    """Applies an action that must be accepted, and checks the revision and the replay of its events."""
     before = copy.deepcopy(game)
     answer = apply(game, action, now_ms, analysis)
     assert isinstance(answer, Applied), answer
@@ -57,7 +58,7 @@ def do(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis = EXACT
 
 
 def refusal(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis = EXACT) -> Refused:
-    """The answer to an action that must be refused: the game stays as it was."""
+    """Returns the refusal of an action, which must leave the game unchanged."""
     before = copy.deepcopy(game)
     answer = apply(game, action, now_ms, analysis)
     assert isinstance(answer, Refused), answer
@@ -66,23 +67,23 @@ def refusal(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis = 
 
 
 def only_reason(game: Game, action: Action, now_ms: int = NOW, analysis: Analysis = EXACT) -> Reason:
-    """The one reason of a refusal."""
+    """Returns the only reason of a refusal."""
     (violation,) = refusal(game, action, now_ms, analysis).violations
     return violation.reason
 
 
 def position(game: Game) -> str:
-    """The position of the round as text."""
+    """Returns the position of the round as text."""
     assert game.round is not None
     return format_position(position_of(game.round))
 
 
 def play(seat: int, table: str) -> PlayTiles:
-    """A play so that the table lies so."""
+    """Returns a play that leaves the table as given."""
     return PlayTiles(seat, parse_table(table))
 
 
 def is_a(value: object, kind: type[T]) -> T:
-    """A value that must be of a type."""
+    """Returns a value, which must be of a type."""
     assert isinstance(value, kind)
     return value

@@ -1,8 +1,8 @@
-"""A seeded random player for whole games, of every ruleset.
+"""Plays whole games with seeded random players, under every ruleset.
 
-It finds plays by a search of its own (search_for_tests.py), which shares no rule with the engine, so that an engine
-which refuses one of its tables is as much at fault as one which lets a broken table pass. Only where the rules say that
-a play exists, and that search finds none, is the solver asked for it.
+Plays come from a separate search (oracles/plain_search.py) that shares no rule with the engine, so that an engine that
+rejects a legal table is detected too. Where the rules know of a play that this search does not find, the solver finds
+it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,28 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
-from engine.analysis import Existence, Situation
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
+from engine.analysis import Existence, Situation, options_needing_analysis
 from engine.deal import Shuffle
 from engine.events import Event
 from engine.game import Choosing, Drawn, Finished, Game, Lobby, Playing, Round, RoundOver
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import (
-    RANGES,
     SABRA,
     DealThreePairsReshuffle,
     MatchEnd,
@@ -33,32 +48,12 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
     TurnVoluntaryDraw,
     WinCall,
-    asking_options,
-    choose,
-    problems,
+    with_options,
 )
+from engine.ruleset_checks import RANGES, problems
 from engine.solver import Budget, best_turn
 from engine.tiles import JOKER, in_order, without
-from engine.turns import (
-    Action,
-    Applied,
-    ClaimError,
-    DrawTile,
-    Exact,
-    Join,
-    LayOnRiver,
-    Leave,
-    Pass,
-    PlayTiles,
-    RequestRedeal,
-    Resign,
-    SaveDraft,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    apply,
-    create,
-)
+from engine.turns import Applied, Exact, apply, create
 from engine.violations import Refused
 from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, Found, Table, Tiles, search_by_chance
@@ -66,13 +61,13 @@ from oracles.plain_search import ALL_FACES, Found, Table, Tiles, search_by_chanc
 Check: TypeAlias = Callable[[Game, tuple[Event, ...]], None]
 
 ANALYSIS = Exact(Budget(nodes=2_000))
-"""Whom the rules ask in random games: with less to spend than in others, so that nobody can tell now and then."""
+"""The analysis of random games. Its budget is small, so that its answer is sometimes UNKNOWN."""
 
 BUDGET = Budget(nodes=20_000, change_nodes=0)
-"""What is spent on a play that the rules know of."""
+"""The budget for finding a play that exists according to the rules."""
 
 MAX_CHANGES = 20_000
-"""More changes than a random game has: one that reaches it does not end."""
+"""More changes than any random game has. A game that reaches this number never ends."""
 
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eli", "Fay")
 
@@ -80,31 +75,31 @@ NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eli", "Fay")
 def random_table(
     table: Sequence[Meld], rack: Tiles, has_melded: bool, ruleset: Ruleset, rng: random.Random
 ) -> Table | None:
-    """A legal play of at least one rack tile, as the table that it leaves, or None if none was found."""
+    """Returns the table after a legal play of at least one rack tile, or None if none was found."""
     found = search_by_chance(Situation(tuple(table), rack, has_melded, ruleset), rng)
     return found.table if found else None
 
 
 def random_shuffle(ruleset: Ruleset, rng: random.Random, players: int = 2) -> Shuffle:
-    """The chance in a round of so many players."""
+    """Returns a random shuffle for a number of players."""
     faces = ALL_FACES[: 13 * ruleset.geometry_colors]
     tiles = [*faces * ruleset.geometry_copies, *[JOKER] * ruleset.jokers(players)]
     return Shuffle(tuple(rng.sample(tiles, len(tiles))), tuple(rng.sample(tiles, len(tiles))))
 
 
-# What someone does
+# Actions
 
 
 class RandomPlayers:
-    """Everyone in a game."""
+    """The players of a game."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
     def action(self, game: Game) -> Action:
-        """What someone may do in a running game: mostly the player to move plays or draws.
+        """Returns an action in a running game, mostly a play or a draw of the player to move.
 
-        A TimeOut is due only after the deadline: `time_of` says when.
+        A TimeOut is due only after the deadline, at `time_of`.
         """
         rng = self.rng
         match game.phase:
@@ -121,7 +116,7 @@ class RandomPlayers:
                 raise ValueError("nobody can act before the start or after the end of a game")
 
     def _of_others(self, game: Game, round_: Round) -> Action | None:
-        """What may be done out of turn."""
+        """Returns an action of a player whose turn it is not."""
         may_redeal = tuple(seat for seat in game.active_seats if has_right_to_redeal(round_, seat, game.ruleset))
         if may_redeal and self.rng.random() < 0.3:
             shuffle = random_shuffle(game.ruleset, self.rng, len(game.active_seats))
@@ -135,7 +130,7 @@ class RandomPlayers:
         return None
 
     def _turn(self, game: Game, round_: Round) -> Action:
-        """What the player to move may do."""
+        """Returns an action of the player to move."""
         seat, rng, is_timed = round_.turn.seat, self.rng, round_.turn.deadline_ms is not None
         if is_timed and rng.random() < (0.02 if round_.draft is None else 0.5):
             return TimeOut()
@@ -161,7 +156,7 @@ class RandomPlayers:
         return search_by_chance(situation_of(game, round_), self.rng, drawn)
 
     def _must_play(self, game: Game, round_: Round) -> bool:
-        """Whether the player may do nothing else, or the round ends only when nobody can play."""
+        """Returns whether the player must play, or the round ends only when no player can."""
         ruleset, rack = game.ruleset, round_.rack(round_.turn.seat)
         if isinstance(round_.step, Drawn):
             return False
@@ -177,7 +172,7 @@ class RandomPlayers:
         return PlayTiles(round_.turn.seat, found.table, found.river_index, calls)
 
     def _draft(self, game: Game, round_: Round) -> Table:
-        """The table as it lies, in another order; or with some of it taken up; or a legal play."""
+        """Returns the table in another order, with some melds removed, or after a legal play."""
         table = [ProposedMeld(meld.tiles) for meld in round_.table]
         self.rng.shuffle(table)
         rack = round_.rack(round_.turn.seat).tiles
@@ -191,7 +186,7 @@ class RandomPlayers:
                 return found.table if found else tuple(table)
 
     def _illegal_table(self, round_: Round) -> Table:
-        """A table with a meld that is too short, by which a play is known that is meant to be illegal."""
+        """Returns a table with a meld that is too short, which marks an intentionally illegal play."""
         table = [ProposedMeld(meld.tiles, meld.kind) for meld in round_.table]
         rack = round_.rack(round_.turn.seat).tiles
         short = ProposedMeld(tuple(self.rng.sample(rack, min(len(rack), self.rng.randint(1, 2)))))
@@ -199,7 +194,7 @@ class RandomPlayers:
 
 
 def solved(situation: Situation) -> Found | None:
-    """A play, by the solver; None unless it is certain that there is one."""
+    """Returns the solver's play; None if it finds none within the budget."""
     if ANALYSIS.can_play(situation) is not Existence.YES:
         return None
     turn = best_turn(situation, budget=BUDGET).turn
@@ -210,13 +205,13 @@ def solved(situation: Situation) -> Found | None:
 
 
 def situation_of(game: Game, round_: Round) -> Situation:
-    """What the player to move could play from."""
+    """Returns the situation of the player to move."""
     rack = round_.rack(round_.turn.seat)
     return Situation(round_.table, rack.tiles, rack.has_melded, game.ruleset, round_.river)
 
 
 def has_right_to_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
-    """Whether a player has three pairs among their first tiles, has done nothing, and nobody has played."""
+    """Returns whether a player has three pairs in their first hand, has not acted, and no player has played."""
     tiles = round_.rack(seat).tiles
     acted = seat in round_.passed or (seat == round_.turn.seat and isinstance(round_.step, Choosing))
     pairs = sum(count // 2 for count in Counter(tiles).values())
@@ -225,12 +220,12 @@ def has_right_to_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
 
 
 def is_meant_to_be_illegal(action: Action) -> bool:
-    """Whether a random player tried an illegal play."""
+    """Returns whether an action is an intentionally illegal play."""
     return isinstance(action, PlayTiles) and any(len(meld.tiles) < 3 for meld in action.table)
 
 
 def time_of(game: Game, action: Action, now_ms: int) -> int:
-    """When an action happens: a time-out right after the deadline, all else a second later than before, but in time."""
+    """Returns the time of an action: a time-out comes after the deadline, others a second after the last, in time."""
     deadline = game.phase.round.turn.deadline_ms if isinstance(game.phase, Playing) else None
     if isinstance(action, TimeOut):
         return (deadline or 0) + 1
@@ -249,7 +244,7 @@ NUMBERS: Mapping[str, Sequence[int]] = {
     "match_target_score": (1, 5, 60),
     "contract_points": (0, 10, 1000),
 }
-"""Numbers that random rulesets have; of other options all that they may have."""
+"""The values of options in random rulesets."""
 
 CHOICES: Mapping[str, Sequence[object]] = {
     **{field.name: tuple(type(field.default)) for field in fields(Ruleset) if isinstance(field.default, Enum)},
@@ -261,22 +256,24 @@ OPTIONS = tuple(field.name for field in fields(Ruleset) if field.name != "preset
 
 
 def random_ruleset(rng: random.Random, *, with_analysis: bool = False) -> Ruleset:
-    """A ruleset without problems: mostly the default one but for a few options, sometimes for many.
+    """Returns a ruleset without problems, mostly with few options changed from the default, sometimes with many.
 
-    With analysis it may ask what could be played.
+    `with_analysis` allows options that need an analysis.
     """
     while True:
         count = rng.choice((0, 1, 2, 3, 4, 6, 10, 25))
         chosen = {option: rng.choice(CHOICES[option]) for option in rng.sample(OPTIONS, count)}
-        ruleset = _repaired(choose(SABRA, _completed(chosen, rng)), rng)
+        ruleset = _repaired(with_options(SABRA, _completed(chosen, rng)), rng)
         if not with_analysis:
-            ruleset = choose(ruleset, {option: getattr(SABRA, option) for option in asking_options(ruleset)})
+            ruleset = with_options(
+                ruleset, {option: getattr(SABRA, option) for option in options_needing_analysis(ruleset)}
+            )
         if not problems(ruleset):
             return ruleset
 
 
 def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, Any]:
-    """Options with the others that they mean nothing without."""
+    """Returns options with the others that they require."""
     completed = dict(chosen)
     for option in ("match_rounds", "match_target_score"):
         completed.pop(option, None)
@@ -293,19 +290,19 @@ def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, An
 
 
 def _repaired(ruleset: Ruleset, rng: random.Random) -> Ruleset:
-    """A ruleset with some of the options that make problems chosen again, or as in the default."""
+    """Returns a ruleset with some of the options in conflict changed, at random or to the default."""
     for _ in range(20):
         found = problems(ruleset)
         if not found:
             break
         option = rng.choice(found[0].options)
         value = rng.choice((getattr(SABRA, option), rng.choice(CHOICES[option])))
-        ruleset = choose(ruleset, {option: value})
+        ruleset = with_options(ruleset, {option: value})
     return ruleset
 
 
 def players_of(ruleset: Ruleset, seed: int) -> int:
-    """How many players a game of a seed has."""
+    """Returns the number of players in the game of a seed."""
     return ruleset.players_min + seed % (ruleset.players_max - ruleset.players_min + 1)
 
 
@@ -314,7 +311,7 @@ def players_of(ruleset: Ruleset, seed: int) -> int:
 
 @dataclass(frozen=True)
 class Change:
-    """One change of a random game: what was done (None: its creation) and when, and what came of it."""
+    """A change of a random game: its action (None for the creation), time, and result."""
 
     action: Action | None
     now_ms: int
@@ -322,7 +319,7 @@ class Change:
 
 
 def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change]:
-    """A whole game by chance, change by change, of as many players or as the ruleset allows."""
+    """Yields the changes of a random game, with as many players as given or allowed."""
     rng = random.Random(seed)
     players = min(max(players, ruleset.players_min), ruleset.players_max)
     everyone = RandomPlayers(rng)
@@ -339,7 +336,7 @@ def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change
 def play_random_game(
     seed: int, players: int, ruleset: Ruleset, check: Check = lambda _game, _events: None
 ) -> tuple[tuple[Event, ...], ...]:
-    """A whole game by chance: every change's events, each told to `check` with the game after it."""
+    """Plays a random game, calls `check` with the game and events after each change, and returns all events."""
     history = []
     for change in random_changes(seed, players, ruleset):
         check(change.applied.game, change.applied.events)
@@ -350,7 +347,7 @@ def play_random_game(
 
 
 def _lobby(players: int, ruleset: Ruleset, rng: random.Random) -> tuple[Action, ...]:
-    """Players join, one thinks better of it now and then, and the game starts."""
+    """Returns the actions of the lobby: players join, sometimes one leaves, and the game starts."""
     joins: tuple[Action, ...] = tuple(Join(name) for name in NAMES[:players])
     if rng.random() < 0.1:
         seat = rng.randint(1, players)

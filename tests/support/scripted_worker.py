@@ -1,22 +1,24 @@
-"""A worker of exact analysis that does as the first tile of the rack says, run in place of the real one."""
+"""An analysis worker whose behavior the first tile of the rack selects; it replaces the real worker in tests."""
 
 import gc
 import os
+import sys
 from enum import IntEnum
+from pathlib import Path
 
 from engine.analysis import Situation
 from engine.solver import BestTurn, Budget, Existence, Objective
-from service.analysis import questions as analysis
+from service.analysis import queries
 from service.analysis.worker import main
 
 MUCH = 100_000
-"""As many objects as a solver remembers after some time."""
+"""The number of objects that a solver caches after a while."""
 LOWEST = 19
-"""The lowest priority that there is."""
+"""The lowest process priority."""
 
 
 class Script(IntEnum):
-    """What the worker does when the rack begins with this tile."""
+    """The worker's behavior when the rack starts with this tile."""
 
     ANSWERS = 1
     SEARCHES_TO_THE_END = 2
@@ -32,8 +34,8 @@ class Script(IntEnum):
 memory: list[list[int]] = []
 
 
-def act(situation: Situation, budget: Budget) -> Existence:  # noqa: C901 - one case a script
-    """Does it. Whatever was not searched to its end is not known."""
+def act(situation: Situation, budget: Budget) -> Existence:  # noqa: C901 - one case per script
+    """Runs a script. Returns UNKNOWN for unfinished searches."""
     match Script(situation.rack[0]):
         case Script.ANSWERS:
             return Existence.NO
@@ -63,12 +65,13 @@ def act(situation: Situation, budget: Budget) -> Existence:  # noqa: C901 - one 
 
 
 def best(situation: Situation, _objective: Objective, budget: Budget) -> BestTurn:
-    """The same for the best turn, which is never found."""
+    """Runs a script for the best turn, which is never found."""
     existence = act(situation, budget)
     return BestTurn(None, is_proven=existence is Existence.NO, is_least_change=False)
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # a pickled Script is found as support.scripted_worker
     for name, stand_in in {"has_turn": act, "best_turn": best}.items():
-        setattr(analysis, name, stand_in)
+        setattr(queries, name, stand_in)
     main()

@@ -1,4 +1,4 @@
-"""AnalysisService on a real server: what is suggested, to whom, and that searches keep within their bounds."""
+"""AnalysisService on a real server: suggestions, permissions, and the bounds of searches; one subject."""
 
 import asyncio
 import os
@@ -28,10 +28,10 @@ from rummikub.v1 import analysis_service_pb2 as pb
 from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
 from service.analysis import pool as analysis_pool
-from service.analysis.pool import Ahead, AnalysisPool
-from service.analysis.questions import Suggestion, WhetherTurn, WhichTurn
+from service.analysis.pool import AnalysisPool, PriorityAnalysis
+from service.analysis.queries import BestTurnQuery, Suggestion, TurnExistsQuery
+from service.codec import rulesets
 from service.metrics.metrics import Metrics
 from service.server import Server
 from service.settings import Settings
@@ -91,12 +91,12 @@ def text(numbers: object) -> str:
 
 
 def sent_back(melds: Iterable[meld_pb2.TableMeld]) -> list[meld_pb2.Meld]:
-    """A table suggested, as PlayTurn takes it."""
+    """Returns a suggested table as PlayTurn takes it."""
     return [meld_pb2.Meld(tiles=one.tiles, kind=one.kind, declared_faces=single_faces(one)) for one in melds]
 
 
 def single_faces(one: meld_pb2.TableMeld) -> list[tile_pb2.Tile.ValueType]:
-    """The faces of jokers of which each has one."""
+    """Returns the joker faces of jokers with exactly one."""
     return [] if any(len(joker.faces) > 1 for joker in one.jokers) else [joker.faces[0] for joker in one.jokers]
 
 
@@ -131,7 +131,7 @@ async def test_a_new_meld_is_named_by_its_place_on_the_table(served: tuple[Clien
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_the_solver_rearranges_is_legal_and_told_step_by_step(served: tuple[Client, MemoryStore]) -> None:
+async def test_a_rearrangement_is_legal_and_explained_step_by_step(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     asked = position("R5 B4", "R3 R4 R5 R6 R7", "K4 O4 B4")
     found = await suggested(client, asked)
@@ -157,7 +157,7 @@ async def test_steps_leave_the_meld_alone_that_is_untouched_where_two_are_alike(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_jokers_stand_for_is_told_where_the_order_of_a_run_does_not_say_it(
+async def test_joker_faces_are_declared_where_the_order_of_a_run_does_not_show_them(
     served: tuple[Client, MemoryStore],
 ) -> None:
     client, _ = served
@@ -184,7 +184,7 @@ async def test_what_jokers_stand_for_is_told_where_the_order_of_a_run_does_not_s
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_tier_tells_no_more_than_asked_for(served: tuple[Client, MemoryStore]) -> None:
+async def test_a_tier_shows_no_more_than_requested(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     asked = position("R7", "R4 R5 R6")
     whether = await suggested(client, asked, tier=pb.HINT_TIER_PLAY_EXISTS)
@@ -199,7 +199,7 @@ async def test_a_tier_tells_no_more_than_asked_for(served: tuple[Client, MemoryS
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_objective_decides_what_is_best(served: tuple[Client, MemoryStore]) -> None:
+async def test_the_objective_decides_which_turn_is_best(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     asked = position("R1 R2 R4 R5 R13 B13 J")
     most = await suggested(client, asked)
@@ -283,7 +283,7 @@ async def test_the_river_is_pulled_from(served: tuple[Client, MemoryStore]) -> N
     assert text(found.steps[0].tiles) == "R7"
 
 
-# What is malformed
+# Malformed requests
 
 
 BAD_POSITIONS = {
@@ -372,7 +372,9 @@ TWO_SEATS = "[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} / {O1 O2} / 1"
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_each_seat_is_told_of_its_own_rack_at_any_time_of_the_round(served: tuple[Client, MemoryStore]) -> None:
+async def test_each_seat_gets_hints_for_its_own_rack_at_any_time_of_the_round(
+    served: tuple[Client, MemoryStore],
+) -> None:
     game = await put(served, game_at(TWO_SEATS, NO_LIMIT))
     first, second = await hint(game, 1), await hint(game, 2)
     assert (await game.see()).turn.seat == 1
@@ -394,7 +396,7 @@ PLAYED = {
 
 @pytest.mark.parametrize("rules", PLAYED.values(), ids=PLAYED)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_suggested_can_be_played(served: tuple[Client, MemoryStore], rules: ruleset_pb2.Ruleset) -> None:
+async def test_a_suggested_turn_can_be_played(served: tuple[Client, MemoryStore], rules: ruleset_pb2.Ruleset) -> None:
     client, _ = served
     game = await client.new_game(3, ruleset=rules)
     plays = 0
@@ -469,7 +471,7 @@ async def test_a_hint_changes_nothing(served: tuple[Client, MemoryStore]) -> Non
 
 @pytest.mark.parametrize("allowed", Hints, ids=lambda allowed: allowed.name)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_game_says_which_hints_its_seats_may_ask_for(
+async def test_a_game_limits_the_hints_that_its_seats_may_request(
     served: tuple[Client, MemoryStore], allowed: Hints
 ) -> None:
     game = await put(served, game_at(TWO_SEATS, replace(NO_LIMIT, hints=allowed)))
@@ -483,7 +485,7 @@ async def test_a_game_says_which_hints_its_seats_may_ask_for(
         assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         info = error_info(refusal.value)
         assert (info.reason, dict(info.metadata)) == ("HINT_NOT_ALLOWED", {"hints": allowed.name})
-    asked = position("R7 K1", "R4 R5 R6", ruleset=codec.encode_ruleset(replace(SABRA, hints=allowed)))
+    asked = position("R7 K1", "R4 R5 R6", ruleset=rulesets.encode_ruleset(replace(SABRA, hints=allowed)))
     assert (await suggested(game.client, asked)).table, "a position of the caller's own is nobody's hint"
 
 
@@ -505,7 +507,7 @@ async def test_a_tile_just_drawn_is_suggested_where_it_may_be_played(
 
 @pytest.mark.parametrize("may_play", [TurnPlayAfterDraw.OTHER_TILES, TurnPlayAfterDraw.ALLOWED], ids=lambda v: v.name)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_nobody_goes_out_who_keeps_the_tile_just_drawn(
+async def test_a_player_who_keeps_the_drawn_tile_does_not_go_out(
     served: tuple[Client, MemoryStore], may_play: TurnPlayAfterDraw
 ) -> None:
     rules = replace(NO_LIMIT, turn_play_after_draw=may_play)
@@ -526,7 +528,7 @@ def settings(workers: int = 1, queue: int = 64) -> Settings:
 
 @asynccontextmanager
 async def scripted(workers: int = 1, queue: int = 64) -> AsyncIterator[tuple[Server, Client]]:
-    """A server whose workers do as the rack says."""
+    """Runs a server whose workers follow scripts (scripted_worker.py)."""
     store = memory_store()
     async with running_server(store, settings(workers, queue), analysis_command=SCRIPTED) as (server, client):
         yield server, client
@@ -541,7 +543,7 @@ def ask(client: Client, script: Script, time_limit_ms: int = LONG_MS, timeout: f
 
 
 async def reason(call: Answering) -> str:
-    """The reason of a refusal, or nothing for an answer."""
+    """Returns the reason of an error, or nothing for an answer."""
     try:
         await call
     except grpc.aio.AioRpcError as refusal:
@@ -551,14 +553,14 @@ async def reason(call: Answering) -> str:
 
 @asynccontextmanager
 async def soon() -> AsyncIterator[None]:
-    """What is in here takes less than a search may."""
+    """Asserts that the block takes less time than a search may."""
     started = time.monotonic()
     async with asyncio.timeout(2 * LONG_MS / 1000):
         yield
     assert time.monotonic() - started < SOON_SECONDS
 
 
-async def test_what_a_worker_remembers_is_not_looked_through_for_garbage_in_the_middle_of_a_search() -> None:
+async def test_a_workers_caches_are_not_garbage_collected_during_a_search() -> None:
     async with scripted() as (_, client):
         await ask(client, Script.REMEMBERS_MUCH)
         answer = await ask(client, Script.TELLS_WHETHER_GARBAGE_IS_FOUND_SOON)
@@ -590,7 +592,7 @@ async def test_a_batch_shares_its_time() -> None:
         assert [found.play_exists for found in answer.suggestions] == [unknown, no, unknown, no]
 
 
-async def test_a_batch_shares_what_the_calls_deadline_leaves() -> None:
+async def test_a_batch_shares_the_time_until_the_deadline() -> None:
     async with scripted() as (_, client), soon():
         assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO  # the worker has started
         scripts = (Script.SEARCHES_TO_THE_END, Script.TELLS_WHETHER_IT_HAS_TIME)
@@ -612,7 +614,7 @@ async def test_waiting_for_a_worker_takes_nothing_from_a_batchs_time() -> None:
         assert [found.play_exists for found in answer.suggestions] == [pb.EXISTENCE_YES, pb.EXISTENCE_YES]
 
 
-async def test_a_call_past_the_queue_is_refused_at_once_and_told_to_come_again() -> None:
+async def test_a_call_beyond_the_queue_is_refused_at_once_with_a_retry_delay() -> None:
     async with scripted(workers=1, queue=1) as (_, client), soon():
         calls = [ask(client, Script.SEARCHES_TO_THE_END) for _ in range(3)]
         done, waiting = await asyncio.wait(
@@ -651,14 +653,14 @@ async def test_a_cancelled_call_frees_its_worker() -> None:
 
 @asynccontextmanager
 async def one_worker() -> AsyncIterator[AnalysisPool]:
-    """A pool of one worker that does as the rack says, without a server."""
+    """Returns a pool of one scripted worker, without a server."""
     pool = AnalysisPool(1, 64, Metrics(), command=SCRIPTED)
     yield pool
     await pool.close()
 
 
-def asked(script: Script) -> WhetherTurn:
-    return WhetherTurn(Situation((), (Tile(script),), has_melded=True, ruleset=SABRA))
+def asked(script: Script) -> TurnExistsQuery:
+    return TurnExistsQuery(Situation((), (Tile(int(script)),), has_melded=True, ruleset=SABRA))
 
 
 async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> None:
@@ -666,23 +668,23 @@ async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> N
         searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
         waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
         await asyncio.sleep(0)
-        assert (await Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+        assert (await PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
         assert searching.done()
-        bots_next = asyncio.create_task(Ahead(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000))
+        bots_next = asyncio.create_task(PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000))
         done, _ = await asyncio.wait([waiting, bots_next], timeout=0.2)
         assert not done
         waiting.cancel()
         assert (await bots_next).exists is Existence.NO
 
 
-async def test_a_call_that_is_cancelled_while_it_waits_costs_nobody_a_worker() -> None:
+async def test_a_call_that_is_cancelled_while_it_waits_takes_no_worker() -> None:
     async with one_worker() as pool, soon():
         searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
         waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await searching
-        waiting[1].cancel()  # the worker comes to it at this very moment
+        waiting[1].cancel()  # a worker is assigned to it at this moment
         assert (await waiting[2]).exists is Existence.NO
         assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
 
@@ -719,7 +721,7 @@ async def test_a_worker_that_gets_stuck_is_replaced(monkeypatch: pytest.MonkeyPa
         assert server.metrics.registry.get_sample_value("rummikub_analysis_workers_lost_total") == 1
 
 
-async def test_metrics_tell_how_many_calls_have_a_place() -> None:
+async def test_metrics_count_the_admitted_calls() -> None:
     async with scripted() as (server, client):
         searching = ask(client, Script.SEARCHES_TO_THE_END)
         while (places := calls_with_a_place(server)) == 0:
@@ -754,7 +756,7 @@ async def test_a_worker_that_is_killed_is_replaced() -> None:
         assert server.analysis.processes != (process,)
 
 
-async def test_a_search_that_fails_tells_nothing_of_the_inside_and_leaves_the_worker() -> None:
+async def test_a_failed_search_reveals_no_internals_and_keeps_the_worker() -> None:
     async with scripted() as (server, client):
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await ask(client, Script.FAILS)
@@ -800,7 +802,7 @@ async def test_a_worker_ends_with_a_server_that_is_killed(*, is_searching: bool)
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process has started."""
+    """Returns the child processes of a process."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
@@ -820,8 +822,8 @@ async def ended(process: int) -> None:
 
 def test_a_turn_that_the_rules_cannot_judge_is_not_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     table = (Meld(parse_tiles("R4 R5 R6"), MeldKind.RUN, 15),)
-    question = WhichTurn(Situation(table, parse_tiles("R7"), has_melded=True, ruleset=SABRA), Objective.MOST_TILES)
-    assert question.answer(Budget(1_000)).exists is Existence.YES
+    query = BestTurnQuery(Situation(table, parse_tiles("R7"), has_melded=True, ruleset=SABRA), Objective.MOST_TILES)
+    assert query.answer(Budget(1_000)).exists is Existence.YES
     too_complex = Judgement((Violation(Reason.TURN_TOO_COMPLEX, "table_after"),), (), (), (), 0)
-    monkeypatch.setattr("service.analysis.questions.judge", lambda _: too_complex)
-    assert question.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)
+    monkeypatch.setattr("service.analysis.queries.judge", lambda _: too_complex)
+    assert query.answer(Budget(1_000)) == Suggestion(Existence.UNKNOWN)

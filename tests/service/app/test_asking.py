@@ -30,9 +30,9 @@ from engine.tiles import Tile
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service import codec
 from service.app import changes
 from service.app.views import change_view, snapshot_view
+from service.codec import games as codec
 from service.storage.base import Entry, GameStore, Record
 from support.harness import Client, FakeClock, GameAtHand, as_tiles, error_info, memory_store, put_game, running_server
 from support.positions import game_at

@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from engine.actions import Action, DrawTile, Join, PlayTiles, StartGame
 from engine.events import (
     ErrorClaimed,
     Event,
@@ -18,18 +19,18 @@ from engine.events import (
     TurnPassed,
     TurnStarted,
     TurnTimedOut,
-    replay,
 )
 from engine.game import BotLevel, Game, Playing, bots_to_act, round_of
 from engine.melds import ProposedMeld
 from engine.presets import PRESETS
-from engine.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, choose
+from engine.replay import replay
+from engine.ruleset import Preset, Ruleset, StartDrawDetermines, StartPlayer, with_options
 from engine.solver import Budget
-from engine.turns import Action, Applied, DrawTile, Join, PlayTiles, StartGame, apply, create
+from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
-from service.analysis.questions import Question
+from service.analysis.queries import Query
 from service.app.bots import Bots
 from service.app.changes import BOT_WAIT_MS
 from service.app.commands import GameEncoder, RequestIdentity, TurnRequest, Vote
@@ -471,7 +472,7 @@ class Here:
         self.asked = 0
         self._failures = failures
 
-    async def ask(self, question: Question[T], seconds: float) -> T:
+    async def ask(self, question: Query[T], seconds: float) -> T:
         await asyncio.sleep(0)
         assert seconds > 0
         self.asked += 1
@@ -548,7 +549,7 @@ class Meanwhile(Games):
 
 def shown_play(now_ms: int) -> Game:
     """A game of a person, who has shown an illegal play and has the turn, and two bots."""
-    rules = choose(
+    rules = with_options(
         PRESETS[Preset.GUIDE_B],
         {"start_player": StartPlayer.FIXED_SEAT, "start_draw_determines": StartDrawDetermines.STARTER_ONLY},
     )
@@ -587,7 +588,7 @@ async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore, 
 class Nowhere:
     """Has no room for any search."""
 
-    async def ask(self, question: Question[T], _seconds: float) -> T:
+    async def ask(self, question: Query[T], _seconds: float) -> T:
         await asyncio.Event().wait()
         return question.answer(Budget(nodes=0))
 

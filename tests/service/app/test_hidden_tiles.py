@@ -14,10 +14,11 @@ import pytest
 import pytest_asyncio
 from google.protobuf.message import Message
 
-from engine.events import replay
+from engine.analysis import options_needing_analysis
 from engine.game import Game, Playing, round_of
 from engine.presets import PRESETS
-from engine.ruleset import SABRA, Ruleset, TurnDraw, TurnPlayAfterDraw, asking_options
+from engine.replay import replay
+from engine.ruleset import SABRA, Ruleset, TurnDraw, TurnPlayAfterDraw
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -270,7 +271,7 @@ async def test_nothing_that_is_asked_depends_on_hidden_tiles(scene: Scene, name:
     in_play = [game for game in games[:MOST_CHANGES] if isinstance(game.phase, Playing)]
     game = rng.choice(in_play)
     so_far, round_ = course.until(game.revision), round_of(game)
-    goes_on = len(round_.pool) > 2 * ruleset.penalty_tiles and not asking_options(ruleset)
+    goes_on = len(round_.pool) > 2 * ruleset.penalty_tiles and not options_needing_analysis(ruleset)
     others = [0, *(player.seat for player in game.players if player.seat != round_.turn.seat)]
     for viewer in (round_.turn.seat, rng.choice(others)):
         told = await all_told(scene, so_far, viewer, goes_on=goes_on)

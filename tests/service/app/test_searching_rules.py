@@ -5,9 +5,10 @@ import threading
 
 import pytest
 
+from engine.actions import Action
 from engine.analysis import Analysis
 from engine.game import Game
-from engine.turns import EXACT, Action, Applied, apply
+from engine.turns import EXACT, Applied, apply
 from engine.violations import Refused
 from rummikub.v1 import ruleset_pb2
 from rummikub.v1 import turn_service_pb2 as ts

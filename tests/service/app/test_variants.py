@@ -24,7 +24,7 @@ from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
+from service.codec import rulesets
 from service.storage.base import GameStore
 from support.harness import (
     Client,
@@ -577,7 +577,7 @@ async def test_every_preset_is_listed_and_its_games_are_created(client: Client) 
     listed = (await client.validation.ListRulesets(vs.ListRulesetsRequest())).rulesets
     assert [named.name for named in listed] == [preset.name for preset in PRESETS]
     for named, rules in zip(listed, PRESETS.values(), strict=True):
-        assert codec.ruleset(named.ruleset) == rules
+        assert rulesets.ruleset(named.ruleset) == rules
         assert not named.unsupported_options
         assert named.source
         for sent in (named.ruleset, ruleset_pb2.Ruleset(preset=named.ruleset.preset)):

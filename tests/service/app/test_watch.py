@@ -11,16 +11,17 @@ import grpc.aio
 import pytest
 import redis.asyncio as aredis
 
+from engine.actions import Action, DrawTile, Join, Leave, StartGame
 from engine.ruleset import Ruleset
-from engine.turns import Action, Applied, DrawTile, Join, Leave, StartGame, apply, create
+from engine.turns import Applied, apply, create
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service import codec
 from service.app.games import Games
 from service.app.identity import SPECTATOR, Caller, digest, new_shuffle
 from service.app.views import ChangeView, GameSnapshotView
 from service.app.watch import Change, Closing, Snapshot, Update, Watch
 from service.app.watch_feed import LAG
+from service.codec import games as codec
 from service.errors import StoreUnavailable
 from service.server import Server
 from service.storage.base import (
@@ -787,7 +788,7 @@ async def test_a_watcher_who_goes_away_at_once_leaves_nothing_either(store: Game
         await game.draw()
         assert (await watcher.change()).revision == 5
         watcher.call.cancel()
-        await asyncio.wait_for(server._boundary.drained(), 10)  # noqa: SLF001 - nothing else shows it
+        await asyncio.wait_for(server._interceptor.drained(), 10)  # noqa: SLF001 - nothing else shows it
         if isinstance(store, MemoryStore):
             assert not store._subscriptions  # noqa: SLF001 - nothing else shows it
     await raw.aclose()

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from engine.events import replay
+from engine.replay import replay
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from service.codec import ruleset
+from service.codec.rulesets import ruleset
 from service.storage.base import NO_ETAG, GameStore, lineage
 from service.storage.stored_events import encode_change
 from support.grpc_play import Fleet, history, lost_or_doubled, play_game

@@ -26,7 +26,7 @@ class Ran:
 
 
 def analyze(*arguments: str, **environment: str) -> Ran:
-    """What the command prints to a file."""
+    """Returns the command's output to a file."""
     ran = subprocess.run(
         [*COMMAND, *arguments],
         cwd=ROOT,
@@ -40,7 +40,7 @@ def analyze(*arguments: str, **environment: str) -> Ran:
 
 
 def on_a_terminal(*arguments: str, **environment: str) -> str:
-    """What the command prints to a terminal."""
+    """Returns the command's output to a terminal."""
     master, slave = pty.openpty()
     with os.fdopen(master, "rb", buffering=0) as screen:
         env = {**os.environ, "TERM": "xterm", **environment}
@@ -51,12 +51,12 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
                 while part := screen.read(4096):
                     shown += part
             except OSError:
-                pass  # so ends what Linux reads of a terminal that nobody writes to any more
+                pass  # Linux raises EIO when the other end of a terminal is closed
         assert process.returncode == 0
     return shown.decode().replace("\r\n", "\n")
 
 
-def test_a_position_is_told_with_its_best_turn_the_steps_and_the_table_then() -> None:
+def test_the_output_shows_position_best_turn_steps_and_table_afterwards() -> None:
     assert analyze("[R4 J R6] | [B9 K9 O9] + {R5 O11 O12 B1}") == Ran(
         0,
         """\
@@ -67,7 +67,7 @@ Rack: R5 B1 O11 O12
 
 Best turn: play R5 O11 O12
 Rack then: B1
-No turn plays more tiles, and none that is as good leaves more melds as they are.
+No turn plays more tiles, and no equally good turn leaves more melds unchanged.
 
 Steps
   1. Put R5 from the rack in the joker's place in meld 1: [R4 R5 R6]; the joker is free
@@ -87,13 +87,13 @@ def test_without_a_position_a_puzzle_is_solved_in_which_melds_are_rebuilt_and_th
     ran = analyze()
     assert ran.status == 0
     assert "Rack then: empty, the round is won" in ran.out
-    assert "No turn plays more tiles, and none that is as good leaves more melds as they are." in ran.out
+    assert "No turn plays more tiles, and no equally good turn leaves more melds unchanged." in ran.out
     changed = set(re.findall(r"(?:to|from) meld (\d+)", ran.out))
     assert len(changed) >= 4
     assert re.search(r"Take J from meld \d", ran.out)
 
 
-def test_of_a_whole_position_the_player_to_move_is_asked() -> None:
+def test_a_full_position_is_analyzed_for_the_player_to_move() -> None:
     position = "[R3 R4 R5] | [B6 K6 O6] / 1*{R2 B5} 2{K1 J} / {R7 O8} / "
     assert "Best turn: play R2\n" in analyze(f"{position}1").out
     assert "There is no legal turn: nothing can be played." in analyze(f"{position}2").out
@@ -120,7 +120,7 @@ def test_the_rules_and_the_objective_are_chosen() -> None:
     assert "No turn plays a higher value" in high
 
 
-def test_what_is_pulled_from_the_river_is_the_first_step() -> None:
+def test_the_pull_from_the_river_is_the_first_step() -> None:
     ran = analyze("[R3 R4 R5] + {R7}", "--option", "turn_draw=TWO_RIVER", "--river", "B1 R6 K2")
     assert "River: B1 R6 K2\n" in ran.out
     assert "Best turn: play R6 R7\nRack then: K2\n" in ran.out
@@ -135,12 +135,12 @@ def test_cards_have_their_own_names() -> None:
 @pytest.mark.parametrize(
     ("is_found", "is_proven", "says"),
     [
-        (False, False, "No turn was found in time, and there may be one: give --budget-ms more."),
-        (True, False, "The time was up: another turn may be one that plays more tiles."),
-        (True, True, "No turn plays more tiles; an equally good one may leave more melds as they are."),
+        (False, False, "No turn was found in time, but one may exist; increase --budget-ms."),
+        (True, False, "Time ran out; there may be a turn that plays more tiles."),
+        (True, True, "No turn plays more tiles; an equally good one may leave more melds unchanged."),
     ],
 )
-def test_what_the_search_had_no_time_to_prove_is_not_said(
+def test_nothing_unproven_is_printed_as_proven(
     is_found: bool, is_proven: bool, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def search(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:
@@ -175,63 +175,63 @@ WRONG = {
     "no position": (("hello",), "'hello' is not a position: expected table + {rack}, or table / racks / pool / seat"),
     "no meld": (
         ("[R1 R2 R4] + {R5}",),
-        "meld 1 of the table, [R1 R2 R4], is none: the values of a run rise by exactly one",
+        "meld 1 of the table, [R1 R2 R4], is not a meld: the values of a run must ascend by exactly one",
     ),
     "a meld in another order": (
         ("[R3 R4 R5] | [R7 R6 R8] + {R5}",),
-        "meld 2 of the table, [R7 R6 R8], is none: the values of a run rise from left to right; as a meld: R6 R7 R8",
+        "meld 2 of the table, [R7 R6 R8], is not a meld: "
+        "the values of a run must ascend from left to right; as a meld: R6 R7 R8",
     ),
     "no tile": (
         ("[R1 R2 R3] + {R14}",),
         "'R14' is not a tile: expected a color R, B, K, O, G or P with a value 1 to 13, or J",
     ),
     "no rack": (("[R1 R2 R3] + R4",), "'R4' is not a rack: expected {tiles}"),
-    "tiles of other games": (("[R1 R2 R3] + {G4}",), "G4 is there 1 times; the tile set has it 0 times"),
-    "tiles too often": (("[R1 R2 R3] + {R1 R1}",), "R1 is there 3 times; the tile set has it 2 times"),
-    "tiles too often elsewhere": ((". / 1*{R1} 2{R1} / {R1} / 1",), "R1 is there 3 times; the tile set has it 2 times"),
+    "tiles of other games": (("[R1 R2 R3] + {G4}",), "G4 occurs 1 times; the tile set has it 0 times"),
+    "tiles too often": (("[R1 R2 R3] + {R1 R1}",), "R1 occurs 3 times; the tile set has it 2 times"),
+    "tiles too often elsewhere": ((". / 1*{R1} 2{R1} / {R1} / 1",), "R1 occurs 3 times; the tile set has it 2 times"),
     "nobody's turn": ((". / 1*{R1} / {} / 2",), "it is the turn of seat 2, which has no rack"),
     "a seat twice": ((". / 1*{R1} 1*{R2} / {} / 1",), "the position has two racks of one seat"),
-    "no preset": ((".+{}", "--preset", "sabr"), "--preset sabr: there is no such preset; is SABRA meant?"),
+    "no preset": ((".+{}", "--preset", "sabr"), "--preset sabr: unknown preset; did you mean SABRA?"),
     "no option": (
         (".+{}", "--option", "runwrap=NONE"),
-        "--option runwrap=NONE: there is no option 'runwrap'; is run_wrap meant?",
+        "--option runwrap=NONE: unknown option 'runwrap'; did you mean run_wrap?",
     ),
     "no option at all": (
         (".+{}", "--option", "zzz"),
-        "--option zzz: there is no option 'zzz'; docs/options.md has them all",
+        "--option zzz: unknown option 'zzz'; docs/options.md lists all options",
     ),
     "no value": (
         (".+{}", "--option", "run_wrap=UP"),
-        "--option run_wrap=UP: 'UP' is no value of run_wrap: expected NONE or ONE_HIGH or CYCLIC",
+        "--option run_wrap=UP: invalid value 'UP' for run_wrap: expected NONE or ONE_HIGH or CYCLIC",
     ),
     "no truth": (
         (".+{}", "--option", "jokers_may_lead=2"),
-        "--option jokers_may_lead=2: '2' is no value of jokers_may_lead: expected FALSE or TRUE",
+        "--option jokers_may_lead=2: invalid value '2' for jokers_may_lead: expected FALSE or TRUE",
     ),
     "no number": (
         (".+{}", "--option", "geometry_copies=two"),
-        "--option geometry_copies=two: 'two' is no value of geometry_copies: expected a number",
+        "--option geometry_copies=two: invalid value 'two' for geometry_copies: expected a number",
     ),
     "a number out of range": (
         (".+{}", "--option", "geometry_copies=9"),
-        "--option geometry_copies: the option's number is out of its range (9): expected 2 or 3",
+        "--option geometry_copies: the value of the option is out of range (9): expected 2 or 3",
     ),
     "a number out of a wide range": (
         (".+{}", "--option", "score_joker_penalty=101"),
-        "--option score_joker_penalty: the option's number is out of its range (101): expected 0 to 100",
+        "--option score_joker_penalty: the value of the option is out of range (101): expected 0 to 100",
     ),
     "a number between those in range": (
         (".+{}", "--option", "geometry_jokers=3"),
-        "--option geometry_jokers: the option's number is out of its range (3): expected 0 or 2 or 4",
+        "--option geometry_jokers: the value of the option is out of range (3): expected 0 or 2 or 4",
     ),
     "options that conflict": (
         (".+{}", "--option", "match_rounds=3"),
-        "--option match_rounds and match_end: the options contradict each other (3); "
-        "docs/options.md says what goes together",
+        "--option match_rounds and match_end: the options conflict (3); docs/options.md lists the conflicts",
     ),
     "no River": (
         ("[R1 R2 R3] + {R4}", "--river", "R5"),
-        "--river: these rules have no River; --option turn_draw=TWO_RIVER has",
+        "--river: these rules have no River; add --option turn_draw=TWO_RIVER",
     ),
     "cards of no color": (
         ("[3H 4H 5H] + {G6}", "--cards"),
@@ -241,7 +241,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_told_in_one_line(name: str) -> None:
+def test_an_error_is_printed_in_one_line(name: str) -> None:
     arguments, message = WRONG[name]
     assert analyze(*arguments) == Ran(2, "", f"rummikub-analyze: {message}\n")
 
@@ -259,7 +259,7 @@ def test_a_reader_who_has_enough_is_nothing_to_complain_about() -> None:
 @pytest.mark.parametrize(
     ("to", "status", "error"),
     [
-        (">/dev/full", 1, "rummikub-analyze: the answer cannot be written: No space left on device\n"),
+        (">/dev/full", 1, "rummikub-analyze: cannot write the answer: No space left on device\n"),
         (">&-", 0, ""),
     ],
     ids=["full", "closed"],

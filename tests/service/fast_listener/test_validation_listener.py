@@ -1,4 +1,9 @@
-"""ValidationService at an address of its own: the same answers as at the other, and an end that nobody waits for."""
+"""RUMMIKUB_VALIDATION_LISTEN, on the completion queue and on grpc.aio: its answers are those of RUMMIKUB_LISTEN.
+
+Every test that uses `both` or `listening` runs twice: with fast_listener, and with the fallback for untested releases
+of grpcio. The fast runs use the private parts of grpcio whatever release is installed, so `make canary` shows whether
+they work on a new one.
+"""
 
 import asyncio
 import contextlib
@@ -8,10 +13,10 @@ import random
 import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -24,7 +29,8 @@ from conformance.grpc_answers import turn_request
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
-from service.grpc_api.turn_validator import TurnsOfAStream, Validation
+from service.grpc_api import grpcio_version
+from service.grpc_api.turn_validator import StreamValidator, Validator
 from service.server import Server
 from support import malformed_protobuf as wire
 from support.conformance_cases import load
@@ -50,166 +56,208 @@ STREAM = f"/{SERVICE}/StreamValidateTurns"
 SCORE = f"/{SERVICE}/ScoreRound"
 RUN = meld_pb2.Meld(tiles=[tile_pb2.TILE_RED_11, tile_pb2.TILE_RED_12, tile_pb2.TILE_RED_13])
 SEARCHING = ruleset_of({"joker_retrieval_mode": "LOCKED"})
-"""Rules that search."""
+"""Rules that need a search."""
 TURN = vs.ValidateTurnRequest(ruleset=SEARCHING, table_after=[RUN], rack=RUN.tiles).SerializeToString()
-"""A legal turn that the thread for slow calls answers."""
+"""A legal turn that SlowCalls answers."""
 BATCH = f"/{SERVICE}/BatchValidateTurns"
 TURNS = vs.BatchValidateTurnsRequest(turns=[vs.ValidateTurnRequest.FromString(TURN)]).SerializeToString()
-"""A batch, which the thread for slow calls always answers."""
+"""A batch, which SlowCalls always answers."""
 QUICK = vs.ValidateTurnRequest(table_after=[RUN], rack=RUN.tiles, has_melded=True).SerializeToString()
-"""A legal turn that is answered at once by the thread that polls, if its rules were asked before."""
+"""A legal turn that is answered at once after the first request with its rules."""
 SOON = 20.0
-"""Much longer than anything here takes, in seconds."""
+"""A timeout in seconds, much longer than any step here takes."""
 ENDED = vs.ScoreRoundRequest(racks=[vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=RUN.tiles)]).SerializeToString()
 """A round to score."""
 
-Answer = bytes | tuple[grpc.StatusCode, str, bytes]
+Answer: TypeAlias = bytes | tuple[grpc.StatusCode, str, bytes]
 
 
 @dataclass(frozen=True)
-class Caller:
-    """A client of a listener, which sends and gets bytes."""
+class ListenerClient:
+    """A client of one listener; it sends and receives bytes."""
 
     channel: grpc.aio.Channel
 
     def call(
         self, method: str, data: bytes = TURN, metadata: Sequence[tuple[str, str]] = ()
     ) -> "grpc.aio.UnaryUnaryCall[bytes, bytes]":
-        """A call of one request and one answer."""
+        """Starts a unary call."""
         unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(method)
         return unary(data, metadata=tuple(metadata), timeout=SOON)
 
     def stream(self, metadata: Sequence[tuple[str, str]] = ()) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
-        """A stream of turns."""
+        """Starts a stream."""
         stream: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = self.channel.stream_stream(STREAM)
         return stream(metadata=tuple(metadata))
 
     async def open_stream(self, turn: bytes = TURN) -> "grpc.aio.StreamStreamCall[bytes, bytes]":
-        """A stream that has answered once."""
+        """Returns a stream that has answered one turn."""
         stream = self.stream()
-        await one_more(stream, turn)
+        await next_answer(stream, turn)
         return stream
 
     def without_message(self, method: str = VALIDATE) -> "grpc.aio.StreamUnaryCall[bytes, bytes]":
-        """A call of one request that never comes."""
+        """Starts a unary call without sending its request."""
         call: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(method)
         return call()
 
     async def answer(self, method: str, data: bytes = TURN) -> Answer:
-        """An answer's bytes, or the status with its details."""
+        """Returns the response, or the status with its details."""
         try:
             return await self.call(method, data)
         except grpc.aio.AioRpcError as error:
             return error.code(), error.details() or "", status_details(error).SerializeToString()
 
 
-def asked(data: bytes = TURN, correlation_id: str = "") -> bytes:
-    """A turn of a stream."""
+def stream_request(data: bytes = TURN, correlation_id: str = "") -> bytes:
+    """Returns a request of a stream."""
     turn = vs.ValidateTurnRequest.FromString(data)
     return vs.StreamValidateTurnsRequest(turn=turn, correlation_id=correlation_id).SerializeToString()
 
 
-async def one_more(stream: "grpc.aio.StreamStreamCall[bytes, bytes]", turn: bytes = TURN) -> bytes:
-    """The answer to one more turn of a stream."""
-    await stream.write(asked(turn))
+async def next_answer(stream: "grpc.aio.StreamStreamCall[bytes, bytes]", turn: bytes = TURN) -> bytes:
+    """Sends a turn on a stream and returns the answer."""
+    await stream.write(stream_request(turn))
     answer = await asyncio.wait_for(stream.read(), SOON)
     assert isinstance(answer, bytes)
     return answer
 
 
 async def refusal(call: Awaitable[object]) -> grpc.aio.AioRpcError:
-    """How a call is refused."""
+    """Returns the error of a call that must fail."""
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await asyncio.wait_for(call, SOON)
     return refused.value
 
 
-async def rest(stream: "grpc.aio.StreamStreamCall[bytes, bytes]") -> None:
+async def read_to_end(stream: "grpc.aio.StreamStreamCall[bytes, bytes]") -> None:
     """Reads a stream to its end."""
     while await stream.read() is not grpc.aio.EOF:
         pass
 
 
 @asynccontextmanager
-async def caller_of(port: int) -> AsyncIterator[Caller]:
+async def client_of(port: int) -> AsyncIterator[ListenerClient]:
     options = [("grpc.use_local_subchannel_pool", 1)]
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
-        yield Caller(channel)
+        yield ListenerClient(channel)
 
 
-@asynccontextmanager
-async def listening(**changes: object) -> AsyncIterator[tuple[Server, Caller]]:
-    """A server in this process, with a client of its listener for validation."""
-    settings = server_settings(validation_listen="127.0.0.1:0", **changes)
-    async with running_server(memory_store(), settings) as (server, _), caller_of(server.validation_port) as caller:
-        yield server, caller
+class FastServer(Server):
+    """A server with fast_listener, whatever release of grpcio is installed."""
+
+    grpcio = grpcio_version.TESTED[0]
+
+
+class FallbackServer(Server):
+    """A server without private parts of grpcio."""
+
+    grpcio = "0"
+
+
+Listening: TypeAlias = Callable[..., AbstractAsyncContextManager[tuple[Server, ListenerClient]]]
+"""Starts a server with changed settings, and a client of RUMMIKUB_VALIDATION_LISTEN."""
+
+SERVERS = [pytest.param(FastServer, id="fast"), pytest.param(FallbackServer, id="fallback")]
+
+
+def lost_code(server: Server) -> str:
+    """Returns the counted code of a stream that its client cancels between two requests.
+
+    grpc.aio, at either address, ends the requests of such a stream as if the client had sent all.
+    """
+    return "CANCELLED" if isinstance(server, FastServer) else "OK"
+
+
+def listening_with(server_type: type[Server]) -> Listening:
+    @asynccontextmanager
+    async def listening(**changes: object) -> AsyncIterator[tuple[Server, ListenerClient]]:
+        server = server_type(server_settings(validation_listen="127.0.0.1:0", **changes), memory_store())
+        await server.start()
+        try:
+            async with client_of(server.validation_port) as client:
+                yield server, client
+        finally:
+            await server.stop()
+
+    return listening
+
+
+@pytest.fixture(params=SERVERS)
+def listening(request: pytest.FixtureRequest) -> Listening:
+    return listening_with(request.param)
+
+
+@pytest.fixture
+def fast_listening() -> Listening:
+    return listening_with(FastServer)
 
 
 @dataclass(frozen=True)
 class Both:
-    """A server with clients of both its listeners."""
+    """A server with clients of both listeners."""
 
     server: Server
-    plain: Caller
-    synchronous: Caller
+    main: ListenerClient
+    validation: ListenerClient
 
     async def answer(self, method: str, data: bytes) -> Answer:
-        """What both answer."""
-        plain, synchronous = await asyncio.gather(*(one.answer(method, data) for one in (self.plain, self.synchronous)))
-        assert plain == synchronous
-        return plain
+        """Returns the answer of both listeners, which must be equal."""
+        main, validation = await asyncio.gather(*(one.answer(method, data) for one in (self.main, self.validation)))
+        assert main == validation
+        return main
 
     def counted(self, method: str, code: str) -> float:
-        """How many calls have ended so."""
+        """Returns the number of calls that ended with a code."""
         return (
             self.server.metrics.registry.get_sample_value("rummikub_calls_total", {"method": method, "code": code}) or 0
         )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def both() -> AsyncIterator[Both]:
-    async with listening() as (server, synchronous), caller_of(server.port) as plain:
-        yield Both(server, plain, synchronous)
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=SERVERS)
+async def both(request: pytest.FixtureRequest) -> AsyncIterator[Both]:
+    async with listening_with(request.param)() as (server, validation), client_of(server.port) as main:
+        yield Both(server, main, validation)
 
 
 async def until(condition: Callable[[], T]) -> T:
-    """The first true value of a condition."""
+    """Waits for a condition; returns its first true value."""
     async with asyncio.timeout(SOON):
-        while not (value := condition()):  # noqa: ASYNC110 - threads: there is nothing to be told by
+        while not (value := condition()):  # noqa: ASYNC110 - threads change it
             await asyncio.sleep(0.01)
         return value
 
 
-class Gate:
-    """Keeps batches waiting until it is opened: between two steps, or within one, which holds the thread."""
+class BatchGate:
+    """Blocks all batches until `open`: between two steps, or within a step, which blocks the slow-calls thread."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, holds_the_thread: bool = False) -> None:
-        self.came = 0
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, blocks_thread: bool = False) -> None:
+        self.started = 0
         self._opened = threading.Event()
-        plain = Validation.batch
+        plain = Validator.batch
 
-        def waiting(validation: Validation, data: bytes) -> Generator[None, None, bytes]:
-            self.came += 1
-            while not self._opened.wait(SOON if holds_the_thread else 0.001):
+        def waiting(validation: Validator, data: bytes) -> Generator[None, None, bytes]:
+            self.started += 1
+            while not self._opened.wait(SOON if blocks_thread else 0.001):
                 yield
             return (yield from plain(validation, data))
 
-        monkeypatch.setattr(Validation, "batch", waiting)
+        monkeypatch.setattr(Validator, "batch", waiting)
 
-    async def has(self, calls: int) -> None:
-        """Returns when so many calls have begun."""
-        await until(lambda: self.came == calls)
+    async def has_started(self, calls: int) -> None:
+        """Returns when a number of calls has started."""
+        await until(lambda: self.started == calls)
 
     def open(self) -> None:
-        """Lets all go on."""
+        """Lets all batches continue."""
         self._opened.set()
 
 
-# The same as at the other address
+# Answers
 
 
 def requests() -> Iterable[tuple[str, Message]]:
-    """Every case, as a request of each RPC that can ask it."""
+    """Yields every conformance case as a request of each RPC that takes it."""
     for meld in SUITE.melds:
         yield "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(meld.ruleset), melds=table_of([meld.meld]))
     turns = [turn_request(turn, turn.ruleset) for turn in SUITE.turns]
@@ -222,20 +270,20 @@ def requests() -> Iterable[tuple[str, Message]]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_case_is_answered_as_at_the_other_address(both: Both) -> None:
+async def test_both_listeners_answer_every_case_alike(both: Both) -> None:
     for name, request in requests():
         assert isinstance(await both.answer(f"/{SERVICE}/{name}", request.SerializeToString()), bytes)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_all_turns_in_a_stream_are_answered_as_at_the_other_address(both: Both) -> None:
+async def test_both_listeners_answer_a_stream_of_all_turns_alike(both: Both) -> None:
     turns = [turn_request(turn, turn.ruleset).SerializeToString() for turn in SUITE.turns]
-    streams = [both.plain.stream(), both.synchronous.stream()]
+    streams = [both.main.stream(), both.validation.stream()]
     for number, data in enumerate(turns):
         for stream in streams:
-            await stream.write(asked(data, str(number)))
-        plain, synchronous = [await stream.read() for stream in streams]
-        assert plain == synchronous
+            await stream.write(stream_request(data, str(number)))
+        main, validation = [await stream.read() for stream in streams]
+        assert main == validation
     for stream in streams:
         await stream.done_writing()
         assert await stream.read() is grpc.aio.EOF
@@ -245,14 +293,14 @@ async def test_all_turns_in_a_stream_are_answered_as_at_the_other_address(both: 
 @pytest.mark.parametrize("data", [b"\xff", b"\x12\x02\x0a\x05", b"\x22\x01\x00", b"\x0a\x02\x08\x7f"])
 @pytest.mark.parametrize("rpc", ["ValidateMelds", "ValidateTurn", "BatchValidateTurns", "ScoreRound", "ListRulesets"])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_wrong_is_refused_as_at_the_other_address(rpc: str, data: bytes, both: Both) -> None:
+async def test_both_listeners_reject_invalid_requests_alike(rpc: str, data: bytes, both: Both) -> None:
     answer = await both.answer(f"/{SERVICE}/{rpc}", data)
     if rpc in {"ValidateTurn", "ScoreRound"} or data == b"\xff":
         assert not isinstance(answer, bytes)
         assert answer[0] is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def end_of_stream(caller: Caller, messages: Sequence[bytes]) -> list[Answer]:
+async def end_of_stream(caller: ListenerClient, messages: Sequence[bytes]) -> list[Answer]:
     """The answers of a stream; the last one may be its status with the details."""
     stream, answers = caller.stream(), list[Answer]()
     try:
@@ -262,56 +310,56 @@ async def end_of_stream(caller: Caller, messages: Sequence[bytes]) -> list[Answe
             assert isinstance(answer, bytes)
             answers.append(answer)
         await stream.done_writing()
-        await rest(stream)
+        await read_to_end(stream)
     except grpc.aio.AioRpcError as error:
         answers.append((error.code(), error.details() or "", status_details(error).SerializeToString()))
     return answers
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_turns_in_bytes_that_were_spoiled_are_answered_as_at_the_other_address(both: Both) -> None:
+async def test_both_listeners_answer_corrupted_turns_alike(both: Both) -> None:
     rng = random.Random(1)
     for number in range(200):
         turn = wire.spoiled(QUICK, rng)
         await both.answer(VALIDATE, turn)
-        messages = [asked(QUICK), wire.spoiled(asked(QUICK, str(number)), rng), asked(QUICK)]
-        plain, synchronous = [await end_of_stream(caller, messages) for caller in (both.plain, both.synchronous)]
-        assert plain == synchronous
+        messages = [stream_request(QUICK), wire.spoiled(stream_request(QUICK, str(number)), rng), stream_request(QUICK)]
+        main, validation = [await end_of_stream(caller, messages) for caller in (both.main, both.validation)]
+        assert main == validation
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_stream_s_rules_hold_until_others_are_stated_whoever_answers(both: Both) -> None:
-    """Of every two turns one is answered by a thread, as nothing was melded before."""
+async def test_a_stream_keeps_its_ruleset_until_a_turn_states_another(both: Both) -> None:
+    """SlowCalls answers every other turn, which is an initial meld."""
     initial = [vs.ValidateTurnRequest.FromString(turn) for turn in (QUICK, TURN) * 4]
     for place, points in ((0, 0), (3, 40), (4, 30), (7, 0)):
         initial[place].ruleset.initial_meld_threshold = points
-    messages = [asked(turn.SerializeToString(), str(place)) for place, turn in enumerate(initial)]
-    plain, synchronous = [await end_of_stream(caller, messages) for caller in (both.plain, both.synchronous)]
-    assert plain == synchronous
-    assert len(set(plain)) == len(messages)
+    messages = [stream_request(turn.SerializeToString(), str(place)) for place, turn in enumerate(initial)]
+    main, validation = [await end_of_stream(caller, messages) for caller in (both.main, both.validation)]
+    assert main == validation
+    assert len(set(main)) == len(messages)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_message_may_be_compressed_and_must_not_be_too_large(both: Both) -> None:
-    unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = both.synchronous.channel.unary_unary(VALIDATE)
+async def test_compressed_messages_are_accepted_and_large_ones_rejected(both: Both) -> None:
+    unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = both.validation.channel.unary_unary(VALIDATE)
     for turn in (TURN, QUICK):
         assert await unary(turn, compression=grpc.Compression.Gzip) == await unary(turn)
     large = TURN + wire.part(wire.UNKNOWN, bytes(2_000_000))
-    assert (await refusal(both.synchronous.call(VALIDATE, large))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    stream = both.synchronous.stream()
+    assert (await refusal(both.validation.call(VALIDATE, large))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    stream = both.validation.stream()
     await stream.write(large)
-    assert (await refusal(rest(stream))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert (await refusal(read_to_end(stream))).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_refusal_names_the_field_and_the_reason(both: Both) -> None:
+async def test_an_error_names_field_and_reason(both: Both) -> None:
     turn = vs.ValidateTurnRequest(rack=[tile_pb2.TILE_UNSPECIFIED]).SerializeToString()
-    refused = await refusal(both.synchronous.call(VALIDATE, turn))
+    refused = await refusal(both.validation.call(VALIDATE, turn))
     assert (error_info(refused).reason, field_violations(refused)) == ("TILE_UNKNOWN", ["rack[0]"])
-    stream = both.synchronous.stream()
-    await one_more(stream)
-    await stream.write(asked(turn))
-    refused = await refusal(rest(stream))
+    stream = both.validation.stream()
+    await next_answer(stream)
+    await stream.write(stream_request(turn))
+    refused = await refusal(read_to_end(stream))
     assert (error_info(refused).reason, field_violations(refused)) == ("TILE_UNKNOWN", ["turn.rack[0]"])
 
 
@@ -319,53 +367,54 @@ async def test_a_refusal_names_the_field_and_the_reason(both: Both) -> None:
 async def test_calls_have_request_ids(both: Both) -> None:
     given, made = (("x-request-id", "mine-1"),), set()
     for turn in (TURN, QUICK):
-        call = both.synchronous.call(VALIDATE, turn, metadata=given)
+        call = both.validation.call(VALIDATE, turn, metadata=given)
         await call
         assert dict(await call.trailing_metadata() or ())["x-request-id"] == "mine-1"
         for metadata in ((), (("x-request-id", "not of the form"),)):
-            call = both.synchronous.call(VALIDATE, turn, metadata=metadata)
+            call = both.validation.call(VALIDATE, turn, metadata=metadata)
             await call
             made.add(dict(await call.trailing_metadata() or ())["x-request-id"])
     assert len(made) == 4
     assert all(re.fullmatch("[0-9a-f]{16,64}", str(one)) for one in made)
-    refused = await refusal(both.synchronous.call(VALIDATE, b"\xff", given))
+    refused = await refusal(both.validation.call(VALIDATE, b"\xff", given))
     assert dict(refused.trailing_metadata() or ())["x-request-id"] == "mine-1"
-    stream = both.synchronous.stream(given)
-    await one_more(stream)
+    stream = both.validation.stream(given)
+    await next_answer(stream)
     await stream.done_writing()
     assert dict(await stream.trailing_metadata() or ())["x-request-id"] == "mine-1"
 
 
-async def test_calls_of_both_addresses_are_counted_together() -> None:
-    async with listening() as (server, synchronous), caller_of(server.port) as plain:
-        both = Both(server, plain, synchronous)
-        for one in (plain, synchronous):
+async def test_metrics_include_the_calls_of_both_listeners(listening: Listening) -> None:
+    async with listening() as (server, validation), client_of(server.port) as main:
+        both = Both(server, main, validation)
+        for one in (main, validation):
             await one.answer(VALIDATE)
             await one.answer(VALIDATE, QUICK)
             await one.answer(VALIDATE, b"\xff")
             stream = await one.open_stream()
             await stream.done_writing()
             assert await stream.code() is grpc.StatusCode.OK
-        lost = await synchronous.open_stream()
+        lost = await validation.open_stream()
         lost.cancel()
         kinds = ((VALIDATE, "OK"), (VALIDATE, "INVALID_ARGUMENT"), (STREAM, "OK"), (STREAM, "CANCELLED"))
-        await until(lambda: [both.counted(*kind) for kind in kinds] == [4, 2, 2, 1])
+        expected = [4, 2, 2, 1] if isinstance(server, FastServer) else [4, 2, 3, 0]  # see lost_code
+        await until(lambda: [both.counted(*kind) for kind in kinds] == expected)
 
 
-async def health_of(caller: Caller, service: str) -> int:
+async def health_of(caller: ListenerClient, service: str) -> int:
     data = health_pb2.HealthCheckRequest(service=service).SerializeToString()
     answer = health_pb2.HealthCheckResponse.FromString(await caller.call("/grpc.health.v1.Health/Check", data))
     return int(answer.status)
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_health_can_be_checked(both: Both) -> None:
+async def test_health_check(both: Both) -> None:
     for service in ("", SERVICE):
-        assert await health_of(both.synchronous, service) == health_pb2.HealthCheckResponse.SERVING
+        assert await health_of(both.validation, service) == health_pb2.HealthCheckResponse.SERVING
     for service, code in (("rummikub.v1.GameService", grpc.StatusCode.NOT_FOUND), ("?", grpc.StatusCode.NOT_FOUND)):
         data = health_pb2.HealthCheckRequest(service=service).SerializeToString()
-        assert (await refusal(both.synchronous.call("/grpc.health.v1.Health/Check", data))).code() is code
-    malformed = await refusal(both.synchronous.call("/grpc.health.v1.Health/Check", b"\xff"))
+        assert (await refusal(both.validation.call("/grpc.health.v1.Health/Check", data))).code() is code
+    malformed = await refusal(both.validation.call("/grpc.health.v1.Health/Check", b"\xff"))
     assert malformed.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -373,100 +422,106 @@ async def test_health_can_be_checked(both: Both) -> None:
     "method", ["/rummikub.v1.GameService/ListGames", f"/{SERVICE}/NoSuchRpc", "/grpc.health.v1.Health/List", "/x"]
 )
 @pytest.mark.asyncio(loop_scope="module")
-async def test_nothing_else_is_served(method: str, both: Both) -> None:
+async def test_other_methods_are_unimplemented(method: str, both: Both) -> None:
     data = gs.ListGamesRequest().SerializeToString()
-    assert (await refusal(both.synchronous.call(method, data))).code() is grpc.StatusCode.UNIMPLEMENTED
+    assert (await refusal(both.validation.call(method, data))).code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-async def test_without_an_address_there_is_no_such_listener() -> None:
+async def test_without_an_address_there_is_no_listener() -> None:
     async with running_server(memory_store()) as (server, _):
         assert server.validation_port == 0
 
 
-async def test_tls_is_served_here_too(tmp_path: Path) -> None:
+async def test_tls(listening: Listening, tmp_path: Path) -> None:
     self_signed(tmp_path, "DNS:localhost")
     pair = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
     async with listening(**pair) as (server, plain):
         credentials = grpc.ssl_channel_credentials((tmp_path / "cert.pem").read_bytes())
         async with grpc.aio.secure_channel(f"localhost:{server.validation_port}", credentials) as channel:
-            assert isinstance(await Caller(channel).answer(VALIDATE), bytes)
+            assert isinstance(await ListenerClient(channel).answer(VALIDATE), bytes)
         assert (await refusal(plain.call(VALIDATE))).code() is grpc.StatusCode.UNAVAILABLE
 
 
-# Faults
+# Internal errors
 
 
-async def test_a_fault_of_ours_tells_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+async def test_an_internal_error_reveals_nothing(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def failing(_validation: Validation, _data: bytes) -> bytes:
+    def failing(_validation: Validator, _data: bytes) -> bytes:
         raise RuntimeError("secret")
 
-    def failing_too(_turns: TurnsOfAStream, data: bytes) -> bytes:
-        return failing(Validation(), data)
+    def failing_too(_turns: StreamValidator, data: bytes) -> bytes:
+        return failing(Validator(), data)
 
     for at_once in (False, True):
-        monkeypatch.setattr(Validation, "turn_at_once" if at_once else "validate_turn", failing)
-        monkeypatch.setattr(TurnsOfAStream, "at_once" if at_once else "__call__", failing_too)
+        monkeypatch.setattr(Validator, "turn_at_once" if at_once else "validate_turn", failing)
+        monkeypatch.setattr(StreamValidator, "at_once" if at_once else "__call__", failing_too)
         async with listening() as (_, caller):
             stream = caller.stream()
-            await stream.write(asked())
-            for refused in (await refusal(caller.call(VALIDATE)), await refusal(rest(stream))):
+            await stream.write(stream_request())
+            for refused in (await refusal(caller.call(VALIDATE)), await refusal(read_to_end(stream))):
                 assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
                 assert "secret" not in str(refused)
             assert isinstance(await caller.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
     assert "Traceback" not in capsys.readouterr().err
 
 
-# Callers that keep a server busy
+# Load
 
 
-@pytest.mark.parametrize("holds_the_thread", [False, True])
-async def test_quick_calls_do_not_wait_for_slow_ones(
-    monkeypatch: pytest.MonkeyPatch, *, holds_the_thread: bool
+@pytest.mark.parametrize("blocks_thread", [False, True])
+async def test_fast_calls_do_not_wait_for_slow_ones(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch, *, blocks_thread: bool
 ) -> None:
-    gate = Gate(monkeypatch, holds_the_thread=holds_the_thread)
-    async with listening() as (server, caller), caller_of(server.port) as other:
+    gate = BatchGate(monkeypatch, blocks_thread=blocks_thread)
+    async with listening() as (server, caller), client_of(server.port) as other:
         stream = await caller.open_stream(QUICK)
-        assert isinstance(await caller.answer(VALIDATE, QUICK), bytes)  # its rules are known from now on
+        assert isinstance(
+            await caller.answer(VALIDATE, QUICK), bytes
+        )  # later requests with these rules are answered at once
         slow = [one.call(BATCH, TURNS) for one in (caller, other) for _ in range(10)]
-        await gate.has(1)
+        await gate.has_started(1)
         for one in (caller, other):
             assert isinstance(await one.answer(VALIDATE, QUICK), bytes)
             assert isinstance(await one.answer(SCORE, ENDED), bytes)
             assert isinstance(await one.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
-        await one_more(stream, QUICK)
+        await next_answer(stream, QUICK)
         gate.open()
         assert len({await call for call in slow}) == 1
 
 
-async def test_a_slow_turn_does_not_wait_for_batches_of_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
+async def test_a_slow_turn_does_not_wait_for_batches_of_its_client(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = BatchGate(monkeypatch)
     async with listening() as (_, caller):
         slow = [caller.call(BATCH, TURNS) for _ in range(10)]
-        await gate.has(1)
+        await gate.has_started(1)
         assert isinstance(await caller.answer(VALIDATE, TURN), bytes)
         gate.open()
         assert len({await call for call in slow}) == 1
 
 
-async def test_a_client_with_many_batches_delays_another_client_by_slices_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
+async def test_many_batches_of_a_client_delay_another_client_by_slices_only(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = BatchGate(monkeypatch)
     async with (
         listening() as (server, caller),
         from_another_address(server.validation_port) as port,
-        caller_of(port) as other,
+        client_of(port) as other,
     ):
         slow = [caller.call(BATCH, TURNS) for _ in range(10)]
-        await gate.has(1)
+        await gate.has_started(1)
         theirs = other.call(BATCH, TURNS)
-        await gate.has(2)  # it is begun although nine have waited for longer
+        await gate.has_started(2)  # it starts before nine older batches
         gate.open()
         assert len({await call for call in (*slow, theirs)}) == 1
 
 
-async def test_more_calls_than_may_be_under_way_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
+async def test_calls_beyond_max_calls_are_rejected(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = BatchGate(monkeypatch)
     async with listening(max_calls=10, peer_share=1) as (_, caller):
         calls = [caller.call(BATCH, TURNS) for _ in range(30)]
         await until(lambda: sum(call.done() for call in calls) == 20)
@@ -478,15 +533,17 @@ async def test_more_calls_than_may_be_under_way_are_refused(monkeypatch: pytest.
     assert len(refused) == 20
 
 
-async def test_one_address_gets_a_part_of_the_calls_and_streams_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
+async def test_one_address_gets_its_peer_share_of_calls_and_streams(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = BatchGate(monkeypatch)
     async with (
         listening(max_calls=20, validation_streams=4, peer_share=0.5) as (server, caller),
         from_another_address(server.validation_port) as port,
-        caller_of(port) as other,
+        client_of(port) as other,
     ):
         streams = [await caller.open_stream() for _ in range(2)]
-        assert error_info(await refusal(rest(caller.stream()))).reason == "OVERLOADED"
+        assert error_info(await refusal(read_to_end(caller.stream()))).reason == "OVERLOADED"
         calls = [caller.call(BATCH, TURNS) for _ in range(30)]
         await until(lambda: sum(call.done() for call in calls) == 22)
         assert isinstance(await other.answer(VALIDATE, TURN), bytes)
@@ -494,29 +551,29 @@ async def test_one_address_gets_a_part_of_the_calls_and_streams_only(monkeypatch
         assert error_info(await refusal(caller.call(VALIDATE, QUICK))).reason == "OVERLOADED"
         gate.open()
         await asyncio.gather(*calls, return_exceptions=True)
-        await one_more(streams[0])
+        await next_answer(streams[0])
         assert isinstance(await caller.answer(VALIDATE, QUICK), bytes)
 
 
-async def test_more_streams_than_may_be_open_are_refused() -> None:
+async def test_streams_beyond_the_limit_are_rejected(listening: Listening) -> None:
     async with listening(validation_streams=2) as (_, caller):
         opened = [await caller.open_stream() for _ in range(2)]
         for _ in range(8):
-            refused = await refusal(rest(caller.stream()))
+            refused = await refusal(read_to_end(caller.stream()))
             assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "OVERLOADED")
         await opened[0].done_writing()
         assert await opened[0].code() is grpc.StatusCode.OK
         await caller.open_stream()
-        await one_more(opened[1])
+        await next_answer(opened[1])
 
 
-async def test_an_open_stream_needs_no_thread() -> None:
+async def test_an_open_stream_needs_no_thread(listening: Listening) -> None:
     async with listening(validation_streams=400) as (_, caller):
         await caller.open_stream()
         before = threading.active_count()
         streams = [caller.stream() for _ in range(300)]
         for turn in (QUICK, TURN):
-            assert len({await one_more(stream, turn) for stream in streams}) == 1
+            assert len({await next_answer(stream, turn) for stream in streams}) == 1
         assert threading.active_count() <= before + 1
         for stream in streams:
             await stream.done_writing()
@@ -524,12 +581,12 @@ async def test_an_open_stream_needs_no_thread() -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_callers_who_send_no_message_keep_nobody_waiting(both: Both) -> None:
+async def test_calls_without_a_request_delay_no_other_call(both: Both) -> None:
     async with AsyncExitStack() as stack:
         for port in (both.server.validation_port, both.server.port):
             idle = []
             for _ in range(4):
-                other = await stack.enter_async_context(caller_of(port))
+                other = await stack.enter_async_context(client_of(port))
                 idle += [other.without_message() for _ in range(150)]
             assert isinstance(await both.answer(VALIDATE, TURN), bytes)
             for call in idle:
@@ -538,14 +595,14 @@ async def test_callers_who_send_no_message_keep_nobody_waiting(both: Both) -> No
             assert isinstance(await both.answer(VALIDATE, TURN), bytes)
 
 
-async def test_a_call_without_a_message_is_counted_and_ends_after_some_seconds() -> None:
+async def test_a_call_without_a_request_is_counted_and_times_out(listening: Listening) -> None:
     async with (
         listening(max_calls=10, peer_share=1, request_seconds=0.5) as (server, own),
-        caller_of(server.port) as main,
+        client_of(server.port) as main,
     ):
         for caller in (own, main):
             idle = [caller.without_message() for _ in range(10)]
-            await asyncio.sleep(0.1)  # for them to arrive: a call that waits notifies no one
+            await asyncio.sleep(0.1)  # for them to arrive
             assert error_info(await refusal(caller.call(VALIDATE))).reason == "OVERLOADED"
             for call in idle:
                 late = await refusal(call)
@@ -557,8 +614,8 @@ async def test_a_call_without_a_message_is_counted_and_ends_after_some_seconds()
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_call_that_ends_without_a_message_is_refused(both: Both) -> None:
-    for caller in (both.synchronous, both.plain):
+async def test_a_call_that_ends_without_a_request_is_rejected(both: Both) -> None:
+    for caller in (both.validation, both.main):
         for _ in range(20):
             call = caller.without_message()
             await call.done_writing()
@@ -567,35 +624,37 @@ async def test_a_call_that_ends_without_a_message_is_refused(both: Both) -> None
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["cancelled", "late"])
-async def test_work_on_a_call_ends_with_the_call(monkeypatch: pytest.MonkeyPatch, *, is_late: bool) -> None:
-    gate = Gate(monkeypatch)
-    async with listening(drain_seconds=60) as (server, own), caller_of(server.port) as main:
+async def test_a_cancelled_or_late_call_stops_its_work(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch, *, is_late: bool
+) -> None:
+    gate = BatchGate(monkeypatch)
+    async with listening(drain_seconds=60) as (server, own), client_of(server.port) as main:
         for caller in (own, main):
-            begun = gate.came
+            begun = gate.started
             batch: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = caller.channel.unary_unary(BATCH)
             calls = [batch(TURNS, timeout=0.3 if is_late else SOON) for _ in range(10)]
-            await until(lambda: gate.came > begun)  # noqa: B023 - it is awaited here
+            await until(lambda: gate.started > begun)  # noqa: B023 - it is awaited here
             for call in () if is_late else reversed(calls):
                 call.cancel()
             ends = await asyncio.gather(*calls, return_exceptions=True)
             assert not any(isinstance(end, bytes) for end in ends)
             await until(lambda: not server.slow_calls.under_way)
-            assert is_late or gate.came < begun + 5, "most of those that waited were never begun"
+            assert is_late or gate.started < begun + 5, "most queued calls never started"
         await asyncio.wait_for(server.stop(), SOON)
 
 
-async def test_a_stream_may_end_before_its_turn_is_begun(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+async def test_a_stream_may_end_before_its_turn_is_started(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    gate = Gate(monkeypatch, holds_the_thread=True)
+    gate = BatchGate(monkeypatch, blocks_thread=True)
     async with listening(drain_seconds=60) as (server, caller):
         slow = [caller.call(BATCH, TURNS) for _ in range(2)]
-        await gate.has(1)
+        await gate.has_started(1)
         stream = caller.stream()
-        await stream.write(asked())
+        await stream.write(stream_request())
         await until(lambda: server.slow_calls.under_way == 3)
         stopping = asyncio.ensure_future(server.stop())
-        assert error_info(await refusal(rest(stream))).reason == "SHUTTING_DOWN"
+        assert error_info(await refusal(read_to_end(stream))).reason == "SHUTTING_DOWN"
         labels = {"method": STREAM, "code": "UNAVAILABLE"}
         await until(lambda: server.metrics.registry.get_sample_value("rummikub_calls_total", labels))
         await until(lambda: server.slow_calls.under_way == 2)
@@ -606,25 +665,25 @@ async def test_a_stream_may_end_before_its_turn_is_begun(
 
 
 async def test_a_stream_may_end_before_the_answer_to_its_turn_is_sent(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    fast_listening: Listening, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     judging, may_go_on = threading.Event(), threading.Event()
-    plain = TurnsOfAStream.at_once
+    plain = StreamValidator.at_once
 
-    def held(turns: TurnsOfAStream, data: bytes) -> bytes | None:
+    def held(turns: StreamValidator, data: bytes) -> bytes | None:
         judging.set()
         assert may_go_on.wait(SOON)
         return plain(turns, data)
 
-    async with listening(drain_seconds=60) as (server, caller):
+    async with fast_listening(drain_seconds=60) as (server, caller):
         streams = [await caller.open_stream() for _ in range(3)]
-        monkeypatch.setattr(TurnsOfAStream, "at_once", held)
+        monkeypatch.setattr(StreamValidator, "at_once", held)
         for stream in streams:
-            await stream.write(asked(QUICK))
+            await stream.write(stream_request(QUICK))
         await until(judging.is_set)
         stopping = asyncio.ensure_future(server.stop())
         for stream in streams:
-            assert error_info(await refusal(rest(stream))).reason == "SHUTTING_DOWN"
+            assert error_info(await refusal(read_to_end(stream))).reason == "SHUTTING_DOWN"
         may_go_on.set()
         await asyncio.wait_for(stopping, SOON)
         labels = {"method": STREAM, "code": "UNAVAILABLE"}
@@ -632,11 +691,11 @@ async def test_a_stream_may_end_before_the_answer_to_its_turn_is_sent(
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
-async def told_apart(caller: Caller, name: int) -> None:
-    """Has a stream answer turn after turn, each with its own id."""
+async def check_own_answers(caller: ListenerClient, name: int) -> None:
+    """Sends turns on a stream and checks that each answer has its correlation id."""
     stream = caller.stream()
     for number in range(50):
-        await stream.write(asked(QUICK, f"{name}-{number}"))
+        await stream.write(stream_request(QUICK, f"{name}-{number}"))
     await stream.done_writing()
     for number in range(50):
         answer = await asyncio.wait_for(stream.read(), SOON)
@@ -645,52 +704,52 @@ async def told_apart(caller: Caller, name: int) -> None:
     assert await stream.code() is grpc.StatusCode.OK
 
 
-async def given_up(caller: Caller, number: int) -> None:
-    """Cancels a stream with answers still to come."""
+async def cancel_stream(caller: ListenerClient, number: int) -> None:
+    """Cancels a stream that awaits answers."""
     stream = caller.stream()
     for _ in range(number % 5):
-        await stream.write(asked(QUICK))
+        await stream.write(stream_request(QUICK))
     stream.cancel()
     assert await stream.code() is grpc.StatusCode.CANCELLED
 
 
-async def test_streams_that_are_judged_together_get_their_own_answers_though_others_are_given_up() -> None:
+async def test_concurrent_streams_get_their_own_answers_while_others_are_cancelled(listening: Listening) -> None:
     async with listening() as (server, caller), AsyncExitStack() as stack:
-        await caller.answer(VALIDATE, QUICK)  # from now on it is answered at once
-        callers = [await stack.enter_async_context(caller_of(server.validation_port)) for _ in range(8)]
+        await caller.answer(VALIDATE, QUICK)  # later ones are answered at once
+        callers = [await stack.enter_async_context(client_of(server.validation_port)) for _ in range(8)]
         async with asyncio.TaskGroup() as group:
             for name, one in enumerate(callers):
-                group.create_task(told_apart(one, name))
+                group.create_task(check_own_answers(one, name))
                 for number in range(10):
-                    group.create_task(given_up(one, number))
+                    group.create_task(cancel_stream(one, number))
         await asyncio.wait_for(server.stop(), SOON)
 
 
-async def test_a_client_that_vanishes_leaves_its_stream_to_others() -> None:
+async def test_a_disconnected_client_releases_its_stream(listening: Listening) -> None:
     async with listening(validation_streams=1) as (server, caller):
-        async with caller_of(server.validation_port) as other:
+        async with client_of(server.validation_port) as other:
             await other.open_stream()
         codes: list[grpc.StatusCode] = []
-        while not codes or codes[-1] is grpc.StatusCode.UNAVAILABLE:  # until the server has seen it go
+        while not codes or codes[-1] is grpc.StatusCode.UNAVAILABLE:  # until the server notices the disconnect
             stream = caller.stream()
             await stream.done_writing()
             with contextlib.suppress(grpc.aio.AioRpcError):
-                await asyncio.wait_for(rest(stream), SOON)
+                await asyncio.wait_for(read_to_end(stream), SOON)
             codes.append(await stream.code())
         assert codes[-1] is grpc.StatusCode.OK
 
 
-async def test_a_deadline_ends_a_call_and_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
+async def test_a_deadline_ends_a_call_and_a_stream(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = BatchGate(monkeypatch)
     async with listening(validation_streams=1) as (server, caller):
         unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = caller.channel.unary_unary(BATCH)
         streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = caller.channel.stream_stream(STREAM)
         call, stream = unary(TURNS, timeout=0.5), streams(timeout=0.5)
-        await one_more(stream)
-        for late in (call, rest(stream)):
+        await next_answer(stream)
+        for late in (call, read_to_end(stream)):
             assert (await refusal(late)).code() is grpc.StatusCode.DEADLINE_EXCEEDED
         metric = server.metrics.registry.get_sample_value
-        labels = {"method": STREAM, "code": "CANCELLED"}
+        labels = {"method": STREAM, "code": lost_code(server)}
         await until(lambda: metric("rummikub_calls_total", labels))
         await caller.open_stream()
         gate.open()
@@ -698,26 +757,28 @@ async def test_a_deadline_ends_a_call_and_a_stream(monkeypatch: pytest.MonkeyPat
         await asyncio.wait_for(server.stop(), SOON)
 
 
-async def test_who_reads_no_answers_keeps_nobody_waiting() -> None:
+async def test_a_client_that_reads_no_answers_delays_no_other_client(listening: Listening) -> None:
     async with listening(drain_seconds=60) as (server, caller):
         with grpc.insecure_channel(f"127.0.0.1:{server.validation_port}") as channel:
             stream: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAM)
-            answers = stream(iter(itertools.repeat(asked(correlation_id="x" * 64))))
+            answers = stream(iter(itertools.repeat(stream_request(correlation_id="x" * 64))))
             assert await asyncio.to_thread(next, answers)
-            await asyncio.sleep(1)  # until nothing more is taken: nobody is told
+            await asyncio.sleep(1)  # until the flow-control window is full
             assert isinstance(await caller.answer(VALIDATE), bytes)
-            await one_more(await caller.open_stream())
+            await next_answer(await caller.open_stream())
             await asyncio.wait_for(server.stop(), SOON)
 
 
-# The end
+# Shutdown
 
 
-async def test_a_call_under_way_is_answered_while_new_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = Gate(monkeypatch)
+async def test_a_stopping_server_finishes_calls_and_rejects_new_ones(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = BatchGate(monkeypatch)
     async with listening(drain_seconds=60) as (server, caller):
         call = caller.call(BATCH, TURNS)
-        await gate.has(1)
+        await gate.has_started(1)
         stopping = asyncio.ensure_future(server.stop())
         while True:
             answer = await caller.answer(f"/{SERVICE}/ListRulesets", b"")
@@ -725,7 +786,7 @@ async def test_a_call_under_way_is_answered_while_new_ones_are_refused(monkeypat
                 break
         refused = await refusal(caller.call(VALIDATE))
         assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
-        refused = await refusal(rest(caller.stream()))
+        refused = await refusal(read_to_end(caller.stream()))
         assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
         assert await health_of(caller, SERVICE) == health_pb2.HealthCheckResponse.NOT_SERVING
         assert not stopping.done()
@@ -734,24 +795,25 @@ async def test_a_call_under_way_is_answered_while_new_ones_are_refused(monkeypat
         await asyncio.wait_for(stopping, SOON)
 
 
-async def outcomes_until_refused(port: int) -> list[Answer]:
-    """What a client gets that sends one turn after the other, in the end that the server is stopping."""
-    async with caller_of(port) as caller:
+async def answers_until_rejected(port: int) -> list[Answer]:
+    """Sends turns one after the other until one is rejected; returns the answers."""
+    async with client_of(port) as caller:
         answers = [await caller.answer(VALIDATE, QUICK)]
         while isinstance(answers[-1], bytes):
             answers.append(await caller.answer(VALIDATE, QUICK))
         return answers
 
 
-async def test_turns_are_answered_or_refused_with_a_word_while_the_server_stops(
+async def test_a_stopping_server_answers_each_turn_or_rejects_it_with_a_reason(
+    listening: Listening,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gate = Gate(monkeypatch)
+    gate = BatchGate(monkeypatch)
     async with listening(drain_seconds=60) as (server, caller):
         right = await caller.answer(VALIDATE)
-        under_way = caller.call(BATCH, TURNS)  # so that the server has to wait
-        await gate.has(1)
-        busy = [asyncio.ensure_future(outcomes_until_refused(server.validation_port)) for _ in range(8)]
+        under_way = caller.call(BATCH, TURNS)  # keeps the server draining
+        await gate.has_started(1)
+        busy = [asyncio.ensure_future(answers_until_rejected(server.validation_port)) for _ in range(8)]
         await asyncio.sleep(0.2)
         stopping = asyncio.ensure_future(server.stop())
         for *answers, refused in await asyncio.gather(*busy):
@@ -763,13 +825,13 @@ async def test_turns_are_answered_or_refused_with_a_word_while_the_server_stops(
         await asyncio.wait_for(stopping, SOON)
 
 
-async def test_streams_end_with_the_server(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_streams_end_with_the_server(listening: Listening, capfd: pytest.CaptureFixture[str]) -> None:
     async with listening(drain_seconds=60) as (server, caller):
         given = (("x-request-id", "mine-2"),)
         streams = [caller.stream(given) for _ in range(20)]
         for stream in streams:
-            await one_more(stream)
-        waiting = [asyncio.ensure_future(refusal(rest(stream))) for stream in streams]
+            await next_answer(stream)
+        waiting = [asyncio.ensure_future(refusal(read_to_end(stream))) for stream in streams]
         await asyncio.wait_for(server.stop(), SOON)
         for refused in await asyncio.gather(*waiting):
             assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
@@ -782,10 +844,10 @@ async def test_streams_end_with_the_server(capfd: pytest.CaptureFixture[str]) ->
 
 
 def end_of_a_busy_stream(port: int, turn: bytes, answered: set[int], number: int) -> object:
-    """How a stream ends that always has a turn to judge; tells when it has had an answer."""
+    """Keeps a stream busy until it ends; returns its code. Adds to `answered` after an answer."""
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         stream: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(STREAM)
-        answers = stream(iter(itertools.repeat(asked(turn))))
+        answers = stream(iter(itertools.repeat(stream_request(turn))))
         with contextlib.suppress(grpc.RpcError):
             for answer in answers:
                 assert answer
@@ -794,7 +856,9 @@ def end_of_a_busy_stream(port: int, turn: bytes, answered: set[int], number: int
 
 
 @pytest.mark.parametrize("turn", [TURN, QUICK], ids=["slow", "answered at once"])
-async def test_streams_that_are_busy_end_with_the_server_too(turn: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_busy_streams_end_with_the_server(
+    listening: Listening, turn: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
     for _ in range(4):
         async with listening(drain_seconds=60) as (server, _), asyncio.TaskGroup() as group:
             port, answered = server.validation_port, set[int]()
@@ -804,19 +868,19 @@ async def test_streams_that_are_busy_end_with_the_server_too(turn: bytes, capfd:
             ]
             await until(lambda answered=answered, busy=busy: len(answered) == len(busy))  # type: ignore[misc]
             await asyncio.wait_for(server.stop(), SOON)
-        # a client that keeps writing may find the connection closed before it has read how its stream has ended
+        # a client that keeps writing may see the connection close before it reads the status
         assert {one.result() for one in busy} <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
-async def test_nothing_is_left_of_a_server_that_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stopped_server_leaves_no_threads(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(threading.enumerate())
-    gate = Gate(monkeypatch)
+    gate = BatchGate(monkeypatch)
     async with listening() as (_, caller):
         stream = await caller.open_stream()
         calls = [caller.call(BATCH, TURNS) for _ in range(8)]
         idle = caller.without_message()
-        await gate.has(1)
+        await gate.has_started(1)
         gate.open()
         for call in calls:
             await call
@@ -827,7 +891,7 @@ async def test_nothing_is_left_of_a_server_that_has_stopped(monkeypatch: pytest.
     assert not {name for name in left if name.startswith(("call", "stream", "slow"))}
 
 
-async def test_a_server_s_end_waits_for_no_message() -> None:
+async def test_a_stopping_server_does_not_wait_for_requests(listening: Listening) -> None:
     async with listening(drain_seconds=60) as (server, caller):
         idle = caller.without_message()
         await caller.answer(VALIDATE)
@@ -835,16 +899,18 @@ async def test_a_server_s_end_waits_for_no_message() -> None:
         assert await asyncio.wait_for(idle.code(), SOON) in {grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE}
 
 
-async def test_a_long_batch_holds_a_stopping_server_no_longer_than_its_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_batch_delays_a_stop_by_no_more_than_drain_seconds(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun, stopping = threading.Event(), threading.Event()
 
-    def endless(_validation: Validation, _data: bytes) -> Generator[None, None, bytes]:
+    def endless(_validation: Validator, _data: bytes) -> Generator[None, None, bytes]:
         begun.set()
         stopping.wait()
         while True:
             yield
 
-    monkeypatch.setattr(Validation, "batch", endless)
+    monkeypatch.setattr(Validator, "batch", endless)
     async with listening(drain_seconds=0) as (server, caller):
         call = caller.call(f"/{SERVICE}/BatchValidateTurns", b"")
         refused = asyncio.ensure_future(refusal(call))
@@ -862,24 +928,24 @@ def validation_environment(**variables: str) -> dict[str, str]:
 
 
 async def test_sigterm_ends_streams_and_the_process() -> None:
-    async with server_process(validation_environment()) as process, caller_of(process.validation_port) as caller:
+    async with server_process(validation_environment()) as process, client_of(process.validation_port) as caller:
         assert process.validation_port != process.port
         stream = await caller.open_stream()
-        waiting = asyncio.ensure_future(refusal(rest(stream)))
+        waiting = asyncio.ensure_future(refusal(read_to_end(stream)))
         assert await process.terminate() == 0
         refused = await waiting
         assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN")
 
 
-async def test_calls_are_answered_though_nobody_reads_the_log() -> None:
+async def test_calls_are_answered_if_the_log_cannot_be_written() -> None:
     reader, log = os.pipe()
-    os.close(reader)  # whoever writes there fails, as on a full disk
+    os.close(reader)  # writes fail, as on a full disk
     try:
         async with AsyncExitStack() as stack:
             environment = validation_environment(RUMMIKUB_LOG_LEVEL="info")
             process = await stack.enter_async_context(server_process(environment, stderr=log))
             for port in (process.port, process.validation_port):
-                caller = await stack.enter_async_context(caller_of(port))
+                caller = await stack.enter_async_context(client_of(port))
                 for data in (b"\xff", TURN, b"\xff"):
                     answer = await caller.answer(VALIDATE, data)
                     assert answer[0] is grpc.StatusCode.INVALID_ARGUMENT or data is TURN
@@ -889,13 +955,13 @@ async def test_calls_are_answered_though_nobody_reads_the_log() -> None:
         os.close(log)
 
 
-async def test_workers_serve_validation_at_an_address_that_they_share(tmp_path: Path) -> None:
+async def test_workers_share_the_validation_address(tmp_path: Path) -> None:
     variables = {"RUMMIKUB_WORKERS": "2", "RUMMIKUB_DATA_DIR": str(tmp_path), "RUMMIKUB_REDIS_URL": ""}
     async with server_process(validation_environment(**variables)) as process, AsyncExitStack() as stack:
-        callers = [await stack.enter_async_context(caller_of(process.validation_port)) for _ in range(8)]
+        callers = [await stack.enter_async_context(client_of(process.validation_port)) for _ in range(8)]
         answers = await asyncio.gather(*(one.answer(VALIDATE) for one in callers))
         assert len(set(answers)) == 1
         streams = [await one.open_stream() for one in callers]
-        waiting = [asyncio.ensure_future(refusal(rest(stream))) for stream in streams]
+        waiting = [asyncio.ensure_future(refusal(read_to_end(stream))) for stream in streams]
         assert await process.terminate() == 0
         assert {error_info(await one).reason for one in waiting} == {"SHUTTING_DOWN"}

@@ -1,4 +1,4 @@
-"""The boundary of a server: TLS, health, reflection, metrics, log, request ids, overload and its end."""
+"""A server's operation: TLS, health, reflection, metrics, log, request ids, overload and shutdown."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,8 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service import server as server_module
-from service.metrics import metrics as metrics_module
+from service.metrics import exporter as exporter_module
+from service.metrics.metrics import Metrics as ServiceMetrics
 from service.storage.base import Commit, Outcome
 from support.delegating_store import DelegatingStore
 from support.grpc_play import random_turn
@@ -60,9 +61,9 @@ STATELESS = ("rummikub.v1.ValidationService", "rummikub.v1.AnalysisService")
 CONTRACT = {*STATEFUL[1:], *STATELESS}
 LIMIT_OF_FILES = 128
 HEAP_BYTES = 1 << 26
-"""Where the heaps of glibc's other arenas than the first one begin: at multiples of it, which they fill."""
+"""The size and alignment of the heaps of glibc's further arenas."""
 STORE_CHECKS_SECONDS = 10.0
-"""Much more than a server takes to see that its store is away or back."""
+"""A timeout for noticing that the store is down or up again."""
 
 # TLS
 
@@ -79,7 +80,7 @@ def of_an_authority(folder: Path, names: str) -> None:
 
 
 async def health_of(port: int, to: int = asyncio.subprocess.PIPE, /, **variables: str) -> tuple[int, str, str]:
-    """What `python -m service --health` ends with and prints, unless that is written elsewhere."""
+    """Runs `python -m service --health`; returns its exit code, output and errors. The output goes to `to`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("RUMMIKUB_")}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -158,14 +159,14 @@ async def test_the_health_check_fails_for_another_server_s_certificate(tmp_path:
 
 
 async def statuses(client: Client, service: str) -> AsyncIterator[int]:
-    """The health of a service, from now on."""
+    """Yields the current health of a service, and its changes."""
     stub = health_pb2_grpc.HealthStub(client.channel)
     async for answer in stub.Watch(health_pb2.HealthCheckRequest(service=service)):
         yield answer.status
 
 
 async def check(client: Client, service: str = "") -> int:
-    """The health of a service now."""
+    """Returns the health of a service."""
     stub = health_pb2_grpc.HealthStub(client.channel)
     status: int = (await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10)).status
     return status
@@ -202,12 +203,12 @@ async def test_health_follows_the_store_while_validation_goes_on() -> None:
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """A frame of HTTP/2."""
+    """Returns an HTTP/2 frame."""
     return len(payload).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + payload
 
 
 def headers_of(rpc: str) -> bytes:
-    """The headers of a call of Health."""
+    """Returns the headers of a call of Health."""
     headers = {":method": "POST", ":scheme": "http", ":path": f"/grpc.health.v1.Health/{rpc}", ":authority": "x"}
     headers |= {"te": "trailers", "content-type": "application/grpc"}
     texts = [text.encode() for header in headers.items() for text in header]
@@ -219,12 +220,12 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 async def watch_without_reading(port: int) -> asyncio.StreamWriter:
-    """The connection of a client that watches health and takes no answer: its window has no room for any."""
+    """Opens a connection that watches health with a flow-control window of 0."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(PREFACE + frame(4, 0, 0, b"\0\4" + bytes(4)))  # a window of 0
     writer.write(frame(1, 4, 1, headers_of("Watch")) + frame(0, 1, 1, bytes(5)))
     kind = None
-    while kind != 1:  # headers, which come with the answer that waits for room
+    while kind != 1:  # the headers; the response waits for the window
         head = await reader.readexactly(9)
         await reader.readexactly(int.from_bytes(head[:3]))
         kind = head[3]
@@ -254,7 +255,7 @@ async def test_a_refused_health_check_that_is_given_up_is_no_fault(capfd: pytest
         writer.write(PREFACE + frame(4, 0, 0, b""))
         for stream in range(1, 2000, 2):
             writer.write(frame(1, 4, stream, headers_of("Check")) + frame(0, 1, stream, asked))
-            for _ in range(stream % 16):  # in the midst of it, now and then
+            for _ in range(stream % 16):  # so that some are cancelled while they run
                 await asyncio.sleep(0)
             writer.write(frame(3, 0, stream, given_up))
         assert await check(client) == SERVING
@@ -306,13 +307,13 @@ async def test_reflection_lists_all_services_and_describes_those_of_the_contract
 
 
 class Metrics:
-    """The metrics of a server, as Prometheus reads them."""
+    """Reads a server's metrics as Prometheus does."""
 
     def __init__(self, port: int) -> None:
         self._url = f"http://127.0.0.1:{port}/metrics"
 
     async def read(self) -> dict[tuple[str, ...], float]:
-        """Each sample by its name and the values of its labels, in the order of their names."""
+        """Returns the samples by name and label values, in the order of the label names."""
         text = await asyncio.to_thread(self._text)
         return {
             (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
@@ -326,7 +327,7 @@ class Metrics:
             return text
 
     async def until(self, condition: Callable[[dict[tuple[str, ...], float]], bool]) -> dict[tuple[str, ...], float]:
-        """The metrics as soon as they are so."""
+        """Returns the metrics once they meet a condition."""
         async with asyncio.timeout(10):
             while not condition(found := await self.read()):
                 pass
@@ -362,7 +363,7 @@ async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.Monkey
     seconds = sum(value for key, value in found.items() if key[0] == "rummikub_call_seconds_sum")
     assert 0 < seconds < took
     stored = {key[1:]: value for key, value in found.items() if key[0] == "rummikub_store_seconds_count"}
-    assert stored["commit", "ok"] == 3 + 6 + 1 + 1, "a change each for what was created, joined, started and played"
+    assert stored["commit", "ok"] == 3 + 6 + 1 + 1, "one commit for each create, join, start and play"
     assert stored["load", "ok"] >= 6
     in_store = found["rummikub_store_seconds_sum", "commit", "ok"]
     assert 0 < in_store < took
@@ -377,7 +378,7 @@ async def test_metrics_tell_calls_latencies_and_games(monkeypatch: pytest.Monkey
 
 @pytest.fixture(scope="module")
 def metrics_url() -> Iterator[str]:
-    with metrics_module.served("127.0.0.1:0", metrics_module.Metrics().registry) as port:
+    with exporter_module.serve_metrics("127.0.0.1:0", ServiceMetrics().registry) as port:
         yield f"http://127.0.0.1:{port}/metrics"
 
 
@@ -397,7 +398,7 @@ def test_metrics_are_served_whatever_version_of_their_format_is_accepted(
 async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(metrics_module, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(exporter_module, "SILENCE_SECONDS", 0.05)
     async with running_server(memory_store()) as (server, _):
         with server.serve_metrics(), socket.create_connection(("127.0.0.1", server.metrics_port), 10) as silent:
             assert await asyncio.to_thread(silent.recv, 1) == b"", "the connection is closed"
@@ -407,24 +408,24 @@ async def test_who_asks_for_no_metrics_keeps_no_thread_and_fills_no_log(
 async def test_who_asks_for_metrics_without_an_end_takes_few_connections_at_a_time(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(metrics_module, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(exporter_module, "MOST_CONNECTIONS", 3)
     async with running_server(memory_store()) as (server, _):
         with server.serve_metrics(), contextlib.ExitStack() as stack:
             address = "127.0.0.1", server.metrics_port
             unending = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(4)]
-            assert await asyncio.to_thread(unending[0].recv, 1) == b"", "the oldest of too many is closed"
+            assert await asyncio.to_thread(unending[0].recv, 1) == b"", "the oldest connection is closed"
             assert (await Metrics(server.metrics_port).read())["rummikub_store_up",] == 1
             assert await asyncio.to_thread(unending[1].recv, 1) == b""
             unending[3].sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             answer = await asyncio.to_thread(unending[3].recv, 12)
-            assert answer == b"HTTP/1.0 200", "the newest are let be"
+            assert answer == b"HTTP/1.0 200", "the newest stay open"
     assert capfd.readouterr().err == ""
 
 
 async def test_more_clients_are_served_than_the_limit_of_open_files_would_let_in_at_first() -> None:
-    """A listener that has no descriptor left takes nobody until clients go."""
+    """A listener without free descriptors accepts no connection until clients disconnect."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert hard > 2 * LIMIT_OF_FILES, "a machine where there is something to raise"
+    assert hard > 2 * LIMIT_OF_FILES, "this machine's hard limit is too low for the test"
     async with AsyncExitStack() as stack:
         resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT_OF_FILES, hard))  # the server inherits it
         try:
@@ -439,7 +440,7 @@ async def test_more_clients_are_served_than_the_limit_of_open_files_would_let_in
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas")
 async def test_memory_that_a_thread_has_given_back_serves_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else each flood of calls would leave more of it with the server than the one before."""
+    """Otherwise the server's memory would grow with each burst of calls."""
     monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
     async with AsyncExitStack() as stack:
         process = await stack.enter_async_context(server_process({"RUMMIKUB_REDIS_URL": "memory://"}))
@@ -450,7 +451,7 @@ async def test_memory_that_a_thread_has_given_back_serves_all_others(monkeypatch
 
 
 def heaps_of_further_arenas(pid: int) -> int:
-    """How many heaps threads of a process have beside the one that all have."""
+    """Returns the number of heaps of further arenas in a process."""
     maps = Path(f"/proc/{pid}/maps").read_text()
     mapped = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) (....) 0+ 00:00 0 *$", maps, re.MULTILINE)
     parts = [(int(begin, 16), int(end, 16), access) for begin, end, access in mapped]
@@ -483,7 +484,7 @@ async def test_metrics_tell_a_store_that_is_away() -> None:
 
 
 async def played_turns(game: GameAtHand, most: int) -> int:
-    """Plays legal turns, and says how many."""
+    """Plays legal turns; returns their number."""
     rng = random.Random(1)
     for played in range(most):
         state = await game.see()
@@ -496,7 +497,7 @@ async def played_turns(game: GameAtHand, most: int) -> int:
 
 
 async def refused_calls(game: GameAtHand) -> dict[str, str]:
-    """Plays a single tile, and asks with a token of no seat and a malformed one; the messages by reason."""
+    """Plays a single tile, sends an unknown token and a malformed one; returns the messages by reason."""
     state = await game.see()
     own = await game.see(state.turn.seat)
     single = meld_pb2.Meld(tiles=[next(tile for tile in own.rack if tile != tile_pb2.TILE_JOKER)])
@@ -526,7 +527,9 @@ async def test_the_log_is_json_with_request_ids_and_without_tokens_or_tiles(
             played = await played_turns(game, 20)
             refusals = await refused_calls(game)
         assert await process.terminate() == 0
-    assert any(tile_name.search(message) for message in refusals.values()), "a tile's name could have been logged"
+    assert any(tile_name.search(message) for message in refusals.values()), (
+        "the test needs a message with a tile's name"
+    )
     lines = capfd.readouterr().err.splitlines()
     entries = [json.loads(line) for line in lines]
     calls = [entry for entry in entries if entry["event"] == "call"]
@@ -545,14 +548,14 @@ async def test_the_log_is_json_with_request_ids_and_without_tokens_or_tiles(
 
 
 def request_id(trailing: grpc.aio.Metadata | None) -> str:
-    """The one request id in trailing metadata."""
+    """Returns the only request id in trailing metadata."""
     (found,) = [value for key, value in trailing or () if key == "x-request-id"]
     assert isinstance(found, str)
     return found
 
 
 async def request_ids(client: Client, sent: str | None) -> list[str]:
-    """What a good call, a refused one and a stream that ends tell of their request id."""
+    """Returns the request ids of a successful call, a failed one and a finished stream."""
     metadata = () if sent is None else (("x-request-id", sent),)
     good = client.validation.ListRulesets(vs.ListRulesetsRequest(), metadata=metadata)
     await good
@@ -603,7 +606,7 @@ async def test_more_calls_than_allowed_are_refused_while_health_answers() -> Non
 
 
 async def answered_again(game: GameAtHand) -> game_pb2.Game:
-    """A game, asked for until the server is not overloaded any more."""
+    """Returns a game once the server is no longer overloaded."""
     async with asyncio.timeout(10):
         while True:
             try:
@@ -618,7 +621,7 @@ async def answered_again(game: GameAtHand) -> game_pb2.Game:
 
 @pytest.fixture
 def taken() -> Iterator[str]:
-    """An address where somebody else listens."""
+    """An address that is in use."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -644,28 +647,28 @@ async def test_an_address_in_use_ends_the_server_and_its_store_with_a_sentence(
     assert len(sentence) == 1
     assert sentence[0].startswith(f"rummikub-server: {variable}={taken}: ")
     assert b"Traceback" not in err
-    with (tmp_path / "lock").open() as lock:  # a store holds it until its process has ended
+    with (tmp_path / "lock").open() as lock:  # the store's process holds the lock until it ends
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# The end
+# Shutdown
 
 
 @pytest.fixture
 def failing_at_unknown_methods(tmp_path: Path) -> dict[str, str]:
-    """Variables with which a server's listener ends, by a fault, at a method that nobody serves."""
+    """Variables of a server whose listener crashes at a call of an unknown method."""
     (tmp_path / "sitecustomize.py").write_text(
-        "from service import taking\n"
-        "taken = taking._TakingServer._answer\n"
-        "def answer(self, call, method, around):\n"
-        "    taken(self, call, method or 1 / 0, around)\n"
-        "taking._TakingServer._answer = answer\n"
+        "from service.grpc_api import aio_server\n"
+        "run = aio_server._AcceptLoops._run\n"
+        "def failing(self, call, method, interceptors):\n"
+        "    run(self, call, method or 1 / 0, interceptors)\n"
+        "aio_server._AcceptLoops._run = failing\n"
     )
     return {"RUMMIKUB_REDIS_URL": "memory://", "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
 
 
-async def call_of_nobody(target: str) -> None:
-    """Calls a method that nobody serves, of a server that may not answer it."""
+async def call_unknown_method(target: str) -> None:
+    """Calls an unknown method of a server that may not answer."""
     async with grpc.aio.insecure_channel(target) as channel:
         method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
             "/rummikub.v1.GameService/NoSuchMethod"
@@ -679,7 +682,7 @@ async def test_a_server_whose_listener_has_ended_by_a_fault_ends_with_a_sentence
 ) -> None:
     with (tmp_path / "log").open("w+") as log:
         async with server_process(failing_at_unknown_methods, log.fileno()) as process:
-            await call_of_nobody(process.target)
+            await call_unknown_method(process.target)
             assert await process.ended() == 1
         log.seek(0)
         [*_, sentence] = log.read().splitlines()
@@ -715,11 +718,11 @@ async def test_a_server_that_is_asked_to_stop_ends_all_streams_and_itself_at_onc
             await validation.read()
         assert error_info(refusal.value).reason == "SHUTTING_DOWN"
         assert await anext(health) == NOT_SERVING
-        assert await asyncio.wait_for(ending, 15) == 0, "much less than the drain of 25 seconds"
+        assert await asyncio.wait_for(ending, 15) == 0, "within less than drain_seconds"
 
 
 class Held(DelegatingStore):
-    """A store whose commits wait until they are let go."""
+    """A store whose commits can be blocked."""
 
     def __init__(self) -> None:
         super().__init__(memory_store())
@@ -772,7 +775,7 @@ async def test_a_call_that_does_not_end_holds_a_stopping_server_no_longer_than_i
 
 
 def retry_seconds(error: grpc.aio.AioRpcError) -> float:
-    """When to try again, as a refusal's RetryInfo tells."""
+    """Returns the delay of an error's RetryInfo."""
     retry = error_details_pb2.RetryInfo()
     assert any(detail.Unpack(retry) for detail in status_details(error).details)
     seconds: float = retry.retry_delay.ToTimedelta().total_seconds()

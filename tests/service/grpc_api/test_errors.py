@@ -68,7 +68,7 @@ from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
+from service.codec import rulesets, validation
 from service.settings import Settings
 from service.storage.base import Commit, Conflict, GameStore, Loaded, Outcome
 from service.storage.memory import MemoryStore
@@ -101,22 +101,22 @@ UNKNOWN_GAME = "0" * 32
 HELD_GAME = "f" * 32
 OTHER_ETAG = "0" * 32
 METADATA_LIMIT = 8192
-"""What gRPC clients take by default."""
+"""The default metadata limit of gRPC clients."""
 STRANGER = "s" * 43
 NO_MORE = {"VARIANT_NOT_SUPPORTED"}
-"""Reasons that only older servers answer."""
+"""Reasons that only older servers send."""
 SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py"))
 DYING = (sys.executable, "-c", "")
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
 
 Metadata = tuple[tuple[str, str], ...]
 
-# What is documented
+# The documentation
 
 
 @dataclass(frozen=True)
 class Documented:
-    """What error_reason.proto says of a reason."""
+    """The documentation of a reason in error_reason.proto."""
 
     code: str
     violation: bool
@@ -125,7 +125,7 @@ class Documented:
 
 
 def declarations(file: str) -> Iterator[tuple[str, str]]:
-    """Each declaration of a proto file that has a comment, with that comment as one line."""
+    """Yields each commented declaration of a proto file with its comment as one line."""
     comment: list[str] = []
     for line in (ROOT / "proto" / "rummikub" / "v1" / file).read_text(encoding="utf-8").splitlines():
         text = line.strip()
@@ -167,7 +167,7 @@ RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES.value
 
 
 def listed(comment: str) -> set[tuple[str, str]]:
-    """The codes and reasons of `CODE (REASON, REASON)`; "every violation" stands for all of them."""
+    """Returns the codes and reasons of `CODE (REASON, REASON)`; "every violation" means all violations."""
     pairs = set()
     for code, reasons in re.findall(r"([A-Z_]{5,}) \(([^()]*)\)", comment):
         pairs |= {(code, reason) for reason in re.findall(r"[A-Z_]{5,}", reasons)}
@@ -177,7 +177,7 @@ def listed(comment: str) -> set[tuple[str, str]]:
 
 
 def has_field(message: Descriptor, name: str) -> bool:
-    """Whether a request has a field, or the turn in it."""
+    """Returns whether a request, or the turn in it, has a field."""
     return name in message.fields_by_name or any(
         field.name == "turn" and field.message_type and name in field.message_type.fields_by_name
         for field in message.fields
@@ -185,7 +185,7 @@ def has_field(message: Descriptor, name: str) -> bool:
 
 
 def general(comment: str, rpc: MethodDescriptor) -> set[tuple[str, str]]:
-    """What a service's comment says of "every RPC", "every RPC of one request", or "every RPC with a" field."""
+    """Returns the errors that a service documents for every RPC, unary RPCs, or RPCs with a field."""
     pairs = set()
     for kind, field, clause in re.findall(
         r"[Ee]very RPC (with an? (\w+) |of one request |may answer )(.*?)(?=[;.])", comment
@@ -197,7 +197,7 @@ def general(comment: str, rpc: MethodDescriptor) -> set[tuple[str, str]]:
 
 @cache
 def documented_errors() -> dict[str, set[tuple[str, str]]]:
-    """The codes and reasons that each RPC may answer with."""
+    """Returns the documented codes and reasons of each RPC."""
     comments = {file: dict(declarations(file)) for file in SERVICES}
     found = {}
     for file, service in SERVICES.items():
@@ -210,11 +210,11 @@ def documented_errors() -> dict[str, set[tuple[str, str]]]:
     return found
 
 
-# Servers in every state that a case needs
+# Servers in the states that the cases need
 
 
 class FaultyStore(MemoryStore):
-    """A store in memory that comes to fail with an error that nobody foresaw."""
+    """A store in memory that raises an unexpected exception on request."""
 
     is_faulty = False
 
@@ -226,7 +226,7 @@ class FaultyStore(MemoryStore):
 
 @dataclass(frozen=True)
 class Stage:
-    """A server on a store, and a started game of two on it with the request that created it."""
+    """A server on a store, with a started game of two and the request that created it."""
 
     client: Client
     store: GameStore
@@ -245,7 +245,7 @@ async def staged(client: Client, store: GameStore, clock: FakeClock) -> Stage:
 
 
 def settings(**changes: object) -> Settings:
-    """Nothing happens by itself: no sweep but the first."""
+    """Settings without a second sweep, so that only calls change games."""
     return server_settings(sweep_seconds=FOREVER_SECONDS, **changes)
 
 
@@ -268,7 +268,7 @@ async def forgetful(_redis_url: str) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def faulty(_redis_url: str) -> AsyncIterator[Stage]:
-    """The store raises what nobody foresaw."""
+    """The store raises an unexpected exception."""
     clock = FakeClock()
     store = FaultyStore(HISTORY, clock)
     async with running_server(store, settings()) as (_, client):
@@ -308,7 +308,7 @@ async def newer_format(redis_url: str) -> AsyncIterator[Stage]:
 
 
 class ContendedStore(MemoryStore):
-    """A store in memory in which somebody else comes to be the first with every change."""
+    """A store in memory where another writer wins every commit."""
 
     is_contended = False
 
@@ -318,7 +318,7 @@ class ContendedStore(MemoryStore):
 
 @asynccontextmanager
 async def contended(_redis_url: str) -> AsyncIterator[Stage]:
-    """The game of the stage is changed by others all the time; an illegal play is shown in it."""
+    """Other writers change the stage's game all the time; it has an illegal play to claim."""
     clock = FakeClock()
     store = ContendedStore(HISTORY, clock)
     async with running_server(store, settings()) as (_, client):
@@ -329,7 +329,7 @@ async def contended(_redis_url: str) -> AsyncIterator[Stage]:
 
 
 class HeldStore(MemoryStore):
-    """A store in memory that does not answer for one game before it is told to."""
+    """A store in memory that blocks loads of one game."""
 
     def __init__(self, history: int, clock: FakeClock) -> None:
         super().__init__(history, clock)
@@ -344,7 +344,7 @@ class HeldStore(MemoryStore):
 
 @asynccontextmanager
 async def stopping(_redis_url: str) -> AsyncIterator[Stage]:
-    """The server begins to stop, and its clients have not heard of it: they call on the connection that they have."""
+    """The server starts to stop while clients still use their connection."""
     clock = FakeClock()
     store = memory_store(clock)
     async with running_server(store, settings()) as (server, client):
@@ -355,7 +355,7 @@ async def stopping(_redis_url: str) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def overloaded(_redis_url: str) -> AsyncIterator[Stage]:
-    """The server has as many calls under way as it takes: one."""
+    """The server has reached its limit of one call."""
     clock = FakeClock()
     store = HeldStore(HISTORY, clock)
     async with running_server(store, settings(max_calls=1)) as (_, client):
@@ -369,7 +369,7 @@ async def overloaded(_redis_url: str) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def impatient(_redis_url: str) -> AsyncIterator[Stage]:
-    """The server waits for a request for a moment only."""
+    """The server has a short request timeout."""
     clock = FakeClock()
     store = memory_store(clock)
     async with running_server(store, settings(request_seconds=0.1)) as (_, client):
@@ -378,7 +378,7 @@ async def impatient(_redis_url: str) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def few_games(_redis_url: str) -> AsyncIterator[Stage]:
-    """An address may create one game in a minute, and has done so."""
+    """The client has created its one game per minute."""
     clock = FakeClock()
     store = memory_store(clock)
     async with running_server(store, settings(games_per_minute=1)) as (_, client):
@@ -405,13 +405,13 @@ async def store_nearly_full(_redis_url: str) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def analysis_busy(_redis_url: str) -> AsyncIterator[Stage]:
-    """Exact analysis has as many calls as it takes: one, which searches for longer than the test lasts."""
+    """Analysis has reached its limit of one call, which searches for longer than the test."""
     clock = FakeClock()
     store = memory_store(clock)
     bounds = settings(analysis_workers=1, analysis_queue=0)
     async with running_server(store, bounds, analysis_command=SCRIPTED) as (_, client):
         stage = await staged(client, store, clock)
-        while True:  # one of two is refused, and the other one searches
+        while True:  # of two calls one is rejected and one searches
             calls = [client.analysis.HasLegalTurn(scripted(Script.SEARCHES_TO_THE_END)) for _ in range(2)]
             await asyncio.wait([asyncio.create_task(call.code()) for call in calls], return_when="FIRST_COMPLETED")
             if sum(call.done() for call in calls) == 1:
@@ -423,7 +423,7 @@ async def analysis_busy(_redis_url: str) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def workers_die(_redis_url: str) -> AsyncIterator[Stage]:
-    """The processes of exact analysis die of what they are asked."""
+    """The analysis processes crash at each question."""
     clock = FakeClock()
     store = memory_store(clock)
     async with running_server(store, settings(), analysis_command=DYING) as (_, client):
@@ -431,7 +431,7 @@ async def workers_die(_redis_url: str) -> AsyncIterator[Stage]:
 
 
 def scripted(script: Script) -> an.HasLegalTurnRequest:
-    """A question to a scripted worker."""
+    """Asks a scripted worker."""
     position = an.Position(rack=as_tiles([script]))
     return an.HasLegalTurnRequest(position=position, time_limit_ms=10_000)
 
@@ -440,7 +440,7 @@ Staging = Callable[[str], AbstractAsyncContextManager[Stage]]
 
 
 class Stages:
-    """Each stage, set up when a case first asks for it."""
+    """The stages, each set up for the first case that needs it."""
 
     def __init__(self, redis_url: str) -> None:
         self._redis_url = redis_url
@@ -467,7 +467,7 @@ async def stages(redis_url: str) -> AsyncIterator[Stages]:
 
 
 async def put(stage: Stage, game: Game) -> GameAtHand:
-    """A game as it is given, in the store of a stage."""
+    """Stores a given game on a stage."""
     return await put_game(stage.client, stage.store, game, stage.clock())
 
 
@@ -480,7 +480,7 @@ def a_round(
     *,
     has_melded: bool = True,
 ) -> Round:
-    """A round of two in which seat 1 has the turn; what does not lie open is on the other rack and in the pool."""
+    """Returns a round of two with seat 1 to move; the hidden tiles are on the other rack and in the pool."""
     offered = step.tiles if isinstance(step, Choosing) else ()
     all_tiles = tile_set(rules.geometry_colors, rules.geometry_copies, rules.jokers(2))
     rest = without(all_tiles, [*rack, *(t for meld in table for t in meld.tiles), *river, *offered])
@@ -493,18 +493,18 @@ CLAIMS = replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_O
 
 
 def a_choice() -> Round:
-    """A round in which seat 1 is to lay the first or the second red tile on the River."""
+    """Returns a round in which seat 1 must lay the first or the second red tile on the River."""
     return a_round(rules=RIVER, step=Choosing((Tile(1), Tile(2))))
 
 
 def a_shown_play(claimed: tuple[int, ...] = (), against: int | None = None) -> Round:
-    """A round in which revision 1 has shown an illegal play of seat 1."""
+    """Returns a round with an illegal play of seat 1 at revision 1."""
     shown = ShownPlay(1, (), (Reason.NO_RACK_TILE_PLAYED,), claimed, against)
     return replace(a_round(), shown_play=shown)
 
 
 def a_game(phase: Phase, rules: Ruleset = SABRA, resigned: frozenset[int] = frozenset()) -> Game:
-    """A game of two as far as a phase."""
+    """Returns a game of two in a phase."""
     players = tuple(Player(seat, name, resigned=seat in resigned) for seat, name in enumerate(("Ada", "Ben"), 1))
     return Game(rules, 1, players, phase)
 
@@ -527,7 +527,7 @@ def turn_to_validate(case: TurnCase) -> vs.ValidateTurnRequest:
 
 
 def played(case: TurnCase) -> ts.PlayTiles:
-    """What the player of a case does."""
+    """Returns the action of a case."""
     return ts.PlayTiles(
         table=table_of(case.table_after), river_index=case.river_index, calls_rummikub=case.calls_rummikub
     )
@@ -535,19 +535,19 @@ def played(case: TurnCase) -> ts.PlayTiles:
 
 async def before_turn(stage: Stage, case: TurnCase) -> GameAtHand:
     """A running game in which seat 1 can take the turn of a case."""
-    play = codec.play(turn_to_validate(case), codec.ruleset(ruleset_of(case.ruleset)))
+    play = validation.play(turn_to_validate(case), rulesets.ruleset(ruleset_of(case.ruleset)))
     return await put(stage, a_game(Playing(round_of(play)), play.ruleset))
 
 
 def round_of(play: Play) -> Round:
-    """A round in which seat 1 can make a play."""
+    """Returns a round in which seat 1 can make a play."""
     step = Open() if play.drawn is None else Drawn(play.drawn)
     return a_round(play.table_before, play.rack, play.ruleset, play.river, step, has_melded=play.has_melded)
 
 
 @cache
 def turns_by_reason() -> dict[str, TurnCase]:
-    """For each violation a turn that has no other: of the cases of turns, of the contrasts, of melds laid in a turn."""
+    """Returns a turn with just one violation, for each violation, from the conformance cases."""
     suite = load()
     found: dict[str, TurnCase] = {}
     for case in (*suite.turns, *contrasted_turns(), *map(turn_with, suite.melds)):
@@ -558,7 +558,7 @@ def turns_by_reason() -> dict[str, TurnCase]:
 
 
 def contrasted_turns() -> Iterator[TurnCase]:
-    """The turns of the contrasts, under each value."""
+    """Yields the turns of the contrasts, under each value."""
     for contrast in load().contrasts:
         for value, reasons in contrast.answers.items():
             if isinstance(contrast.question, TurnQuestion) and isinstance(reasons, tuple):
@@ -569,7 +569,7 @@ def contrasted_turns() -> Iterator[TurnCase]:
 
 
 def turn_with(case: MeldCase) -> TurnCase:
-    """A turn that lays a meld out of the rack."""
+    """Returns a turn that plays a meld from the rack."""
     return TurnCase(
         id=case.id,
         source_id=None,
@@ -584,7 +584,7 @@ def turn_with(case: MeldCase) -> TurnCase:
 
 
 def turn_breaking(reason: str) -> TurnCase:
-    """A turn whose only violation this is."""
+    """Returns a turn with only this violation."""
     return turns_by_reason()[reason]
 
 
@@ -593,7 +593,7 @@ def turn_breaking(reason: str) -> TurnCase:
 
 @dataclass(frozen=True)
 class Ask:
-    """A request to send, or none, as whom, and the fields that its refusal must name."""
+    """A request, or none, with its metadata and the fields that the error must name."""
 
     request: Message | bytes | None
     metadata: Metadata = ()
@@ -601,12 +601,12 @@ class Ask:
 
 
 Preparation = Callable[[Stage, str], Awaitable[Ask]]
-"""Prepares a stage for an RPC, and says what to send to it."""
+"""Prepares a stage for an RPC and returns the request to send."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Something that an RPC must refuse: what to prepare on which stage, and what to send then."""
+    """A case: an RPC, its stage, the preparation and the expected error."""
 
     rpc: str
     code: str
@@ -646,7 +646,7 @@ ON_A_REVISION = ["PlayTurn", "SaveDraft"]
 
 
 def message(rpc: str, **fields: object) -> Message:
-    """A request of an RPC."""
+    """Returns a request of an RPC."""
     made: Message = message_factory.GetMessageClass(RPCS[rpc].input_type)(**fields)
     return made
 
@@ -658,7 +658,7 @@ POSITIONS: dict[str, dict[str, object]] = {
 
 
 def usual_request(rpc: str, stage: Stage) -> Message:
-    """A request in which nothing is wrong."""
+    """Returns a valid request."""
     match rpc:
         case "CreateGame":
             return message(rpc, request_id=stage.creation.request_id)
@@ -681,7 +681,7 @@ def usual_request(rpc: str, stage: Stage) -> Message:
 
 
 def on_game(rpc: str, stage: Stage, game: GameAtHand, revision: int = 1) -> Message:
-    """A usual request on another game than the stage's, or another revision of it."""
+    """Returns a valid request for another game or another revision."""
     request = usual_request(rpc, stage)
     changes: dict[str, object] = {"game_id": game.game_id}
     if rpc in ON_A_REVISION:
@@ -691,7 +691,7 @@ def on_game(rpc: str, stage: Stage, game: GameAtHand, revision: int = 1) -> Mess
 
 
 def as_anyone(rpc: str, game: GameAtHand) -> Metadata:
-    """The metadata of seat 1 where a seat is needed."""
+    """Returns the metadata of seat 1 for RPCs that need a seat."""
     return game.as_seat(1) if rpc in OF_A_SEAT else ()
 
 
@@ -805,7 +805,7 @@ async def _unknown_option(_stage: Stage, rpc: str) -> Ask:
 
 
 def turn_message(rpc: str, turn: vs.ValidateTurnRequest) -> tuple[Message, str]:
-    """A request that holds a turn, and what its fields are called there."""
+    """Returns a request with a turn, and the path of the turn's fields."""
     match rpc:
         case "ValidateTurn":
             return turn, ""
@@ -816,7 +816,7 @@ def turn_message(rpc: str, turn: vs.ValidateTurnRequest) -> tuple[Message, str]:
 
 
 def position_message(rpc: str, position: an.Position) -> tuple[Message, str]:
-    """A request that holds a position, and what its fields are called there."""
+    """Returns a request with a position, and the path of the position's fields."""
     if rpc == "BatchSuggestTurns":
         return an.BatchSuggestTurnsRequest(positions=[an.Position(), position]), "positions[1]."
     return message(rpc, position=position), "position."
@@ -903,7 +903,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 
 def hint(game_id: str) -> an.SuggestTurnRequest:
-    """A seat's question about its own position."""
+    """Returns a request about a seat's own position."""
     return an.SuggestTurnRequest(game_id=game_id)
 
 
@@ -1352,14 +1352,14 @@ CASES.extend(
 
 
 async def refusal_of(client: Client, rpc: MethodDescriptor, ask: Ask) -> grpc.aio.AioRpcError:
-    """How an RPC refuses a request."""
+    """Returns the error of an RPC."""
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await answer_to(client, rpc, ask)
     return refusal.value
 
 
 async def answer_to(client: Client, rpc: MethodDescriptor, ask: Ask) -> None:
-    """Waits for the first answer."""
+    """Waits for the first response."""
     path = f"/{rpc.containing_service.full_name}/{rpc.name}"
     if ask.request is None:
         silent: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = client.channel.stream_unary(path)
@@ -1378,7 +1378,7 @@ async def answer_to(client: Client, rpc: MethodDescriptor, ask: Ask) -> None:
 
 
 def details(refusal: grpc.aio.AioRpcError) -> list[Message]:
-    """The details of a refusal beside ErrorInfo."""
+    """Returns the error details beside ErrorInfo."""
     kinds: list[type[Message]] = [
         error_details_pb2.BadRequest,
         error_details_pb2.PreconditionFailure,
@@ -1470,7 +1470,7 @@ async def test_a_violation_is_an_answer_of_the_validation_service(reason: str, s
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_refusal_lists_the_first_violations_and_counts_all(stages: Stages) -> None:
+async def test_an_error_lists_the_first_violations_and_counts_all(stages: Stages) -> None:
     stage = await stages.at(usual)
     game = await put(stage, a_game(Playing(a_round())))
     unlike = [tile_pb2.TILE_RED_1, tile_pb2.TILE_BLUE_5, tile_pb2.TILE_ORANGE_13, tile_pb2.TILE_JOKER] * 8
@@ -1488,8 +1488,8 @@ async def test_a_refusal_lists_the_first_violations_and_counts_all(stages: Stage
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_message_that_is_cut_ends_with_no_space(stages: Stages) -> None:
-    """HTTP/2 allows none at a value's end: clients in Node had an error without a message."""
+async def test_a_truncated_message_does_not_end_with_a_space(stages: Stages) -> None:
+    """HTTP/2 does not allow one at the end of a value, and Node clients lost the message."""
     stage = await stages.at(usual)
     game = await put(stage, a_game(Playing(a_round())))
     for tile in (tile_pb2.TILE_RED_1, tile_pb2.TILE_RED_10, tile_pb2.TILE_JOKER):
@@ -1502,7 +1502,7 @@ async def test_a_message_that_is_cut_ends_with_no_space(stages: Stages) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_refusal_names_the_first_fields_at_fault(stages: Stages) -> None:
+async def test_an_error_names_the_first_invalid_fields(stages: Stages) -> None:
     stage = await stages.at(usual)
     options = ruleset_pb2.Ruleset.DESCRIPTOR.fields
     numbers = [option.name for option in options if option.type == option.TYPE_UINT32]
@@ -1517,13 +1517,13 @@ async def test_a_refusal_names_the_first_fields_at_fault(stages: Stages) -> None
 
 
 def size_of(refusal: grpc.aio.AioRpcError) -> int:
-    """The bytes of a status on the wire, about: binary metadata goes as base64."""
+    """Returns the approximate size of a status on the wire; binary metadata is sent as base64."""
     trailing = sum(len(key) + len(value) * 4 // 3 for key, value in refusal.trailing_metadata() or ())
     return trailing + len(refusal.details() or "")
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_turn_of_a_batch_that_is_malformed_is_named_with_its_ruleset(stages: Stages) -> None:
+async def test_an_error_in_a_batch_names_the_turn_and_its_ruleset(stages: Stages) -> None:
     stage = await stages.at(usual)
     turns = [vs.ValidateTurnRequest(), vs.ValidateTurnRequest(ruleset=ruleset_pb2.Ruleset(players_min=1))]
     request = vs.BatchValidateTurnsRequest(turns=turns)
@@ -1532,7 +1532,7 @@ async def test_a_turn_of_a_batch_that_is_malformed_is_named_with_its_ruleset(sta
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_store_that_hangs_is_unavailable_too() -> None:
+async def test_a_store_that_hangs_is_unavailable() -> None:
     clock, hanging = FakeClock(), RedisServer()
     hanging.start()
     store = redis_store(hanging.url, clock)

@@ -1,4 +1,4 @@
-"""Hostile calls: whatever is sent, the answer is the documented one, nothing is changed, and nothing leaks."""
+"""Hostile calls get the documented errors, change nothing and leak nothing."""
 
 import copy
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ UNKNOWN_GAME = "0" * 32
 WRONG_TOKEN = "w" * 43
 PLAYERS = 3
 PLACES_IN_HISTORY = 1 + PLAYERS + 1
-"""Where the game's history could tell a hidden tile: a deal, draws, a time-out."""
+"""Revisions whose changes involve hidden tiles: a deal, draws, a time-out."""
 INT64_MAX = 2**63 - 1
 
 Metadata = tuple[tuple[str, str], ...]
@@ -69,7 +69,7 @@ READING = ["GetGame", "ListGames", "WatchGame", "ListTurns"]
 
 
 def settings_of_tests() -> Settings:
-    """Nothing happens by itself: no sweep but the first."""
+    """Settings without a second sweep, so that only calls change games."""
     return server_settings(sweep_seconds=FOREVER_SECONDS)
 
 
@@ -97,11 +97,11 @@ class Scene:
 
     @property
     def other_seat(self) -> int:
-        """A seat that does not have the turn."""
+        """Returns a seat that does not have the turn."""
         return self.seat % PLAYERS + 1
 
     async def secrets(self, viewer: int) -> dict[str, bytes]:
-        """What a viewer's answers must never hold: other racks, the pool, tokens, and what is stored of tokens."""
+        """Returns the secrets that a viewer must never see: other racks, the pool, tokens and their digests."""
         record = (await self.store.load(self.game.game_id)).record
         assert record
         round_ = record.game.round
@@ -153,7 +153,7 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
 
 
 def usual_requests(scene: Scene) -> dict[str, Message]:
-    """A request of each RPC in which nothing is wrong; PlayTurn's is legal for the seat that has the turn."""
+    """Returns a valid request of each RPC; PlayTurn's is legal for the seat that has the turn."""
     game_id = scene.game.game_id
     turn = ts.PlayTurnRequest(game_id=game_id, expected_revision=scene.revision, draw=ts.DrawTile())
     return {
@@ -190,7 +190,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
 
 
 async def answer_to(client: Client, rpc: str, data: bytes, metadata: Metadata = ()) -> bytes:
-    """The first answer's bytes."""
+    """Returns the first response as bytes."""
     descriptor = RPCS[rpc]
     path = f"/{descriptor.containing_service.full_name}/{descriptor.name}"
     if not descriptor.server_streaming:
@@ -210,7 +210,7 @@ async def answer_to(client: Client, rpc: str, data: bytes, metadata: Metadata = 
 
 
 def told(refusal: grpc.aio.AioRpcError) -> bytes:
-    """All that a refusal tells."""
+    """Returns all text of an error."""
     trailing = [(key, value) for key, value in refusal.trailing_metadata() or () if key != "x-request-id"]
     values = (value if isinstance(value, bytes) else value.encode() for _, value in trailing)
     return b"\0".join([refusal.code().name.encode(), (refusal.details() or "").encode(), *values])
@@ -219,7 +219,7 @@ def told(refusal: grpc.aio.AioRpcError) -> bytes:
 async def refused(
     scene: Scene, rpc: str, request: Message | bytes, metadata: Metadata = (), viewer: int = 0
 ) -> grpc.aio.AioRpcError:
-    """How a request is refused; it has changed nothing, and its refusal tells no secret."""
+    """Returns the error of a request, after checking that nothing changed and nothing leaked."""
     data = request if isinstance(request, bytes) else request.SerializeToString()
     before = scene.stored()
     assert before
@@ -232,7 +232,7 @@ async def refused(
 
 
 async def allowed(scene: Scene, rpc: str, request: Message, metadata: Metadata = (), viewer: int = 0) -> bytes:
-    """The answer to a request that changes nothing and tells no secret."""
+    """Returns the response to a request, after checking that nothing changed and nothing leaked."""
     before = scene.stored()
     answer = await answer_to(scene.client, rpc, request.SerializeToString(), metadata)
     assert scene.stored() == before
@@ -250,17 +250,17 @@ EMPTY_TURN = vs.ValidateTurnResponse(
         meld_pb2.Violation(
             reason=error_reason_pb2.ERROR_REASON_NO_RACK_TILE_PLAYED,
             subject="table_after",
-            description="no tile of the rack is played",
+            description="no tile was played from the rack: play one, draw or pass",
         )
     ]
 )
 
 
-# The table is whole
+# Completeness
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_rpc_that_is_served_has_a_row(scene: Scene) -> None:
+async def test_every_rpc_has_a_row(scene: Scene) -> None:
     data = reflection_pb2.ServerReflectionRequest(list_services="*").SerializeToString()
     answer = await answer_to(scene.client, "ServerReflectionInfo", data)
     served = reflection_pb2.ServerReflectionResponse.FromString(answer).list_services_response.service
@@ -270,23 +270,23 @@ async def test_every_rpc_that_is_served_has_a_row(scene: Scene) -> None:
 
 @pytest.mark.parametrize("rpc", [name for name in RPCS if name not in ON_GAMES])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_needs_no_game_asks_for_no_token(scene: Scene, rpc: str) -> None:
+async def test_rpcs_without_a_game_need_no_token(scene: Scene, rpc: str) -> None:
     assert await allowed(scene, rpc, usual_requests(scene)[rpc], MALFORMED_AUTHORIZATIONS["another scheme"])
 
 
-# Who calls
+# Authorization
 
 
 @pytest.mark.parametrize("rpc", OF_A_SEAT)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_without_a_token_nobody_acts_for_a_seat(scene: Scene, rpc: str) -> None:
+async def test_acting_for_a_seat_needs_its_token(scene: Scene, rpc: str) -> None:
     refusal = await refused(scene, rpc, usual_requests(scene)[rpc])
     assert reason_of(refusal) == ("PERMISSION_DENIED", "NOT_A_PLAYER")
 
 
 @pytest.mark.parametrize("rpc", OF_A_SEAT)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_who_forgets_the_token_is_told_so_whatever_request_id_a_seat_may_send(scene: Scene, rpc: str) -> None:
+async def test_a_missing_token_is_reported_even_with_a_seat_s_request_id(scene: Scene, rpc: str) -> None:
     request = copy.deepcopy(usual_requests(scene)[rpc])
     request.MergeFrom(type(request)(request_id="12345678"))
     refusal = await refused(scene, rpc, request)
@@ -304,7 +304,7 @@ async def test_without_a_token_a_game_is_not_looked_up(scene: Scene, rpc: str) -
 
 @pytest.mark.parametrize("rpc", WITH_GAME_ID)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_wrong_token_and_an_unknown_game_are_not_told_apart(scene: Scene, rpc: str) -> None:
+async def test_a_wrong_token_and_an_unknown_game_have_the_same_error(scene: Scene, rpc: str) -> None:
     known = usual_requests(scene)[rpc]
     unknown = copy.deepcopy(known)
     unknown.MergeFrom(type(known)(game_id=UNKNOWN_GAME))
@@ -334,13 +334,13 @@ MALFORMED_AUTHORIZATIONS: dict[str, Metadata] = {
 @pytest.mark.parametrize("metadata", MALFORMED_AUTHORIZATIONS.values(), ids=MALFORMED_AUTHORIZATIONS)
 @pytest.mark.parametrize("rpc", ON_GAMES)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_malformed_authorization_is_refused(scene: Scene, rpc: str, metadata: Metadata) -> None:
+async def test_a_malformed_authorization_is_rejected(scene: Scene, rpc: str, metadata: Metadata) -> None:
     refusal = await refused(scene, rpc, usual_requests(scene)[rpc], metadata)
     assert reason_of(refusal) == ("UNAUTHENTICATED", "AUTHORIZATION_MALFORMED")
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_without_a_token_nobody_joins_a_running_game(scene: Scene) -> None:
+async def test_joining_a_running_game_fails_without_a_token(scene: Scene) -> None:
     refusal = await refused(scene, "JoinGame", usual_requests(scene)["JoinGame"])
     assert reason_of(refusal) == ("FAILED_PRECONDITION", "GAME_ALREADY_STARTED")
 
@@ -363,7 +363,7 @@ async def test_another_seats_token_does_not_take_the_turn(scene: Scene, rpc: str
         assert error_info(refusal).metadata["seat"] == str(scene.seat)
 
 
-# What is seen
+# Hidden information
 
 
 @pytest.mark.parametrize("viewer", range(PLAYERS + 1))
@@ -402,7 +402,7 @@ async def test_a_watcher_from_the_beginning_sees_no_rack_but_their_own(scene: Sc
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_turn_on_trial_tells_the_player_no_hidden_tile(scene: Scene) -> None:
+async def test_validate_only_reveals_no_hidden_tile(scene: Scene) -> None:
     turn = ts.PlayTurnRequest(validate_only=True)
     turn.MergeFrom(ts.PlayTurnRequest.FromString(usual_requests(scene)["PlayTurn"].SerializeToString()))
     answer = await allowed(scene, "PlayTurn", turn, scene.game.as_seat(scene.seat), scene.seat)
@@ -412,7 +412,7 @@ async def test_a_turn_on_trial_tells_the_player_no_hidden_tile(scene: Scene) -> 
 
 @pytest.mark.parametrize("viewer", range(1, PLAYERS + 1))
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_hint_tells_a_seat_no_hidden_tile(scene: Scene, viewer: int) -> None:
+async def test_a_hint_reveals_no_hidden_tile(scene: Scene, viewer: int) -> None:
     request = an.SuggestTurnRequest(game_id=scene.game.game_id)
     answer = await allowed(scene, "SuggestTurn", request, scene.game.as_seat(viewer), viewer)
     own = await scene.game.see(viewer)
@@ -425,7 +425,7 @@ async def test_a_hint_tells_a_seat_no_hidden_tile(scene: Scene, viewer: int) -> 
 
 
 def messages_in(message: Message) -> Iterator[Message]:
-    """A message with all that it holds."""
+    """Yields a message and all messages in it."""
     yield message
     for field, value in message.ListFields():
         if field.message_type and not field.message_type.GetOptions().map_entry:
@@ -434,7 +434,7 @@ def messages_in(message: Message) -> Iterator[Message]:
 
 
 def assert_seen_by(viewer: int, answer: Message) -> int:
-    """An answer has the tiles of the viewer's own seat, and none of another's. Returns in how many places it could."""
+    """Checks that a response has tiles of the viewer's seat only; returns the number of places checked."""
     places = 0
     for part in messages_in(answer):
         match part:
@@ -456,7 +456,7 @@ def assert_seen_by(viewer: int, answer: Message) -> int:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_refused_tile_does_not_tell_whether_the_pool_or_a_rack_has_it(scene: Scene) -> None:
+async def test_the_error_for_a_tile_does_not_reveal_where_it_is(scene: Scene) -> None:
     own = set((await scene.game.see(scene.seat)).rack)
     answers = set()
     for face in set(range(1, JOKER)) - own:
@@ -468,7 +468,7 @@ async def test_a_refused_tile_does_not_tell_whether_the_pool_or_a_rack_has_it(sc
     assert len(answers) == 1
 
 
-# What is sent
+# Invalid requests
 
 
 MALFORMED_BYTES = {
@@ -509,7 +509,7 @@ async def test_malformed_bytes_end_a_stream_after_the_answers_before_them(scene:
 
 
 def padded(request: Message, size: int) -> bytes:
-    """A request with so many bytes more in a field that nobody knows."""
+    """Returns a request with an unknown field of a given size."""
     length = bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
     return request.SerializeToString() + b"\xfa\x3f" + length + bytes(size)
 
@@ -550,7 +550,7 @@ async def test_metadata_that_is_too_large_is_refused(scene: Scene, rpc: str) -> 
 )
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_rpc_that_does_not_exist_is_unimplemented(scene: Scene, path: bytes) -> None:
-    for _ in range(2):  # and so it is the next time
+    for _ in range(2):  # the second call may find the method cached
         unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = scene.client.channel.unary_unary(path)  # type: ignore[arg-type] # sent as it is
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await unary(b"")
@@ -558,13 +558,13 @@ async def test_an_rpc_that_does_not_exist_is_unimplemented(scene: Scene, path: b
 
 
 def with_table(scene: Scene, table: Iterable[Iterable[int]]) -> ts.PlayTurnRequest:
-    """A turn that plays a table."""
+    """Returns a turn that plays a table."""
     play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=as_tiles(tiles)) for tiles in table])
     return ts.PlayTurnRequest(game_id=scene.game.game_id, expected_revision=scene.revision, play=play)
 
 
 def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str]]:
-    """Every place of every request that takes tiles, with these in it: the RPC, the request, the place's name."""
+    """Yields each field that takes tiles, set to the given ones: the RPC, the request, the field's path."""
     tiles = as_tiles(numbers)
     table = [meld_pb2.Meld(tiles=tiles)]
     declared = [meld_pb2.Meld(declared_faces=tiles)]
@@ -608,7 +608,7 @@ def tile_lists(scene: Scene, numbers: list[int]) -> list[tuple[str, Message, str
 
 @pytest.mark.parametrize("number", [0, 80, 1000, -1, 2**31 - 1, -(2**31)])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_number_that_is_no_tile_is_named(scene: Scene, number: int) -> None:
+async def test_an_invalid_tile_number_is_named(scene: Scene, number: int) -> None:
     for rpc, request, place in tile_lists(scene, [1, number]):
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)
         assert reason_of(refusal) == ("INVALID_ARGUMENT", "TILE_UNKNOWN"), place
@@ -744,7 +744,7 @@ async def test_a_turn_with_another_etag_is_refused(scene: Scene) -> None:
     ],
 )
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_watch_from_nowhere_is_refused(scene: Scene, revision: int, code: str) -> None:
+async def test_a_watch_from_an_unknown_revision_is_rejected(scene: Scene, revision: int, code: str) -> None:
     request = gs.WatchGameRequest(game_id=scene.game.game_id, from_revision=revision)
     assert (await refused(scene, "WatchGame", request)).code().name == code
 
@@ -767,7 +767,7 @@ STRANGE_TEXTS = {
 @pytest.mark.parametrize("text", STRANGE_TEXTS.values(), ids=STRANGE_TEXTS)
 @pytest.mark.parametrize("rpc", WITH_GAME_ID)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_strange_game_id_is_named(scene: Scene, rpc: str, text: str) -> None:
+async def test_an_invalid_game_id_is_named(scene: Scene, rpc: str, text: str) -> None:
     request = copy.deepcopy(usual_requests(scene)[rpc])
     request.ClearField("game_id")
     request.MergeFrom(type(request)(game_id=text))
@@ -802,7 +802,7 @@ async def test_a_request_id_of_another_form_is_refused(scene: Scene, request_id:
 
 @pytest.mark.parametrize("rpc", ["ListGames", "ListTurns", "ListRulesets"])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_page_that_nobody_offered_is_refused(scene: Scene, rpc: str) -> None:
+async def test_an_invalid_page_token_is_rejected(scene: Scene, rpc: str) -> None:
     usual = usual_requests(scene)[rpc]
     for field, value in (
         ("page_size", 2**32 - 1),
@@ -822,12 +822,12 @@ async def test_a_page_that_nobody_offered_is_refused(scene: Scene, rpc: str) -> 
         assert field_violations(refusal) == [field]
 
 
-# The store away
+# Store down
 
 
 @pytest_asyncio.fixture
 async def away() -> AsyncIterator[RedisServer]:
-    """A Redis to be stopped."""
+    """A Redis that the test stops."""
     server = RedisServer()
     server.start()
     yield server
@@ -844,7 +844,7 @@ async def scene_on_away(away: RedisServer) -> AsyncIterator[Scene]:
     await store.close()
 
 
-async def test_with_the_store_away_nothing_is_changed_and_it_is_said(scene_on_away: Scene, away: RedisServer) -> None:
+async def test_calls_report_that_the_store_is_down(scene_on_away: Scene, away: RedisServer) -> None:
     scene = scene_on_away
     before = scene.stored()
     assert before
@@ -863,7 +863,7 @@ async def test_with_the_store_away_nothing_is_changed_and_it_is_said(scene_on_aw
     assert drawn.game.revision == scene.revision + 1
 
 
-# Anything
+# Random requests
 
 
 NEVER = {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
@@ -871,7 +871,7 @@ NEVER = {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def target() -> AsyncIterator[Scene]:
-    """A server that may be changed."""
+    """A server whose games may change."""
     clock = FakeClock()
     store = memory_store(clock)
     async with running_server(store, settings_of_tests()) as (_, client):
@@ -889,7 +889,7 @@ async def code_of(client: Client, rpc: str, data: bytes, metadata: Metadata) -> 
 @given(data=st.binary(max_size=64))
 @settings(max_examples=50, derandomize=True, deadline=None, database=None)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_random_bytes_are_never_a_fault_of_the_server(target: Scene, data: bytes) -> None:
+async def test_random_bytes_are_never_an_internal_error(target: Scene, data: bytes) -> None:
     metadata = target.game.as_seat(target.seat)
     codes = {rpc: await code_of(target.client, rpc, data, metadata) for rpc in RPCS}
     assert {rpc: code for rpc, code in codes.items() if code in NEVER} == {}
@@ -897,7 +897,7 @@ async def test_random_bytes_are_never_a_fault_of_the_server(target: Scene, data:
 
 @st.composite
 def edits(draw: st.DrawFn) -> list[tuple[int, int, bytes]]:
-    """Places in bytes, how many to cut out there, and what to put in."""
+    """Edits of bytes: position, number of bytes to remove, bytes to insert."""
     edit = st.tuples(st.integers(0, 60), st.integers(0, 4), st.binary(max_size=4))
     return draw(st.lists(edit, min_size=1, max_size=3))
 
@@ -912,7 +912,7 @@ def edited(data: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
 @given(changes=edits())
 @settings(max_examples=50, derandomize=True, deadline=None, database=None)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_an_edited_request_is_never_a_fault_of_the_server(
+async def test_an_edited_request_is_never_an_internal_error(
     target: Scene, changes: list[tuple[int, int, bytes]]
 ) -> None:
     metadata = target.game.as_seat(target.seat)
@@ -933,14 +933,14 @@ EXTREMES: dict[int, list[int]] = {
 
 
 def messages(descriptor: Descriptor, depth: int = 0) -> st.SearchStrategy[Message]:
-    """Well-formed messages with strange values."""
+    """Well-formed messages with unusual values."""
     made = message_factory.GetMessageClass(descriptor)
     fields = {field.name: values(field, depth) for field in descriptor.fields if depth < 4 or not field.message_type}
     return st.fixed_dictionaries({}, optional=fields).map(lambda chosen: made(**without_rivals(descriptor, chosen)))
 
 
 def without_rivals(descriptor: Descriptor, chosen: dict[str, object]) -> dict[str, object]:
-    """At most one field of each oneof: a later one would win anyway."""
+    """Keeps at most one field of each oneof; the last one would win anyway."""
     last = {}
     for name in chosen:
         oneof = descriptor.fields_by_name[name].containing_oneof
@@ -965,7 +965,7 @@ def values(field: FieldDescriptor, depth: int) -> st.SearchStrategy[object]:
 @given(data=st.data())
 @settings(max_examples=15, derandomize=True, deadline=None, database=None)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_strange_values_are_never_a_fault_of_the_server(target: Scene, rpc: str, data: st.DataObject) -> None:
+async def test_unusual_values_are_never_an_internal_error(target: Scene, rpc: str, data: st.DataObject) -> None:
     request = data.draw(messages(RPCS[rpc].input_type))
     metadata: Metadata = ()
     if (rpc in WITH_GAME_ID or rpc == "SuggestTurn") and data.draw(st.integers(0, 9)):

@@ -1,4 +1,4 @@
-"""Limits of what one address may do, and what clients see of a server's end."""
+"""Limits for each address, and the statuses that clients get from a stopping server."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import ruleset_pb2
 from service.errors import TooManyGames
 from service.runtime import rate_limit
-from service.runtime.connections import hang_up
+from service.runtime.connections import shut_down_connections
 from service.runtime.rate_limit import RateLimit
 from service.storage.redis import RESERVE
 from support.harness import (
@@ -38,7 +38,7 @@ async def refused_with(call: "grpc.aio.UnaryUnaryCall[gs.CreateGameRequest, gs.C
 # New games
 
 
-def test_a_minutes_games_may_be_created_at_once_and_then_one_after_the_other() -> None:
+def test_a_minute_s_games_may_be_created_at_once_and_then_at_the_limit_s_rate() -> None:
     limit = RateLimit(6)
     for _ in range(6):
         limit.take("a", 100.0)
@@ -54,13 +54,13 @@ def test_a_minutes_games_may_be_created_at_once_and_then_one_after_the_other() -
         limit.take("a", 1_000.0)
 
 
-def test_without_a_limit_any_number_may_be_created() -> None:
+def test_zero_means_no_limit() -> None:
     limit = RateLimit(0)
     for _ in range(1_000):
         limit.take("a", 0.0)
 
 
-def test_few_addresses_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "PEERS_MAX", 2)
     limit = RateLimit(1)
     for peer in ("a", "b", "c", "a"):
@@ -69,7 +69,7 @@ def test_few_addresses_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         limit.take("a", 0.0)
 
 
-async def test_an_address_that_creates_too_many_games_keeps_no_other_from_it() -> None:
+async def test_an_address_over_its_limit_does_not_affect_other_addresses() -> None:
     settings = server_settings(games_per_minute=3)
     async with running_server(memory_store(), settings) as (server, client), from_another_address(server.port) as port:
         for _ in range(3):
@@ -77,10 +77,10 @@ async def test_an_address_that_creates_too_many_games_keeps_no_other_from_it() -
         assert await refused_with(client.games.CreateGame(gs.CreateGameRequest())) == "TOO_MANY_GAMES"
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             game = await Client(channel).new_game()
-            assert (await game.see()).revision == 4, "a game that is there goes on"
+            assert (await game.see()).revision == 4, "a running game continues"
 
 
-async def test_the_last_of_the_stores_memory_is_for_games_that_exist() -> None:
+async def test_a_nearly_full_store_accepts_changes_but_no_new_games() -> None:
     full = RedisServer()
     full.start()
     store = redis_store(full.url)
@@ -94,7 +94,7 @@ async def test_the_last_of_the_stores_memory_is_for_games_that_exist() -> None:
                 lists = keys.zcard("rummikub:games:lobby")
                 for _ in range(10):
                     await game.draw()
-                assert keys.zcard("rummikub:games:lobby") == lists, "a refused creation leaves nothing"
+                assert keys.zcard("rummikub:games:lobby") == lists, "a rejected creation stores nothing"
                 keys.config_set("maxmemory", used * 3)
             await client.games.CreateGame(gs.CreateGameRequest())
     finally:
@@ -102,16 +102,16 @@ async def test_the_last_of_the_stores_memory_is_for_games_that_exist() -> None:
         full.close()
 
 
-# The end of a server
+# Shutdown
 
 
-def test_connections_at_a_port_are_shut_down_and_others_are_not() -> None:
+def test_only_connections_at_the_ports_are_shut_down() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_server(("127.0.0.1", 0)) as other:
         ports = [one.getsockname()[1] for one in (listening, other)]
         clients = [socket.create_connection(("127.0.0.1", port), 5) for port in ports]
         servers = [one.accept()[0] for one in (listening, other)]
         servers[0].sendall(b"the last answer")
-        assert hang_up({ports[0]}) == 1
+        assert shut_down_connections({ports[0]}) == 1
         assert clients[0].recv(100) == b"the last answer"
         assert clients[0].recv(100) == b""
         servers[1].sendall(b"goes on")
@@ -122,8 +122,8 @@ def test_connections_at_a_port_are_shut_down_and_others_are_not() -> None:
             one.close()
 
 
-async def test_no_call_is_cancelled_by_a_server_that_stops() -> None:
-    """CANCELLED is not repeated by clients, UNAVAILABLE is."""
+async def test_a_stopping_server_cancels_no_call() -> None:
+    """Clients retry UNAVAILABLE, but not CANCELLED."""
     ends = Counter[grpc.StatusCode]()
 
     async def call_on(port: int) -> None:
@@ -146,6 +146,6 @@ async def test_no_call_is_cancelled_by_a_server_that_stops() -> None:
             for port in (server.port, server.validation_port):
                 for _ in range(10):
                     calling.create_task(call_on(port))
-            await asyncio.sleep(0.2)  # for calls to be under way: there is nothing to be notified by
+            await asyncio.sleep(0.2)  # for calls to start
             await server.stop()
     assert set(ends) == {grpc.StatusCode.UNAVAILABLE}

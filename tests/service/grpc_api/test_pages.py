@@ -1,4 +1,4 @@
-"""The code in the pages runs as it stands there."""
+"""The code in the documentation runs unchanged."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ PAGES = [ROOT / "README.md", ROOT / "clients" / "python" / "README.md"]
 
 
 def snippets(page: Path, target: str) -> list[str]:
-    """A page's Python, with the address of a server under test."""
+    """Returns a page's Python code, with the address of a test server."""
     code = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     assert code
     return [text.replace("127.0.0.1:50051", target).replace("Rummikub()", f'Rummikub("{target}")') for text in code]
@@ -40,7 +40,7 @@ async def test_what_a_page_shows_can_be_run(page: Path) -> None:
 
 
 async def see_it_watch(code: str, server: ServerProcess) -> None:
-    """A watching snippet tells the snapshot, and ends when the server stops."""
+    """A snippet with a watch prints the snapshot and ends when the server stops."""
     process = await run(code.replace("print(update)", "print(update, flush=True)"))
     assert process.stdout
     first = await asyncio.wait_for(process.stdout.readline(), 20)

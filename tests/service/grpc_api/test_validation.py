@@ -20,9 +20,12 @@ from load.corpus.turns import read
 from load.messages import to_send
 from rummikub.v1 import meld_pb2, ruleset_pb2
 from rummikub.v1 import validation_service_pb2 as vs
-from service import codec
+from service.codec import fields as field_codec
+from service.codec import rulesets
+from service.codec import tiles as tile_codec
+from service.codec import validation as validation_codec
 from service.errors import InvalidRequest, MalformedRequest
-from service.grpc_api.turn_validator import Validation
+from service.grpc_api.turn_validator import Validator
 from service.runtime.slow_calls import completed
 from support import malformed_protobuf as wire
 from support.conformance_cases import load
@@ -63,24 +66,26 @@ def outcome(ask: Callable[P, T], *asked: P.args, **named: P.kwargs) -> T | Refus
 
 
 def plain_turn(data: bytes, default: Ruleset = PRESETS[Preset.SABRA], field: str = "") -> bytes:
-    request = codec.decode(vs.ValidateTurnRequest, data)
-    rules = codec.ruleset(request.ruleset, field) if request.HasField("ruleset") else default
-    return codec.encode_judgement(judge(codec.play(request, rules, field))).SerializeToString(deterministic=True)
+    request = field_codec.decode(vs.ValidateTurnRequest, data)
+    rules = rulesets.ruleset(request.ruleset, field) if request.HasField("ruleset") else default
+    return validation_codec.encode_judgement(judge(validation_codec.play(request, rules, field))).SerializeToString(
+        deterministic=True
+    )
 
 
 def plain_melds(data: bytes) -> bytes:
-    request = codec.decode(vs.ValidateMeldsRequest, data)
-    rules = codec.ruleset(request.ruleset)
-    melds = codec.melds(request.melds, "melds")
-    readings = [codec.encode_reading(read_meld(meld, rules), place) for place, meld in enumerate(melds)]
+    request = field_codec.decode(vs.ValidateMeldsRequest, data)
+    rules = rulesets.ruleset(request.ruleset)
+    melds = tile_codec.melds(request.melds, "melds")
+    readings = [tile_codec.encode_reading(read_meld(meld, rules), place) for place, meld in enumerate(melds)]
     return vs.ValidateMeldsResponse(melds=readings).SerializeToString(deterministic=True)
 
 
 def plain_batch(data: bytes) -> list[bytes]:
-    request = codec.decode(vs.BatchValidateTurnsRequest, data)
+    request = field_codec.decode(vs.BatchValidateTurnsRequest, data)
     melds = sum(len(one.table_before) + len(one.table_after) for one in request.turns)
-    codec.check_batch(len(request.turns), melds)
-    default = codec.ruleset(request.ruleset)
+    validation_codec.check_batch(len(request.turns), melds)
+    default = rulesets.ruleset(request.ruleset)
     turns = enumerate(request.turns)
     return [plain_turn(one.SerializeToString(), default, f"turns[{place}].") for place, one in turns]
 
@@ -88,10 +93,10 @@ def plain_batch(data: bytes) -> list[bytes]:
 def plain_stream(messages: Sequence[bytes]) -> Iterator[bytes]:
     rules = PRESETS[Preset.SABRA]
     for data in messages:
-        request = codec.decode(vs.StreamValidateTurnsRequest, data)
+        request = field_codec.decode(vs.StreamValidateTurnsRequest, data)
         if request.turn.HasField("ruleset"):
-            rules = codec.ruleset(request.turn.ruleset, "turn.")
-        codec.correlation_id(request.correlation_id)
+            rules = rulesets.ruleset(request.turn.ruleset, "turn.")
+        field_codec.correlation_id(request.correlation_id)
         judged = vs.ValidateTurnResponse.FromString(plain_turn(request.turn.SerializeToString(), rules, "turn."))
         answer = vs.StreamValidateTurnsResponse(turn=judged, correlation_id=request.correlation_id)
         yield answer.SerializeToString(deterministic=True)
@@ -131,7 +136,7 @@ def of_play(play: Play, preset: Preset) -> WireTurn:
     ruleset.preset = ruleset_pb2.Preset.Value(f"PRESET_{preset.name}")
     return WireTurn(
         ruleset=options_of(ruleset),
-        before=tuple(WireMeld(tuple(meld.tiles), codec.encode_meld(meld).kind) for meld in play.table_before),
+        before=tuple(WireMeld(tuple(meld.tiles), tile_codec.encode_meld(meld).kind) for meld in play.table_before),
         after=tuple(WireMeld(tuple(meld.tiles)) for meld in play.table_after),
         rack=tuple(play.rack),
         has_melded=play.has_melded,
@@ -220,8 +225,8 @@ def normal(message_type: type[Message], data: bytes) -> bytes:
     return ordered
 
 
-def asked(validation: Validation, data: bytes) -> bytes | Refusal:
-    """What validation says of a turn, the same again and again."""
+def asked(validation: Validator, data: bytes) -> bytes | Refusal:
+    """Returns the response to a turn, which must be the same each time."""
     once, again, at_last = (outcome(validation.validate_turn, data) for _ in range(3))
     assert once == again == at_last
     assert validation.turn_at_once(data) in {None, once if isinstance(once, bytes) else None}
@@ -229,19 +234,19 @@ def asked(validation: Validation, data: bytes) -> bytes | Refusal:
 
 
 @pytest.fixture(scope="module")
-def validation() -> Validation:
+def validation() -> Validator:
     """One for all tests: what it remembers of some makes no difference to others."""
-    return Validation()
+    return Validator()
 
 
 def sort_of(answer: bytes | Refusal) -> str:
-    """What an answer is, in a word."""
+    """Returns an answer in one word."""
     if isinstance(answer, bytes):
         return "illegal" if vs.ValidateTurnResponse.FromString(answer).violations else "legal"
     return answer if isinstance(answer, str) else answer[0][0]
 
 
-def test_turns_are_judged_as_the_rules_do(validation: Validation) -> None:
+def test_turns_are_judged_as_the_rules_do(validation: Validator) -> None:
     seen = Counter[str]()
     for sent in TURNS:
         data = turn(sent)
@@ -251,7 +256,7 @@ def test_turns_are_judged_as_the_rules_do(validation: Validation) -> None:
     assert min(seen.values()) > 200
 
 
-def test_what_takes_a_moment_is_answered_at_once(validation: Validation) -> None:
+def test_what_takes_a_moment_is_answered_at_once(validation: Validator) -> None:
     seen = Counter[str]()
     for sent in CORPUS:
         if sent.has_melded:
@@ -286,26 +291,26 @@ NEW_MELDS = tuple(WireMeld(tuple(range(first, end))) for first in (14, 27, 40) f
     ],
 )
 def test_what_may_take_longer_than_a_moment_is_not_answered_at_once(sent: bytes) -> None:
-    validation = Validation()
+    validation = Validator()
     for ruleset in (None, options_of(AT_THE_TABLE)):
         validation.validate_turn(turn(replace(QUICK, ruleset=ruleset)))
     assert validation.turn_at_once(sent) is None
 
 
-def test_an_initial_meld_is_judged_at_once_where_the_table_is_small(validation: Validation) -> None:
+def test_an_initial_meld_is_judged_at_once_where_the_table_is_small(validation: Validator) -> None:
     for sent in (replace(QUICK, has_melded=False), WireTurn(after=(WireMeld((11, 12, 13)),), rack=(11, 12, 13))):
         answer = validation.validate_turn(turn(sent))
         assert validation.turn_at_once(turn(sent)) == answer
 
 
 def test_nothing_is_answered_at_once_by_rules_that_were_not_asked_for_yet() -> None:
-    validation = Validation()
+    validation = Validator()
     assert validation.turn_at_once(turn(QUICK)) is None
     answer = validation.validate_turn(turn(QUICK))
     assert validation.turn_at_once(turn(QUICK)) == answer
 
 
-def test_the_same_turn_in_other_bytes_is_the_same_turn(validation: Validation) -> None:
+def test_the_same_turn_in_other_bytes_is_the_same_turn(validation: Validator) -> None:
     for seed, sent in enumerate(TURNS):
         data = turn_sent_oddly(sent, random.Random(seed))
         answer = asked(validation, data)
@@ -314,7 +319,7 @@ def test_the_same_turn_in_other_bytes_is_the_same_turn(validation: Validation) -
         assert answer == plain_turn(turn(sent))
 
 
-def test_out_of_the_ordinary_turns_are_answered_or_refused_as_by_the_codec(validation: Validation) -> None:
+def test_out_of_the_ordinary_turns_are_answered_or_refused_as_by_the_codec(validation: Validator) -> None:
     seen = Counter[str]()
     for seed in range(4_000):
         rng = random.Random(seed)
@@ -328,7 +333,7 @@ def test_out_of_the_ordinary_turns_are_answered_or_refused_as_by_the_codec(valid
     assert seen.keys() == known | options
 
 
-def test_spoiled_bytes_are_answered_or_refused_as_by_the_codec(validation: Validation) -> None:
+def test_spoiled_bytes_are_answered_or_refused_as_by_the_codec(validation: Validator) -> None:
     seen = Counter[str]()
     for seed in range(8_000):
         rng = random.Random(seed)
@@ -349,12 +354,12 @@ def test_spoiled_bytes_are_answered_or_refused_as_by_the_codec(validation: Valid
         pytest.param((part(6, b"\x81"),), id="river"),
     ],
 )
-def test_parts_that_are_no_messages_make_none(parts: Sequence[bytes], validation: Validation) -> None:
+def test_parts_that_are_no_messages_make_none(parts: Sequence[bytes], validation: Validator) -> None:
     data = b"".join(parts) + turn(CORPUS[0])
     assert asked(validation, data) == outcome(plain_turn, data) == MALFORMED
 
 
-def test_groups_may_be_nested_as_deep_as_in_any_request(validation: Validation) -> None:
+def test_groups_may_be_nested_as_deep_as_in_any_request(validation: Validator) -> None:
     seen = Counter[bool]()
     for depth in range(90, 103):
         groups = wire.varint(15 << 3 | wire.START_GROUP) * depth + wire.varint(15 << 3 | wire.END_GROUP) * depth
@@ -366,14 +371,14 @@ def test_groups_may_be_nested_as_deep_as_in_any_request(validation: Validation) 
     assert seen.keys() == {False, True}
 
 
-def test_parts_of_a_ruleset_or_a_turn_that_are_no_messages_make_none(validation: Validation) -> None:
+def test_parts_of_a_ruleset_or_a_turn_that_are_no_messages_make_none(validation: Validator) -> None:
     torn = part(1, b"\x08") + part(1, b"\x01")
     assert outcome(validation.validate_melds, torn) == outcome(plain_melds, torn) == MALFORMED
     assert outcome(batch_asked, validation, torn) == MALFORMED
     assert outcome(validation.stream(), torn) == MALFORMED
 
 
-def test_a_ruleset_that_is_there_and_empty_is_stated(validation: Validation) -> None:
+def test_a_ruleset_that_is_there_and_empty_is_stated(validation: Validator) -> None:
     run = WireMeld((3, 4, 5))
     twelve = b"".join(options_of(ruleset_of({"initial_meld_threshold": 12})))
     unstated = part(2, turn(WireTurn(after=(run,), rack=(3, 4, 5))))
@@ -386,7 +391,7 @@ MUCH = 200_000
 """More bytes than all that a meld may say."""
 
 
-def test_what_no_contract_knows_is_not_remembered(validation: Validation) -> None:
+def test_what_no_contract_knows_is_not_remembered(validation: Validator) -> None:
     tracemalloc.start()
     try:
         for count in range(20):
@@ -399,7 +404,7 @@ def test_what_no_contract_knows_is_not_remembered(validation: Validation) -> Non
     assert remembered < 3 * MUCH
 
 
-def test_a_ruleset_that_says_the_same_many_times_is_not_remembered_so(validation: Validation) -> None:
+def test_a_ruleset_that_says_the_same_many_times_is_not_remembered_so(validation: Validator) -> None:
     twelve = b"".join(options_of(ruleset_of({"initial_meld_threshold": 12})))
     stated = turn(WireTurn(ruleset=(twelve,), after=(RUN,), rack=RUN.tiles))
     unstated = turn(WireTurn(after=(RUN,), rack=RUN.tiles))
@@ -418,7 +423,7 @@ def test_a_ruleset_that_says_the_same_many_times_is_not_remembered_so(validation
     assert remembered < 3 * MUCH
 
 
-def test_violations_by_many_tiles_are_not_remembered(validation: Validation) -> None:
+def test_violations_by_many_tiles_are_not_remembered(validation: Validator) -> None:
     rng = random.Random(1)
     melds = [WireMeld(tuple(range(first, end))) for first in (1, 14, 27, 40) for end in range(first + 8, first + 14)]
     tracemalloc.start()
@@ -440,7 +445,7 @@ def melds_data(ruleset: tuple[bytes, ...] | None, melds: Sequence[WireMeld], til
     return stated + b"".join(part(2, wire.meld(meld, tiles)) for meld in melds)
 
 
-def melds_asked(validation: Validation, data: bytes) -> bytes | Refusal:
+def melds_asked(validation: Validator, data: bytes) -> bytes | Refusal:
     once, again = (outcome(validation.validate_melds, data) for _ in range(2))
     assert once == again
     assert validation.melds_at_once(data) in {None, once if isinstance(once, bytes) else None}
@@ -448,7 +453,7 @@ def melds_asked(validation: Validation, data: bytes) -> bytes | Refusal:
 
 
 def test_a_table_is_read_at_once() -> None:
-    validation = Validation()
+    validation = Validator()
     table = melds_data(None, (RUN, LONGER, WireMeld((3, 5, 4))))
     assert validation.melds_at_once(table) is None  # no rules were asked for yet
     answer = validation.validate_melds(melds_data(None, ()))
@@ -467,12 +472,12 @@ def test_a_table_is_read_at_once() -> None:
     ],
 )
 def test_a_table_that_may_take_longer_is_not_read_at_once(data: bytes) -> None:
-    validation = Validation()
+    validation = Validator()
     validation.validate_melds(melds_data(None, (RUN,)))
     assert validation.melds_at_once(data) is None
 
 
-def test_melds_are_read_as_the_rules_do(validation: Validation) -> None:
+def test_melds_are_read_as_the_rules_do(validation: Validator) -> None:
     melds = [of_meld(meld) for case in SUITE.melds for meld in table_of([case.meld])]
     for case, meld in zip(SUITE.melds, melds, strict=True):
         data = melds_data(options_of(ruleset_of(case.ruleset)), (meld, meld))
@@ -506,7 +511,7 @@ def bundle(rng: random.Random) -> list[bytes]:
     return found
 
 
-def test_a_batch_is_judged_as_its_turns(validation: Validation) -> None:
+def test_a_batch_is_judged_as_its_turns(validation: Validator) -> None:
     seen = Counter[bool]()
     for seed in range(1_000):
         rng = random.Random(seed)
@@ -529,13 +534,13 @@ def assert_same(seen: object, expected: object, seed: int) -> None:
     assert seen == expected or (expected == MALFORMED and isinstance(seen, tuple)), seed
 
 
-def batch_asked(validation: Validation, data: bytes) -> list[bytes]:
+def batch_asked(validation: Validator, data: bytes) -> list[bytes]:
     answer = vs.BatchValidateTurnsResponse.FromString(completed(validation.batch(data)))
     return [normal(vs.ValidateTurnResponse, turn.SerializeToString()) for turn in answer.turns]
 
 
 @pytest.mark.parametrize("meld", [WireMeld(()), WireMeld((3, 4, 5))], ids=["least", "run"])
-def test_a_batch_of_too_many_melds_is_refused(meld: WireMeld, validation: Validation) -> None:
+def test_a_batch_of_too_many_melds_is_refused(meld: WireMeld, validation: Validator) -> None:
     many = part(2, turn(WireTurn(after=(meld,) * 100)))
     assert len(batch_asked(validation, many * 500)) == 500
     assert outcome(batch_asked, validation, many * 501) == (
@@ -549,7 +554,7 @@ def stream_message(data: bytes, correlation_id: bytes, rng: random.Random) -> by
     return b"".join(rng.sample(fields, 3) if not place else fields)
 
 
-def test_a_stream_is_judged_as_its_turns(validation: Validation) -> None:
+def test_a_stream_is_judged_as_its_turns(validation: Validator) -> None:
     seen = Counter[bool]()
     ids = (b"", b"1", b"x" * 64, "é".encode() * 32, b"x" * 65, b"\xff")
     for seed in range(1_000):

@@ -1,4 +1,4 @@
-"""Children that end with the process that started them."""
+"""Child processes end when their parent dies."""
 
 import os
 import signal
@@ -8,17 +8,17 @@ from functools import partial
 
 import pytest
 
-from service.runtime.parent_death import end_with
+from service.runtime.parent_death import end_with_parent
 
 SECONDS = 30
 WAITS = "import sys; sys.stdin.read()"
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's PR_SET_PDEATHSIG")
 
 
 def start(parent: int) -> subprocess.Popen[bytes]:
-    """A child of this process that believes in a parent, and waits for its input to end."""
-    preexec = partial(end_with, parent)
+    """Starts a child that is given a parent's process id and waits for its input to end."""
+    preexec = partial(end_with_parent, parent)
     return subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE, preexec_fn=preexec)  # noqa: PLW1509 - as in the service
 
 
@@ -28,7 +28,7 @@ def test_a_child_lives_as_long_as_its_parent() -> None:
     assert child.returncode == 0
 
 
-def test_a_child_whose_parent_was_gone_first_ends_at_once() -> None:
+def test_a_child_whose_parent_is_dead_kills_itself() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait(SECONDS)
     with start(gone.pid) as child:

@@ -1,4 +1,4 @@
-"""Admission by peer, and the thread for slow calls: whose turn it is, and what ends a call."""
+"""Admission by peer, and the scheduling of slow calls."""
 
 import math
 import threading
@@ -10,7 +10,7 @@ import pytest
 
 from service.errors import Overloaded, RequestTimedOut, ShuttingDown
 from service.runtime import slow_calls as module
-from service.runtime.admission import Admission, CallRoom, peer_address
+from service.runtime.admission import Admission, CallAdmission, peer_address
 from service.runtime.slow_calls import Dropped, SlowCall, SlowCalls, completed, in_one_step
 
 SOON = 10.0
@@ -30,11 +30,11 @@ SOON = 10.0
         ("", ""),
     ],
 )
-def test_a_peer_is_known_by_its_address_or_its_network(peer: str, address: str) -> None:
+def test_peer_address(peer: str, address: str) -> None:
     assert peer_address(peer) == address
 
 
-def test_all_together_and_each_peer_have_a_bound() -> None:
+def test_the_total_and_each_peer_are_bounded() -> None:
     room = Admission(10, 0.5)
     for _ in range(5):
         room.enter("a")
@@ -51,7 +51,7 @@ def test_all_together_and_each_peer_have_a_bound() -> None:
     assert room.total == 10
 
 
-def test_a_share_is_never_less_than_one() -> None:
+def test_a_peer_s_share_is_at_least_one() -> None:
     room = Admission(3, 0.01)
     room.enter("a")
     room.enter("b")
@@ -59,8 +59,8 @@ def test_a_share_is_never_less_than_one() -> None:
         room.enter("a")
 
 
-def test_calls_about_the_server_have_room_of_their_own() -> None:
-    room = CallRoom(1, 1)
+def test_health_and_reflection_have_a_separate_bound() -> None:
+    room = CallAdmission(1, 1)
     room.enter("/rummikub.v1.GameService/GetGame", "a")
     room.enter("/grpc.health.v1.Health/Check", "a")
     for path in ("/rummikub.v1.GameService/GetGame", "/grpc.health.v1.Health/Watch"):
@@ -72,14 +72,14 @@ def test_calls_about_the_server_have_room_of_their_own() -> None:
 
 
 class Scene:
-    """A thread whose calls say in what order they were worked on and how they ended."""
+    """A scheduler whose calls record the order of their steps and their results."""
 
     def __init__(self, peer_share: float = 1) -> None:
         self.calls = SlowCalls(peer_share)
         self.steps: list[str] = []
         self.ends: dict[str, Any] = {}
         self._ended = threading.Condition()
-        self.may_begin = threading.Event()
+        self.may_start = threading.Event()
 
     def steps_of(self, name: str, count: int) -> Generator[None, None, str]:
         for _ in range(count):
@@ -88,18 +88,18 @@ class Scene:
         return f"answer to {name}"
 
     def first(self) -> Generator[None, None, None]:
-        assert self.may_begin.wait(SOON)
+        assert self.may_start.wait(SOON)
         yield
 
     def submit(self, name: str, flow: tuple[str, str], count: int = 3, deadline: float = math.inf) -> SlowCall:
         return self.calls.submit(flow, 0, deadline, self.steps_of(name, count), lambda end: self._end(name, end))
 
     def hold(self) -> None:
-        """Keeps the thread busy until `go`, so that calls are submitted before any is worked on."""
+        """Blocks the thread until `go`, so that calls can be queued first."""
         self.calls.submit(("first", ""), 0, math.inf, self.first(), lambda _: None)
 
     def go(self) -> None:
-        self.may_begin.set()
+        self.may_start.set()
 
     def _end(self, name: str, end: object) -> None:
         with self._ended:
@@ -107,7 +107,7 @@ class Scene:
             self._ended.notify_all()
 
     def wait_for(self, count: int) -> None:
-        """Returns when so many calls have ended."""
+        """Returns when a number of calls has ended."""
         with self._ended:
             assert self._ended.wait_for(lambda: len(self.ends) == count, SOON)
 
@@ -122,7 +122,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     assert scene.calls.under_way == 0
 
 
-def test_flows_take_turns_and_calls_of_one_flow_follow_one_another(scene: Scene) -> None:
+def test_flows_take_turns_and_calls_of_a_flow_run_in_order(scene: Scene) -> None:
     scene.hold()
     for name in ("a1", "a2", "a3"):
         scene.submit(name, ("a", "batch"))
@@ -137,7 +137,7 @@ def test_flows_take_turns_and_calls_of_one_flow_follow_one_another(scene: Scene)
     assert set(scene.ends.values()) == {f"answer to {name}" for name in scene.ends}
 
 
-def test_a_cancelled_call_is_dropped_whether_it_was_begun_or_not(scene: Scene) -> None:
+def test_a_cancelled_call_is_dropped_before_and_after_its_start(scene: Scene) -> None:
     scene.hold()
     calls = [scene.submit(name, ("a", "batch")) for name in ("a1", "a2", "a3")]
     scene.calls.cancel(calls[1])
@@ -150,14 +150,14 @@ def test_a_cancelled_call_is_dropped_whether_it_was_begun_or_not(scene: Scene) -
     assert scene.ends["a1"] == "answer to a1"
 
 
-def test_a_call_that_is_too_late_is_not_begun(scene: Scene) -> None:
+def test_a_call_past_its_deadline_is_not_started(scene: Scene) -> None:
     scene.submit("late", ("a", "batch"), deadline=time.monotonic() - 1)
     scene.wait_for(1)
     assert isinstance(scene.ends["late"], RequestTimedOut)
     assert scene.steps == []
 
 
-def test_a_call_that_fails_ends_with_its_exception_and_others_go_on(scene: Scene) -> None:
+def test_a_failing_call_ends_with_its_exception_and_others_continue(scene: Scene) -> None:
     def failing(_data: bytes) -> bytes:
         raise ValueError("wrong")
 
@@ -168,7 +168,7 @@ def test_a_call_that_fails_ends_with_its_exception_and_others_go_on(scene: Scene
     assert [type(end) for end in ends] == [ValueError]
 
 
-def test_room_is_bounded_by_bytes_and_by_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded_in_total_and_by_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BYTES_MAX", 10 * module.OVERHEAD_BYTES)
     scene = Scene(peer_share=0.5)
     scene.calls = SlowCalls(0.5)
@@ -186,8 +186,8 @@ def test_room_is_bounded_by_bytes_and_by_peer(monkeypatch: pytest.MonkeyPatch) -
     scene.calls.close()
 
 
-def test_few_calls_are_begun_at_a_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BEGUN_MAX", 3)
+def test_few_calls_are_started_at_a_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STARTED_MAX", 3)
     scene.hold()
     for number in range(6):
         scene.submit(str(number), (str(number), ""), count=5)
@@ -198,7 +198,7 @@ def test_few_calls_are_begun_at_a_time(scene: Scene, monkeypatch: pytest.MonkeyP
     assert set(scene.ends.values()) == {f"answer to {number}" for number in range(6)}
 
 
-def test_the_end_of_the_thread_ends_all_calls() -> None:
+def test_close_ends_all_calls() -> None:
     scene = Scene()
     scene.hold()
     scene.submit("waiting", ("a", ""))
@@ -213,5 +213,5 @@ def test_the_end_of_the_thread_ends_all_calls() -> None:
         scene.submit("too late", ("a", ""))
 
 
-def test_steps_can_be_taken_all_at_once() -> None:
+def test_completed_runs_all_steps() -> None:
     assert completed(Scene().steps_of("a", 5)) == "answer to a"

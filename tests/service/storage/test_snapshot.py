@@ -24,6 +24,7 @@ if __name__ == "__main__":
     ROOT = Path(__file__).resolve().parents[3]
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from engine.actions import Action, DrawTile, Join, Leave, Pass, PlayTiles, Resign, StartGame, StartNextRound, TimeOut
 from engine.events import (
     DraftSaved,
     ErrorClaimed,
@@ -49,8 +50,6 @@ from engine.events import (
     TurnPenalised,
     TurnStarted,
     TurnTimedOut,
-    advance,
-    replay,
 )
 from engine.game import (
     BotLevel,
@@ -70,6 +69,7 @@ from engine.game import (
     Turn,
 )
 from engine.melds import Meld, MeldKind, ProposedMeld
+from engine.replay import advance, replay
 from engine.ruleset import (
     Contract,
     JokersMaxPerSet,
@@ -83,21 +83,7 @@ from engine.ruleset import (
     TurnPlayAfterDraw,
 )
 from engine.tiles import JOKER, Tile, in_order, tile_set
-from engine.turns import (
-    Action,
-    Applied,
-    DrawTile,
-    Join,
-    Leave,
-    Pass,
-    PlayTiles,
-    Resign,
-    StartGame,
-    StartNextRound,
-    TimeOut,
-    apply,
-    create,
-)
+from engine.turns import Applied, apply, create
 from engine.violations import Reason
 from rummikub.v1 import game_service_pb2 as gs
 from service.app.identity import new_shuffle

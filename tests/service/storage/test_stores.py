@@ -13,10 +13,11 @@ import redis.asyncio as aredis
 from redis.crc import key_slot
 from structlog.testing import capture_logs
 
+from engine.actions import DrawTile, Join, Resign, StartGame
 from engine.events import Event, PlayerJoined
 from engine.game import Game
 from engine.ruleset import Ruleset
-from engine.turns import Applied, DrawTile, Join, Resign, StartGame, apply, create
+from engine.turns import Applied, apply, create
 from service.app.identity import new_shuffle
 from service.errors import StoreUnavailable
 from service.storage import redis_connection

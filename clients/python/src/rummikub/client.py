@@ -115,7 +115,7 @@ def error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo:
 
 
 def violations(error: grpc.RpcError) -> list[Violation]:
-    """What is wrong with a refused turn: every violation, 16 at most; empty for a call refused for anything else."""
+    """Returns the violations of a refused turn, 16 at most; empty if the call was refused for another reason."""
     illegal, told = IllegalTurn(), error_details_pb2.PreconditionFailure()
     _read_details(error, illegal, told)
     for violation, described in zip(illegal.violations, told.violations, strict=False):

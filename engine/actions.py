@@ -1,0 +1,126 @@
+"""The actions of a game: one frozen dataclass each, and the union `Action`.
+
+`turns.apply` decides what an action leads to. A new action is a class here, a member of `Action`, and a case in
+`turns`; mypy reports every other place that must handle it.
+"""
+
+from dataclasses import dataclass
+
+from engine.deal import Shuffle
+from engine.game import BotLevel
+from engine.table import ProposedTable
+from engine.tiles import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A new player takes the lowest free seat. `bot` is the level of a bot, None for a person."""
+
+    name: str
+    bot: BotLevel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A player leaves the lobby."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartGame:
+    """A player starts the first round."""
+
+    seat: int
+    shuffle: Shuffle
+
+
+@dataclass(frozen=True, slots=True)
+class StartNextRound:
+    """A player starts the next round."""
+
+    seat: int
+    shuffle: Shuffle
+
+
+@dataclass(frozen=True, slots=True)
+class PlayTiles:
+    """A player plays tiles and leaves the table as given (R21, R44).
+
+    Attributes:
+        seat: The player's seat.
+        table: All melds on the table after the play.
+        river_index: The oldest River tile that the player pulls, with all newer ones; None for no pull (turn_draw
+            TWO_RIVER).
+        calls_rummikub: Whether the player calls out the win (win_call).
+    """
+
+    seat: int
+    table: ProposedTable
+    river_index: int | None = None
+    calls_rummikub: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DrawTile:
+    """A player draws (R22)."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A player passes with an empty pool, or ends a turn after drawing in it (turn_play_after_draw)."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayOnRiver:
+    """A player lays one of the two drawn tiles on the River and keeps the other (turn_draw TWO_RIVER)."""
+
+    seat: int
+    tile: Tile
+
+
+@dataclass(frozen=True, slots=True)
+class SaveDraft:
+    """A player saves an unfinished table. It is not validated."""
+
+    seat: int
+    table: ProposedTable
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimError:
+    """A player votes on the illegal play shown at a revision (turn_invalid_submission)."""
+
+    seat: int
+    play_revision: int
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRedeal:
+    """A player with three pairs of identical tiles demands a new deal (deal_three_pairs_reshuffle)."""
+
+    seat: int
+    shuffle: Shuffle
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOut:
+    """The deadline of the turn in progress has passed (R55)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resign:
+    """A player resigns from the game."""
+
+    seat: int
+
+
+TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass | SaveDraft
+"""Actions of the player whose turn it is."""
+
+Action = Join | Leave | StartGame | StartNextRound | RequestRedeal | TurnAction | ClaimError | TimeOut | Resign

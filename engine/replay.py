@@ -1,0 +1,273 @@
+"""Applies events to a game. Nothing here refuses an event; a history that cannot have happened raises ValueError."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from engine.events import (
+    DraftSaved,
+    ErrorClaimed,
+    Event,
+    GameCreated,
+    GameEnded,
+    IllegalPlayShown,
+    LastChanceStarted,
+    PlayerJoined,
+    PlayerLeft,
+    PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundEnded,
+    RoundStarted,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnEnded,
+    TurnEvent,
+    TurnPassed,
+    TurnPenalised,
+    TurnStarted,
+    TurnTimedOut,
+)
+from engine.game import (
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Open,
+    Player,
+    Playing,
+    Rack,
+    Round,
+    RoundOver,
+    RoundResult,
+    ShownPlay,
+    Turn,
+    round_of,
+)
+from engine.melds import Meld
+from engine.ruleset import Ruleset, TurnPlayAfterDraw
+from engine.tiles import Tile, in_order, without
+
+
+def advance(game: Game | None, events: Iterable[Event]) -> Game:
+    """Returns the game after one change: all its events applied, the revision one higher.
+
+    `game` is None for the change that creates it.
+    """
+    for event in events:
+        game = _UNCREATED if game is None else game
+        game = evolve(game, event)
+    if game is None:
+        raise ValueError("a change must have at least one event")
+    return Game(game.ruleset, game.revision + 1, game.players, game.phase, game.results)
+
+
+def replay(changes: Iterable[Iterable[Event]]) -> Game:
+    """Returns the game after a history of changes, which starts with its creation."""
+    game = None
+    for events in changes:
+        game = advance(game, events)
+    if game is None:
+        raise ValueError("a history must start with the game's creation")
+    return game
+
+
+_UNCREATED: Final = Game(Ruleset())
+"""The game to which GameCreated is applied."""
+
+
+def evolve(game: Game, event: Event) -> Game:
+    """Returns the game after one event. The revision is unchanged."""
+    match event:
+        case GameCreated(ruleset):
+            return replace(game, ruleset=ruleset)
+        case PlayerJoined(seat, name, bot):
+            joined = Player(seat, name, bot=bot)
+            return replace(game, players=tuple(sorted((*game.players, joined), key=lambda p: p.seat)))
+        case PlayerLeft(seat):
+            return replace(game, players=tuple(player for player in game.players if player.seat != seat))
+        case RoundStarted():
+            return _round_started(game, event)
+        case PlayerResigned(seat):
+            return _resigned(game, seat)
+        case RoundEnded(result):
+            return _round_ended(game, result)
+        case GameEnded(winners):
+            return replace(game, phase=Finished(round_of(game), winners))
+        case RedealDemanded():
+            return game
+        case _:
+            return _in_round(game, _in_turn(game, _declined(round_of(game), event), event))
+
+
+def _declined(round_: Round, event: TurnEvent) -> Round:
+    """Returns the round with the seat added that has just declined the initial meld."""
+    match event:
+        case (
+            TileDrawn(seat, declined=True)
+            | TilesDrawn(seat, declined=True)
+            | TilesOffered(seat, declined=True)
+            | TurnEnded(seat, declined=True)
+            | TurnPassed(seat, declined=True)
+        ):
+            return replace(round_, declined=_with_seat(round_.declined, seat))
+        case _:
+            return round_
+
+
+def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C901 - one case an event, each a line
+    """Returns the round after an event of a turn."""
+    match event:
+        case TurnStarted(turn):
+            return _turn_started(round_, turn)
+        case TilesPlayed():
+            return _tiles_played(round_, event)
+        case TileDrawn(seat, tile):
+            return _drawn_in_turn(game, round_, seat, (tile,))
+        case TilesDrawn(seat, tiles):
+            return _drawn_in_turn(game, round_, seat, tiles)
+        case TilesOffered(_, tiles):
+            return replace(round_, step=Choosing(tiles), pool=round_.pool[2:], passed=())
+        case RiverTileLaid(seat, tile):
+            return _river_tile_laid(round_, seat, tile)
+        case TurnEnded():
+            return replace(round_, step=Open())
+        case TurnPassed(seat):
+            return _passed(round_, seat)
+        case TurnTimedOut(seat, ()) | TurnPenalised(seat, ()):
+            return round_ if round_.pool or not isinstance(round_.step, Open) else _passed(round_, seat)
+        case TurnTimedOut(seat, tiles) | TurnPenalised(seat, tiles):
+            return _tiles_drawn(round_, seat, tiles)
+        case DraftSaved(_, table):
+            return replace(round_, draft=table)
+        case IllegalPlayShown(_, table, reasons):
+            return replace(round_, shown_play=ShownPlay(game.revision + 1, table, reasons))
+        case ErrorClaimed(seat, agrees):
+            return _claimed(round_, seat, agrees)
+        case LastChanceStarted(seats):
+            return replace(round_, last_chance=seats)
+
+
+# Values that every turn creates are built by their constructors: `replace` takes three times as long.
+
+
+def _in_round(game: Game, round_: Round) -> Game:
+    return Game(game.ruleset, game.revision, game.players, Playing(round_), game.results)
+
+
+def _round_started(game: Game, event: RoundStarted) -> Game:
+    turn = Turn(event.order[0], None)
+    return _in_round(game, Round(event.number, event.order, (), event.racks, event.pool, turn))
+
+
+def _turn_started(round_: Round, turn: Turn) -> Round:
+    """Returns the round with a new turn. If last turns are in progress, those before it are dropped."""
+    if isinstance(round_.step, Choosing):
+        raise ValueError("a turn starts only after the River choice of the turn before it")  # noqa: TRY004 - an impossible history
+    left = round_.last_chance
+    if left is not None:
+        left = left[left.index(turn.seat) :]
+    return Round(
+        round_.number,
+        round_.order,
+        round_.table,
+        round_.racks,
+        round_.pool,
+        turn,
+        round_.passed,
+        round_.river,
+        last_chance=left,
+        declined=round_.declined,
+    )
+
+
+def _with_rack(round_: Round, rack: Rack) -> tuple[Rack, ...]:
+    return tuple([rack if old.seat == rack.seat else old for old in round_.racks])
+
+
+def _moved(
+    round_: Round, rack: Rack, table: tuple[Meld, ...], pool: tuple[Tile, ...], river: tuple[Tile, ...]
+) -> Round:
+    """Returns the round after a player has moved tiles, which clears the passes."""
+    return Round(
+        round_.number,
+        round_.order,
+        table,
+        _with_rack(round_, rack),
+        pool,
+        round_.turn,
+        (),
+        river,
+        round_.step,
+        round_.draft,
+        round_.shown_play,
+        round_.last_chance,
+        round_.declined,
+    )
+
+
+def _tiles_played(round_: Round, event: TilesPlayed) -> Round:
+    held = round_.rack(event.seat).tiles + event.pulled
+    rack = Rack(event.seat, without(held, event.tiles), has_melded=True)
+    river = round_.river[: len(round_.river) - len(event.pulled)]
+    return _moved(round_, rack, event.table, round_.pool, river)
+
+
+def _drawn_in_turn(game: Game, round_: Round, seat: int, tiles: tuple[Tile, ...]) -> Round:
+    drawn = _tiles_drawn(round_, seat, tiles)
+    if game.ruleset.turn_play_after_draw is TurnPlayAfterDraw.FORBIDDEN:
+        return drawn
+    return replace(drawn, step=Drawn(tiles[-1]))
+
+
+def _river_tile_laid(round_: Round, seat: int, tile: Tile) -> Round:
+    if not isinstance(round_.step, Choosing):
+        raise ValueError("a tile is laid on the River only while a choice is pending")  # noqa: TRY004 - as above
+    other = without(round_.step.tiles, (tile,))
+    racks = _with_rack(round_, _with_tiles(round_.rack(seat), other))
+    return replace(round_, racks=racks, river=(*round_.river, tile), step=Open())
+
+
+def _tiles_drawn(round_: Round, seat: int, tiles: tuple[Tile, ...]) -> Round:
+    """Returns the round with the first tiles of the pool on a rack."""
+    rack = _with_tiles(round_.rack(seat), tiles)
+    return _moved(round_, rack, round_.table, round_.pool[len(tiles) :], round_.river)
+
+
+def _with_tiles(rack: Rack, tiles: tuple[Tile, ...]) -> Rack:
+    return Rack(rack.seat, in_order(rack.tiles + tiles), rack.has_melded)
+
+
+def _claimed(round_: Round, seat: int, agrees: bool) -> Round:
+    shown = round_.shown_play
+    if shown is None:
+        raise ValueError("a claim needs a shown play")
+    voted = replace(shown, claimed=_with_seat(shown.claimed, seat)) if agrees else replace(shown, against=seat)
+    return replace(round_, shown_play=voted)
+
+
+def _resigned(game: Game, seat: int) -> Game:
+    """Returns the game with a player resigned. Tiles of a pending River choice go to their rack, out of play."""
+    game = replace(game, players=tuple(replace(p, resigned=True) if p.seat == seat else p for p in game.players))
+    round_ = game.phase.round if isinstance(game.phase, Playing) else None
+    if round_ is None or round_.turn.seat != seat or not isinstance(round_.step, Choosing):
+        return game
+    racks = _with_rack(round_, _with_tiles(round_.rack(seat), round_.step.tiles))
+    return _in_round(game, replace(round_, racks=racks, step=Open()))
+
+
+def _passed(round_: Round, seat: int) -> Round:
+    return replace(round_, passed=_with_seat(round_.passed, seat))
+
+
+def _with_seat(seats: tuple[int, ...], seat: int) -> tuple[int, ...]:
+    """Returns seats with one added, in ascending order."""
+    return tuple(sorted({*seats, seat}))
+
+
+def _round_ended(game: Game, result: RoundResult) -> Game:
+    points = {seat.seat: seat.points for seat in result.seats}
+    players = tuple(replace(p, total_points=p.total_points + points.get(p.seat, 0)) for p in game.players)
+    return replace(game, players=players, results=(*game.results, result), phase=RoundOver(round_of(game)))

@@ -1,0 +1,121 @@
+"""Outcomes under joker_retrieval_reuse NEW_SET_IF_REPLACED: only a replaced joker must go to a new set."""
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from itertools import combinations, permutations
+
+from engine.matching import unmatched
+from engine.melds import MIN_TILES, MeldKind
+from engine.retrieval.conditions import not_all_in, of_new_set
+from engine.retrieval.outcome import Outcome
+from engine.retrieval.tables import FromOneOf, Tables
+from engine.tiles import Tile
+
+
+def replaced_or_not(tables: Tables, outcome: Outcome, retrieved_to: tuple[int, ...]) -> Iterator[Outcome]:
+    """Yields the outcomes of an old meld, each retrieved joker being replaced and in a new set, or not replaced.
+
+    Args:
+        tables: The tables.
+        outcome: The outcome so far.
+        retrieved_to: The new melds of the retrieved jokers.
+    """
+    old, retrieved, _ = outcome.departures[0]
+    containing = [new for new, contained in enumerate(tables.contained_in) if old in contained]
+    least = {new: _fewest_replacing(tables, old, new, retrieved) for new in containing}
+    if all(_contains_at_most_one(tables, new) and least[new] == [()] for new in containing):
+        yield outcome  # no joker need have been replaced, and no tile can have replaced a joker of another meld
+        return
+    for size in range(len(retrieved) + 1):
+        for replaced in set(combinations(retrieved, size)):
+            others = list(retrieved)
+            for role in replaced:
+                others.remove(role)
+            least = {new: _fewest_replacing(tables, old, new, others) for new in containing}
+            for new_sets in set(permutations(retrieved_to, size)):
+                tables.effort.take(4)
+                if all(outcome.melds.count(new) == 1 for new in new_sets):
+                    yield from _with_replaced(tables, outcome, replaced, new_sets, least)
+
+
+def _contains_at_most_one(tables: Tables, new: int) -> bool:
+    """Returns whether at most one old meld with jokers can have its rest in a new meld."""
+    return len(tables.contained_in[new] & tables.old_jokers_in.keys()) <= 1
+
+
+def _with_replaced(
+    tables: Tables,
+    outcome: Outcome,
+    replaced: tuple[int, ...],
+    new_sets: tuple[int, ...],
+    least: Mapping[int, list[tuple[Tile, ...]]],
+) -> Iterator[Outcome]:
+    """Yields the outcomes in which certain jokers of an old meld were replaced and the others left before.
+
+    Replacement is decidable only where one new meld has all numbered tiles of the old one.
+
+    Args:
+        tables: The tables.
+        outcome: The outcome so far.
+        replaced: The roles of the replaced jokers.
+        new_sets: The new sets that contain them.
+        least: For each new meld that has all numbered tiles of the old one: the tiles there that must have replaced
+            jokers, in alternatives.
+    """
+    old = outcome.departures[0].old
+    conditions = outcome.conditions.union(*[of_new_set(tables, old, new) for new in new_sets])
+    outcome = outcome._replace(conditions=conditions, new_sets=frozenset(new_sets))
+    apart = []
+    for new, ways in least.items():
+        if ways != [()]:
+            apart.append(not_all_in(tables, old, new))
+        if ways != [()] or (replaced and not _contains_at_most_one(tables, new)):
+            there = [FromOneOf(face, new, frozenset({old})) for face in tables.old_naturals[old]]
+            places = tuple([(new, tables.old_jokers[role].faces) for role in replaced])
+            for way in ways:
+                replacing = frozenset([(new, face) for face in way])
+                yield outcome._replace(conditions=conditions.union(there), replacing=replacing, replaced=places)
+    yield outcome._replace(conditions=conditions.union(apart))
+
+
+def _fewest_replacing(tables: Tables, old: int, new: int, others: Iterable[int]) -> list[tuple[Tile, ...]]:
+    """Returns minimal sets of tiles of a new meld that must have been there when the jokers left an old one.
+
+    Without them, the tiles of the old meld would not have been in valid melds.
+
+    Args:
+        tables: The tables.
+        old: The old meld.
+        new: The new meld, which has all numbered tiles of the old one.
+        others: The roles of the jokers that left unreplaced. Any other tile with one of their faces came later.
+    """
+    found: list[tuple[Tile, ...]] = []
+    stood_for = frozenset[Tile]().union(*[tables.old_jokers[role].faces for role in others])
+    later = sorted(stood_for & tables.new_naturals[new])
+    for size in range(len(later) + 1):
+        for present in combinations(later, size):
+            tables.effort.take(8)
+            is_minimal = not any(set(least) <= set(present) for least in found)
+            if is_minimal and _is_valid_without(tables, old, new, {*later} - {*present}):
+                found.append(present)
+    return found
+
+
+def _is_valid_without(tables: Tables, old: int, new: int, gone: Set[Tile]) -> bool:
+    """Returns whether the tiles of an old meld, all in one new meld, are in valid melds without some of its tiles."""
+    meld = tables.after[new]
+    parts: list[list[Tile]] = [[]]
+    for t in meld.tiles:
+        if t not in gone:
+            parts[-1].append(t)
+        elif meld.kind is MeldKind.RUN:
+            parts.append([])
+    return all(len(part) >= MIN_TILES for part in parts if not tables.old_naturals[old].isdisjoint(part))
+
+
+def replace_distinct_jokers(outcome: Outcome) -> bool:
+    """Returns whether each tile that must have replaced a joker can have replaced a different one."""
+    choices = [
+        [joker for joker, (there, faces) in enumerate(outcome.replaced) if there == new and face in faces]
+        for new, face in outcome.replacing
+    ]
+    return not unmatched(choices)

@@ -1,0 +1,44 @@
+"""The limits on jokers in a meld."""
+
+from typing import NamedTuple
+
+from engine.ruleset import JokersAdjacent, JokersMaxPerSet, Ruleset
+
+UNLIMITED = 99
+"""More jokers than any tile set has."""
+
+
+class JokerRules(NamedTuple):
+    """The limits on jokers in a meld.
+
+    Attributes:
+        most: The most jokers of a meld.
+        balanced: Whether there may be no more jokers than numbered tiles.
+        apart: Whether two jokers of a run may not be neighbors.
+        leads: Whether a joker may be the first tile.
+    """
+
+    most: int
+    balanced: bool
+    apart: bool
+    leads: bool
+
+
+def joker_rules(ruleset: Ruleset) -> JokerRules:
+    """Returns the limits of a ruleset."""
+    most = {JokersMaxPerSet.ONE: 1, JokersMaxPerSet.TWO: 2}.get(ruleset.jokers_max_per_set, UNLIMITED)
+    return JokerRules(
+        most,
+        ruleset.jokers_max_per_set is JokersMaxPerSet.NOT_MORE_THAN_NATURALS,
+        ruleset.jokers_adjacent is JokersAdjacent.FORBIDDEN,
+        ruleset.jokers_may_lead,
+    )
+
+
+def are_jokers_free(ruleset: Ruleset) -> bool:
+    """Returns whether the only limit is one numbered tile per meld."""
+    return (
+        ruleset.jokers_max_per_set is JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL
+        and ruleset.jokers_adjacent is JokersAdjacent.ALLOWED
+        and ruleset.jokers_may_lead
+    )

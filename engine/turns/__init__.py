@@ -1,0 +1,198 @@
+"""Applies an action to a game: `apply` returns the new game with its events, or every reason for a refusal.
+
+Chance and time are arguments: an action that needs a shuffle contains it, and `apply` takes the time. An action that
+the state of the game forbids is refused with one reason, an illegal play with all its violations (rules.py), unless
+the ruleset has other consequences for it (turn_invalid_submission).
+
+`lobby`, `plays`, `draws` and `timeouts` decide on the actions, `turn_end` on what follows.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    Join,
+    LayOnRiver,
+    Leave,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    SaveDraft,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+    TurnAction,
+)
+from engine.analysis import Analysis, Existence, Situation
+from engine.events import DraftSaved, Event, GameCreated, PlayerResigned, RoundEnded, TurnStarted
+from engine.game import Choosing, Finished, Game, Lobby, Playing, Round, RoundOver, is_expired, round_of
+from engine.replay import advance
+from engine.ruleset import PoolEmptyStuckTest, Ruleset
+from engine.solver import Budget, has_turn
+from engine.turns.decisions import Context, Decision, IllegalPlay, TurnEnding
+from engine.turns.draws import draw, lay_on_river, pass_turn
+from engine.turns.lobby import join, leave, request_redeal, start_game, start_next_round
+from engine.turns.plays import claim_error, play_tiles
+from engine.turns.timeouts import time_out
+from engine.turns.turn_end import end_turn
+from engine.violations import Reason, Refused, Violation, refused
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The game after an action, and the events that led to it.
+
+    `violations` is not empty where an illegal play was not refused but had consequences (turn_invalid_submission).
+    """
+
+    game: Game
+    events: tuple[Event, ...]
+    violations: tuple[Violation, ...] = ()
+
+
+def may_have_searched_all_racks(applied: Applied) -> bool:
+    """Returns whether an analysis may have searched every player's rack: at the end of a turn with an empty pool.
+
+    A caller must hide how long such an action takes, which depends on hidden tiles.
+    """
+    game, test = applied.game, applied.game.ruleset.pool_empty_stuck_test
+    if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or game.round is None or game.round.pool:
+        return False
+    return any(isinstance(event, TurnStarted | RoundEnded) for event in applied.events)
+
+
+RULES_BUDGET: Final = Budget(nodes=20_000)
+"""Budget of one analysis for the rules. It limits work, not time, so that a game is the same on any machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """An `Analysis` by the solver. Its answer is UNKNOWN where the search exceeds the budget."""
+
+    budget: Budget = RULES_BUDGET
+
+    def can_play(self, situation: Situation) -> Existence:
+        """Returns whether any legal play exists."""
+        return has_turn(situation, self.budget)
+
+
+EXACT: Final = Exact()
+"""The default analysis of `apply`."""
+
+
+def create(ruleset: Ruleset) -> Applied:
+    """Returns a new game in the lobby. The ruleset must have no problems (ruleset_checks.problems)."""
+    events = (GameCreated(ruleset),)
+    return Applied(advance(None, events), events)
+
+
+def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -> Applied | Refused:
+    """Applies an action.
+
+    Args:
+        game: The game before the action. It is never changed.
+        action: The action. Its seat must be taken.
+        now_ms: The time, milliseconds since 1970.
+        analysis: Answers whether a play exists, where the ruleset needs that (analysis.NEEDS_ANALYSIS).
+
+    Returns:
+        The new game and its events, or the reasons for a refusal.
+
+    Raises:
+        ValueError: The caller's error, not a player's: a shuffle of the wrong tiles, a time-out that is not due.
+    """
+    decided = _decide(game, action, Context(now_ms, analysis))
+    match decided:
+        case Refused():
+            return decided
+        case IllegalPlay(events, violations):
+            return Applied(advance(game, events), events, violations)
+        case TurnEnding(_, after, consequences):
+            return Applied(advance(after, consequences), decided.events)
+        case events:
+            return Applied(advance(game, events), events)
+
+
+def _decide(game: Game, action: Action, context: Context) -> Decision:
+    match action:
+        case PlayTiles() | DrawTile() | LayOnRiver() | Pass() | SaveDraft():  # first, because most actions are these
+            return _not_playing(game) or _take_turn(game, round_of(game), action, context)
+        case Join():
+            return join(game, action)
+        case Leave(seat):
+            return leave(game, seat)
+        case StartGame(_, shuffle):
+            return start_game(game, shuffle, context)
+        case StartNextRound(seat, shuffle):
+            return start_next_round(game, seat, shuffle, context)
+        case RequestRedeal():
+            return _not_playing(game) or request_redeal(game, round_of(game), action, context)
+        case ClaimError():
+            return _not_playing(game) or claim_error(game, round_of(game), action, context)
+        case TimeOut():
+            return time_out(game, context)
+        case Resign(seat):
+            return _resign(game, seat, context)
+
+
+def _not_playing(game: Game) -> Refused | None:
+    """Returns a refusal if no round is in progress."""
+    match game.phase:
+        case Playing():
+            return None
+        case Lobby():
+            return refused(Reason.GAME_NOT_STARTED)
+        case RoundOver():
+            return refused(Reason.ROUND_OVER)
+        case Finished():
+            return refused(Reason.GAME_OVER)
+
+
+def _take_turn(game: Game, round_: Round, action: TurnAction, context: Context) -> Decision:
+    return _not_their_turn(game, round_, action, context) or _act(game, round_, action, context)
+
+
+def _not_their_turn(game: Game, round_: Round, action: TurnAction, context: Context) -> Refused | None:
+    """Returns a refusal if the player may not act now (R28, R54).
+
+    Only the player whose turn it is may act, before the deadline. A pending River choice must be made first.
+    """
+    if game.player(action.seat).resigned:
+        return refused(Reason.PLAYER_RESIGNED)
+    if is_expired(game, context.now_ms):
+        return refused(Reason.TURN_TIMED_OUT)
+    if round_.turn.seat != action.seat:
+        return refused(Reason.NOT_YOUR_TURN, seat=round_.turn.seat)
+    if isinstance(round_.step, Choosing) and not isinstance(action, LayOnRiver):
+        return refused(Reason.RIVER_CHOICE_PENDING)
+    return None
+
+
+def _act(game: Game, round_: Round, action: TurnAction, context: Context) -> Decision:
+    match action:
+        case PlayTiles():
+            return play_tiles(game, round_, action, context)
+        case DrawTile(seat):
+            return draw(game, round_, seat, context)
+        case LayOnRiver():
+            return lay_on_river(game, round_, action, context)
+        case Pass(seat):
+            return pass_turn(game, round_, seat, context)
+        case SaveDraft(seat, table):
+            return (DraftSaved(seat, table),)
+
+
+def _resign(game: Game, seat: int, context: Context) -> Decision:
+    match game.phase:
+        case Lobby():
+            return refused(Reason.GAME_NOT_STARTED)
+        case Finished():
+            return refused(Reason.GAME_OVER)
+        case Playing() | RoundOver():
+            if game.player(seat).resigned:
+                return refused(Reason.PLAYER_RESIGNED)
+            return end_turn(game, (PlayerResigned(seat),), context)

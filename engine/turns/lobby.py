@@ -1,0 +1,70 @@
+"""Decisions on actions outside a turn: joining, leaving, starting a round, demanding a redeal."""
+
+from engine.actions import Join, RequestRedeal
+from engine.deal import Shuffle, deal_round, may_demand_redeal
+from engine.events import Event, PlayerJoined, PlayerLeft, RedealDemanded
+from engine.game import Choosing, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.turns.decisions import Context, Decision
+from engine.turns.turn_end import start_turn
+from engine.violations import Reason, refused
+
+
+def join(game: Game, action: Join) -> Decision:
+    """Decides on `Join`."""
+    if not isinstance(game.phase, Lobby):
+        return refused(Reason.GAME_ALREADY_STARTED)
+    if any(player.name == action.name for player in game.players):
+        return refused(Reason.PLAYER_ALREADY_JOINED)
+    taken = {player.seat for player in game.players}
+    free = [seat for seat in range(1, game.ruleset.players_max + 1) if seat not in taken]
+    if not free:
+        return refused(Reason.GAME_FULL, players_max=game.ruleset.players_max)
+    return (PlayerJoined(free[0], action.name, action.bot),)
+
+
+def leave(game: Game, seat: int) -> Decision:
+    """Decides on `Leave`."""
+    if not isinstance(game.phase, Lobby):
+        return refused(Reason.GAME_ALREADY_STARTED)
+    return (PlayerLeft(seat),)
+
+
+def start_game(game: Game, shuffle: Shuffle, context: Context) -> Decision:
+    """Decides on `StartGame`."""
+    if not isinstance(game.phase, Lobby):
+        return refused(Reason.GAME_ALREADY_STARTED)
+    if len(game.players) < game.ruleset.players_min:
+        return refused(Reason.TOO_FEW_PLAYERS, players=len(game.players), players_min=game.ruleset.players_min)
+    return _start_round(game, shuffle, context)
+
+
+def start_next_round(game: Game, seat: int, shuffle: Shuffle, context: Context) -> Decision:
+    """Decides on `StartNextRound`."""
+    match game.phase:
+        case Lobby():
+            return refused(Reason.GAME_NOT_STARTED)
+        case Playing():
+            return refused(Reason.ROUND_IN_PROGRESS)
+        case Finished():
+            return refused(Reason.GAME_OVER)
+        case RoundOver():
+            if game.player(seat).resigned:
+                return refused(Reason.PLAYER_RESIGNED)
+            return _start_round(game, shuffle, context)
+
+
+def request_redeal(game: Game, round_: Round, action: RequestRedeal, context: Context) -> Decision:
+    """Decides on `RequestRedeal` (deal_three_pairs_reshuffle)."""
+    seat = action.seat
+    if game.player(seat).resigned:
+        return refused(Reason.PLAYER_RESIGNED)
+    has_begun = seat == round_.turn.seat and (isinstance(round_.step, Choosing) or round_.shown_play is not None)
+    if has_begun or not may_demand_redeal(round_, seat, game.ruleset):
+        return refused(Reason.REDEAL_NOT_ALLOWED)
+    return (RedealDemanded(seat), *_start_round(game, action.shuffle, context))
+
+
+def _start_round(game: Game, shuffle: Shuffle, context: Context) -> tuple[Event, ...]:
+    """Returns the deal and the first turn (R5 to R9)."""
+    dealt = deal_round(game, shuffle)
+    return (dealt, start_turn(dealt.order[0], game.ruleset, context))

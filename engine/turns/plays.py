@@ -1,0 +1,99 @@
+"""Decisions on plays of tiles: legal plays, illegal ones, and claims of an error."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from engine.actions import ClaimError, PlayTiles
+from engine.events import ErrorClaimed, IllegalPlayShown, TilesPlayed
+from engine.fast.fast_judge import FastJudges
+from engine.fast.fast_play import PlayerState
+from engine.fast.read_melds import melds_by_identity
+from engine.game import Drawn, Game, Round, is_expired, round_of
+from engine.melds import Meld, ProposedMeld
+from engine.play import BasePlay
+from engine.replay import evolve
+from engine.rules import has_own_tiles_only
+from engine.ruleset import Ruleset, TurnInvalidSubmission
+from engine.turns.decisions import Context, Decision, IllegalPlay
+from engine.turns.turn_end import end_turn, penalize, penalize_if_unanimous
+from engine.violations import Reason, Refused, Violation, refused
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A play that the rules reject."""
+
+    play: BasePlay
+    violations: tuple[Violation, ...]
+
+
+def play_tiles(game: Game, round_: Round, action: PlayTiles, context: Context) -> Decision:
+    """Decides on `PlayTiles`."""
+    match judged(round_, action, game.ruleset):
+        case TilesPlayed() as played:
+            return end_turn(game, (played,), context)
+        case Rejected(play, violations):
+            return _illegal(game, play, violations, context)
+
+
+_SUBJECT: Final = "play.table"
+_JUDGES: Final = FastJudges[Ruleset, Meld, ProposedMeld](lambda ruleset: ruleset, melds_by_identity, _SUBJECT)
+
+
+def judged(round_: Round, action: PlayTiles, ruleset: Ruleset) -> TilesPlayed | Rejected:
+    """Returns the event of a legal play, or the violations of an illegal one."""
+    rack = round_.rack(action.seat)
+    player = PlayerState(
+        rack.tiles,
+        rack.has_melded,
+        river=round_.river,
+        river_index=action.river_index,
+        drawn=round_.step.tile if isinstance(round_.step, Drawn) else None,
+        calls_rummikub=action.calls_rummikub,
+    )
+    judge = _JUDGES.of(ruleset)
+    verdict = judge.judge(round_.table, action.table, player)
+    if verdict is None:
+        verdict = judge.judge_plainly(player.plain_play(round_.table, action.table, ruleset, _SUBJECT))
+    play = verdict.play
+    if play is not None and verdict.violations:
+        return Rejected(play, verdict.violations)
+    table = judge.new_table(round_.table, action.table)
+    pulled = () if play is None else play.pulled
+    return TilesPlayed(action.seat, verdict.tiles_played, table, verdict.points, pulled)
+
+
+def _illegal(game: Game, play: BasePlay, violations: tuple[Violation, ...], context: Context) -> Decision:
+    """Returns the consequences of an illegal play (turn_invalid_submission).
+
+    A play whose only violation is TURN_TOO_COMPLEX is never penalized.
+    """
+    if all(violation.reason is Reason.TURN_TOO_COMPLEX for violation in violations):
+        return Refused(violations)
+    match game.ruleset.turn_invalid_submission:
+        case TurnInvalidSubmission.REJECT:
+            return Refused(violations)
+        case TurnInvalidSubmission.PENALISE:
+            return IllegalPlay(penalize(game, round_of(game), context), violations)
+        case TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM:
+            if not has_own_tiles_only(play):  # a player cannot lay tiles that they do not have, so none are shown
+                return Refused(violations)
+            reasons = tuple(dict.fromkeys(violation.reason for violation in violations))
+            return IllegalPlay((IllegalPlayShown(round_of(game).turn.seat, play.table_after, reasons),), violations)
+
+
+def claim_error(game: Game, round_: Round, action: ClaimError, context: Context) -> Decision:
+    """Decides on `ClaimError`. The penalty follows once all other players have claimed the error."""
+    shown = round_.shown_play
+    if game.player(action.seat).resigned:
+        return refused(Reason.PLAYER_RESIGNED)
+    if shown is None or shown.revision != action.play_revision or is_expired(game, context.now_ms):
+        return refused(Reason.NOTHING_TO_CLAIM)
+    if action.seat == round_.turn.seat:
+        return refused(Reason.CLAIM_OWN_PLAY)
+    if shown.against is not None:
+        return refused(Reason.CLAIM_NOT_UNANIMOUS)
+    if action.seat in shown.claimed:
+        return refused(Reason.CLAIM_ALREADY_VOTED)
+    event = ErrorClaimed(action.seat, action.agrees)
+    return (event, *penalize_if_unanimous(evolve(game, event), context))

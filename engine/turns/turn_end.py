@@ -1,0 +1,141 @@
+"""The consequences of the end of a turn: the end of the round or the game, or the next turn; and penalties."""
+
+from dataclasses import replace
+from functools import reduce
+
+from engine.analysis import Existence
+from engine.events import (
+    Event,
+    GameEnded,
+    LastChanceStarted,
+    PlayerResigned,
+    RiverTileLaid,
+    RoundEnded,
+    TurnPenalised,
+    TurnStarted,
+)
+from engine.game import Choosing, Game, Playing, Round, RoundEnd, Turn, from_seat, next_seat, round_of
+from engine.replay import evolve
+from engine.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, Ruleset
+from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
+from engine.turns.decisions import Context, TurnEnding
+
+
+def end_turn(game: Game, events: tuple[Event, ...], context: Context) -> TurnEnding:
+    """Returns events that end a turn, or a resignation, with their consequences."""
+    after = reduce(evolve, events, game)
+    if isinstance(after.phase, Playing):
+        return TurnEnding(events, after, _consequences(after, after.phase.round, events[-1], context))
+    if are_one_side(after.active_seats, game.ruleset):
+        return TurnEnding(events, after, (GameEnded(after.active_seats),))
+    return TurnEnding(events, after, (_game_ended(after),) if after.is_left_to_bots else ())
+
+
+def start_turn(seat: int, ruleset: Ruleset, context: Context) -> TurnStarted:
+    """Returns a turn that starts now, with its deadline (R54, turn_time_limit_seconds)."""
+    limit = ruleset.turn_time_limit_seconds
+    return TurnStarted(Turn(seat, context.now_ms + limit * 1000 if limit else None))
+
+
+def penalize(game: Game, round_: Round, context: Context) -> tuple[Event, ...]:
+    """Returns the penalty of the player whose turn it is, and the end of that turn (R56, penalty_tiles).
+
+    A pending River choice is made for the player, after the penalty: only while the choice is pending does the round
+    show that the player has drawn, so that a penalty from an empty pool does not count as a pass.
+    """
+    seat = round_.turn.seat
+    penalised = TurnPenalised(seat, round_.pool[: game.ruleset.penalty_tiles])
+    return end_turn(game, (penalised, *default_river_choice(seat, round_)), context).events
+
+
+def default_river_choice(seat: int, round_: Round) -> tuple[Event, ...]:
+    """Returns the pending River choice, if any: the first tile is kept, the second goes to the River."""
+    return (RiverTileLaid(seat, round_.step.tiles[1]),) if isinstance(round_.step, Choosing) else ()
+
+
+def penalize_if_unanimous(game: Game, context: Context) -> tuple[Event, ...]:
+    """Returns the penalty if all other players who have not resigned have claimed the error."""
+    round_ = round_of(game)
+    shown = round_.shown_play
+    others = {seat for seat in game.active_seats if seat != round_.turn.seat}
+    if shown is None or shown.against is not None or not others <= set(shown.claimed):
+        return ()
+    return penalize(game, round_, context)
+
+
+def _consequences(game: Game, round_: Round, event: Event, context: Context) -> tuple[Event, ...]:
+    if any(not rack.tiles for rack in round_.racks):
+        return _end_round(game, round_, RoundEnd.WENT_OUT)
+    if are_one_side(game.active_seats, game.ruleset):
+        return _end_round(game, round_, RoundEnd.RESIGNED)
+    if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
+        return penalize_if_unanimous(game, context)
+    if _is_blocked(game, round_, context):
+        return _end_round(game, round_, RoundEnd.BLOCKED)
+    return _next_turn(game, round_, context)
+
+
+def _is_blocked(game: Game, round_: Round, context: Context) -> bool:
+    """Returns whether the round is over although every player has tiles (R59, pool_empty_mode)."""
+    if round_.pool:
+        return False
+    match game.ruleset.pool_empty_mode:
+        case PoolEmptyMode.END_IMMEDIATELY:
+            return True
+        case PoolEmptyMode.ONE_LAST_CHANCE:
+            return round_.last_chance is not None and not _without_resigned(game, round_.last_chance[1:])
+        case PoolEmptyMode.CONTINUE_UNTIL_STUCK:
+            return _is_stuck(game, round_, context)
+
+
+def _is_stuck(game: Game, round_: Round, context: Context) -> bool:
+    """Returns whether all have passed in a row, or no player has a play (pool_empty_stuck_test).
+
+    If the analysis has no answer for some player, only the passes count.
+    """
+    test = game.ruleset.pool_empty_stuck_test
+    all_passed = set(game.active_seats) <= set(round_.passed)
+    if test is PoolEmptyStuckTest.CONSECUTIVE_PASSES or (test is PoolEmptyStuckTest.BOTH and all_passed):
+        return all_passed
+    answers = set()
+    for seat in game.active_seats:
+        answers.add(context.can_play(round_, seat, game.ruleset))
+        if Existence.YES in answers:
+            return False
+    return all_passed or Existence.UNKNOWN not in answers
+
+
+def _without_resigned(game: Game, seats: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(seat for seat in seats if not game.player(seat).resigned)
+
+
+def _next_turn(game: Game, round_: Round, context: Context) -> tuple[Event, ...]:
+    """Returns the start of the next turn, or of the last turns when the pool has just run out."""
+    one_more = game.ruleset.pool_empty_mode is PoolEmptyMode.ONE_LAST_CHANCE and not round_.pool
+    if not one_more:
+        return (start_turn(next_seat(game, round_), game.ruleset, context),)
+    if round_.last_chance is not None:
+        return (start_turn(_without_resigned(game, round_.last_chance[1:])[0], game.ruleset, context),)
+    drawer = round_.turn.seat
+    order = from_seat(round_.order, drawer)
+    if game.ruleset.pool_empty_last_chance_start is PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST:
+        order = (*order[1:], drawer)
+    seats = _without_resigned(game, order)
+    return (LastChanceStarted(seats), start_turn(seats[0], game.ruleset, context))
+
+
+def _end_round(game: Game, round_: Round, end: RoundEnd) -> tuple[Event, ...]:
+    standings = tuple(
+        Standing(seat, rack.tiles, game.player(seat).resigned, rack.has_melded, seat in round_.declined)
+        for seat, rack in ((seat, round_.rack(seat)) for seat in round_.order)
+    )
+    result = score_round(round_.number, end, standings, game.ruleset)
+    ended = RoundEnded(replace(result, seats=tuple(sorted(result.seats, key=lambda seat: seat.seat))))
+    after = evolve(game, ended)
+    is_last = is_last_round(round_.number, after.players, game.ruleset)
+    return (ended, _game_ended(after)) if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots else (ended,)
+
+
+def _game_ended(game: Game) -> GameEnded:
+    """Returns the end of a game between two rounds (match_winner)."""
+    return GameEnded(game_winners(game.players, game.results, game.ruleset))

@@ -1,0 +1,98 @@
+"""The English text of each refusal and violation: what is wrong, with the value, then what to do."""
+
+from typing import Final
+
+from engine.notation import format_tiles
+from engine.violations import Reason, Violation
+
+DESCRIPTIONS: Final = {
+    Reason.OPTION_VALUE_INVALID: "the value of the option is out of range",
+    Reason.OPTIONS_CONFLICT: "the options conflict",
+    Reason.INSUFFICIENT_TILES: "the tile set is too small for the hands: deal fewer tiles or allow fewer players",
+    Reason.PLAYER_ALREADY_JOINED: "a player with this name has already joined: choose another name",
+    Reason.GAME_FULL: "all {players_max} seats are taken",
+    Reason.TOO_FEW_PLAYERS: "{players} players have joined, {players_min} are needed to start",
+    Reason.GAME_ALREADY_STARTED: "the game has already started",
+    Reason.GAME_NOT_STARTED: "the game has not started: start it with StartGame",
+    Reason.ROUND_IN_PROGRESS: "a round is in progress: finish it first",
+    Reason.ROUND_OVER: "the round is over: start the next one with StartNextRound",
+    Reason.GAME_OVER: "the game is over",
+    Reason.PLAYER_RESIGNED: "the player has resigned from the game",
+    Reason.REDEAL_NOT_ALLOWED: "the player has no right to a redeal",
+    Reason.NOT_YOUR_TURN: "it is seat {seat}'s turn",
+    Reason.TURN_TIMED_OUT: "the deadline of the turn has passed",
+    Reason.POOL_EMPTY: "the pool is empty: play or pass",
+    Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY: "the pool still has tiles: play or draw",
+    Reason.TURN_PHASE_WRONG: "the action is not possible at this step of the turn",
+    Reason.RIVER_CHOICE_PENDING: "two tiles were drawn: lay one of them on the River first",
+    Reason.RIVER_DISCARD_NOT_DRAWN: "the tile was not drawn in this turn: lay one of the two drawn tiles on the River",
+    Reason.DRAW_NOT_ALLOWED_PLAY_EXISTS: "a legal play exists: only a player without one may draw",
+    Reason.PASS_NOT_ALLOWED_PLAY_EXISTS: "a legal play exists: only a player without one may pass",
+    Reason.NOTHING_TO_CLAIM: "no illegal play is shown for this revision",
+    Reason.CLAIM_NOT_UNANIMOUS: "another player has voted against the claim",
+    Reason.CLAIM_OWN_PLAY: "players cannot claim an error in their own play",
+    Reason.CLAIM_ALREADY_VOTED: "the player has already voted on this claim",
+    Reason.TILE_UNKNOWN: "the game has no such tile",
+    Reason.JOKER_TO_RACK: "a joker is missing from the table",
+    Reason.TABLE_TILE_MISSING: "tiles are missing from the table",
+    Reason.TILE_DUPLICATED: "tiles are used more often than the player or the tile set has them",
+    Reason.TILE_NOT_IN_RACK: "tiles are neither on the table nor on the player's rack",
+    Reason.NO_RACK_TILE_PLAYED: "no tile was played from the rack: play one, draw or pass",
+    Reason.SET_EMPTY: "the meld has no tiles",
+    Reason.SET_TOO_SHORT: "a meld needs at least three tiles",
+    Reason.SET_ALL_JOKERS: "a meld needs at least one numbered tile",
+    Reason.JOKERS_TOO_MANY: "the meld has more jokers than the ruleset allows",
+    Reason.JOKERS_ADJACENT: "two jokers are adjacent in a run",
+    Reason.SET_KIND_AMBIGUOUS: "the tiles form both a run and a group: state the kind",
+    Reason.SET_KIND_MISMATCH: "the tiles form a meld, but not of the stated kind",
+    Reason.GROUP_VALUE_MISMATCH: "the tiles of a group must have the same value",
+    Reason.GROUP_COLOR_REPEAT: "the tiles of a group must have different colors",
+    Reason.GROUP_TOO_LARGE: "a group has at most one tile of each color",
+    Reason.RUN_COLOR_MIX: "the tiles of a run must have the same color",
+    Reason.RUN_WRAP: "a run cannot continue after 13 in this way",
+    Reason.RUN_DUPLICATE_VALUE: "a value occurs twice in the run",
+    Reason.RUN_NOT_ASCENDING: "the values of a run must ascend from left to right",
+    Reason.RUN_GAP: "the values of a run must ascend by exactly one",
+    Reason.RUN_JOKER_OUT_OF_RANGE: "a joker would stand for a value below 1 or above 13",
+    Reason.SET_NOT_GROUP_NOR_RUN: "the tiles form neither a group nor a run",
+    Reason.RUN_TOO_LONG: "a run has at most 13 tiles",
+    Reason.JOKER_LEADS_SET: "the meld starts with a joker",
+    Reason.JOKER_DECLARATION_REQUIRED: "the faces of the jokers must be declared",
+    Reason.JOKER_DECLARATION_MISMATCH: "a joker cannot stand for the declared face",
+    Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD: "a joker left its meld before the player's initial meld",
+    Reason.INITIAL_MELD_TABLE_MODIFIED: "a meld on the table was changed in the turn of the initial meld",
+    Reason.INITIAL_MELD_JOKER_FORBIDDEN: "the initial meld must not contain a joker",
+    Reason.INITIAL_MELD_SINGLE_SET_REQUIRED: "the initial meld must be a single meld",
+    Reason.INITIAL_MELD_KIND_REQUIRED: "the initial meld must include a run",
+    Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD: "the best meld has {best} points, one meld alone needs {threshold}",
+    Reason.INITIAL_MELD_BELOW_THRESHOLD: "the initial meld has {total} points, {threshold} are needed",
+    Reason.TURN_TOO_COMPLEX: "the turn is too complex to judge: change less of the table in one turn",
+    Reason.TABLE_MELD_CHANGED: "a meld on the table may only be extended",
+    Reason.TABLE_MELD_DISSOLVED: "a meld on the table may not be dissolved",
+    Reason.JOKER_FACE_EXHAUSTED: "all copies of the tile that the joker stands for are on the table",
+    Reason.JOKER_RETRIEVAL_FORBIDDEN: "a joker may not leave its meld",
+    Reason.JOKER_NOT_REPLACED: "a joker left its meld without a tile that replaces it",
+    Reason.JOKER_SET_LOCKED: "a meld with a joker may only be extended until the joker is replaced",
+    Reason.JOKER_REPLACEMENT_NOT_FROM_RACK: "only a tile from the rack may replace the joker",
+    Reason.JOKER_GROUP_NEEDS_BOTH_COLORS: "tiles of both missing colors must replace the joker",
+    Reason.JOKER_RETURNED_TO_SAME_SET: "a retrieved joker may not return to its meld",
+    Reason.JOKER_NOT_IN_NEW_SET: "a retrieved joker must be used in a new meld",
+    Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES: "the new meld of a retrieved joker needs two tiles from the rack",
+    Reason.JOKER_REUSE_NEEDS_RACK_ONLY: "the new meld of a retrieved joker may contain only tiles from the rack",
+    Reason.PLAY_AFTER_DRAW: "the tile just drawn may not be played in this turn",
+    Reason.RIVER_EMPTY: "the River is empty",
+    Reason.RIVER_INDEX_OUT_OF_RANGE: "the River has {count} tiles, none at index {index}",
+    Reason.RIVER_KEY_NOT_PLAYED: "the oldest tile pulled from the River must be played",
+    Reason.RIVER_PLUNDER_PLAYED: "the other tiles pulled from the River may not be played in this turn",
+    Reason.CONTRACT_VIOLATED: "a meld with a played tile does not satisfy the contract",
+    Reason.RUMMIKUB_NOT_CALLED: "the last tiles were played without the call: set calls_rummikub",
+}
+"""One sentence for each reason. The braces are filled from the violation's metadata."""
+
+
+def describe_violation(violation: Violation) -> str:
+    """Returns a violation as one English sentence, with its tiles."""
+    text = DESCRIPTIONS[violation.reason].format(**dict(violation.metadata))
+    tiles = f": {format_tiles(violation.tiles)}" if violation.tiles else ""
+    order = f"; valid order: {format_tiles(violation.suggested_order)}" if violation.suggested_order else ""
+    return text + tiles + order

@@ -1,0 +1,224 @@
+"""Queries for exact analysis and their answers: plain values that are pickled to a worker process and back.
+
+A query about a seat's own position is made from the seat's view only. So neither its answer nor its timing can depend
+on hidden tiles.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, Protocol, TypeVar
+
+from engine.analysis import Situation
+from engine.game import Choosing, Drawn, Finished, Lobby, RoundOver
+from engine.melds import as_proposed
+from engine.play import Play
+from engine.rules import judge
+from engine.ruleset import Hints, Ruleset, TurnPlayAfterDraw
+from engine.scoring import rack_value
+from engine.solver import Arrangement, Budget, Existence, LegalTurn, Objective, arrange, best_turn, has_turn
+from engine.solver.explanation import explain
+from engine.solver.steps import Step
+from engine.tiles import Tile, in_order, without
+from engine.views import GameView
+from engine.violations import Reason, refused
+from service.errors import ActionRefused, HintNotAllowed
+
+_A_co = TypeVar("_A_co", covariant=True)
+
+
+class HintTier(IntEnum):
+    """How much of a best turn a hint shows; each tier shows more than the one before."""
+
+    PLAY_EXISTS = 1
+    TILES = 2
+    TURN = 3
+
+
+HIGHEST_TIERS: Final = {
+    Hints.NONE: 0,
+    Hints.PLAY_EXISTS: HintTier.PLAY_EXISTS,
+    Hints.TILES: HintTier.TILES,
+    Hints.TURN: HintTier.TURN,
+}
+"""The highest tier that a seat may request, by the game's option."""
+
+
+class Query(Protocol[_A_co]):
+    """A query that a worker answers."""
+
+    def answer(self, budget: Budget) -> _A_co:
+        """Returns the answer, or as much of it as the budget allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTurn:
+    """A legal turn with its evaluation by the rules.
+
+    Attributes:
+        turn: The turn.
+        points: The points of its tiles; a joker counts the tile it stands for (R20).
+        value: The rack value of its tiles (R61).
+        goes_out: Whether it empties the rack (R57).
+        steps: How to play it.
+    """
+
+    turn: LegalTurn
+    points: int
+    value: int
+    goes_out: bool
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """The best turn found, as far as it was requested.
+
+    Attributes:
+        exists: Whether any turn exists.
+        played: The turn, unless none was found or only its existence was requested.
+        is_best: Whether no turn is better by the objective.
+        is_least_change: Whether also no equally good turn leaves more melds of the table untouched.
+    """
+
+    exists: Existence
+    played: PlayedTurn | None = None
+    is_best: bool = False
+    is_least_change: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BestTurnQuery:
+    """Asks for the best turn.
+
+    Attributes:
+        situation: The position.
+        objective: The measure of turns.
+        kept: Further tiles of the rack, which may not be played.
+    """
+
+    situation: Situation
+    objective: Objective
+    kept: tuple[Tile, ...] = ()
+
+    def answer(self, budget: Budget) -> Suggestion:
+        """Returns the best turn. Raises RuntimeError if the rules forbid the solver's turn."""
+        found = best_turn(self.situation, self.objective, budget)
+        if found.turn is None:
+            return Suggestion(Existence.NO if found.is_proven else Existence.UNKNOWN)
+        played = _judged(self.situation, found.turn, self.kept)
+        if played is None:
+            return Suggestion(Existence.UNKNOWN)
+        return Suggestion(Existence.YES, played, found.is_proven, found.is_least_change)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnExistsQuery:
+    """Asks whether any turn exists."""
+
+    situation: Situation
+
+    def answer(self, budget: Budget) -> Suggestion:
+        """Returns a suggestion without a turn."""
+        return Suggestion(has_turn(self.situation, budget))
+
+
+@dataclass(frozen=True, slots=True)
+class ArrangementQuery:
+    """Asks whether and how tiles can all be arranged into melds."""
+
+    tiles: tuple[Tile, ...]
+    ruleset: Ruleset
+
+    def answer(self, budget: Budget) -> Arrangement:
+        """Returns the arrangement."""
+        return arrange(self.tiles, self.ruleset, budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A query, and the most seconds to search."""
+
+    query: Query[Any]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A search raised an exception: its traceback for the log."""
+
+    trace: str
+
+
+def turn_query(
+    situation: Situation, tier: HintTier, objective: Objective, kept: tuple[Tile, ...] = ()
+) -> BestTurnQuery | TurnExistsQuery:
+    """Returns the query for a tier; whether a turn exists is often known long before the best one."""
+    return TurnExistsQuery(situation) if tier is HintTier.PLAY_EXISTS else BestTurnQuery(situation, objective, kept)
+
+
+def own_situation(view: GameView) -> Situation:
+    """Returns the position of a view's seat, on its turn or as if it were. Raises ActionRefused."""
+    reason = _refusal(view)
+    if reason:
+        raise ActionRefused(refused(reason))
+    player = next(player for player in view.players if player.seat == view.seat)
+    playable = without(view.rack, unplayable_tiles(view))
+    return Situation(view.table, playable, player.has_melded, view.ruleset, view.river)
+
+
+def check_tier(tier: HintTier, ruleset: Ruleset) -> None:
+    """Raises HintNotAllowed if a game's seats may not request a tier (hints)."""
+    if tier > HIGHEST_TIERS[ruleset.hints]:
+        raise HintNotAllowed(ruleset.hints)
+
+
+def _refusal(view: GameView) -> Reason | None:
+    """Returns why the seat of a view can play nothing, if so; in a running round it may ask at any time."""
+    by_phase = {Lobby: Reason.GAME_NOT_STARTED, RoundOver: Reason.ROUND_OVER, Finished: Reason.GAME_OVER}
+    if view.phase in by_phase:
+        return by_phase[view.phase]
+    if any(player.resigned for player in view.players if player.seat == view.seat):
+        return Reason.PLAYER_RESIGNED
+    turn = view.turn
+    if turn and turn.turn.seat == view.seat and turn.step is Choosing:
+        return Reason.RIVER_CHOICE_PENDING
+    return None
+
+
+def unplayable_tiles(view: GameView) -> tuple[Tile, ...]:
+    """Returns the tile of the seat's rack that was drawn in this turn, if it may not be played (R25)."""
+    turn = view.turn
+    is_drawn = turn is not None and turn.turn.seat == view.seat and turn.step is Drawn
+    if turn is None or not is_drawn or view.ruleset.turn_play_after_draw is not TurnPlayAfterDraw.OTHER_TILES:
+        return ()
+    return turn.tiles_drawn
+
+
+def _judged(situation: Situation, turn: LegalTurn, kept: tuple[Tile, ...]) -> PlayedTurn | None:
+    """Returns a turn as the rules judge it; None if it is too complex for them (TURN_TOO_COMPLEX).
+
+    Raises RuntimeError if the rules forbid the turn.
+    """
+    play = Play(
+        table_before=situation.table,
+        table_after=tuple(as_proposed(meld, situation.ruleset) for meld in turn.table),
+        rack=situation.rack,
+        has_melded=situation.has_melded,
+        ruleset=situation.ruleset,
+        river=situation.river,
+        river_index=turn.river_index,
+        calls_rummikub=True,
+    )
+    judgement = judge(play)
+    if any(violation.reason is Reason.TURN_TOO_COMPLEX for violation in judgement.violations):
+        return None
+    if judgement.violations or judgement.tiles_played != in_order(turn.tiles + play.pulled[:1]):
+        reasons = ", ".join(violation.reason.name for violation in judgement.violations)  # logs must not show racks
+        raise RuntimeError(f"the solver's turn is not legal: {reasons or 'other tiles are played'}")
+    return PlayedTurn(
+        turn=turn,
+        points=judgement.points,
+        value=rack_value(turn.tiles, situation.ruleset),
+        goes_out=not judgement.rack_left and not kept,
+        steps=explain(situation.table, turn.table, situation.ruleset, play.pulled, turn.untouched),
+    )

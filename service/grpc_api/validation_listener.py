@@ -1,0 +1,106 @@
+"""ValidationService at RUMMIKUB_VALIDATION_LISTEN on grpc.aio, for untested releases of grpcio."""
+
+import asyncio
+from typing import Protocol
+
+import grpc
+from grpc_health.v1 import health_pb2
+
+from service.grpc_api import health
+from service.grpc_api.aio_server import aio_server
+from service.grpc_api.health import HealthServicer
+from service.grpc_api.interceptor import CallInterceptor
+from service.grpc_api.server_options import CLOSING_SECONDS, server_credentials, server_options
+from service.grpc_api.validation_service import NAME, ValidationServicer
+from service.metrics.metrics import Metrics
+from service.runtime.addresses import address_error
+from service.runtime.admission import CallAdmission
+from service.settings import Settings
+
+
+class ValidationListener(Protocol):
+    """The listener at RUMMIKUB_VALIDATION_LISTEN: ValidationService and health's Check."""
+
+    async def start(self) -> int:
+        """Starts serving and returns the port. Raises AddressInUseError."""
+
+    def begin_shutdown(self) -> None:
+        """Reports NOT_SERVING, rejects new calls and ends streams."""
+
+    async def drained(self) -> None:
+        """Returns when no stream is open."""
+
+    async def stop(self) -> None:
+        """Closes the connections."""
+
+    async def ended(self) -> None:
+        """Returns when the listener has ended without `stop`. Raises its error."""
+
+
+class AioValidationListener:
+    """The listener on grpc.aio.
+
+    Args:
+        settings: The service's settings.
+        servicer: ValidationService, with a bound on its streams.
+        metrics: Counts calls.
+        stopping: Set when the server stops.
+        grpcio: The release of grpcio.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        servicer: ValidationServicer,
+        metrics: Metrics,
+        stopping: asyncio.Event,
+        grpcio: str,
+    ) -> None:
+        self._settings = settings
+        admission = CallAdmission(settings.max_calls, settings.peer_share)
+        self._interceptor = CallInterceptor(metrics, stopping, admission, settings.request_seconds)
+        self._servicer = servicer
+        self._health = HealthServicer()
+        for name in ("", NAME):
+            self._health.set(name, health.SERVING)
+        self._server = aio_server((self._interceptor,), server_options(settings), grpcio)
+        self._server.add_registered_method_handlers(NAME, dict(servicer.service().handlers))
+        self._server.add_registered_method_handlers(health.SERVICE_NAME, {"Check": self._check_handler()})
+
+    def _check_handler(self) -> "grpc.RpcMethodHandler[health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse]":
+        return grpc.unary_unary_rpc_method_handler(
+            self._health.Check,
+            request_deserializer=health_pb2.HealthCheckRequest.FromString,
+            response_serializer=health_pb2.HealthCheckResponse.SerializeToString,
+        )
+
+    async def start(self) -> int:
+        """See ValidationListener."""
+        address, credentials = self._settings.validation_listen, server_credentials(self._settings)
+        try:
+            if credentials is None:
+                port = self._server.add_insecure_port(address)
+            else:
+                port = self._server.add_secure_port(address, credentials)
+        except RuntimeError:
+            raise address_error("RUMMIKUB_VALIDATION_LISTEN", address) from None
+        await self._server.start()
+        return port
+
+    def begin_shutdown(self) -> None:
+        """See ValidationListener. `stopping` is set already."""
+        self._health.shut_down()
+        self._interceptor.cancel_pending_requests()
+        self._servicer.end_streams()
+
+    async def drained(self) -> None:
+        """Returns when no call is in progress."""
+        await self._interceptor.drained()
+
+    async def stop(self) -> None:
+        """See ValidationListener."""
+        await self._server.stop(CLOSING_SECONDS)
+
+    async def ended(self) -> None:
+        """See ValidationListener."""
+        await asyncio.shield(self._server.wait_for_termination())  # cancelling wait_for_termination stops the server

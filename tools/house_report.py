@@ -1,0 +1,310 @@
+"""Measures the structure and the style of a checkout, so that two checkouts can be compared.
+
+`house_report.py` measures this checkout and `house_report.py ../other` another one, side by side if there are several.
+A room is a package or module directly in `service/`; an arrow is an import from one room by another; the floors are
+the rooms of the longest import chain. Sizes count source lines: a function's are those of its body without the
+docstring. Complexity is McCabe's as radon counts it. Docstrings are those of all Python except generated code.
+"""
+
+import argparse
+import ast
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from shutil import which
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+ROOT = Path(__file__).resolve().parents[1]
+GIT = which("git") or "git"
+SIZED = ("engine", "service")
+"""The packages whose modules and functions are measured."""
+WRITTEN = ("clients/python/examples", "docs", "engine", "load", "proto", "service", "tests", "tools")
+"""The folders whose docstrings are read."""
+LONGEST_SUBJECT = 72
+LONGEST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Module:
+    """A parsed Python file.
+
+    Attributes:
+        path: Relative to the checkout.
+    """
+
+    path: Path
+    source: str
+    tree: ast.Module
+
+    @property
+    def lines(self) -> int:
+        """The number of lines."""
+        return self.source.count("\n")
+
+    @property
+    def package(self) -> tuple[str, ...]:
+        """The names of the package that holds this module, or of the module itself if it is a package."""
+        return self.path.parent.parts
+
+    @property
+    def name(self) -> str:
+        """The dotted name by which it is imported."""
+        stem = () if self.path.stem == "__init__" else (self.path.stem,)
+        return ".".join((*self.package, *stem))
+
+    def functions(self) -> Iterator[Function]:
+        """Yields the functions and methods, nested ones too."""
+        return (node for node in ast.walk(self.tree) if isinstance(node, Function))
+
+    def docstrings(self) -> Iterator[str]:
+        """Yields the docstrings of the module, its classes and its functions."""
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        for node in ast.walk(self.tree):
+            if isinstance(node, documented) and (text := ast.get_docstring(node)):
+                yield text
+
+    def imports(self) -> Iterator[str]:
+        """Yields the dotted names of everything imported, with the name behind each `from x import`."""
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Import(names=names):
+                    yield from (alias.name for alias in names)
+                case ast.ImportFrom(names=names):
+                    source = self.source_of(node)
+                    yield from (f"{source}.{alias.name}" for alias in names)
+                case _:
+                    pass
+
+    def source_of(self, node: ast.ImportFrom) -> str:
+        """Returns the absolute name of the module that a `from` statement imports from."""
+        above = self.package[: len(self.package) - node.level + 1] if node.level else ()
+        return ".".join((*above, *([node.module] if node.module else [])))
+
+
+def read_modules(checkout: Path, folders: Iterable[str]) -> list[Module]:
+    """Parses every Python file in some folders of a checkout, in order of path."""
+    paths = sorted(path for folder in folders for path in (checkout / folder).rglob("*.py"))
+    return [read_module(checkout, path) for path in paths]
+
+
+def read_module(checkout: Path, path: Path) -> Module:
+    """Parses one file."""
+    source = path.read_text()
+    return Module(path.relative_to(checkout), source, ast.parse(source))
+
+
+# The architecture of service/
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """The rooms of a package, each with the rooms that it imports."""
+
+    imports: Mapping[str, Set[str]]
+
+    @property
+    def arrows(self) -> int:
+        """The number of pairs of rooms of which one imports the other."""
+        return sum(map(len, self.imports.values()))
+
+    @property
+    def floors(self) -> int | None:
+        """The number of rooms in the longest import chain; None if imports form a cycle."""
+        try:
+            order = tuple(TopologicalSorter(self.imports).static_order())
+        except CycleError:
+            return None
+        height: dict[str, int] = {}
+        for room in order:
+            height[room] = 1 + max((height[below] for below in self.imports[room]), default=0)
+        return max(height.values(), default=0)
+
+
+def rooms_of(modules: Iterable[Module], package: str) -> Rooms:
+    """Returns the rooms of a package; its own `__init__` is none."""
+    imports: dict[str, set[str]] = {}
+    for module in modules:
+        if room := room_of(module.name, package):
+            imports.setdefault(room, set()).update(
+                other for name in module.imports() if (other := room_of(name, package)) and other != room
+            )
+    return Rooms({room: others & imports.keys() for room, others in imports.items()})
+
+
+def room_of(name: str, package: str) -> str | None:
+    """Returns the room of a dotted name; None if it is not below the package."""
+    top, _, rest = name.partition(".")
+    return rest.partition(".")[0] or None if top == package else None
+
+
+# Sizes and complexity
+
+
+def size(function: Function) -> int:
+    """Returns the lines of a function's body without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def complexity(function: Function) -> int:
+    """Returns McCabe's complexity, which here (as in radon, not in ruff) counts branches inside expressions too."""
+    return 1 + sum(branches(node) + branches_in_expression(node) for node in ast.walk(function))
+
+
+def branches(node: ast.AST) -> int:
+    """Returns the branches that a statement adds."""
+    match node:
+        case ast.If():
+            return 1
+        case ast.For() | ast.AsyncFor() | ast.While():
+            return 1 + bool(node.orelse)
+        case ast.Try() | ast.TryStar():
+            return len(node.handlers) + bool(node.orelse)
+        case ast.Match():
+            return len(node.cases) - any(map(is_default, node.cases[-1:]))
+        case _:
+            return 0
+
+
+def branches_in_expression(node: ast.AST) -> int:
+    """Returns the branches that an expression or an assertion adds."""
+    match node:
+        case ast.BoolOp():
+            return len(node.values) - 1
+        case ast.IfExp() | ast.Assert():
+            return 1
+        case ast.comprehension():
+            return 1 + len(node.ifs)
+        case _:
+            return 0
+
+
+def is_default(case: ast.match_case) -> bool:
+    """Whether a case matches anything: it has no guard, and no pattern but a name or `_`."""
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+
+
+# The report
+
+
+@dataclass(frozen=True)
+class House:
+    """A checkout to measure."""
+
+    checkout: Path
+    since: str | None
+
+    @cached_property
+    def modules(self) -> list[Module]:
+        """The modules of engine/ and service/."""
+        return read_modules(self.checkout, SIZED)
+
+    @property
+    def in_solver(self) -> list[Module]:
+        """The modules of the solver."""
+        return [module for module in self.modules if "solver" in module.package]
+
+    @property
+    def outside_solver(self) -> list[Module]:
+        """The other modules."""
+        return [module for module in self.modules if "solver" not in module.package]
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yields every measure with its name."""
+        yield from self.architecture()
+        yield from self.sizes()
+        yield from self.complexities()
+        yield from self.prose()
+
+    def architecture(self) -> Iterator[tuple[str, str]]:
+        """Yields the measures of service/ as a graph."""
+        rooms = rooms_of(self.modules, "service")
+        yield "service: modules", str(sum(module.package[0] == "service" for module in self.modules))
+        yield "service: rooms", str(len(rooms.imports))
+        yield "service: floors", str(rooms.floors or "cycle")
+        yield "service: arrows between rooms", str(rooms.arrows)
+
+    def sizes(self) -> Iterator[tuple[str, str]]:
+        """Yields percentiles of the lines of modules and functions."""
+        functions = [size(function) for module in self.modules for function in module.functions()]
+        yield "lines of engine and service", f"{sum(module.lines for module in self.modules):,}"
+        yield "modules: lines p50 / p90 / max", percentiles([module.lines for module in self.modules], 50, 90)
+        yield "functions", f"{len(functions):,}"
+        yield "functions: lines p50 / p90 / p99 / max", percentiles(functions, 50, 90, 99)
+
+    def complexities(self) -> Iterator[tuple[str, str]]:
+        """Yields the mean complexity of functions: of all, without the solver, and of the solver."""
+        parts = (("all", self.modules), ("without solver", self.outside_solver), ("solver", self.in_solver))
+        for name, modules in parts:
+            functions = [function for module in modules for function in module.functions()]
+            yield f"mean complexity, {name}", f"{statistics.fmean(map(complexity, functions)):.2f}"
+
+    def prose(self) -> Iterator[tuple[str, str]]:
+        """Yields the measures of docstrings and commit subjects."""
+        modules = read_modules(self.checkout, WRITTEN)
+        docstrings = [text for module in modules for text in module.docstrings()]
+        opening = sum(text.split(maxsplit=1)[0] == "What" for text in docstrings)
+        yield "docstrings", f"{len(docstrings):,}"
+        yield "docstrings that open with What", f"{opening} ({opening / len(docstrings):.1%})"
+        if self.since:
+            subjects = commit_subjects(self.checkout, self.since)
+            long = sum(len(subject) > LONGEST_SUBJECT for subject in subjects)
+            yield f"commit subjects over {LONGEST_SUBJECT} characters", f"{long} of {len(subjects)}"
+
+
+def percentiles(values: Sequence[int], *parts: int) -> str:
+    """Returns percentiles (nearest rank) and the maximum as text."""
+    ordered = sorted(values)
+    found = [ordered[max(0, -(-len(ordered) * part // 100) - 1)] for part in parts]
+    return " / ".join(map(str, [*found, ordered[-1]]))
+
+
+def commit_subjects(checkout: Path, since: str) -> list[str]:
+    """Returns the subjects of the commits after a revision, merges left out."""
+    log = [GIT, "-C", str(checkout), "log", "--no-merges", "--format=%s", f"{since}..HEAD"]
+    return subprocess.run(log, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def longest(modules: Iterable[Module]) -> Iterator[str]:
+    """Yields the longest functions, each with its place and its lines."""
+    found = [(size(function), module.path, function) for module in modules for function in module.functions()]
+    for lines, path, function in sorted(found, key=lambda entry: -entry[0])[:LONGEST_SHOWN]:
+        yield f"{lines:4} lines  {path}:{function.lineno} {function.name}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Returns rows as text in aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+
+
+def main() -> int:
+    """Prints the report."""
+    parser = argparse.ArgumentParser(description="Measure the structure and the style of checkouts, side by side.")
+    parser.add_argument("checkouts", nargs="*", type=Path, default=[ROOT], help="folders of checkouts (this one)")
+    parser.add_argument("--since", metavar="revision", help="count the long commit subjects after this revision")
+    parser.add_argument("--longest", action="store_true", help="also list the longest functions of each checkout")
+    chosen = parser.parse_args()
+    houses = [House(checkout.resolve(), chosen.since) for checkout in chosen.checkouts]
+    columns = [list(house.rows()) for house in houses]
+    names = ("", *(house.checkout.name for house in houses))
+    print(table([names, *((row[0][0], *(value for _, value in row)) for row in zip(*columns, strict=True))]))
+    for house in houses if chosen.longest else ():
+        print(f"\nThe longest functions of {house.checkout.name}:", *longest(house.modules), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
