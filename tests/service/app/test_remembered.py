@@ -175,9 +175,8 @@ async def test_a_retried_turn_of_a_cached_game_gets_its_first_response(servers: 
         game_id=game.game_id, expected_revision=seen.revision, request_id=new_id(), draw=ts.DrawTile()
     )
     metadata = game.as_seat(seen.turn.seat)
-    assert (
-        await GameAtHand(there, game.game_id, game.tokens).see()
-    ).revision == seen.revision  # this fills the cache of the other server
+    # This call fills the cache of the other server.
+    assert (await GameAtHand(there, game.game_id, game.tokens).see()).revision == seen.revision
     first = await here.turns.PlayTurn(request, metadata=metadata)
     assert await there.turns.PlayTurn(request, metadata=metadata) == first
     assert await here.turns.PlayTurn(request, metadata=metadata) == first
