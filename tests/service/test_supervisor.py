@@ -224,7 +224,7 @@ async def test_a_killed_worker_is_restarted_and_its_counts_remain(served: Comman
     async with AsyncExitStack() as stack:
         calls = len(await served.clients(stack))
     async with asyncio.timeout(40):
-        while await served.validations() != before + calls:  # noqa: ASYNC110 - a worker may answer before it is registered
+        while await served.validations() != before + calls:  # noqa: ASYNC110 - a worker may reply before the supervisor has registered it
             await asyncio.sleep(0.02)
 
 
