@@ -28,7 +28,7 @@ async def printed_by_demo(**environment: str) -> str:
 
 
 @pytest.mark.timeout(2 * LONG_SECONDS)
-async def test_it_plays_against_a_running_server() -> None:
+async def test_the_demo_plays_against_a_running_server() -> None:
     async with server_process({"RUMMIKUB_REDIS_URL": "memory://"}) as process:
         printed = await printed_by_demo(RUMMIKUB_LISTEN=process.target)
     assert printed.startswith(f"Playing against the service at {process.target}\n")
@@ -36,7 +36,7 @@ async def test_it_plays_against_a_running_server() -> None:
 
 
 @pytest.mark.timeout(2 * LONG_SECONDS)
-async def test_it_starts_its_own_server_if_the_running_one_uses_tls(tmp_path: Path) -> None:
+async def test_the_demo_starts_its_own_server_if_the_running_one_uses_tls(tmp_path: Path) -> None:
     self_signed(tmp_path, "DNS:localhost")
     settings = {
         "RUMMIKUB_TLS_CERT": str(tmp_path / "cert.pem"),

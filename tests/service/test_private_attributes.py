@@ -110,7 +110,7 @@ def test_private_modules_are_imported_as_listed() -> None:
 
 
 def test_private_attributes_are_used_as_listed() -> None:
-    """`_loop` and `_server` of grpc.aio.Server are assigned here, so the scan takes them for ours."""
+    """This module assigns `_loop` and `_server` of grpc.aio.Server, so the scan treats them as defined here."""
     inherited = {("grpc_api/aio_server.py", "_loop"), ("grpc_api/aio_server.py", "_server")}
     found = {(name, attribute) for name, tree in TREES.items() for attribute in foreign_attributes(tree)}
     assert found == PRIVATE_ATTRIBUTES - inherited

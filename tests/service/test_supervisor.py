@@ -69,7 +69,7 @@ class Command:
                 env=self._environment,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # so that it can be sent what Ctrl-C sends: a signal to the whole group
+                start_new_session=True,  # its own process group, so that a test can send SIGINT as Ctrl-C does
             )
         assert self.process.stdout
         async with asyncio.timeout(60):
@@ -136,7 +136,7 @@ class Command:
         return Counter(entry["worker"] for entry in self.log() if entry.get("method") == method)
 
     async def validations(self) -> float:
-        """Returns the counted ValidateTurn calls."""
+        """Returns the number of ValidateTurn calls in the metrics."""
         return await self.metric("rummikub_calls_total", method=VALIDATE, code="OK")
 
     async def ended(self) -> int:
@@ -224,7 +224,7 @@ async def test_a_killed_worker_is_restarted_and_its_counts_remain(served: Comman
     async with AsyncExitStack() as stack:
         calls = len(await served.clients(stack))
     async with asyncio.timeout(40):
-        while await served.validations() != before + calls:  # noqa: ASYNC110 - a worker may answer before it is registered
+        while await served.validations() != before + calls:  # noqa: ASYNC110 - a worker may reply before the supervisor has registered it
             await asyncio.sleep(0.02)
 
 
@@ -333,7 +333,7 @@ async def test_stopping_workers_end_streams_finish_calls_and_leave_no_process(
         processes = served.descendants()
         assert len(processes) >= 4
 
-        os.killpg(served.process.pid, signal.SIGINT)  # as Ctrl-C does
+        os.killpg(served.process.pid, signal.SIGINT)  # like Ctrl-C
         served.process.terminate()
         assert {await last_update(watch) for watch in watches} == {"closing"}
         assert (await searching).HasField("suggestion")
@@ -478,14 +478,14 @@ def test_the_metrics_of_several_processes_are_merged() -> None:
     assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
     assert sample(merged, "rummikub_games", state="playing") == 5, "the newest count"
     assert sample(merged, "rummikub_analysis_calls") == 5
-    assert sample(merged, "rummikub_store_up") == 0, "it does not answer all"
+    assert sample(merged, "rummikub_store_up") == 0, "only one worker reaches its store"
     other.store_up(is_up=True)
     assert sample(merged, "rummikub_store_up") == 1
 
     merged.retire(counters[1])
     assert sample(merged, "rummikub_calls_total", method="method", code="OK") == 3
     assert sample(merged, "rummikub_analysis_workers_lost_total") == 3
-    assert sample(merged, "rummikub_analysis_calls") == 2, "the calls of an ended process are over"
+    assert sample(merged, "rummikub_analysis_calls") == 2, "ended processes have no open calls"
 
 
 def test_full_counters_fail_no_call() -> None:

@@ -147,7 +147,7 @@ async def test_a_rearrangement_is_legal_and_explained_step_by_step(served: tuple
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_steps_leave_the_meld_alone_that_is_untouched_where_two_are_alike(
+async def test_steps_keep_the_untouched_one_of_two_equal_melds(
     served: tuple[Client, MemoryStore],
 ) -> None:
     client, _ = served
@@ -157,7 +157,7 @@ async def test_steps_leave_the_meld_alone_that_is_untouched_where_two_are_alike(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_joker_faces_are_declared_where_the_order_of_a_run_does_not_show_them(
+async def test_joker_faces_are_declared_if_the_order_of_a_run_does_not_show_them(
     served: tuple[Client, MemoryStore],
 ) -> None:
     client, _ = served
@@ -256,7 +256,7 @@ async def test_tiles_are_arranged(served: tuple[Client, MemoryStore], tiles: str
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_batch_is_answered_in_its_order_each_by_its_own_rules(served: tuple[Client, MemoryStore]) -> None:
+async def test_a_batch_is_answered_in_order_with_each_positions_rules(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     loose, strict = (ruleset_pb2.Ruleset(initial_meld_threshold=threshold) for threshold in (6, 30))
     positions = [
@@ -273,7 +273,7 @@ async def test_a_batch_is_answered_in_its_order_each_by_its_own_rules(served: tu
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_river_is_pulled_from(served: tuple[Client, MemoryStore]) -> None:
+async def test_a_pull_from_the_river_is_suggested(served: tuple[Client, MemoryStore]) -> None:
     client, _ = served
     rules = ruleset_pb2.Ruleset(turn_draw=ruleset_pb2.TURN_DRAW_TWO_RIVER)
     river = as_tiles(parse_tiles("K13 O1 R7"))
@@ -303,7 +303,7 @@ BAD_POSITIONS = {
 
 @pytest.mark.parametrize("field", BAD_POSITIONS)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_position_that_cannot_be_is_refused_by_its_name(served: tuple[Client, MemoryStore], field: str) -> None:
+async def test_an_impossible_position_is_refused_with_its_field(served: tuple[Client, MemoryStore], field: str) -> None:
     client, _ = served
     asked, reason = BAD_POSITIONS[field]
     in_batch = pb.BatchSuggestTurnsRequest(positions=[pb.Position(), asked])
@@ -339,7 +339,7 @@ async def test_a_position_that_cannot_be_is_refused_by_its_name(served: tuple[Cl
     ids=str,
 )
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_malformed_request_is_refused_by_its_field(
+async def test_a_malformed_request_is_refused_with_its_field(
     served: tuple[Client, MemoryStore], request_: object, field: str
 ) -> None:
     client, _ = served
@@ -434,7 +434,7 @@ def with_round(game: Game, **changes: object) -> Game:
 
 @pytest.mark.parametrize("tier", [pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES, pb.HINT_TIER_TURN])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_games_that_look_the_same_to_a_seat_get_the_same_answer(
+async def test_games_that_look_the_same_to_a_seat_get_the_same_suggestion(
     served: tuple[Client, MemoryStore], tier: pb.HintTier.ValueType
 ) -> None:
     one = await put(served, game_at("[R4 R5 R6] / 1*{R7 K1} 2*{R3 O9} / {R8 R9} / 1", NO_LIMIT))
@@ -486,7 +486,7 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
         info = error_info(refusal.value)
         assert (info.reason, dict(info.metadata)) == ("HINT_NOT_ALLOWED", {"hints": allowed.name})
     asked = position("R7 K1", "R4 R5 R6", ruleset=rulesets.encode_ruleset(replace(SABRA, hints=allowed)))
-    assert (await suggested(game.client, asked)).table, "a position of the caller's own is nobody's hint"
+    assert (await suggested(game.client, asked)).table, "a position without a game is not limited by the game's hints"
 
 
 @pytest.mark.parametrize(
@@ -495,7 +495,7 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
     ids=lambda value: getattr(value, "name", value),
 )
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_tile_just_drawn_is_suggested_where_it_may_be_played(
+async def test_a_drawn_tile_is_suggested_if_the_rules_allow_playing_it(
     served: tuple[Client, MemoryStore], may_play: TurnPlayAfterDraw, played: str
 ) -> None:
     rules = replace(NO_LIMIT, turn_play_after_draw=may_play)
@@ -567,7 +567,7 @@ async def test_a_workers_caches_are_not_garbage_collected_during_a_search() -> N
         assert answer.exists == pb.EXISTENCE_YES
 
 
-async def test_a_search_ends_with_its_time_and_claims_nothing() -> None:
+async def test_a_search_ends_at_its_time_limit_without_a_claim() -> None:
     async with scripted() as (_, client), soon():
         assert (await ask(client, Script.SEARCHES_TO_THE_END, 20)).exists == pb.EXISTENCE_UNKNOWN
         request = pb.SuggestTurnRequest(position=pb.Position(rack=as_tiles([2])), time_limit_ms=20)
@@ -576,14 +576,14 @@ async def test_a_search_ends_with_its_time_and_claims_nothing() -> None:
         )
 
 
-async def test_a_search_ends_before_the_calls_deadline_so_that_there_is_an_answer() -> None:
+async def test_a_search_ends_early_enough_to_answer_before_the_calls_deadline() -> None:
     async with scripted() as (_, client), soon():
         assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO  # the worker has started
         answer = await ask(client, Script.SEARCHES_TO_THE_END, timeout=4.0)
         assert answer.exists == pb.EXISTENCE_UNKNOWN
 
 
-async def test_a_batch_shares_its_time() -> None:
+async def test_a_batch_shares_its_time_limit() -> None:
     async with scripted() as (_, client), soon():
         positions = [pb.Position(rack=as_tiles([number])) for number in (2, 1, 2, 1)]
         request = pb.BatchSuggestTurnsRequest(positions=positions, time_limit_ms=100)
@@ -602,7 +602,7 @@ async def test_a_batch_shares_the_time_until_the_deadline() -> None:
         assert [found.play_exists for found in answer.suggestions] == [pb.EXISTENCE_UNKNOWN, pb.EXISTENCE_YES]
 
 
-async def test_waiting_for_a_worker_takes_nothing_from_a_batchs_time() -> None:
+async def test_waiting_for_a_worker_does_not_reduce_a_batchs_time_limit() -> None:
     async with scripted() as (server, client), soon():
         searching = ask(client, Script.SEARCHES_TO_THE_END, 2500)
         while not calls_with_a_place(server):
@@ -644,7 +644,7 @@ async def test_a_cancelled_call_frees_its_worker() -> None:
         [process] = server.analysis.processes
         searching = ask(client, Script.SEARCHES_TO_THE_END)
         while (code := await ask(client, Script.ANSWERS, timeout=0.2).code()) is grpc.StatusCode.OK:
-            pass  # until the search has the worker
+            pass  # the search occupies the worker
         assert code is grpc.StatusCode.DEADLINE_EXCEEDED
         searching.cancel()
         assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO
@@ -653,7 +653,7 @@ async def test_a_cancelled_call_frees_its_worker() -> None:
 
 @asynccontextmanager
 async def one_worker() -> AsyncIterator[AnalysisPool]:
-    """Returns a pool of one scripted worker, without a server."""
+    """Yields a pool of one scripted worker, without a server."""
     pool = AnalysisPool(1, 64, Metrics(), command=SCRIPTED)
     yield pool
     await pool.close()
@@ -663,7 +663,7 @@ def asked(script: Script) -> TurnExistsQuery:
     return TurnExistsQuery(Situation((), (Tile(int(script)),), has_melded=True, ruleset=SABRA))
 
 
-async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> None:
+async def test_a_bot_is_served_before_waiting_calls_then_one_call_is() -> None:
     async with one_worker() as pool, soon():
         searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
         waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
@@ -677,19 +677,19 @@ async def test_a_bot_goes_before_the_calls_that_wait_and_then_lets_one_go() -> N
         assert (await bots_next).exists is Existence.NO
 
 
-async def test_a_call_that_is_cancelled_while_it_waits_takes_no_worker() -> None:
+async def test_a_call_that_is_cancelled_while_waiting_occupies_no_worker() -> None:
     async with one_worker() as pool, soon():
         searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
         waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await searching
-        waiting[1].cancel()  # a worker is assigned to it at this moment
+        waiting[1].cancel()  # a worker is assigned to this call in the same iteration
         assert (await waiting[2]).exists is Existence.NO
         assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
 
 
-async def test_a_call_that_is_cancelled_before_its_search_begins_has_none() -> None:
+async def test_a_call_that_is_cancelled_before_its_search_starts_none() -> None:
     async with one_worker() as pool, soon():
         cancelled = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
         await asyncio.sleep(0)
@@ -697,7 +697,7 @@ async def test_a_call_that_is_cancelled_before_its_search_begins_has_none() -> N
         assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
 
 
-async def test_a_worker_that_dies_costs_one_call_and_is_replaced() -> None:
+async def test_a_worker_that_dies_fails_one_call_and_is_replaced() -> None:
     async with scripted(workers=2) as (server, client):
         searching = ask(client, Script.SEARCHES_TO_THE_END, 1000)
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
@@ -709,7 +709,7 @@ async def test_a_worker_that_dies_costs_one_call_and_is_replaced() -> None:
         assert len(server.analysis.processes) == 2
 
 
-async def test_a_worker_that_gets_stuck_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     async with scripted() as (server, client), soon():
         assert await reason(ask(client, Script.ANSWERS)) == ""
         [process] = server.analysis.processes
@@ -767,7 +767,7 @@ async def test_a_failed_search_reveals_no_internals_and_keeps_the_worker() -> No
         assert server.analysis.processes == processes
 
 
-async def test_workers_start_when_they_are_needed_and_have_low_priority() -> None:
+async def test_workers_start_on_demand_with_low_priority() -> None:
     async with scripted(workers=2) as (server, client):
         assert not server.analysis.processes
         assert (await ask(client, Script.TELLS_ITS_PROCESS)).exists == pb.EXISTENCE_YES
@@ -785,8 +785,8 @@ async def test_a_worker_ends_with_a_server_that_is_killed(*, is_searching: bool)
     ):
         client = Client(channel)
         await suggested(client, position("R7", "R4 R5 R6"))
-        assert process._process  # noqa: SLF001 - our own
-        [worker] = children(process._process.pid)  # noqa: SLF001 - our own
+        assert process._process  # noqa: SLF001 - our own class
+        [worker] = children(process._process.pid)  # noqa: SLF001 - our own class
         hard = position(" ".join(f"{color}{value}" for color in "RBKO" for value in range(1, 14) if value % 3))
         searching = (
             client.analysis.SuggestTurn(pb.SuggestTurnRequest(position=hard, time_limit_ms=LONG_MS))
@@ -820,7 +820,7 @@ async def ended(process: int) -> None:
     os.close(handle)
 
 
-def test_a_turn_that_the_rules_cannot_judge_is_not_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_that_is_too_complex_to_judge_is_not_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     table = (Meld(parse_tiles("R4 R5 R6"), MeldKind.RUN, 15),)
     query = BestTurnQuery(Situation(table, parse_tiles("R7"), has_melded=True, ruleset=SABRA), Objective.MOST_TILES)
     assert query.answer(Budget(1_000)).exists is Existence.YES

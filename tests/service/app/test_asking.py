@@ -1,4 +1,4 @@
-"""Games whose rules ask what could be played, over gRPC: who is told what, and that nobody waits for a search."""
+"""Games whose rules search for possible plays, over gRPC: what clients learn, and that searches block no other call."""
 
 import asyncio
 import threading
@@ -46,7 +46,7 @@ STUCK = replace(UNTIMED, pool_empty_stuck_test=PoolEmptyStuckTest.EXACT)
 UNTIL_PLAYABLE = replace(UNTIMED, turn_draw=TurnDraw.UNTIL_PLAYABLE)
 SEATS = (None, 1, 2, 3)
 PATIENCE_SECONDS = 30.0
-"""How long a test waits for what must happen before it fails."""
+"""Timeout in seconds of a wait in these tests."""
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ async def client(store: GameStore) -> AsyncIterator[Client]:
         yield client
 
 
-# Who declined the initial meld
+# Hidden information about the initial meld
 
 DECLINED = (
     TileDrawn(1, Tile(4), declined=True),
@@ -73,7 +73,7 @@ DECLINED = (
 
 @pytest.mark.parametrize("seat", SEATS)
 @pytest.mark.parametrize("event", DECLINED, ids=lambda event: type(event).__name__)
-def test_events_are_sent_the_same_whether_the_player_declined_or_not(
+def test_events_do_not_reveal_whether_a_player_declined_the_initial_meld(
     event: TileDrawn | TilesDrawn | TilesOffered | TurnEnded | TurnPassed, seat: int | None
 ) -> None:
     plain = replace(event, declined=False)
@@ -86,7 +86,7 @@ def test_events_are_sent_the_same_whether_the_player_declined_or_not(
 
 
 @pytest.mark.parametrize("seat", SEATS)
-def test_games_are_sent_the_same_whoever_declined(seat: int | None) -> None:
+def test_encoded_games_do_not_reveal_who_declined_the_initial_meld(seat: int | None) -> None:
     game = game_at("[R4 R5 R6] / 1{R10 R11 R12} 2*{K1} 3{K2} / {O9} / 2", OLYMPIAD)
     assert isinstance(game.phase, Playing)
     declined = replace(game, phase=Playing(replace(game.phase.round, declined=(1, 3))))
@@ -98,7 +98,7 @@ def test_games_are_sent_the_same_whoever_declined(seat: int | None) -> None:
 
 
 async def told(game: GameAtHand, seat: int) -> list[bytes]:
-    """All that a seat, or a spectator for 0, can ask of a game, but for what names the game and its history."""
+    """Returns all responses about a game to a seat, or to a spectator for 0, without ids and etags."""
     state = await game.see(seat)
     state.ClearField("server_time")
     history = await game.client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id), metadata=game.as_seat(seat))
@@ -109,9 +109,7 @@ async def told(game: GameAtHand, seat: int) -> list[bytes]:
     return [message.SerializeToString(deterministic=True) for message in messages]
 
 
-async def test_who_could_have_melded_is_told_by_the_points_of_the_round_and_by_nothing_before(
-    client: Client, store: GameStore
-) -> None:
+async def test_only_the_points_of_the_round_reveal_who_could_have_melded(client: Client, store: GameStore) -> None:
     position = "[R4 R5 R6] / 1{%s} 2*{R7} 3*{K9 K1} / {O9 O8 O7} / 1"
     games = [
         await put_game(client, store, game_at(position % rack, OLYMPIAD)) for rack in ("B10 B11 B12", "B10 B11 B13")
@@ -129,11 +127,11 @@ async def test_who_could_have_melded_is_told_by_the_points_of_the_round_and_by_n
     assert points == [[-200, 210, -10], [-100, 110, -10]]
 
 
-# What is refused, and what is told by it
+# Refusals, and the information in them
 
 
 async def trial(game: GameAtHand, turn: ts.PlayTurnRequest) -> str:
-    """The reason for which a turn would be refused, and is."""
+    """Returns the reason for which a validate_only turn and the same real turn are refused."""
     reasons = []
     for validate_only in (True, False):
         turn.validate_only = validate_only
@@ -144,7 +142,7 @@ async def trial(game: GameAtHand, turn: ts.PlayTurnRequest) -> str:
     return reasons[0]
 
 
-async def test_who_could_play_may_neither_draw_nor_pass_and_a_trial_says_so_too(
+async def test_a_player_who_can_play_may_neither_draw_nor_pass_and_validate_only_agrees(
     client: Client, store: GameStore
 ) -> None:
     drawing = await put_game(client, store, game_at("[R4 R5 R6] / 1*{R7 K1} 2*{K9} / {O9 O8} / 1", MUST_PLAY))
@@ -157,7 +155,9 @@ async def test_who_could_play_may_neither_draw_nor_pass_and_a_trial_says_so_too(
     assert (await passing.see()).revision == 1
 
 
-async def test_a_trial_does_not_tell_whether_the_round_would_be_blocked(client: Client, store: GameStore) -> None:
+async def test_validate_only_does_not_reveal_whether_the_round_would_be_blocked(
+    client: Client, store: GameStore
+) -> None:
     turn = ts.PlayTurnRequest(validate_only=True)
     getattr(turn, "pass").SetInParent()
     ended, answers = [], []
@@ -185,7 +185,7 @@ async def test_a_trial_does_not_tell_whether_the_round_would_be_blocked(client: 
     ],
     ids=["the round ends", "it goes on", "the last tile", "a time-out", "tiles are left", "a draft", "passes decide"],
 )
-async def test_the_time_of_a_search_of_all_racks_is_told_in_steps(
+async def test_the_duration_of_a_search_of_all_racks_is_rounded_up(
     client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch, start: Game, action: str, *, waits: bool
 ) -> None:
     step = 0.5 if waits else 2 * PATIENCE_SECONDS
@@ -207,7 +207,7 @@ async def test_the_time_of_a_search_of_all_racks_is_told_in_steps(
     ],
     ids=["draw", "draw that may decline a meld", "pass", "play"],
 )
-async def test_a_trial_searches_the_players_own_rack_alone_so_that_its_time_tells_no_hidden_tile(
+async def test_validate_only_searches_only_the_players_own_rack(
     client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch, start: Game, action: str
 ) -> None:
     racks = []
@@ -230,11 +230,11 @@ async def test_a_trial_searches_the_players_own_rack_alone_so_that_its_time_tell
     assert any(rack != own for rack in racks)
 
 
-# Searches that take long
+# Long searches
 
 
 class Search:
-    """A search that takes until it is told to end."""
+    """A search that runs until its event is set."""
 
     def __init__(self) -> None:
         self.begun, self.ends = threading.Event(), threading.Event()
@@ -247,7 +247,7 @@ class Search:
 
 @contextmanager
 def searching(monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
-    """Every search takes until it is told to end, or the test is over."""
+    """Makes every search run until the test ends it."""
     search = Search()
     monkeypatch.setattr(turns, "has_turn", search)
     try:
@@ -256,7 +256,7 @@ def searching(monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
         search.ends.set()
 
 
-async def test_others_are_served_while_the_rules_search(
+async def test_other_calls_are_served_during_a_search(
     client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = await put_game(client, store, game_at(". / 1*{R7} 2*{K9} / {O9 O8} / 1", MUST_PLAY))
@@ -269,7 +269,7 @@ async def test_others_are_served_while_the_rules_search(
         assert (await drawing).game.revision == 2
 
 
-async def test_others_are_served_while_a_time_out_makes_the_rules_search(
+async def test_other_calls_are_served_during_the_search_of_a_time_out(
     client: Client, store: GameStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     overdue = game_at(". / 1*{R7} 2*{K9} / {} / 1", replace(STUCK, turn_time_limit_seconds=60))

@@ -1,4 +1,4 @@
-"""Games that are damaged, half lost, or stored by a newer server: they harm no other, and creations are listed."""
+"""Games that are corrupt, incomplete, or stored by a newer server affect no other game, and creations are listed."""
 
 import asyncio
 from collections import Counter
@@ -43,48 +43,48 @@ from support.harness import (
 LIMIT = 30
 TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
 STARTED_REVISION = 4
-"""Of a game of two that has just been started."""
+"""The revision of a two-player game that has just started."""
 LOBBIES = "rummikub:games:lobby"
-"""Where Redis has the list of games in the lobby."""
+"""The Redis key of the list of games in the lobby."""
 NO_SWEEPS = server_settings(sweep_seconds=3600)
-"""Of a server whose sweeper sweeps when the test says so."""
+"""Sweep interval of a server whose sweeper runs only when the test calls it."""
 
 _T = TypeVar("_T")
 
 
 class Hands(Protocol):
-    """Reaches into a store, past what it promises."""
+    """Access to the internals of a store."""
 
     async def put_snapshot(self, game_id: str, data: bytes) -> None:
-        """Other bytes in place of a game's snapshot."""
+        """Replaces the bytes of a game's snapshot."""
 
     async def put_etag(self, game_id: str, etag: str) -> None:
-        """Another etag beside a game's snapshot, so that no commit fits it."""
+        """Replaces the etag beside a game's snapshot, so that every commit conflicts."""
 
     async def forget_requests(self, game_id: str) -> None:
-        """Takes a game's memos away, as an eviction does."""
+        """Deletes a game's memos, as an eviction does."""
 
 
 @dataclass(frozen=True)
 class MemoryHands:
-    """In a store in memory."""
+    """Access to a memory store."""
 
     store: MemoryStore
 
     async def put_snapshot(self, game_id: str, data: bytes) -> None:
-        self.store._games[game_id].snapshot = data  # noqa: SLF001 - what no caller can do
+        self.store._games[game_id].snapshot = data  # noqa: SLF001 - no public method does this
 
     async def put_etag(self, game_id: str, etag: str) -> None:
-        self.store._games[game_id].etag = etag  # noqa: SLF001 - what no caller can do
+        self.store._games[game_id].etag = etag  # noqa: SLF001 - no public method does this
 
     async def forget_requests(self, game_id: str) -> None:
-        assert self.store._games[game_id].memos  # noqa: SLF001 - what no caller can do
-        self.store._games[game_id].memos.clear()  # noqa: SLF001 - what no caller can do
+        assert self.store._games[game_id].memos  # noqa: SLF001 - no public method does this
+        self.store._games[game_id].memos.clear()  # noqa: SLF001 - no public method does this
 
 
 @dataclass(frozen=True)
 class RedisHands:
-    """In a store on Redis."""
+    """Access to a Redis store."""
 
     raw: "aredis.Redis"
 
@@ -93,7 +93,7 @@ class RedisHands:
         return f"rummikub:{{{game_id}}}:{part}"
 
     async def put_snapshot(self, game_id: str, data: bytes) -> None:
-        assert await self.raw.hset(self.key(game_id, "game"), "snapshot", data) == 0  # not a new field
+        assert await self.raw.hset(self.key(game_id, "game"), "snapshot", data) == 0  # 0: the field exists
 
     async def put_etag(self, game_id: str, etag: str) -> None:
         assert await self.raw.hset(self.key(game_id, "game"), "etag", etag) == 0
@@ -105,7 +105,7 @@ class RedisHands:
         assert await self.raw.delete(self.key(game_id, "events")) == 1
 
     async def spoil(self, game_id: str, part: str) -> None:
-        """Puts what is not ours in place of what is kept of a game."""
+        """Overwrites one key of a game with foreign data."""
         key = self.key(game_id, part)
         if part == "events":
             assert await self.raw.delete(key) == 1
@@ -115,7 +115,7 @@ class RedisHands:
                 await self.raw.hset(key, name, "not ours")
 
     async def expire(self, game_id: str) -> None:
-        """Has a game's time to live end."""
+        """Makes a game expire."""
         for part in ("game", "requests", "events"):
             assert await self.raw.pexpire(self.key(game_id, part), 0)
 
@@ -129,7 +129,7 @@ async def redis_hands(empty_redis_url: str) -> AsyncIterator[RedisHands]:
 
 @pytest.fixture
 async def hands(store: GameStore, request: pytest.FixtureRequest) -> AsyncIterator[Hands]:
-    """Those that fit the store."""
+    """Returns the access that fits the store."""
     if isinstance(store, MemoryStore):
         yield MemoryHands(store)
     else:
@@ -140,7 +140,7 @@ async def hands(store: GameStore, request: pytest.FixtureRequest) -> AsyncIterat
 
 @pytest.fixture
 async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[GameStore]:
-    """The store on Redis."""
+    """Returns a store on Redis."""
     store = redis_store(empty_redis_url, clock)
     yield store
     await store.close()
@@ -148,14 +148,14 @@ async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[
 
 @pytest.fixture
 async def server(store: GameStore) -> AsyncIterator[tuple[Server, Client]]:
-    """A server on each store in turn, whose sweeper waits for the test."""
+    """Runs a server on each store in turn; its sweeper runs only when the test calls it."""
     async with running_server(store, NO_SWEEPS) as served:
         yield served
 
 
 @dataclass
 class FlakyStore(DelegatingStore):
-    """A store of which some operations fail, before or after they are done."""
+    """A store that fails chosen operations, before or after they take effect."""
 
     store: GameStore
     failing: set[str] = field(default_factory=set)
@@ -188,7 +188,7 @@ class FlakyStore(DelegatingStore):
 
 
 async def listed(client: Client, state: game_pb2.GameState.ValueType, page_size: int = 100) -> list[str]:
-    """The ids of all games of a state, in order, through all pages."""
+    """Returns the ids of all games in a state, in order, over all pages."""
     found: list[str] = []
     token = ""
     while True:
@@ -201,14 +201,14 @@ async def listed(client: Client, state: game_pb2.GameState.ValueType, page_size:
 
 
 async def refusal(call: Awaitable[object]) -> tuple[str, str]:
-    """The code and the reason of a refused call."""
+    """Returns the code and the reason of a refused call."""
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call
     return refused.value.code().name, error_info(refused.value).reason
 
 
 async def is_timed_out(store: GameStore, game: GameAtHand) -> bool:
-    """Whether its first turn was timed out, asked so that nobody times it out on the way."""
+    """Returns whether the first turn has timed out, without applying the time-out."""
     _, newest = await store.bounds(game.game_id)
     assert newest in {STARTED_REVISION, STARTED_REVISION + 1}
     return newest == STARTED_REVISION + 1
@@ -233,7 +233,7 @@ BAD: dict[str, Callable[[bytes], bytes]] = {
     "no number": lambda snapshot: snapshot.replace(b'"created":1', b'"created":"x","was":1'),
     "no such seat": lambda snapshot: snapshot.replace(b'"turn":[', b'"turn":[9,null],"was":['),
 }
-"""What may have become of a snapshot."""
+"""Ways to damage a snapshot."""
 
 
 async def spoil(store: GameStore, hands: Hands, game_id: str, kind: str) -> bytes:
@@ -245,11 +245,11 @@ async def spoil(store: GameStore, hands: Hands, game_id: str, kind: str) -> byte
     return good
 
 
-# A game that cannot be read
+# Unreadable games
 
 
 @pytest.mark.parametrize("kind", BAD)
-async def test_a_bad_game_keeps_no_other_from_being_timed_out_nor_from_being_listed(
+async def test_a_bad_game_does_not_stop_other_games_from_timing_out_or_being_listed(
     server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock, kind: str
 ) -> None:
     sweeper, client = server[0].sweeper, server[1]
@@ -265,7 +265,7 @@ async def test_a_bad_game_keeps_no_other_from_being_timed_out_nor_from_being_lis
     assert await is_timed_out(store, newest)
     assert not await is_timed_out(store, bad)
     clock.advance(PUT_OFF_MS / 2000)
-    assert await sweeper.sweep() == 0  # it is put off
+    assert await sweeper.sweep() == 0  # it is postponed
     for page_size in (1, 2, 3, 100):
         assert await listed(client, PLAYING, page_size) == [newest.game_id, oldest.game_id]
     assert await refusal(bad.see()) == NOT_READABLE
@@ -274,7 +274,7 @@ async def test_a_bad_game_keeps_no_other_from_being_timed_out_nor_from_being_lis
 
 
 @pytest.mark.parametrize("part", ["game", "requests", "events"])
-async def test_the_log_names_the_game_that_cannot_be_read_and_tells_nothing_of_it(
+async def test_the_log_names_an_unreadable_game_and_reveals_no_content(
     redis_backed: GameStore, redis_hands: RedisHands, part: str
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
@@ -296,7 +296,7 @@ async def test_the_log_names_the_game_that_cannot_be_read_and_tells_nothing_of_i
         assert told == [{"event": "store", "error": "cannot be read", "game_id": game.game_id, "log_level": "warning"}]
 
 
-async def test_a_bad_game_that_is_good_again_is_timed_out_when_it_was_put_off_to(
+async def test_a_repaired_game_is_timed_out_at_its_postponed_time(
     server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
 ) -> None:
     sweeper, client = server[0].sweeper, server[1]
@@ -312,10 +312,10 @@ async def test_a_bad_game_that_is_good_again_is_timed_out_when_it_was_put_off_to
     assert await listed(client, PLAYING) == [game.game_id]
 
 
-async def test_a_game_that_one_server_cannot_read_is_timed_out_at_once_by_another_that_can(
+async def test_a_game_that_one_server_cannot_read_is_timed_out_at_once_by_one_that_can(
     server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
 ) -> None:
-    """As while servers are replaced: an older one meets the game of a newer one first."""
+    """During a rolling update, an older server may find a newer server's game first."""
     game = await server[1].new_game(ruleset=TIMED)
     newer = Sweeper(Games(store, SeededChance(2)), store, 1.0, asyncio.Event())
     good = await spoil(store, hands, game.game_id, "newer")
@@ -326,10 +326,10 @@ async def test_a_game_that_one_server_cannot_read_is_timed_out_at_once_by_anothe
     assert await is_timed_out(store, game)
     await spoil(store, hands, game.game_id, "newer")
     clock.advance(LIMIT + 1)
-    assert await server[0].sweeper.sweep() == 1  # the next turn's time is another one
+    assert await server[0].sweeper.sweep() == 1  # the next turn has a new deadline
 
 
-async def test_only_so_many_bad_games_are_left_where_each_sweep_comes_past_them(
+async def test_each_sweep_postpones_a_limited_number_of_bad_games(
     server: tuple[Server, Client],
     store: GameStore,
     hands: Hands,
@@ -349,33 +349,33 @@ async def test_only_so_many_bad_games_are_left_where_each_sweep_comes_past_them(
 
 
 @pytest.mark.timeout(60)
-async def test_more_bad_games_than_a_batch_keep_no_other_waiting(
+async def test_more_bad_games_than_a_batch_do_not_delay_other_games(
     server: tuple[Server, Client], store: GameStore, hands: Hands, clock: FakeClock
 ) -> None:
     sweeper, client = server[0].sweeper, server[1]
     for _ in range(BATCH + 50):
         bad = await client.new_game(players=0, start=False)
         await hands.put_snapshot(bad.game_id, b'{"format":999}')
-        await store.arm(bad.game_id, clock.now_ms)  # before the good game
+        await store.arm(bad.game_id, clock.now_ms)  # due before the good game
     good = await client.new_game(ruleset=TIMED)
     clock.advance(LIMIT + 1)
     assert await sweeper.sweep() == BATCH + 51
     assert await is_timed_out(store, good)
     clock.advance(PUT_OFF_MS / 2000)
     assert await sweeper.sweep() == 0
-    clock.advance(PUT_OFF_MS / 1000 + 1)  # and they are looked at again, with the good game's next turn
+    clock.advance(PUT_OFF_MS / 1000 + 1)  # due again, together with the good game's next turn
     assert await sweeper.sweep() == BATCH + 51
 
 
 @pytest.mark.timeout(30)
-async def test_games_that_no_time_out_can_be_stored_of_do_not_hold_up_a_sweep(
+async def test_games_whose_commits_always_conflict_do_not_stop_a_sweep(
     server: tuple[Server, Client],
     store: GameStore,
     hands: Hands,
     clock: FakeClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Their etag is not that of their snapshot: every commit is a conflict, and they stay overdue."""
+    """Their stored etag is not the etag of their snapshot: every commit conflicts, and they stay overdue."""
     monkeypatch.setattr("service.app.sweeper.BATCH", 3)
     sweeper, client = server[0].sweeper, server[1]
     for _ in range(4):
@@ -390,7 +390,7 @@ async def test_games_that_no_time_out_can_be_stored_of_do_not_hold_up_a_sweep(
     assert await sweeper.sweep() == 0
 
 
-async def test_a_game_without_its_event_stream_keeps_no_other_waiting(
+async def test_a_game_without_its_event_stream_does_not_delay_other_games(
     redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (server, client):
@@ -404,16 +404,16 @@ async def test_a_game_without_its_event_stream_keeps_no_other_waiting(
         assert (await record_of(redis_backed, bad.game_id)).game.revision == STARTED_REVISION
         clock.advance(PUT_OFF_MS / 2000)
         assert await server.sweeper.sweep() == 0
-        assert (await bad.see()).revision == STARTED_REVISION, "it is read as it is stored"
+        assert (await bad.see()).revision == STARTED_REVISION, "the stored game is returned"
         assert await refusal(bad.draw()) == NOT_STORED
         assert (await good.draw()).game.revision == STARTED_REVISION + 2
         assert set(await listed(client, PLAYING)) == {bad.game_id, good.game_id}
 
 
-# The sweeper's own run
+# The sweeper loop
 
 
-async def test_the_sweeper_goes_on_whatever_the_store_throws_at_it(
+async def test_the_sweeper_survives_any_exception_of_the_store(
     server: tuple[Server, Client], store: GameStore, clock: FakeClock
 ) -> None:
     game = await server[1].new_game(ruleset=TIMED)
@@ -431,7 +431,7 @@ async def test_the_sweeper_goes_on_whatever_the_store_throws_at_it(
 
 
 class StuckGames(Games):
-    """Use cases that come to no end with one game."""
+    """Use cases that hang for one game."""
 
     def __init__(self, store: GameStore, stuck: str) -> None:
         super().__init__(store, SeededChance(1))
@@ -443,7 +443,7 @@ class StuckGames(Games):
         return await super().settle(game_id)
 
 
-async def test_a_look_that_does_not_end_keeps_no_other_game_waiting(
+async def test_a_hanging_game_does_not_delay_other_games(
     server: tuple[Server, Client], store: GameStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stuck = await server[1].new_game(ruleset=TIMED)
@@ -458,7 +458,7 @@ async def test_a_look_that_does_not_end_keeps_no_other_game_waiting(
     assert not await is_timed_out(store, stuck)
 
 
-async def test_a_look_that_takes_long_keeps_no_other_game_waiting(
+async def test_a_slow_game_does_not_delay_other_games(
     server: tuple[Server, Client], store: GameStore, clock: FakeClock
 ) -> None:
     stuck = await server[1].new_game(ruleset=TIMED)
@@ -476,7 +476,7 @@ async def test_a_look_that_takes_long_keeps_no_other_game_waiting(
 
 
 class SlowGames(Games):
-    """Use cases that come to an end when they may."""
+    """Use cases that finish when the test allows it."""
 
     def __init__(self, store: GameStore) -> None:
         super().__init__(store, SeededChance(1))
@@ -489,7 +489,7 @@ class SlowGames(Games):
         return await super().settle(game_id)
 
 
-async def test_a_time_out_that_takes_longer_than_a_look_is_applied_when_it_is_decided(
+async def test_a_time_out_that_outlasts_a_sweep_is_applied_when_it_is_decided(
     server: tuple[Server, Client], store: GameStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     game = await server[1].new_game(ruleset=TIMED)
@@ -507,7 +507,7 @@ async def test_a_time_out_that_takes_longer_than_a_look_is_applied_when_it_is_de
             await subscription.wait()
 
 
-async def test_servers_look_at_different_games(store: GameStore, clock: FakeClock) -> None:
+async def test_servers_claim_different_games(store: GameStore, clock: FakeClock) -> None:
     for number in range(3 * BATCH):
         await store.arm(f"{number:032x}", clock.now_ms)
     clock.advance(1)
@@ -524,17 +524,17 @@ async def test_servers_look_at_different_games(store: GameStore, clock: FakeCloc
     assert len(looks) == 3 * BATCH
 
 
-async def test_a_game_whose_server_died_is_looked_at_by_another_soon(store: GameStore, clock: FakeClock) -> None:
+async def test_a_game_claimed_by_a_dead_server_is_soon_claimed_by_another(store: GameStore, clock: FakeClock) -> None:
     await store.arm("a" * 32, clock.now_ms)
     clock.advance(1)
-    await store.claim(1)  # by a server that dies now
+    await store.claim(1)  # a server that dies claims the game
     other = Sweeper(Games(store, SeededChance(1)), store, 1.0, asyncio.Event())
     assert await other.sweep() == 0
     clock.advance(CLAIM_MS / 1000 + 0.001)
     assert await other.sweep() == 1
 
 
-async def test_a_server_that_stops_looks_at_no_more_games(store: GameStore, clock: FakeClock) -> None:
+async def test_a_stopping_server_claims_no_more_games(store: GameStore, clock: FakeClock) -> None:
     for number in range(BATCH - 1):
         await store.arm(f"{number:032x}", clock.now_ms)
     clock.advance(1)
@@ -545,7 +545,7 @@ async def test_a_server_that_stops_looks_at_no_more_games(store: GameStore, cloc
 
 
 class LateGames(Games):
-    """Use cases whose first answer comes so late that the next turn is overdue too."""
+    """Use cases whose first reply is so late that the next turn is overdue too."""
 
     def __init__(self, store: GameStore, clock: FakeClock) -> None:
         super().__init__(store, SeededChance(1))
@@ -562,7 +562,7 @@ class LateGames(Games):
         return loaded
 
 
-async def test_a_turn_that_is_overdue_as_soon_as_it_begins_is_not_put_off(
+async def test_a_turn_that_is_overdue_when_it_starts_is_not_postponed(
     server: tuple[Server, Client], store: GameStore, clock: FakeClock
 ) -> None:
     game = await server[1].new_game(ruleset=TIMED)
@@ -578,7 +578,7 @@ async def test_a_turn_that_is_overdue_as_soon_as_it_begins_is_not_put_off(
 
 @dataclass(frozen=True)
 class Creating:
-    """A server on a store that may fail, and what it keeps."""
+    """A server on a store that may fail, with its store and clock."""
 
     client: Client
     flaky: FlakyStore
@@ -588,7 +588,7 @@ class Creating:
         return (await self.client.games.CreateGame(gs.CreateGameRequest(request_id=request_id))).game
 
     async def listed_once(self, *game_ids: str) -> None:
-        """Exactly these games are listed, under their state and no other, and counted so."""
+        """Asserts that exactly these games are listed and counted, in their state only."""
         for page_size in (1, 100):
             assert sorted(await listed(self.client, LOBBY, page_size)) == sorted(game_ids)
         assert await self.flaky.store.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: len(game_ids)}
@@ -601,7 +601,7 @@ async def creating(store: GameStore, clock: FakeClock) -> AsyncIterator[Creating
         yield Creating(client, flaky, clock)
 
 
-async def test_a_creation_that_cannot_be_listed_makes_no_game_and_its_repeat_makes_one(creating: Creating) -> None:
+async def test_a_creation_that_fails_to_be_listed_creates_no_game_and_its_retry_creates_one(creating: Creating) -> None:
     request_id = new_id()
     creating.flaky.failing = {"index"}
     assert await refusal(creating.create(request_id)) == NOT_STORED
@@ -610,12 +610,12 @@ async def test_a_creation_that_cannot_be_listed_makes_no_game_and_its_repeat_mak
     creating.flaky.failing = set()
     creating.clock.advance(60)
     game = await creating.create(request_id)
-    assert game.create_time.ToMilliseconds() == creating.clock.now_ms  # there was none before
+    assert game.create_time.ToMilliseconds() == creating.clock.now_ms  # created by the retry
     assert await creating.create(request_id) == game
     await creating.listed_once(game.game_id)
 
 
-async def test_a_creation_that_is_listed_but_not_stored_is_not_seen_and_its_repeat_is_listed_once(
+async def test_a_creation_that_is_listed_but_not_stored_is_invisible_and_its_retry_is_listed_once(
     creating: Creating,
 ) -> None:
     request_id = new_id()
@@ -630,7 +630,7 @@ async def test_a_creation_that_is_listed_but_not_stored_is_not_seen_and_its_repe
     await creating.listed_once(game.game_id, other.game_id)
 
 
-async def test_a_creation_whose_answer_is_lost_on_the_way_is_answered_and_listed_once(creating: Creating) -> None:
+async def test_a_creation_whose_reply_is_lost_is_answered_and_listed_once(creating: Creating) -> None:
     request_id = new_id()
     creating.flaky.losing = {"commit"}
     game = await creating.create(request_id)
@@ -640,20 +640,18 @@ async def test_a_creation_whose_answer_is_lost_on_the_way_is_answered_and_listed
 
 
 async def create_raw(client: Client, request: bytes) -> bytes:
-    """The answer's bytes."""
+    """Returns the bytes of the response."""
     rpc: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
     rpc = client.channel.unary_unary("/rummikub.v1.GameService/CreateGame")
     return await rpc(request)
 
 
-async def test_a_repeated_creation_is_the_same_answer_byte_for_byte_from_another_server(
-    creating: Creating, store: GameStore
-) -> None:
+async def test_a_retried_creation_gets_the_same_bytes_from_another_server(creating: Creating, store: GameStore) -> None:
     rules = ruleset_pb2.Ruleset(geometry_jokers=4, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)
     sent = gs.CreateGameRequest(ruleset=rules, request_id=new_id()).SerializeToString()
     first = await create_raw(creating.client, sent)
     game = GameAtHand(creating.client, gs.CreateGameResponse.FromString(first).game.game_id)
-    await game.join("Ada")  # whatever has happened since
+    await game.join("Ada")  # the game changes in between
     creating.clock.advance(100)
     async with running_server(store, NO_SWEEPS, seed=2) as (_, second):
         assert await create_raw(second, sent) == first
@@ -661,7 +659,7 @@ async def test_a_repeated_creation_is_the_same_answer_byte_for_byte_from_another
     await creating.listed_once(game.game_id)
 
 
-async def test_different_request_ids_and_none_make_different_games(creating: Creating) -> None:
+async def test_different_or_missing_request_ids_create_different_games(creating: Creating) -> None:
     ids = [new_id(), new_id(), "", "", "a" * 22, "a" * 23]
     games = {(await creating.create(request_id)).game_id for request_id in ids}
     assert len(games) == len(ids)
@@ -669,7 +667,7 @@ async def test_different_request_ids_and_none_make_different_games(creating: Cre
 
 
 @pytest.mark.parametrize("length", [1, 8, 21])
-async def test_a_request_id_that_could_be_guessed_is_refused_without_a_token(creating: Creating, length: int) -> None:
+async def test_a_guessable_request_id_is_refused_without_a_token(creating: Creating, length: int) -> None:
     game = await creating.client.new_game(players=1, start=False)
     calls: tuple[Callable[[str], Awaitable[object]], ...] = (
         creating.create,
@@ -689,7 +687,7 @@ async def test_a_request_id_that_could_be_guessed_is_refused_without_a_token(cre
     assert len((await game.see()).players) == 2
 
 
-async def test_a_seats_request_id_may_be_shorter_as_nobody_else_can_use_it(client: Client) -> None:
+async def test_a_request_id_of_a_seat_may_be_short(client: Client) -> None:
     game = await client.new_game(start=False)
     request = gs.StartGameRequest(game_id=game.game_id, request_id="x" * 8)
     first = await client.games.StartGame(request, metadata=game.as_seat(1))
@@ -699,7 +697,7 @@ async def test_a_seats_request_id_may_be_shorter_as_nobody_else_can_use_it(clien
 
 
 @pytest.mark.parametrize("is_started", [False, True])
-async def test_a_repeated_creation_whose_memo_is_lost_is_aborted_and_changes_no_list(
+async def test_a_retried_creation_without_its_memo_is_aborted_and_changes_no_list(
     creating: Creating, hands: Hands, is_started: bool
 ) -> None:
     request_id = new_id()
@@ -722,10 +720,10 @@ async def test_a_repeated_creation_whose_memo_is_lost_is_aborted_and_changes_no_
     assert await listed(creating.client, PLAYING) == ([game.game_id] if is_started else [])
 
 
-# Games that have expired
+# Expired games
 
 
-async def test_expired_games_leave_the_lists_when_these_are_read(
+async def test_expired_games_leave_the_lists_when_the_lists_are_read(
     redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
@@ -737,14 +735,14 @@ async def test_expired_games_leave_the_lists_when_these_are_read(
         everything = {**dict.fromkeys(GameState, 0), GameState.LOBBY: 3, GameState.PLAYING: 2}
         for state in (LOBBY, PLAYING):
             await listed(client, state)
-        assert await redis_backed.count() == everything  # a creation may be under way
+        assert await redis_backed.count() == everything  # a creation may be in progress
         clock.advance(ORPHAN_MS / 1000 + 1)
         assert await listed(client, LOBBY) == [alive[0].game_id]
         assert await listed(client, PLAYING) == [alive[1].game_id]
         assert await redis_backed.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: 1, GameState.PLAYING: 1}
 
 
-async def test_the_sweeper_goes_through_the_lists_and_mends_them_though_nobody_reads_them(
+async def test_the_sweeper_repairs_lists_that_are_not_read(
     redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
@@ -758,7 +756,7 @@ async def test_the_sweeper_goes_through_the_lists_and_mends_them_though_nobody_r
         before = await redis_backed.count()
         assert (before[GameState.LOBBY], before[GameState.PLAYING]) == (2 * MEND_BATCH + 5, 2)
         stopping = asyncio.Event()
-        pages = 3 + len(GameState) - 1  # three of the lobby's games, one of each other state's
+        pages = 3 + len(GameState) - 1  # three pages of lobby games, one page for each other state
         flaky = FlakyStore(redis_backed, after_page=lambda paged: stopping.set() if paged == pages else None)
         await asyncio.wait_for(Sweeper(Games(flaky, SeededChance(1)), flaky, 0.001, stopping).run(), 10)
         after = await redis_backed.count()
@@ -766,7 +764,7 @@ async def test_the_sweeper_goes_through_the_lists_and_mends_them_though_nobody_r
         assert await listed(client, PLAYING) == [alive.game_id]
 
 
-async def test_a_game_that_has_expired_is_looked_at_no_more(
+async def test_an_expired_game_is_claimed_no_more(
     redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (server, client):
@@ -779,7 +777,7 @@ async def test_a_game_that_has_expired_is_looked_at_no_more(
         assert await due(redis_backed) == []
 
 
-# What is not ours among the deadlines and in the lists
+# Foreign members among the deadlines and in the lists
 
 
 FOREIGN_DEADLINES: dict[str, tuple[bytes, float]] = {
@@ -793,7 +791,7 @@ FOREIGN_DEADLINES: dict[str, tuple[bytes, float]] = {
 
 
 @pytest.mark.parametrize("kind", FOREIGN_DEADLINES)
-async def test_what_is_not_ours_among_the_deadlines_keeps_no_game_waiting_and_goes(
+async def test_foreign_deadlines_delay_no_game_and_are_removed(
     redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock, kind: str
 ) -> None:
     member, score = FOREIGN_DEADLINES[kind]
@@ -807,7 +805,7 @@ async def test_what_is_not_ours_among_the_deadlines_keeps_no_game_waiting_and_go
 
 
 @pytest.mark.parametrize("score", [float("-inf"), -1e300, 0.5])
-async def test_a_game_with_a_deadline_that_is_not_ours_is_timed_out_and_keeps_its_place(
+async def test_a_game_with_a_malformed_deadline_is_timed_out_and_stays_listed(
     redis_backed: GameStore, redis_hands: RedisHands, clock: FakeClock, score: float
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (server, client):
@@ -821,7 +819,7 @@ async def test_a_game_with_a_deadline_that_is_not_ours_is_timed_out_and_keeps_it
 
 
 @pytest.mark.parametrize("member", [b"\xff", b"not ours", b"000000000000001:not ours"])
-async def test_what_is_not_ours_in_a_list_is_left_out_and_goes(
+async def test_foreign_list_members_are_skipped_and_removed(
     redis_backed: GameStore, redis_hands: RedisHands, member: bytes
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
@@ -831,7 +829,7 @@ async def test_what_is_not_ours_in_a_list_is_left_out_and_goes(
         assert (await redis_backed.count())[GameState.LOBBY] == 2
 
 
-# A history that is kept in part
+# Trimmed histories
 
 
 KEPT = 5
@@ -839,7 +837,7 @@ KEPT = 5
 
 @pytest.fixture(params=["memory", "redis"])
 async def short_memory(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
-    """Each store in turn, keeping only a few changes of a game."""
+    """Returns each store in turn; it keeps only a few changes of a game."""
     if request.param == "memory":
         yield memory_store(clock, history=KEPT)
     else:
@@ -849,7 +847,7 @@ async def short_memory(request: pytest.FixtureRequest, clock: FakeClock) -> Asyn
 
 
 async def revisions(game: GameAtHand, first: int, page_size: int = 200) -> list[int]:
-    """The revisions of a game's changes from one on, through all pages."""
+    """Returns the revisions of a game's changes from one on, over all pages."""
     found: list[int] = []
     token = ""
     while True:
@@ -861,7 +859,7 @@ async def revisions(game: GameAtHand, first: int, page_size: int = 200) -> list[
             return found
 
 
-async def test_a_trimmed_history_begins_with_the_oldest_that_is_kept(short_memory: GameStore) -> None:
+async def test_a_trimmed_history_begins_with_the_oldest_stored_change(short_memory: GameStore) -> None:
     async with running_server(short_memory, NO_SWEEPS) as (_, client):
         game = await client.new_game()
         assert await revisions(game, 0) == [1, 2, 3, 4]
@@ -882,7 +880,7 @@ async def test_a_trimmed_history_begins_with_the_oldest_that_is_kept(short_memor
             assert dict(info.metadata) == {"oldest": str(oldest), "newest": str(newest)}
 
 
-async def test_a_page_that_was_trimmed_before_it_was_asked_for_is_refused_not_skipped(
+async def test_a_page_that_was_trimmed_meanwhile_is_refused_not_skipped(
     short_memory: GameStore,
 ) -> None:
     async with running_server(short_memory, NO_SWEEPS) as (_, client):

@@ -1,4 +1,4 @@
-"""Bots over gRPC: they are added, seen, and play by themselves, on whatever server, each turn once."""
+"""Bots over gRPC: players add them and see them, and any server plays each of their turns exactly once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -69,11 +69,11 @@ CLAIMS = ruleset_pb2.Ruleset(
     turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM,
 )
 LONG_SECONDS = 60.0
-"""More than anything here takes: whoever waits so long waits in vain."""
+"""Timeout in seconds; nothing here takes so long."""
 
 
 async def add_bot(game: GameAtHand, level: game_pb2.BotLevel.ValueType, name: str = "", seat: int = 1) -> int:
-    """Has a player of the lobby add a bot; its seat."""
+    """Adds a bot on behalf of a lobby player; returns its seat."""
     request = gs.AddBotRequest(game_id=game.game_id, level=level, name=name, request_id=new_id())
     return (await game.client.games.AddBot(request, metadata=game.as_seat(seat))).seat
 
@@ -81,7 +81,7 @@ async def add_bot(game: GameAtHand, level: game_pb2.BotLevel.ValueType, name: st
 async def new_game(
     client: Client, *levels: game_pb2.BotLevel.ValueType, ruleset: ruleset_pb2.Ruleset = UNTIMED, start: bool = True
 ) -> GameAtHand:
-    """A game of a person at seat 1 and bots, started unless told otherwise."""
+    """Returns a game of a person at seat 1 and bots, started by default."""
     game = await client.new_game(players=1, start=False, ruleset=ruleset)
     for level in levels:
         await add_bot(game, level)
@@ -91,14 +91,14 @@ async def new_game(
 
 
 async def resign(game: GameAtHand) -> None:
-    """Leaves a game to its bots."""
+    """Resigns seat 1, which leaves only bots."""
     await game.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
 
 
 async def until(
     game: GameAtHand, is_so: Callable[[game_pb2.Game], bool], client: Client | None = None
 ) -> game_pb2.Game:
-    """The game as seat 1 sees it as soon as something is so, told by a watch."""
+    """Watches a game as seat 1 until a condition holds; returns the game."""
     watching = (client or game.client).games.WatchGame(gs.WatchGameRequest(game_id=game.game_id))
     request = gs.GetGameRequest(game_id=game.game_id)
     async with asyncio.timeout(LONG_SECONDS):
@@ -107,7 +107,7 @@ async def until(
             if is_so(seen):
                 watching.cancel()
                 return seen
-    raise AssertionError("the game has ended before")
+    raise AssertionError("the game ended before the condition held")
 
 
 def is_over(game: game_pb2.Game) -> bool:
@@ -115,7 +115,7 @@ def is_over(game: game_pb2.Game) -> bool:
 
 
 async def play_round(game: GameAtHand, *clients: Client) -> game_pb2.Game:
-    """Has the person draw, or pass, in every turn of theirs until the round is over; any client will do."""
+    """Draws or passes in every turn of seat 1 until the round is over, through any of the clients."""
     turns = 0
     while True:
         client = clients[turns % len(clients)] if clients else game.client
@@ -127,7 +127,7 @@ async def play_round(game: GameAtHand, *clients: Client) -> game_pb2.Game:
 
 
 async def stored_events(store: GameStore, game_id: str) -> list[tuple[Event, ...]]:
-    """What has happened in a game, change by change, after a look that its stream is worth its snapshot."""
+    """Returns a game's events by change, after a check that replaying them gives the snapshot."""
     record = (await store.load(game_id)).record
     entries = await store.events(game_id, 1, 10_000)
     assert record
@@ -141,20 +141,20 @@ async def stored_events(store: GameStore, game_id: str) -> list[tuple[Event, ...
 
 
 def check_turns(changes: list[tuple[Event, ...]]) -> None:
-    """In each turn its player acted once, or resigned, and no time ran out; the last turn may go on."""
+    """Asserts that each player acted once in each turn, or resigned, and that no turn timed out."""
     seat, has_acted = 0, True
     for event in (event for change in changes for event in change):
         match event:
             case TurnStarted(turn):
-                assert has_acted, f"seat {seat} has lost a turn"
+                assert has_acted, f"seat {seat} did not act in its turn"
                 seat, has_acted = turn.seat, False
             case TilesPlayed() | TileDrawn() | TurnPassed():
-                assert (event.seat, has_acted) == (seat, False), f"seat {event.seat} has taken a turn too much"
+                assert (event.seat, has_acted) == (seat, False), f"seat {event.seat} acted twice or out of turn"
                 has_acted = True
             case PlayerResigned(resigned):
                 has_acted = has_acted or resigned == seat
             case TurnTimedOut():
-                raise AssertionError(f"seat {seat} has run out of time")
+                raise AssertionError(f"seat {seat} timed out")
             case _:
                 pass
 
@@ -162,7 +162,7 @@ def check_turns(changes: list[tuple[Event, ...]]) -> None:
 # In the lobby
 
 
-async def test_a_bot_is_seated_and_seen_by_all(client: Client) -> None:
+async def test_a_bot_is_seated_and_visible_to_all(client: Client) -> None:
     game = await client.new_game(players=1, start=False)
     request = gs.AddBotRequest(game_id=game.game_id, level=HARD, request_id=new_id())
     answer = await client.games.AddBot(request, metadata=game.as_seat(1))
@@ -177,7 +177,7 @@ async def test_a_bot_is_seated_and_seen_by_all(client: Client) -> None:
     assert [(event.name, event.bot_level) for event in joined] == expected
 
 
-async def test_a_bot_gets_a_name_that_nobody_has(client: Client) -> None:
+async def test_a_bot_gets_an_unused_name(client: Client) -> None:
     game = await client.new_game(players=1, start=False)
     await game.join("Bot 1")
     await add_bot(game, EASY)
@@ -233,7 +233,7 @@ async def test_bots_do_not_start_a_game(client: Client) -> None:
 # Whole games
 
 
-async def test_a_game_with_bots_is_played_to_its_end(store: GameStore) -> None:
+async def test_a_game_with_bots_ends(store: GameStore) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, EASY, MEDIUM, HARD)
         seen = await play_round(game)
@@ -242,7 +242,7 @@ async def test_a_game_with_bots_is_played_to_its_end(store: GameStore) -> None:
     check_turns(await stored_events(store, game.game_id))
 
 
-async def test_two_servers_play_each_bots_turn_once(store: GameStore) -> None:
+async def test_two_servers_play_each_turn_of_a_bot_once(store: GameStore) -> None:
     async with running_server(store) as (_, client), running_server(store, seed=2) as (_, second):
         game = await new_game(client, EASY, MEDIUM)
         assert (await play_round(game, client, second)).state == game_pb2.GAME_STATE_FINISHED
@@ -258,7 +258,7 @@ async def test_bots_play_on_when_the_person_resigns(store: GameStore) -> None:
         assert set(seen.winner_seats) <= {2, 3}
 
 
-async def test_a_game_of_several_rounds_ends_when_only_bots_are_left(store: GameStore) -> None:
+async def test_a_game_of_several_rounds_ends_when_only_bots_remain(store: GameStore) -> None:
     async with running_server(store) as (_, client):
         left_in_the_round = await new_game(client, EASY, MEDIUM, ruleset=TWO_ROUNDS)
         await resign(left_in_the_round)
@@ -283,7 +283,7 @@ async def test_bots_start_no_round(store: GameStore) -> None:
         assert (seen.state, seen.round) == (game_pb2.GAME_STATE_FINISHED, 2)
 
 
-async def test_nobody_is_shown_a_bots_tiles(store: GameStore) -> None:
+async def test_a_bots_tiles_are_visible_to_no_other_seat(store: GameStore) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, EASY, HARD)
         await play_round(game)
@@ -298,7 +298,7 @@ async def test_nobody_is_shown_a_bots_tiles(store: GameStore) -> None:
             assert [len(deal.rack) for deal in dealt] == [14 if viewer else 0]
 
 
-async def test_bots_agree_that_an_illegal_play_is_one(store: GameStore) -> None:
+async def test_bots_agree_with_a_claim_of_an_illegal_play(store: GameStore) -> None:
     async with running_server(store) as (_, client):
         game = await new_game(client, EASY, MEDIUM, ruleset=CLAIMS)
         before = await until(game, lambda now: now.turn.seat == 1)
@@ -314,10 +314,10 @@ async def test_bots_agree_that_an_illegal_play_is_one(store: GameStore) -> None:
         assert [(vote.seat, vote.agrees) for vote in votes] == [(2, True), (3, True)]
 
 
-# When a server dies, stops, or was never told
+# Servers that die, stop, or miss a notification
 
 
-async def test_another_server_goes_on_when_the_first_is_killed(empty_redis_url: str) -> None:
+async def test_another_server_continues_when_the_first_is_killed(empty_redis_url: str) -> None:
     environment = {
         "RUMMIKUB_REDIS_URL": empty_redis_url,
         "RUMMIKUB_BOT_DELAY_MS": "20",
@@ -332,7 +332,7 @@ async def test_another_server_goes_on_when_the_first_is_killed(empty_redis_url: 
         assert not is_over(amid)
         async with grpc.aio.insecure_channel(second.target) as channel:
             game.client = Client(channel)
-            # no look at the game: nobody but the second server's sweeper finds it
+            # no call may touch the game: only the second server's sweeper may find it
             watching = game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, from_revision=1))
             async with asyncio.timeout(LONG_SECONDS):
                 changes = [update.change async for update in watching if update.HasField("change")]
@@ -342,7 +342,7 @@ async def test_another_server_goes_on_when_the_first_is_killed(empty_redis_url: 
     await store.close()
 
 
-async def test_a_server_that_stops_leaves_its_bots_to_others(store: GameStore) -> None:
+async def test_a_stopping_server_leaves_its_bots_to_other_servers(store: GameStore) -> None:
     slow = server_settings(bot_delay_ms=60_000)
     async with running_server(store, slow) as (_, client):
         game = await new_game(client, EASY, EASY)
@@ -355,7 +355,7 @@ async def test_a_server_that_stops_leaves_its_bots_to_others(store: GameStore) -
 
 
 def bots_turn(rules: Ruleset, now_ms: int) -> Game:
-    """A game of bots in its first turn."""
+    """Returns a game of bots in its first turn."""
     game = create(rules).game
     for number, level in enumerate((BotLevel.EASY, BotLevel.MEDIUM), 1):
         game = is_applied(game, Join(f"bot {number}", level), now_ms)
@@ -368,7 +368,7 @@ def is_applied(game: Game, action: Action, now_ms: int) -> Game:
     return outcome.game
 
 
-async def test_a_bot_that_was_forgotten_is_found_by_a_look_at_the_game(store: GameStore, clock: FakeClock) -> None:
+async def test_reading_a_game_wakes_a_forgotten_bot(store: GameStore, clock: FakeClock) -> None:
     rules = replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=0)
     async with running_server(store, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):
         game = await put_game(client, store, bots_turn(rules, clock.now_ms), clock.now_ms)
@@ -380,7 +380,7 @@ async def test_a_bot_that_was_forgotten_is_found_by_a_look_at_the_game(store: Ga
         assert (await until(game, is_over)).state == game_pb2.GAME_STATE_FINISHED
 
 
-async def test_a_bot_is_found_by_the_sweeper_before_it_acts(store: GameStore, clock: FakeClock) -> None:
+async def test_the_sweeper_wakes_a_bot_before_its_deadline(store: GameStore, clock: FakeClock) -> None:
     async with running_server(store, server_settings(bot_delay_ms=60_000)) as (_, client):
         game = await new_game(client, EASY, EASY)
         await resign(game)
@@ -395,7 +395,7 @@ async def test_a_bot_is_found_by_the_sweeper_before_it_acts(store: GameStore, cl
 
 
 class Unheard(DelegatingStore):
-    """A store that stores a change and does not answer: to the next, it never does, or says that it is away."""
+    """A store whose next commit stores the change, then hangs ("never") or raises StoreUnavailable ("away")."""
 
     def __init__(self, store: GameStore) -> None:
         super().__init__(store)
@@ -415,10 +415,10 @@ class Unheard(DelegatingStore):
 
 
 @pytest.mark.parametrize("how", ["never", "away"])
-async def test_a_bot_acts_though_nobody_has_heard_that_the_turn_before_is_stored(
+async def test_a_bot_acts_although_the_commit_of_the_previous_turn_got_no_reply(
     store: GameStore, clock: FakeClock, how: str
 ) -> None:
-    """The store's clock stands still, so the bot does not seem to have been forgotten."""
+    """The store's clock stands still, so the bot never looks forgotten."""
     unheard = Unheard(store)
     async with running_server(unheard, server_settings(sweep_seconds=LONG_SECONDS)) as (_, client):
         game = await new_game(client, EASY)
@@ -438,10 +438,10 @@ async def test_a_bot_acts_though_nobody_has_heard_that_the_turn_before_is_stored
         await until(game, lambda now: now.turn.seat == 1 and now.revision > before.revision + 1)
 
 
-# Under a clock
+# With a time limit
 
 
-async def test_bots_play_after_a_time_out_that_nobody_calls_for(store: GameStore, clock: FakeClock) -> None:
+async def test_bots_play_after_the_sweeper_applies_a_time_out(store: GameStore, clock: FakeClock) -> None:
     timed = ruleset_pb2.Ruleset(turn_time_limit_seconds=60)
     async with running_server(store, server_settings(sweep_seconds=0.05)) as (_, client):
         game = await new_game(client, EASY, MEDIUM, ruleset=timed)
@@ -452,7 +452,7 @@ async def test_bots_play_after_a_time_out_that_nobody_calls_for(store: GameStore
         assert after.players[0].tile_count == before.players[0].tile_count + 3
 
 
-async def test_a_bots_delay_leaves_it_time_to_act(store: GameStore) -> None:
+async def test_a_bots_delay_stays_within_its_turn(store: GameStore) -> None:
     hasty = ruleset_pb2.Ruleset(turn_time_limit_seconds=1)
     async with running_server(store, server_settings(bot_delay_ms=60_000)) as (_, client):
         game = await new_game(client, EASY, EASY, ruleset=hasty)
@@ -462,11 +462,11 @@ async def test_a_bots_delay_leaves_it_time_to_act(store: GameStore) -> None:
     check_turns(await stored_events(store, game.game_id))
 
 
-# The machinery, without servers
+# Bots without a server
 
 
 class Here:
-    """Answers at once, in the event loop; counts. Fails so often first."""
+    """An analysis pool that answers at once in the event loop, counts calls, and fails the first `failures` of them."""
 
     def __init__(self, failures: int = 0) -> None:
         self.asked = 0
@@ -482,7 +482,7 @@ class Here:
 
 
 async def finished(store: GameStore, game_id: str) -> Record:
-    """The record of a game, as soon as it is over."""
+    """Waits until a game is over; returns its record."""
     async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
         while True:
             record = (await store.load(game_id)).record
@@ -492,13 +492,13 @@ async def finished(store: GameStore, game_id: str) -> Record:
 
 
 async def put_bots(store: GameStore, now_ms: int, turn_time_limit_seconds: int = 0) -> str:
-    """A game of bots in a store, nobody told."""
+    """Stores a game of bots without any notification."""
     game = bots_turn(replace(PRESETS[Preset.SABRA], turn_time_limit_seconds=turn_time_limit_seconds), now_ms)
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         return (await put_game(Client(channel), store, game, now_ms)).game_id
 
 
-async def test_servers_that_are_told_of_the_same_bot_store_one_turn(store: GameStore, clock: FakeClock) -> None:
+async def test_servers_notified_of_the_same_bot_store_one_turn(store: GameStore, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms)
     thinkers = (Here(), Here())
     several = [Games(store, SeededChance(number)) for number in range(2)]
@@ -535,7 +535,7 @@ async def test_a_bot_whose_search_fails_draws(store: GameStore, clock: FakeClock
 
 
 class Meanwhile(Games):
-    """Use cases in which something happens before the first vote."""
+    """Use cases that run a callback before the first vote."""
 
     def __init__(self, store: GameStore, happen: Callable[[Games], Awaitable[object]]) -> None:
         super().__init__(store, SeededChance(1))
@@ -548,7 +548,7 @@ class Meanwhile(Games):
 
 
 def shown_play(now_ms: int) -> Game:
-    """A game of a person, who has shown an illegal play and has the turn, and two bots."""
+    """Returns a game of a person, who has shown an illegal play and has the turn, and two bots."""
     rules = with_options(
         PRESETS[Preset.GUIDE_B],
         {"start_player": StartPlayer.FIXED_SEAT, "start_draw_determines": StartDrawDetermines.STARTER_ONLY},
@@ -561,7 +561,7 @@ def shown_play(now_ms: int) -> Game:
 
 
 async def acts_of(number: int, bots: Bots, store: GameStore, game_id: str) -> list[Event]:
-    """The first event of each change after some bots are told of a game, as soon as there are so many changes."""
+    """Notifies bots of a game and waits for a number of changes; returns the first event of each."""
     record = (await store.load(game_id)).record
     assert record
     async with asyncio.timeout(LONG_SECONDS), store.changes(game_id) as subscription:
@@ -571,7 +571,7 @@ async def acts_of(number: int, bots: Bots, store: GameStore, game_id: str) -> li
     return [entry.events[0] for entry in entries]
 
 
-async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore, clock: FakeClock) -> None:
+async def test_a_bot_whose_vote_is_too_late_takes_its_turn(store: GameStore, clock: FakeClock) -> None:
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
 
@@ -586,14 +586,14 @@ async def test_a_bot_whose_vote_comes_too_late_takes_its_turn(store: GameStore, 
 
 
 class Nowhere:
-    """Has no room for any search."""
+    """An analysis pool whose queue is always full."""
 
     async def ask(self, question: Query[T], _seconds: float) -> T:
         await asyncio.Event().wait()
         return question.answer(Budget(nodes=0))
 
 
-async def test_bots_vote_at_once_though_there_is_no_room_for_a_search(store: GameStore, clock: FakeClock) -> None:
+async def test_bots_vote_at_once_when_the_analysis_queue_is_full(store: GameStore, clock: FakeClock) -> None:
     async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
         game = await put_game(Client(channel), store, shown_play(clock.now_ms), clock.now_ms)
     bots = Bots(Games(store, SeededChance(1)), Nowhere(), 1, 0.0, asyncio.Event())
@@ -602,7 +602,7 @@ async def test_bots_vote_at_once_though_there_is_no_room_for_a_search(store: Gam
     await bots.close()
 
 
-async def test_a_bot_for_whose_search_there_is_no_room_draws_before_its_time_runs_out(
+async def test_a_bot_draws_before_its_deadline_when_the_analysis_queue_is_full(
     store: GameStore, clock: FakeClock
 ) -> None:
     game_id = await put_bots(store, clock.now_ms, turn_time_limit_seconds=60)
@@ -613,7 +613,7 @@ async def test_a_bot_for_whose_search_there_is_no_room_draws_before_its_time_run
     await bots.close()
 
 
-async def test_a_bot_that_waits_when_the_server_stops_does_not_act(store: GameStore, clock: FakeClock) -> None:
+async def test_a_waiting_bot_does_not_act_after_the_server_stops(store: GameStore, clock: FakeClock) -> None:
     game_id = await put_bots(store, clock.now_ms)
     stopping, thinker = asyncio.Event(), Here()
     bots = Bots(Games(store, SeededChance(1)), thinker, 1, LONG_SECONDS, stopping)

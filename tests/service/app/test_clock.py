@@ -1,4 +1,4 @@
-"""The store's clock: deadlines, time-outs that are applied once whoever comes first, and the sweeper."""
+"""The store's clock: deadlines, time-outs that are applied exactly once by any caller, and the sweeper."""
 
 import asyncio
 import random
@@ -38,35 +38,35 @@ from support.harness import (
 LIMIT = 30
 TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
 NO_SWEEPS = server_settings(sweep_seconds=3600)
-"""Of a server whose sweeper sweeps when the test says so."""
+"""Sweep interval of a server whose sweeper runs only when the test calls it."""
 
 
 def ms(timestamp: Timestamp) -> int:
-    """Milliseconds since 1970."""
+    """Returns milliseconds since 1970."""
     return timestamp.seconds * 1000 + timestamp.nanos // 1_000_000
 
 
 @pytest.fixture
 async def served(store: GameStore) -> AsyncIterator[tuple[Server, Client]]:
-    """A server on each store in turn, whose sweeper waits for the test."""
+    """Runs a server on each store in turn; its sweeper runs only when the test calls it."""
     async with running_server(store, NO_SWEEPS) as (server, client):
         yield server, client
 
 
 @pytest.fixture
 def server(served: tuple[Server, Client]) -> Server:
-    """The server."""
+    """Returns the server."""
     return served[0]
 
 
 @pytest.fixture
 def client(served: tuple[Server, Client]) -> Client:
-    """Its client."""
+    """Returns the server's client."""
     return served[1]
 
 
 async def history(game: GameAtHand, seat: int = 0) -> list[game_pb2.GameChange]:
-    """All changes of a game."""
+    """Returns all changes of a game."""
     found: list[game_pb2.GameChange] = []
     token = ""
     while True:
@@ -79,20 +79,20 @@ async def history(game: GameAtHand, seat: int = 0) -> list[game_pb2.GameChange]:
 
 
 async def time_outs(game: GameAtHand, seat: int = 0) -> list[game_pb2.TurnTimedOut]:
-    """All time-outs of a game."""
+    """Returns all time-outs of a game."""
     events = [event for change in await history(game, seat) for event in change.events]
     return [event.turn_timed_out for event in events if event.HasField("turn_timed_out")]
 
 
 async def refusal(call: Awaitable[object]) -> str:
-    """The reason why a call is refused."""
+    """Returns the reason of a refused call."""
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call
     return str(error_info(refused.value).reason)
 
 
 def draw_on(game: GameAtHand, seen: game_pb2.Game, seat: int = 0, *, validate_only: bool = False) -> Awaitable[object]:
-    """A draw that is meant for the game as it was seen."""
+    """Draws at the revision of a game seen earlier."""
     request = ts.PlayTurnRequest(
         game_id=game.game_id,
         expected_revision=seen.revision,
@@ -106,7 +106,7 @@ def draw_on(game: GameAtHand, seen: game_pb2.Game, seat: int = 0, *, validate_on
 # Deadlines
 
 
-async def test_every_turn_has_its_deadline_by_the_clock_of_the_store(client: Client, clock: FakeClock) -> None:
+async def test_every_turn_has_a_deadline_by_the_stores_clock(client: Client, clock: FakeClock) -> None:
     game = await client.new_game(ruleset=TIMED, start=False)
     clock.advance(1000)
     started = await game.start()
@@ -149,7 +149,7 @@ async def test_a_play_is_not_judged_after_the_deadline(client: Client, clock: Fa
     assert len(await time_outs(game)) == 1
 
 
-async def test_without_a_limit_no_turn_ends_by_itself(client: Client, server: Server, clock: FakeClock) -> None:
+async def test_without_a_time_limit_no_turn_times_out(client: Client, server: Server, clock: FakeClock) -> None:
     game = await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=0))
     seen = await game.see()
     assert not seen.turn.HasField("deadline")
@@ -160,14 +160,14 @@ async def test_without_a_limit_no_turn_ends_by_itself(client: Client, server: Se
 
 
 def with_server_time(game: game_pb2.Game, later: game_pb2.Game) -> game_pb2.Game:
-    """A game as it looks when it is seen again."""
+    """Returns a game with the server time of a later reading."""
     seen_again = game_pb2.Game()
     seen_again.CopyFrom(game)
     seen_again.server_time.CopyFrom(later.server_time)
     return seen_again
 
 
-# Who comes first
+# Calls that may apply a time-out
 
 
 async def looks(game: GameAtHand, _seen: game_pb2.Game) -> None:
@@ -226,7 +226,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: str(call.__name__))
-async def test_whatever_call_comes_next_applies_the_time_out_once(
+async def test_any_call_applies_a_time_out_once(
     client: Client,
     store: GameStore,
     clock: FakeClock,
@@ -244,7 +244,7 @@ async def test_whatever_call_comes_next_applies_the_time_out_once(
     assert [(timed_out.seat, timed_out.tile_count) for timed_out in await time_outs(game)] == [(seen.turn.seat, 3)]
 
 
-async def test_the_sweeper_applies_the_time_out_once_when_nobody_calls(
+async def test_the_sweeper_applies_a_time_out_once_without_any_call(
     client: Client, server: Server, store: GameStore, clock: FakeClock
 ) -> None:
     game = await client.new_game(ruleset=TIMED)
@@ -258,9 +258,7 @@ async def test_the_sweeper_applies_the_time_out_once_when_nobody_calls(
     assert len(await time_outs(game)) == 1
 
 
-async def test_a_time_out_is_applied_once_by_two_servers_and_all_players_at_once(
-    store: GameStore, clock: FakeClock
-) -> None:
+async def test_two_servers_and_concurrent_calls_apply_a_time_out_once(store: GameStore, clock: FakeClock) -> None:
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(running_server(store, NO_SWEEPS, seed)) for seed in (1, 2)]
         game = await servers[0][1].new_game(players=3, ruleset=TIMED)
@@ -286,8 +284,10 @@ async def test_a_time_out_is_applied_once_by_two_servers_and_all_players_at_once
             assert len(await time_outs(game)) == turn
 
 
-async def test_a_turn_at_the_last_moment_and_its_time_out_never_both_count(store: GameStore, clock: FakeClock) -> None:
-    """The clock passes the deadline while the turn is on its way: one of the two is stored."""
+async def test_a_turn_at_its_deadline_and_its_time_out_are_never_both_stored(
+    store: GameStore, clock: FakeClock
+) -> None:
+    """The clock passes the deadline during the call; exactly one of the two is stored."""
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(running_server(store, NO_SWEEPS, seed)) for seed in (1, 2)]
         game = await servers[0][1].new_game(ruleset=TIMED)
@@ -313,13 +313,13 @@ async def test_a_turn_at_the_last_moment_and_its_time_out_never_both_count(store
 
 
 EVER = 1_000_000
-"""More turns of the event loop than a call takes."""
+"""More event loop iterations than a call takes."""
 
 # Penalties
 
 
 @pytest.mark.parametrize(("players", "left_over"), [(2, 0), (3, 1), (4, 2)])
-async def test_time_outs_draw_three_tiles_then_what_is_left_then_pass_until_the_round_is_blocked(
+async def test_time_outs_draw_three_tiles_then_the_rest_then_pass_until_the_round_is_blocked(
     client: Client, server: Server, clock: FakeClock, players: int, left_over: int
 ) -> None:
     game = await client.new_game(players=players, ruleset=TIMED)
@@ -342,7 +342,7 @@ async def test_time_outs_draw_three_tiles_then_what_is_left_then_pass_until_the_
     assert await server.sweeper.sweep() == 0
 
 
-async def test_only_the_player_who_was_too_slow_sees_the_penalty_tiles(client: Client, clock: FakeClock) -> None:
+async def test_only_the_player_who_timed_out_sees_the_penalty_tiles(client: Client, clock: FakeClock) -> None:
     game = await client.new_game(ruleset=TIMED)
     seat = (await game.see()).turn.seat
     before = list((await game.see(seat)).rack)
@@ -372,7 +372,7 @@ async def test_the_sweeper_finds_the_deadlines_of_later_rounds(
             assert await server.sweeper.sweep() == 1
             assert (await store.bounds(game.game_id))[1] == seen.revision + 1
         clock.advance(LIMIT + 1)
-        await server.sweeper.sweep()  # which finds the round over
+        await server.sweeper.sweep()  # the sweeper finds that the round is over
         clock.advance(10 * LIMIT)
         assert await server.sweeper.sweep() == 0
         if number < 3:
@@ -387,7 +387,7 @@ async def test_the_sweeper_drops_finished_and_expired_games(
     game = await client.new_game(ruleset=TIMED)
     request = gs.ResignGameRequest(game_id=game.game_id, request_id=new_id())
     await client.games.ResignGame(request, metadata=game.as_seat(1))
-    await store.arm("f" * 32, clock.now_ms)  # of a game that is no more
+    await store.arm("f" * 32, clock.now_ms)  # a game that does not exist
     clock.advance(LIMIT + 1)
     assert await server.sweeper.sweep() == 2
     clock.advance(1_000_000)
@@ -398,7 +398,7 @@ async def test_many_games_are_timed_out_by_one_sweep(
     client: Client, server: Server, store: GameStore, clock: FakeClock
 ) -> None:
     games = [await client.new_game(ruleset=TIMED) for _ in range(5)]
-    for number in range(220):  # more than the sweeper asks for at once, and all before the games
+    for number in range(220):  # more than one batch of the sweeper, all due before the games
         await store.arm(f"{number:032x}", START_MS - 1)
     clock.advance(LIMIT + 1)
     assert await server.sweeper.sweep() == 225
@@ -408,13 +408,13 @@ async def test_many_games_are_timed_out_by_one_sweep(
 
 @pytest.fixture
 async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[RedisStore]:
-    """The store on Redis."""
+    """Returns a store on Redis."""
     store = redis_store(empty_redis_url, clock)
     yield store
     await store.close()
 
 
-async def test_games_of_a_newer_server_keep_no_other_waiting_and_are_timed_out_when_they_can_be(
+async def test_games_of_a_newer_server_delay_no_other_game_and_are_timed_out_once_readable(
     redis_backed: RedisStore, empty_redis_url: str, clock: FakeClock
 ) -> None:
     raw = aredis.Redis.from_url(empty_redis_url)
@@ -432,7 +432,7 @@ async def test_games_of_a_newer_server_keep_no_other_waiting_and_are_timed_out_w
         assert await server.sweeper.sweep() == 122
         assert len(await time_outs(plain)) == 1
         assert await refusal(strange.see()) == "STORED_FORMAT_UNKNOWN"
-        assert await server.sweeper.sweep() == 0  # they are put off
+        assert await server.sweeper.sweep() == 0  # they are postponed
         await raw.hset(key, "snapshot", snapshot)
         clock.advance(60)
         await server.sweeper.sweep()
@@ -441,7 +441,7 @@ async def test_games_of_a_newer_server_keep_no_other_waiting_and_are_timed_out_w
 
 
 class LosesItsConnection(DelegatingStore):
-    """A store that answers the first load of a game with a lost connection, when it is told to."""
+    """A store that can report a lost connection on the next load of a game."""
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__(memory_store(clock))
@@ -454,7 +454,7 @@ class LosesItsConnection(DelegatingStore):
         return await super().load(game_id, request_key)
 
 
-async def test_a_lost_connection_puts_no_time_out_off(clock: FakeClock) -> None:
+async def test_a_lost_connection_does_not_postpone_a_time_out(clock: FakeClock) -> None:
     store = LosesItsConnection(clock)
     async with running_server(store, NO_SWEEPS) as (server, client):
         game = await client.new_game(ruleset=TIMED)
@@ -467,14 +467,14 @@ async def test_a_lost_connection_puts_no_time_out_off(clock: FakeClock) -> None:
 
 @pytest.fixture
 def own_redis() -> Iterator[RedisServer]:
-    """A Redis server that a test may stop."""
+    """Runs a Redis server that a test may stop."""
     server = RedisServer()
     server.start()
     yield server
     server.close()
 
 
-async def test_the_sweeper_goes_on_after_the_store_was_away(own_redis: RedisServer, clock: FakeClock) -> None:
+async def test_the_sweeper_continues_after_the_store_was_unavailable(own_redis: RedisServer, clock: FakeClock) -> None:
     store = redis_store(own_redis.url, clock)
     async with running_server(store, server_settings(sweep_seconds=0.05)) as (server, client):
         game = await client.new_game(ruleset=TIMED)
@@ -493,7 +493,7 @@ async def test_the_sweeper_goes_on_after_the_store_was_away(own_redis: RedisServ
 
 
 async def act_at_random(client: Client, game: GameAtHand, phase: object, rng: random.Random) -> None:
-    """Something that someone may do in a game, or nothing."""
+    """Makes a random legal call on a game, or none."""
     seats = [seat for seat in game.tokens if seat]
     match phase:
         case Playing(round_) if rng.random() < 0.5:
@@ -509,15 +509,15 @@ async def act_at_random(client: Client, game: GameAtHand, phase: object, rng: ra
 
 
 async def stored_game(store: GameStore, game_id: str) -> Game:
-    """A game as it is stored, which nobody times out by looking."""
+    """Returns a stored game without applying a time-out."""
     record = (await store.load(game_id)).record
     assert record
     return record.game
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_no_overdue_turn_escapes_a_sweep_whatever_happens_and_however_time_passes(seed: int) -> None:
-    """Draws, new rounds, sweeps and leaps of the clock at random; after each sweep no turn is overdue."""
+async def test_no_turn_is_overdue_after_a_sweep_of_randomly_changed_games(seed: int) -> None:
+    """Draws, new rounds, sweeps and clock jumps happen at random; after each sweep no turn is overdue."""
     rng = random.Random(seed)
     clock = FakeClock()
     store = memory_store(clock)
@@ -553,7 +553,7 @@ async def test_no_overdue_turn_escapes_a_sweep_whatever_happens_and_however_time
                 assert game.game_id not in {game_id for game_id, _ in await due(store)}
 
 
-async def test_a_spectator_and_a_wrong_token_time_a_turn_out_too_and_learn_nothing(
+async def test_calls_of_spectators_and_with_wrong_tokens_apply_a_time_out_and_reveal_nothing(
     client: Client, store: GameStore, clock: FakeClock
 ) -> None:
     game = await client.new_game(ruleset=TIMED)

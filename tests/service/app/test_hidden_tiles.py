@@ -1,7 +1,7 @@
-"""What is hidden from a seat, or a spectator, changes nothing that they are told.
+"""Hidden tiles change no response to a seat or a spectator.
 
-Games that look the same to them, with other tiles on the other racks and in the pool, now and ever before, answer the
-same, byte for byte.
+Two games look the same to a viewer if they differ only in the tiles on other racks and in the pool, now and earlier.
+Such games give byte-identical responses.
 """
 
 import random
@@ -38,35 +38,35 @@ RULESETS = {
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
 }
 MOST_CHANGES = 30
-"""Of a random game, before everything is asked about it."""
+"""The maximum number of changes of a random game before its responses are compared."""
 PAGE = 200
-"""The most changes that a page of a history has."""
+"""The maximum number of changes in a page of a history."""
 LATEST = 5
 """How many of a game's last changes are read, unless all are."""
 WHOLE = 0.15
-"""How often all are read."""
+"""The probability that all changes are read."""
 GAME = f"{1:032x}"
-"""The game that tests put on the shelf, one after the other: neither its id nor its etags tell games apart."""
+"""The id of every game in the test, so that neither ids nor etags distinguish games."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """What has happened in a game, and when each change was."""
+    """The events of a game with the time of each change."""
 
     history: History
     times: Sequence[int]
 
     def until(self, revision: int) -> "Course":
-        """The game as it was at a revision."""
+        """Returns the course of the game up to a revision."""
         return Course(self.history[:revision], self.times[:revision])
 
     def lookalike(self, viewer: int, rng: random.Random, kept: int = 0) -> "Course":
-        """Another game that looks the same to a seat, or to a spectator for 0."""
+        """Returns another game that looks the same to a seat, or to a spectator for 0."""
         return Course(lookalike(self.history, viewer or None, rng, kept), self.times)
 
 
 class Shelf(MemoryStore):
-    """A store of one game, which tests put there with its history.
+    """A store of one game, which a test replaces together with its history.
 
     Args:
         clock: Set to the time of the game's last change.
@@ -77,7 +77,7 @@ class Shelf(MemoryStore):
         self._clock_to_set = clock
 
     async def put(self, course: Course) -> Game:
-        """Puts a game in place of the one before."""
+        """Replaces the stored game."""
         game = replay(course.history)
         stream = [
             (revision, encode_change(revision, now_ms, bytes(16), events), f"{revision:032x}")
@@ -93,13 +93,13 @@ class Shelf(MemoryStore):
 
 
 def token_of(seat: int) -> str:
-    """The token of a seat; none of a spectator, for 0."""
+    """Returns the token of a seat; an empty string for 0, a spectator."""
     return f"{seat}" * 43 if seat else ""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A server whose store has the game that a test puts there."""
+    """A server and the store whose one game the test replaces."""
 
     client: Client
     store: Shelf
@@ -107,21 +107,21 @@ class Scene:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def scene() -> AsyncIterator[Scene]:
-    """One server for all tests."""
+    """Runs one server for all tests."""
     store = Shelf(FakeClock())
     async with running_server(store, server_settings(sweep_seconds=3600.0)) as (_, client):
         yield Scene(client, store)
 
 
 def random_course(ruleset: Ruleset, seed: int) -> tuple[Course, list[Game]]:
-    """A whole random game, and the game after each change."""
+    """Returns a whole random game, and the game after each change."""
     changes = list(random_changes(seed, players_of(ruleset, seed), ruleset))
     course = Course([change.applied.events for change in changes], [change.now_ms for change in changes])
     return course, [change.applied.game for change in changes]
 
 
 def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Message]]:
-    """What is only judged, and what is refused; each with its method."""
+    """Yields requests that are only validated or are refused, each with its method."""
     game_id, revision = GAME, seen.revision
     yield "GameService/JoinGame", gs.JoinGameRequest(game_id=game_id, name="Eve")
     yield "GameService/LeaveGame", gs.LeaveGameRequest(game_id=game_id)
@@ -143,7 +143,7 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
 
 
 def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnRequest]:
-    """Turns of every kind, with tiles that the seat has and with any others."""
+    """Yields turns of every kind, with tiles of the seat and with other tiles."""
     yield ts.PlayTurnRequest(draw=ts.DrawTile())
     passing = ts.PlayTurnRequest()
     getattr(passing, "pass").SetInParent()
@@ -160,7 +160,7 @@ def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnReques
 
 
 def happenings(seen: game_pb2.Game, viewer: int) -> Iterator[tuple[str, Message]]:
-    """What the seat whose turn it is does: an illegal play, if that seat looks on, and a draw."""
+    """Yields the next moves of the seat to play: an illegal play if that seat is the viewer, and a draw."""
     if seen.seat == viewer:
         illegal = ts.PlayTurnRequest(game_id=GAME, expected_revision=seen.revision)
         illegal.play.table.add(tiles=seen.rack[:2])
@@ -170,7 +170,7 @@ def happenings(seen: game_pb2.Game, viewer: int) -> Iterator[tuple[str, Message]
 
 
 async def answer(scene: Scene, method: str, request: Message, viewer: int) -> bytes:
-    """What a call brings: its code and message, and the answer or the details of the status."""
+    """Returns a call's code and message, with its response or the details of its status."""
     rpc: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = scene.client.channel.unary_unary(f"/rummikub.v1.{method}")
     try:
         return b"OK " + await rpc(request.SerializeToString(), metadata=bearer(token_of(viewer)))
@@ -180,7 +180,7 @@ async def answer(scene: Scene, method: str, request: Message, viewer: int) -> by
 
 
 async def watched(scene: Scene, from_revision: int, last_revision: int, viewer: int) -> list[bytes]:
-    """What a watcher is told from a revision on; 0: the snapshot."""
+    """Returns the updates of a watch from a revision on; 0: the snapshot."""
     rpc: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = scene.client.channel.unary_stream(
         "/rummikub.v1.GameService/WatchGame"
     )
@@ -193,14 +193,14 @@ async def watched(scene: Scene, from_revision: int, last_revision: int, viewer: 
 
 
 async def read(scene: Scene, revision: int, viewer: int, first: int, watches: Sequence[int]) -> list[bytes]:
-    """All that a seat, or a spectator for 0, reads of a game: as it is, its history, and what watchers are told.
+    """Returns all that a seat, or a spectator for 0, reads of a game: the game, its history, and watch updates.
 
     Args:
         scene: The server.
-        revision: Of the game.
-        viewer: Who reads.
-        first: Where the history begins.
-        watches: Where watchers resume; 0: nowhere, so that they get a snapshot.
+        revision: The game's revision.
+        viewer: The seat that reads; 0: a spectator.
+        first: The first revision of the history.
+        watches: The revisions from which watches resume; 0: begin with a snapshot.
     """
     told = [await answer(scene, "GameService/GetGame", gs.GetGameRequest(game_id=GAME), viewer)]
     for page in range(first, revision + 1, PAGE):
@@ -213,8 +213,8 @@ async def read(scene: Scene, revision: int, viewer: int, first: int, watches: Se
 
 @pytest.mark.parametrize("name", RULESETS)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_no_state_of_a_game_and_nothing_before_it_tells_hidden_tiles(scene: Scene, name: str) -> None:
-    """Seats and spectators, in each state of a whole game, beside one whose hidden tiles were others all the time."""
+async def test_no_state_of_a_game_and_no_history_reveals_hidden_tiles(scene: Scene, name: str) -> None:
+    """Compares each state of a whole game, for seats and spectators, with a game that always had other hidden tiles."""
     rng = random.Random(name)
     course, games = random_course(RULESETS[name], rng.randrange(1000))
     for revision, game in enumerate(games, 1):
@@ -231,9 +231,9 @@ async def test_no_state_of_a_game_and_nothing_before_it_tells_hidden_tiles(scene
 
 
 async def all_told(scene: Scene, course: Course, viewer: int, *, goes_on: bool) -> list[tuple[bytes, bytes]]:
-    """All that a seat, or a spectator for 0, is told of a game, with what was asked; and again if the game goes on.
+    """Returns all (request, response) pairs of a seat, or of a spectator for 0; again after a move if the game goes on.
 
-    The etags of what happens then are left out.
+    The etags after that move are left out.
     """
     await scene.store.put(course)
     rng, told = random.Random(viewer), []
@@ -251,13 +251,13 @@ async def all_told(scene: Scene, course: Course, viewer: int, *, goes_on: bool) 
 
 
 async def see(scene: Scene, viewer: int) -> game_pb2.Game:
-    """The game as a seat, or a spectator for 0, sees it."""
+    """Returns the game as a seat, or a spectator for 0, sees it."""
     answer = await scene.client.games.GetGame(gs.GetGameRequest(game_id=GAME), metadata=bearer(token_of(viewer)))
     return answer.game
 
 
 def unnamed(told: bytes, names: Sequence[str]) -> bytes:
-    """What was told, with the places of names instead of them."""
+    """Returns a response with each name replaced by its index."""
     for place, name in enumerate(names):
         told = told.replace(name.encode(), b"%032d" % place)
     return told
@@ -265,7 +265,7 @@ def unnamed(told: bytes, names: Sequence[str]) -> bytes:
 
 @pytest.mark.parametrize("name", RULESETS)
 @pytest.mark.asyncio(loop_scope="module")
-async def test_nothing_that_is_asked_depends_on_hidden_tiles(scene: Scene, name: str) -> None:
+async def test_no_refusal_or_validation_depends_on_hidden_tiles(scene: Scene, name: str) -> None:
     ruleset, rng = RULESETS[name], random.Random(name)
     course, games = random_course(ruleset, rng.randrange(1000))
     in_play = [game for game in games[:MOST_CHANGES] if isinstance(game.phase, Playing)]

@@ -1,4 +1,4 @@
-"""A game's way from lobby to end, as a front end goes it."""
+"""The path of a game from lobby to end, as a front end plays it."""
 
 import grpc.aio
 import pytest
@@ -8,7 +8,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from support.harness import Client, error_info
 
 
-async def test_a_game_is_created_joined_started_and_drawn_in(client: Client) -> None:
+async def test_a_game_is_created_joined_started_and_played(client: Client) -> None:
     game = await client.new_game(players=3)
     seen = await game.see(2)
     assert seen.state == game_pb2.GAME_STATE_PLAYING
@@ -22,7 +22,7 @@ async def test_a_game_is_created_joined_started_and_drawn_in(client: Client) -> 
     assert set(drawn.tiles_drawn) <= set(drawn.game.rack)
 
 
-async def test_a_lobby_frees_seats_and_voids_their_tokens(client: Client) -> None:
+async def test_leaving_the_lobby_frees_a_seat_and_voids_its_token(client: Client) -> None:
     game = await client.new_game(players=2, start=False)
     await client.games.LeaveGame(gs.LeaveGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
     with pytest.raises(grpc.aio.AioRpcError) as refusal:

@@ -1,4 +1,4 @@
-"""Turns of games that a server remembers: one round trip, and nothing that a load would not have led to."""
+"""Turns of games in a server's cache: one round trip, and the same result as after a load."""
 
 import asyncio
 import random
@@ -31,14 +31,14 @@ TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
 
 @dataclass(frozen=True)
 class Servers:
-    """Two servers, each with a store of its own on one Redis."""
+    """Two servers, each with its own store on one Redis."""
 
     clients: tuple[Client, Client]
     clock: FakeClock
     raw: "aredis.Redis"
 
     async def round_trips(self) -> int:
-        """How many scripts Redis has been asked to run."""
+        """Returns the number of scripts that Redis has run."""
         told = await self.raw.info("commandstats")
         return sum(told.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha"))
 
@@ -57,7 +57,7 @@ async def servers(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[Serve
 
 
 def draw_on(client: Client, game: GameAtHand, revision: int, seat: int) -> Awaitable[ts.PlayTurnResponse]:
-    """A draw that is meant for a revision."""
+    """Draws at a given revision."""
     request = ts.PlayTurnRequest(
         game_id=game.game_id, expected_revision=revision, request_id=new_id(), draw=ts.DrawTile()
     )
@@ -65,13 +65,13 @@ def draw_on(client: Client, game: GameAtHand, revision: int, seat: int) -> Await
 
 
 async def refusal(call: Awaitable[object]) -> str:
-    """The reason why a call is refused."""
+    """Returns the reason of a refused call."""
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call
     return str(error_info(refused.value).reason)
 
 
-async def test_a_turn_takes_one_round_trip_where_the_game_is_remembered_and_two_where_it_is_not(
+async def test_a_turn_takes_one_round_trip_for_a_cached_game_and_two_otherwise(
     servers: Servers,
 ) -> None:
     here, there = servers.clients
@@ -84,7 +84,7 @@ async def test_a_turn_takes_one_round_trip_where_the_game_is_remembered_and_two_
         assert await servers.round_trips() - before == round_trips
 
 
-async def test_two_servers_play_a_game_in_turns(servers: Servers) -> None:
+async def test_two_servers_play_a_game_alternately(servers: Servers) -> None:
     game = await servers.clients[0].new_game(players=4)
     rng = random.Random(7)
     seen = await game.see()
@@ -99,8 +99,8 @@ async def test_two_servers_play_a_game_in_turns(servers: Servers) -> None:
     assert changes[-1].etag == seen.etag
 
 
-async def test_nobody_is_refused_for_what_is_over(servers: Servers) -> None:
-    """To the server that remembers the game it is another player's turn, on another revision, with another etag."""
+async def test_stale_cached_state_refuses_no_turn(servers: Servers) -> None:
+    """In the stale cache it is another player's turn, with another revision and another etag."""
     here, there = servers.clients
     game = await here.new_game(players=2)
     first = await game.see()
@@ -112,8 +112,8 @@ async def test_nobody_is_refused_for_what_is_over(servers: Servers) -> None:
     assert third.revision == first.revision + 2
 
 
-async def test_nobody_is_let_on_for_what_is_over(servers: Servers) -> None:
-    """To the server that remembers the game the turn fits; it was taken elsewhere."""
+async def test_stale_cached_state_accepts_no_turn(servers: Servers) -> None:
+    """In the stale cache the turn is valid; another server has already played it."""
     here, there = servers.clients
     game = await here.new_game(players=2)
     seen = await game.see()
@@ -122,7 +122,7 @@ async def test_nobody_is_let_on_for_what_is_over(servers: Servers) -> None:
     assert (await game.see()).etag == taken.etag
 
 
-async def test_turns_at_the_same_time_on_two_servers_that_remember_the_game_are_one(servers: Servers) -> None:
+async def test_concurrent_turns_on_two_servers_with_a_cached_game_are_stored_once(servers: Servers) -> None:
     game = await servers.clients[0].new_game(players=2)
     there = GameAtHand(servers.clients[1], game.game_id, game.tokens)
     for _ in range(10):
@@ -135,7 +135,7 @@ async def test_turns_at_the_same_time_on_two_servers_that_remember_the_game_are_
         assert (await game.see()).revision == seen.revision + 1
 
 
-async def test_a_remembered_game_that_has_expired_is_gone(servers: Servers) -> None:
+async def test_a_cached_game_that_has_expired_is_not_found(servers: Servers) -> None:
     here, _ = servers.clients
     game = await here.new_game()
     seen = await game.see()
@@ -145,7 +145,7 @@ async def test_a_remembered_game_that_has_expired_is_gone(servers: Servers) -> N
     assert not [key async for key in servers.raw.scan_iter("*:game")]
 
 
-async def test_a_remembered_turn_that_is_overdue_is_timed_out_first(servers: Servers) -> None:
+async def test_an_overdue_turn_of_a_cached_game_is_timed_out_first(servers: Servers) -> None:
     here, _ = servers.clients
     game = await here.new_game(ruleset=TIMED)
     seen = await game.see()
@@ -157,7 +157,7 @@ async def test_a_remembered_turn_that_is_overdue_is_timed_out_first(servers: Ser
     assert events == ["turn_timed_out", "turn_started"]
 
 
-async def test_a_wrong_token_is_refused_though_the_game_is_remembered(servers: Servers) -> None:
+async def test_a_wrong_token_is_refused_for_a_cached_game(servers: Servers) -> None:
     here, _ = servers.clients
     game, other = await here.new_game(), await here.new_game()
     seen = await game.see()
@@ -167,7 +167,7 @@ async def test_a_wrong_token_is_refused_though_the_game_is_remembered(servers: S
     assert (await game.see()) == seen
 
 
-async def test_a_repeated_turn_gets_its_answer_again_where_the_game_is_remembered(servers: Servers) -> None:
+async def test_a_retried_turn_of_a_cached_game_gets_its_first_response(servers: Servers) -> None:
     here, there = servers.clients
     game = await here.new_game()
     seen = await game.see()
@@ -175,7 +175,8 @@ async def test_a_repeated_turn_gets_its_answer_again_where_the_game_is_remembere
         game_id=game.game_id, expected_revision=seen.revision, request_id=new_id(), draw=ts.DrawTile()
     )
     metadata = game.as_seat(seen.turn.seat)
-    assert (await GameAtHand(there, game.game_id, game.tokens).see()).revision == seen.revision  # it remembers this
+    # This call fills the cache of the other server.
+    assert (await GameAtHand(there, game.game_id, game.tokens).see()).revision == seen.revision
     first = await here.turns.PlayTurn(request, metadata=metadata)
     assert await there.turns.PlayTurn(request, metadata=metadata) == first
     assert await here.turns.PlayTurn(request, metadata=metadata) == first

@@ -1,4 +1,4 @@
-"""Request ids: a mutating request may be sent again, and gets its first answer again, byte for byte."""
+"""Request ids: a retried mutating request gets the bytes of its first response."""
 
 import asyncio
 import base64
@@ -63,7 +63,7 @@ async def servers(store: GameStore, clock: FakeClock) -> AsyncIterator[Servers]:
 
 @dataclass(frozen=True)
 class Sent:
-    """A mutating request that is accepted now: of which RPC, on which game (none yet for CreateGame), by which seat."""
+    """A valid mutating request with its RPC, game (none for CreateGame) and seat."""
 
     rpc: str
     request: Message
@@ -79,14 +79,14 @@ class Sent:
         return self.game.as_seat(self.seat) if self.game else ()
 
     def changed(self, **changes: object) -> "Sent":
-        """The same with other fields."""
+        """Returns a copy with other fields."""
         request = type(self.request)()
         request.CopyFrom(self.request)
         request.MergeFrom(type(self.request)(**changes))
         return replace(self, request=request)
 
     def by(self, seat: int) -> "Sent":
-        """The same by another seat."""
+        """Returns a copy sent by another seat."""
         return replace(self, seat=seat)
 
 
@@ -95,7 +95,7 @@ CLAIMS = ruleset_pb2.Ruleset(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SU
 
 
 async def ready_for(rpc: str, servers: Servers) -> Sent:
-    """A request of an RPC, on a game that is ready for it."""
+    """Returns a request of an RPC, on a game that accepts it."""
     if rpc == "CreateGame":
         return Sent(rpc, gs.CreateGameRequest(request_id=new_id()))
     made = message_factory.GetMessageClass(MUTATING[rpc].input_type)
@@ -118,7 +118,7 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
 
 
 async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
-    """A game that is ready for a request, and the seat to send it."""
+    """Returns a game that accepts the RPC, and the seat that sends it."""
     if rpc == "RequestRedeal":
         return await servers.client.new_game_to_redeal()
     start = rpc not in {"JoinGame", "AddBot", "LeaveGame", "StartGame"}
@@ -140,14 +140,14 @@ async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
 
 
 async def to_the_rounds_end(servers: Servers, game: GameAtHand) -> None:
-    """Lets every turn run out of time until the pool is empty and all have passed."""
+    """Times out every turn until the pool is empty and all have passed."""
     while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
         servers.clock.advance(seen.ruleset.turn_time_limit_seconds + 1)
     assert seen.state == game_pb2.GAME_STATE_ROUND_OVER
 
 
 async def to_the_games_end(game: GameAtHand) -> None:
-    """Whatever is needed for the game to end: all but one resign."""
+    """Resigns all seats but one, so that the game ends."""
     if (await game.see()).state == game_pb2.GAME_STATE_LOBBY:
         seats = [player.seat for player in (await game.see()).players if player.seat in game.tokens]
         request = gs.StartGameRequest(game_id=game.game_id)
@@ -159,7 +159,7 @@ async def to_the_games_end(game: GameAtHand) -> None:
 
 
 async def answer_to(client: Client, sent: Sent) -> bytes:
-    """The answer's bytes."""
+    """Returns the bytes of the response."""
     rpc = MUTATING[sent.rpc]
     path = f"/{rpc.containing_service.full_name}/{rpc.name}"
     unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = client.channel.unary_unary(path)
@@ -173,7 +173,7 @@ async def reason_of_refusal(client: Client, sent: Sent) -> tuple[str, str]:
 
 
 def game_of(servers: Servers, sent: Sent, answer: bytes) -> GameAtHand:
-    """The game that a request was about; the one that it has created."""
+    """Returns the game of a request; for CreateGame the created one."""
     if sent.game:
         return sent.game
     return GameAtHand(servers.client, gs.CreateGameResponse.FromString(answer).game.game_id)
@@ -183,7 +183,7 @@ DUPLICATE = ("ABORTED", "DUPLICATE_REQUEST")
 OF_A_SEAT = [rpc for rpc in MUTATING if rpc not in {"CreateGame", "JoinGame"}]
 
 
-def test_every_mutating_rpc_of_the_contract_is_here() -> None:
+def test_every_mutating_rpc_of_the_contract_is_covered() -> None:
     of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal"}
     assert set(OF_A_SEAT) == of_games | {"PlayTurn", "SaveDraft", "ClaimError"}
     assert set(MUTATING) - set(OF_A_SEAT) == {"CreateGame", "JoinGame"}
@@ -199,11 +199,11 @@ async def test_the_same_request_gets_the_same_bytes_and_is_applied_once(servers:
     assert await answer_to(servers.second, sent) == first
     assert (await game.see()).revision == revision
     output = message_factory.GetMessageClass(MUTATING[rpc].output_type).FromString(first)
-    assert output.game.revision == revision  # type: ignore[attr-defined]  # every answer has the game
+    assert output.game.revision == revision  # type: ignore[attr-defined]  # every response has a game
 
 
 @pytest.mark.parametrize("rpc", MUTATING)
-async def test_the_first_answer_is_kept_for_the_life_of_the_game(servers: Servers, rpc: str) -> None:
+async def test_the_first_response_is_stored_as_long_as_the_game(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     first = await answer_to(servers.client, sent)
     game = game_of(servers, sent, first)
@@ -217,7 +217,7 @@ async def test_the_first_answer_is_kept_for_the_life_of_the_game(servers: Server
 
 
 @pytest.mark.parametrize("rpc", MUTATING)
-async def test_requests_at_the_same_time_are_one(servers: Servers, rpc: str) -> None:
+async def test_concurrent_retries_are_applied_once(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     before = (await sent.game.see()).revision if sent.game else 0
     clients = (servers.client, servers.second) * 4
@@ -227,13 +227,13 @@ async def test_requests_at_the_same_time_are_one(servers: Servers, rpc: str) -> 
 
 
 @pytest.mark.parametrize("rpc", MUTATING)
-async def test_another_server_answers_what_the_first_one_accepted(servers: Servers, rpc: str) -> None:
+async def test_another_server_returns_the_first_servers_response(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     first = await answer_to(servers.second, sent)
     assert await answer_to(servers.client, sent) == first
 
 
-async def test_a_repeated_join_gets_a_token_that_is_valid(servers: Servers) -> None:
+async def test_a_retried_join_returns_a_valid_token(servers: Servers) -> None:
     sent = await ready_for("JoinGame", servers)
     assert sent.game
     await answer_to(servers.client, sent)
@@ -265,7 +265,7 @@ OTHER_RPCS = {
 
 
 @pytest.mark.parametrize("rpc", OTHER_CONTENTS)
-async def test_another_content_under_the_same_id_is_refused(servers: Servers, rpc: str) -> None:
+async def test_a_reused_id_with_other_content_is_refused(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     first = await answer_to(servers.client, sent)
     game = game_of(servers, sent, first)
@@ -278,7 +278,7 @@ async def test_another_content_under_the_same_id_is_refused(servers: Servers, rp
 
 
 @pytest.mark.parametrize("rpc", OTHER_RPCS)
-async def test_another_rpc_under_the_same_id_is_refused(servers: Servers, rpc: str) -> None:
+async def test_a_reused_id_with_another_rpc_is_refused(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     assert sent.game
     first = await answer_to(servers.client, sent)
@@ -324,7 +324,7 @@ STATE_REFUSALS = {
 
 
 @pytest.mark.parametrize("rpc", STATE_REFUSALS)
-async def test_nobody_gets_the_answer_to_another_seat(servers: Servers, rpc: str) -> None:
+async def test_another_seat_cannot_get_a_stored_response(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     await answer_to(servers.client, sent)
     _, reason = await reason_of_refusal(servers.client, sent.by(sent.seat % 3 + 1))
@@ -332,7 +332,7 @@ async def test_nobody_gets_the_answer_to_another_seat(servers: Servers, rpc: str
 
 
 @pytest.mark.parametrize("rpc", OF_A_SEAT)
-async def test_nobody_gets_the_answer_to_a_seat_without_its_token(servers: Servers, rpc: str) -> None:
+async def test_a_stored_response_requires_the_seats_token(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     assert sent.game
     await answer_to(servers.client, sent)
@@ -342,7 +342,7 @@ async def test_nobody_gets_the_answer_to_a_seat_without_its_token(servers: Serve
     assert await reason_of_refusal(servers.client, sent.by(9)) == ("NOT_FOUND", "GAME_NOT_FOUND")
 
 
-async def test_two_games_may_see_the_same_id(servers: Servers) -> None:
+async def test_two_games_may_use_the_same_id(servers: Servers) -> None:
     first = await ready_for("ResignGame", servers)
     second = (await ready_for("ResignGame", servers)).changed(request_id=first.request_id)
     assert second.game
@@ -351,7 +351,7 @@ async def test_two_games_may_see_the_same_id(servers: Servers) -> None:
     assert (await second.game.see()).players[0].resigned
 
 
-async def test_without_an_id_a_request_is_not_recognized(servers: Servers) -> None:
+async def test_a_request_without_an_id_is_applied_again(servers: Servers) -> None:
     sent = await ready_for("JoinGame", servers)
     assert sent.game
     sent.request.ClearField("request_id")
@@ -360,7 +360,7 @@ async def test_without_an_id_a_request_is_not_recognized(servers: Servers) -> No
 
 
 @pytest.mark.parametrize("rpc", ["CreateGame", "JoinGame"])
-async def test_an_id_that_could_be_guessed_is_refused_where_anyone_may_call(servers: Servers, rpc: str) -> None:
+async def test_a_guessable_id_is_refused_for_rpcs_without_a_token(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     guessable = sent.changed(request_id="x" * 21)
     assert await reason_of_refusal(servers.client, guessable) == ("INVALID_ARGUMENT", "FIELD_INVALID")
@@ -374,24 +374,24 @@ async def test_a_seats_id_may_be_short(servers: Servers, rpc: str) -> None:
     assert await answer_to(servers.second, sent) == first
 
 
-# What is not remembered
+# Responses that are not stored
 
 
-async def test_a_refused_creation_is_not_remembered(servers: Servers) -> None:
+async def test_a_refused_creation_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("CreateGame", servers)
     refused = sent.changed(ruleset=ruleset_pb2.Ruleset(players_min=9))
     assert await reason_of_refusal(servers.client, refused) == ("INVALID_ARGUMENT", "OPTION_VALUE_INVALID")
     assert gs.CreateGameResponse.FromString(await answer_to(servers.client, sent)).game.revision == 1
 
 
-async def test_a_refused_join_is_not_remembered(servers: Servers) -> None:
+async def test_a_refused_join_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("JoinGame", servers)
     refused = sent.changed(name="player 1")
     assert await reason_of_refusal(servers.client, refused) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
     assert gs.JoinGameResponse.FromString(await answer_to(servers.client, sent)).seat == 4
 
 
-async def test_a_refused_start_is_not_remembered(servers: Servers) -> None:
+async def test_a_refused_start_is_not_stored(servers: Servers) -> None:
     game = await servers.client.new_game(players=1, start=False)
     sent = Sent("StartGame", gs.StartGameRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "TOO_FEW_PLAYERS")
@@ -399,7 +399,7 @@ async def test_a_refused_start_is_not_remembered(servers: Servers) -> None:
     assert gs.StartGameResponse.FromString(await answer_to(servers.client, sent)).game.round == 1
 
 
-async def test_a_refused_next_round_is_not_remembered(servers: Servers) -> None:
+async def test_a_refused_next_round_is_not_stored(servers: Servers) -> None:
     game = await servers.client.new_game(players=4, ruleset=TWO_ROUNDS)
     sent = Sent("StartNextRound", gs.StartNextRoundRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "ROUND_IN_PROGRESS")
@@ -407,7 +407,7 @@ async def test_a_refused_next_round_is_not_remembered(servers: Servers) -> None:
     assert gs.StartNextRoundResponse.FromString(await answer_to(servers.client, sent)).game.round == 2
 
 
-async def test_a_refused_resignation_is_not_remembered(servers: Servers) -> None:
+async def test_a_refused_resignation_is_not_stored(servers: Servers) -> None:
     game = await servers.client.new_game(players=3, start=False)
     sent = Sent("ResignGame", gs.ResignGameRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "GAME_NOT_STARTED")
@@ -415,21 +415,21 @@ async def test_a_refused_resignation_is_not_remembered(servers: Servers) -> None
     assert gs.ResignGameResponse.FromString(await answer_to(servers.client, sent)).game.players[0].resigned
 
 
-async def test_a_refused_turn_is_not_remembered(servers: Servers) -> None:
+async def test_a_refused_turn_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("PlayTurn", servers)
     illegal = sent.changed(play=ts.PlayTiles())
     assert await reason_of_refusal(servers.client, illegal) == ("FAILED_PRECONDITION", "NO_RACK_TILE_PLAYED")
     assert len(ts.PlayTurnResponse.FromString(await answer_to(servers.client, sent)).tiles_drawn) == 1
 
 
-async def test_a_refused_draft_is_not_remembered(servers: Servers) -> None:
+async def test_a_refused_draft_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("SaveDraft", servers)
     malformed = sent.changed(draft=game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles([0]))]))
     assert await reason_of_refusal(servers.client, malformed) == ("INVALID_ARGUMENT", "TILE_UNKNOWN")
     assert ts.SaveDraftResponse.FromString(await answer_to(servers.client, sent)).game.turn.HasField("draft")
 
 
-async def test_a_refused_claim_is_not_remembered(servers: Servers) -> None:
+async def test_a_refused_claim_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("ClaimError", servers)
     other = sent.changed(play_revision=1)
     assert await reason_of_refusal(servers.client, other) == ("FAILED_PRECONDITION", "NOTHING_TO_CLAIM")
@@ -437,7 +437,7 @@ async def test_a_refused_claim_is_not_remembered(servers: Servers) -> None:
     assert shown.against_seat == sent.seat
 
 
-async def test_a_refused_redeal_is_not_remembered(servers: Servers) -> None:
+async def test_a_refused_redeal_is_not_stored(servers: Servers) -> None:
     game = await servers.client.new_game(players=3, start=False)
     sent = Sent("RequestRedeal", gs.RequestRedealRequest(game_id=game.game_id, request_id=new_id()), game, seat=1)
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "GAME_NOT_STARTED")
@@ -445,7 +445,7 @@ async def test_a_refused_redeal_is_not_remembered(servers: Servers) -> None:
     assert await reason_of_refusal(servers.client, sent) == ("FAILED_PRECONDITION", "REDEAL_NOT_ALLOWED")
 
 
-async def test_a_penalised_play_is_remembered_as_any_turn_that_was_taken(servers: Servers) -> None:
+async def test_a_penalized_play_is_stored_like_an_accepted_turn(servers: Servers) -> None:
     penalised = ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE
     game = await servers.client.new_game(ruleset=ruleset_pb2.Ruleset(turn_invalid_submission=penalised))
     seen = await game.see()
@@ -460,7 +460,7 @@ async def test_a_penalised_play_is_remembered_as_any_turn_that_was_taken(servers
     assert (await game.see()).revision == seen.revision + 1
 
 
-async def test_a_turn_that_came_too_late_is_not_remembered(servers: Servers) -> None:
+async def test_a_late_turn_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("PlayTurn", servers)
     assert sent.game
     servers.clock.advance((await sent.game.see()).ruleset.turn_time_limit_seconds + 1)
@@ -468,7 +468,7 @@ async def test_a_turn_that_came_too_late_is_not_remembered(servers: Servers) -> 
     assert await reason_of_refusal(servers.client, sent) == ("ABORTED", "STALE_STATE")
 
 
-async def test_a_turn_on_trial_is_not_remembered(servers: Servers) -> None:
+async def test_a_validate_only_turn_is_not_stored(servers: Servers) -> None:
     sent = await ready_for("PlayTurn", servers)
     assert sent.game
     before = await sent.game.see()
@@ -481,11 +481,11 @@ async def test_a_turn_on_trial_is_not_remembered(servers: Servers) -> None:
     assert await reason_of_refusal(servers.client, trial) == ("ABORTED", "STALE_STATE")
 
 
-# What is stored
+# Secrets
 
 
 def texts_in(value: object) -> Iterator[bytes]:
-    """Every text and every bytes in a value."""
+    """Yields every str and bytes in a value, as bytes."""
     match value:
         case bytes():
             yield value
@@ -506,7 +506,7 @@ def texts_in(value: object) -> Iterator[bytes]:
 
 
 def kept_in(store: GameStore, redis_url: str) -> list[bytes]:
-    """All that a store keeps."""
+    """Returns all bytes and texts in a store."""
     if isinstance(store, MemoryStore):
         return list(texts_in(vars(store)))
     with redis.Redis.from_url(redis_url) as keys:
@@ -528,4 +528,4 @@ async def test_neither_tokens_nor_request_ids_are_stored(servers: Servers, redis
     forbidden = [*(text.encode() for text in (*request_ids, *tokens)), *raw, *(one.hex().encode() for one in raw)]
     assert [text for text in forbidden if text in kept] == []
     digests = [digest(token).hex().encode() for token in tokens]
-    assert sum(one in kept for one in digests) == len(tokens) - 1  # the seat that was left has none
+    assert sum(one in kept for one in digests) == len(tokens) - 1  # a seat that its player left has no token

@@ -1,4 +1,4 @@
-"""Rules that search for what could be played keep nobody else waiting, however many such turns are sent at once."""
+"""Searches of the rules do not block other calls, no matter how many run at once."""
 
 import asyncio
 import threading
@@ -17,11 +17,11 @@ from support.harness import memory_store, running_server
 
 ASKING = ruleset_pb2.Ruleset(turn_voluntary_draw=ruleset_pb2.TURN_VOLUNTARY_DRAW_ONLY_IF_NO_PLAY)
 CALLS = 40
-"""More than the event loop has threads."""
+"""More turns than the event loop's executor has threads."""
 SOON_SECONDS = 5.0
 
 
-async def test_many_turns_that_need_a_search_leave_the_event_loop_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_searches_do_not_exhaust_the_event_loops_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     ends, searching = threading.Event(), threading.Semaphore(0)
 
     def search(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -> Applied | Refused:

@@ -1,4 +1,4 @@
-"""Variants over gRPC, as a front end meets them: the River, drafts, penalties, claims, new deals, other tile sets."""
+"""Variants over gRPC, as a front end uses them: the River, drafts, penalties, claims, redeals, other tile sets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -55,41 +55,41 @@ VIEWERS = range(PLAYERS + 1)
 
 @pytest.fixture
 async def client(store: GameStore) -> AsyncIterator[Client]:
-    """A client of a server on each store in turn, whose sweeper does nothing by itself."""
+    """Returns a client of a server on each store in turn; its sweeper does not run by itself."""
     async with running_server(store, server_settings(sweep_seconds=3600)) as (_, client):
         yield client
 
 
 async def history(game: GameAtHand, seat: int = 0) -> Sequence[game_pb2.GameChange]:
-    """All changes as a seat sees them."""
+    """Returns all changes as a seat sees them."""
     request = gs.ListTurnsRequest(game_id=game.game_id, page_size=200)
     return (await game.client.games.ListTurns(request, metadata=game.as_seat(seat))).changes
 
 
 async def last_events(game: GameAtHand, seat: int = 0) -> list[game_pb2.GameEvent]:
-    """What the last change brought about, as a seat sees it."""
+    """Returns the events of the last change, as a seat sees them."""
     return list((await history(game, seat))[-1].events)
 
 
 def kinds(events: Sequence[game_pb2.GameEvent]) -> list[str | None]:
-    """What happened."""
+    """Returns the kinds of events."""
     return [event.WhichOneof("event") for event in events]
 
 
 async def refused(call: Awaitable[object]) -> grpc.aio.AioRpcError:
-    """How a call is refused."""
+    """Returns the error of a refused call."""
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await call
     return refusal.value
 
 
 def tiles_of(text: str) -> list[tile_pb2.Tile.ValueType]:
-    """Tiles of the notation."""
+    """Parses tile notation."""
     return as_tiles(parse_tiles(text))
 
 
 def draft_of(*melds: Sequence[int]) -> game_pb2.Draft:
-    """A draft of melds."""
+    """Returns a draft of melds."""
     return game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles(meld)) for meld in melds])
 
 
@@ -102,7 +102,7 @@ def a_game(
     pool: int | None = None,
     step: Step | None = None,
 ) -> Game:
-    """A game of three in which seat 1 has the turn, has melded and holds a rack; the pool has so many tiles."""
+    """Returns a game of three in which seat 1 has the turn, has melded and holds the given rack."""
     own, lying = parse_tiles(rack), parse_tiles(river)
     readings = (read_meld(ProposedMeld(parse_tiles(meld)), rules) for meld in table)
     melds = tuple(reading for reading in readings if isinstance(reading, Meld))
@@ -144,7 +144,7 @@ async def test_two_tiles_are_drawn_and_only_their_player_sees_them(client: Clien
 
 
 @pytest.mark.parametrize("place", [0, 1])
-async def test_one_of_the_two_goes_to_the_river_for_all_to_see_and_the_other_is_kept(
+async def test_one_of_two_drawn_tiles_goes_to_the_public_river_and_the_other_stays_hidden(
     client: Client, place: int
 ) -> None:
     game = await client.new_game(PLAYERS, ruleset=RIVER)
@@ -165,7 +165,7 @@ async def test_one_of_the_two_goes_to_the_river_for_all_to_see_and_the_other_is_
         assert (events[0].river_tile_laid.seat, events[0].river_tile_laid.tile) == (seat, laid)
 
 
-async def test_a_draw_on_trial_tells_neither_of_the_two_tiles(client: Client) -> None:
+async def test_a_validate_only_draw_reveals_neither_of_the_two_tiles(client: Client) -> None:
     game = await client.new_game(PLAYERS, ruleset=RIVER)
     seat = (await game.see()).turn.seat
     before = await game.see(seat)
@@ -174,7 +174,7 @@ async def test_a_draw_on_trial_tells_neither_of_the_two_tiles(client: Client) ->
     assert answer.game == before
 
 
-async def test_a_pull_from_the_river_is_played_with_the_oldest_and_keeps_the_newer_tiles(
+async def test_a_pull_from_the_river_plays_the_oldest_pulled_tile_and_adds_the_newer_ones_to_the_rack(
     client: Client, store: GameStore
 ) -> None:
     rules = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
@@ -191,9 +191,7 @@ async def test_a_pull_from_the_river_is_played_with_the_oldest_and_keeps_the_new
         assert list(played.pulled) == tiles_of("R6 O2 J")
 
 
-async def test_an_index_of_the_river_is_counted_from_zero_even_where_it_is_zero(
-    client: Client, store: GameStore
-) -> None:
+async def test_river_index_zero_is_sent_and_read(client: Client, store: GameStore) -> None:
     rules = replace(SABRA, turn_draw=TurnDraw.TWO_RIVER)
     game = await put_game(client, store, a_game(rules, rack="R4 R5 K9", river="R6"))
     run = [meld_pb2.Meld(tiles=tiles_of("R4 R5 R6"))]
@@ -201,7 +199,7 @@ async def test_an_index_of_the_river_is_counted_from_zero_even_where_it_is_zero(
     assert list(answer.game.river) == []
 
 
-async def test_a_choice_from_two_tiles_survives_the_server(empty_redis_url: str) -> None:
+async def test_a_pending_choice_between_two_tiles_survives_a_server_restart(empty_redis_url: str) -> None:
     clock = FakeClock()
     first, second = redis_store(empty_redis_url, clock), redis_store(empty_redis_url, clock)
     async with running_server(first) as (_, client):
@@ -219,7 +217,7 @@ async def test_a_choice_from_two_tiles_survives_the_server(empty_redis_url: str)
     await second.close()
 
 
-async def test_the_time_of_a_player_who_chooses_runs_out(client: Client, clock: FakeClock) -> None:
+async def test_a_player_who_is_choosing_times_out(client: Client, clock: FakeClock) -> None:
     game = await client.new_game(PLAYERS, ruleset=RIVER)
     seat = (await game.see()).turn.seat
     drawn = list((await game.draw()).tiles_drawn)
@@ -237,7 +235,7 @@ async def test_the_time_of_a_player_who_chooses_runs_out(client: Client, clock: 
     assert drawn[0] in (await game.see(seat)).rack
 
 
-async def test_who_resigns_while_choosing_tells_nobody_what_they_drew(client: Client) -> None:
+async def test_resigning_while_choosing_reveals_no_drawn_tile(client: Client) -> None:
     game = await client.new_game(PLAYERS, ruleset=RIVER)
     seat = (await game.see()).turn.seat
     await game.draw()
@@ -251,7 +249,7 @@ async def test_who_resigns_while_choosing_tells_nobody_what_they_drew(client: Cl
 # Playing after a draw
 
 
-async def test_a_turn_goes_on_after_a_draw_and_ends_with_a_pass(client: Client) -> None:
+async def test_a_turn_continues_after_a_draw_and_ends_with_a_pass(client: Client) -> None:
     game = await client.new_game(PLAYERS, ruleset=DRAW_AND_PLAY)
     seat = (await game.see()).turn.seat
     drawn = await game.draw()
@@ -267,7 +265,7 @@ async def test_a_turn_goes_on_after_a_draw_and_ends_with_a_pass(client: Client) 
     assert kinds(await last_events(game)) == ["turn_ended", "turn_started"]
 
 
-async def test_the_time_runs_out_after_a_draw(client: Client, clock: FakeClock) -> None:
+async def test_a_turn_times_out_after_a_draw(client: Client, clock: FakeClock) -> None:
     game = await client.new_game(PLAYERS, ruleset=DRAW_AND_PLAY)
     seat = (await game.see()).turn.seat
     await game.draw()
@@ -284,7 +282,7 @@ async def test_the_time_runs_out_after_a_draw(client: Client, clock: FakeClock) 
 # Drafts
 
 
-async def test_a_draft_is_found_again_by_its_player_alone(client: Client) -> None:
+async def test_a_draft_is_visible_to_its_player_only(client: Client) -> None:
     game = await client.new_game(PLAYERS, ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT))
     before = await game.see()
     seat = before.turn.seat
@@ -308,7 +306,7 @@ async def test_a_draft_is_found_again_by_its_player_alone(client: Client) -> Non
     assert not (await game.see(seat)).turn.HasField("draft")
 
 
-async def test_a_draft_that_is_not_given_is_the_table_as_it_lies(client: Client, store: GameStore) -> None:
+async def test_a_missing_draft_is_the_current_table(client: Client, store: GameStore) -> None:
     game = await put_game(client, store, a_game(SABRA, "R1 R2", table=["R4 R5 R6", "B1 K1 O1"]))
     saved = await game.save_draft()
     assert [list(meld.tiles) for meld in saved.turn.draft.table] == [list(meld.tiles) for meld in saved.table]
@@ -333,7 +331,7 @@ PASSING = ruleset_pb2.Ruleset(
         (PASSING, draft_of([1, 2]), 7),
     ],
 )
-async def test_a_draft_decides_what_running_out_of_time_costs(
+async def test_a_draft_decides_the_penalty_of_a_time_out(
     client: Client, clock: FakeClock, rules: ruleset_pb2.Ruleset, draft: game_pb2.Draft | None, tiles: int
 ) -> None:
     game = await client.new_game(PLAYERS, ruleset=rules)
@@ -347,7 +345,7 @@ async def test_a_draft_decides_what_running_out_of_time_costs(
         assert len(timed_out.tiles) == (tiles if viewer == seat else 0)
 
 
-async def test_a_legal_draft_is_played_when_the_time_runs_out_where_the_rules_want_it(
+async def test_a_legal_draft_is_played_on_time_out_if_the_rules_allow_it(
     client: Client, store: GameStore, clock: FakeClock
 ) -> None:
     rules = replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT)
@@ -365,7 +363,7 @@ async def test_a_legal_draft_is_played_when_the_time_runs_out_where_the_rules_wa
 # Illegal plays
 
 
-async def test_an_illegal_play_is_answered_with_its_violations_and_its_penalty(client: Client) -> None:
+async def test_the_response_to_an_illegal_play_has_its_violations_and_penalty(client: Client) -> None:
     game = await client.new_game(PLAYERS, ruleset=PENALISE)
     before = await game.see()
     seat = before.turn.seat
@@ -388,7 +386,7 @@ async def test_an_illegal_play_is_answered_with_its_violations_and_its_penalty(c
 
 
 @pytest.mark.parametrize("rules", [PENALISE, CLAIMS, TIMED], ids=["penalise", "claims", "reject"])
-async def test_an_illegal_play_on_trial_is_refused_and_costs_nothing(
+async def test_an_illegal_validate_only_play_is_refused_without_penalty(
     client: Client, rules: ruleset_pb2.Ruleset
 ) -> None:
     game = await client.new_game(PLAYERS, ruleset=rules)
@@ -401,7 +399,7 @@ async def test_an_illegal_play_on_trial_is_refused_and_costs_nothing(
     assert await game.see() == before
 
 
-async def test_an_illegal_play_is_shown_to_all_and_the_turn_goes_on(client: Client) -> None:
+async def test_an_illegal_play_is_shown_to_all_and_the_turn_continues(client: Client) -> None:
     game = await client.new_game(PLAYERS, ruleset=CLAIMS)
     before = await game.see()
     seat = before.turn.seat
@@ -423,7 +421,7 @@ async def test_an_illegal_play_is_shown_to_all_and_the_turn_goes_on(client: Clie
     assert not (await game.see()).turn.HasField("shown_play")
 
 
-async def test_all_others_together_claim_an_error(client: Client) -> None:
+async def test_a_claim_needs_the_votes_of_all_other_players(client: Client) -> None:
     game = await client.new_game(PLAYERS, ruleset=CLAIMS)
     seat = (await game.see()).turn.seat
     first, second = seat % 3 + 1, (seat + 1) % 3 + 1
@@ -441,7 +439,7 @@ async def test_all_others_together_claim_an_error(client: Client) -> None:
         assert len(events[1].turn_penalised.tiles) == (3 if viewer == seat else 0)
 
 
-async def test_one_vote_against_ends_a_claim_and_the_next_illegal_play_begins_another(client: Client) -> None:
+async def test_one_vote_against_ends_a_claim_and_the_next_illegal_play_starts_another(client: Client) -> None:
     game = await client.new_game(PLAYERS, ruleset=CLAIMS)
     seat = (await game.see()).turn.seat
     first, second = seat % 3 + 1, (seat + 1) % 3 + 1
@@ -454,7 +452,7 @@ async def test_one_vote_against_ends_a_claim_and_the_next_illegal_play_begins_an
     assert (await game.claim(first)).turn.seat != seat
 
 
-async def test_a_claim_is_over_with_the_turn(client: Client, clock: FakeClock) -> None:
+async def test_a_claim_ends_with_the_turn(client: Client, clock: FakeClock) -> None:
     game = await client.new_game(PLAYERS, ruleset=CLAIMS)
     seat = (await game.see()).turn.seat
     shown = (await game.play_illegally()).game.turn.shown_play.revision
@@ -463,7 +461,7 @@ async def test_a_claim_is_over_with_the_turn(client: Client, clock: FakeClock) -
     assert (await last_events(game))[0].turn_timed_out.tile_count == 3
 
 
-async def test_claims_at_the_same_time_are_all_counted(client: Client) -> None:
+async def test_concurrent_claims_are_all_counted(client: Client) -> None:
     game = await client.new_game(4, ruleset=CLAIMS)
     seat = (await game.see()).turn.seat
     await game.play_illegally()
@@ -473,10 +471,10 @@ async def test_claims_at_the_same_time_are_all_counted(client: Client) -> None:
     assert seen.players[seat - 1].tile_count == 14 + 3
 
 
-# A new deal
+# Redeals
 
 
-async def test_a_player_with_three_pairs_has_the_round_dealt_anew(client: Client) -> None:
+async def test_a_player_with_three_pairs_gets_a_redeal(client: Client) -> None:
     game, seat = await client.new_game_to_redeal()
     racks = {viewer: list((await game.see(viewer)).rack) for viewer in VIEWERS}
     before = await game.see()
@@ -492,7 +490,7 @@ async def test_a_player_with_three_pairs_has_the_round_dealt_anew(client: Client
         assert dealt != racks[viewer] or not viewer
 
 
-# The last turns
+# Last turns
 
 
 async def test_every_player_has_one_more_turn_when_the_pool_is_empty(client: Client, store: GameStore) -> None:
@@ -514,7 +512,7 @@ async def test_every_player_has_one_more_turn_when_the_pool_is_empty(client: Cli
 # Tile sets
 
 
-async def test_six_play_with_three_copies_and_four_jokers(client: Client) -> None:
+async def test_six_players_use_three_copies_and_four_jokers(client: Client) -> None:
     game = await client.new_game(6, ruleset=ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_SIX_PLAYERS))
     seen = await game.see(6)
     assert (len(seen.rack), seen.pool_count) == (14, 160 - 6 * 14)
@@ -522,7 +520,7 @@ async def test_six_play_with_three_copies_and_four_jokers(client: Client) -> Non
     assert seen.turn_order[0] == seen.starter_seat == seen.turn.seat
 
 
-async def test_a_game_has_a_joker_for_each_player_dealt_in(client: Client) -> None:
+async def test_a_game_has_one_joker_for_each_player_at_the_deal(client: Client) -> None:
     rules = ruleset_pb2.Ruleset(geometry_jokers=0, geometry_jokers_per_player=1, deal_fixed_jokers=1)
     game = await client.new_game(PLAYERS, ruleset=rules)
     for seat in (1, 2, 3):
@@ -531,7 +529,7 @@ async def test_a_game_has_a_joker_for_each_player_dealt_in(client: Client) -> No
         assert seen.pool_count == 104 + 3 - 3 * 14
 
 
-async def test_green_and_purple_are_played_where_there_are_six_colors(client: Client, store: GameStore) -> None:
+async def test_games_with_six_colors_include_green_and_purple(client: Client, store: GameStore) -> None:
     rules = replace(SABRA, geometry_colors=6)
     game = await put_game(client, store, a_game(rules, "G1 G2 G3 P5"))
     play = ts.PlayTiles(table=[meld_pb2.Meld(tiles=tiles_of("G1 G2 G3"))])
@@ -540,7 +538,7 @@ async def test_green_and_purple_are_played_where_there_are_six_colors(client: Cl
     assert list(answer.tiles_played) == [tile_pb2.TILE_GREEN_1, tile_pb2.TILE_GREEN_2, tile_pb2.TILE_GREEN_3]
 
 
-async def test_a_tile_that_the_game_does_not_have_is_a_violation_of_a_play(client: Client) -> None:
+async def test_playing_a_tile_outside_the_games_tile_set_is_a_violation(client: Client) -> None:
     melds = [meld_pb2.Meld(tiles=tiles_of("G1 G2 G3"))]
     answer = await client.validation.ValidateTurn(vs.ValidateTurnRequest(table_after=melds))
     assert error_reason_pb2.ERROR_REASON_TILE_UNKNOWN in [violation.reason for violation in answer.violations]
@@ -549,7 +547,7 @@ async def test_a_tile_that_the_game_does_not_have_is_a_violation_of_a_play(clien
 # Declared jokers
 
 
-async def test_a_declared_face_is_kept_on_the_table_and_told(client: Client, store: GameStore) -> None:
+async def test_a_declared_joker_face_stays_on_the_table_and_is_visible(client: Client, store: GameStore) -> None:
     game = await put_game(client, store, a_game(SABRA, "R7 B7 J K1"))
     declared = meld_pb2.Meld(
         tiles=tiles_of("R7 B7 J"),
@@ -562,7 +560,7 @@ async def test_a_declared_face_is_kept_on_the_table_and_told(client: Client, sto
     assert (await game.see()).table == answer.game.table
 
 
-async def test_a_meld_is_answered_in_the_order_in_which_it_forms_one(client: Client) -> None:
+async def test_a_meld_is_returned_in_its_canonical_order(client: Client) -> None:
     rules = ruleset_pb2.Ruleset(set_order=ruleset_pb2.SET_ORDER_CANONICALISE)
     sent = [meld_pb2.Meld(tiles=tiles_of("R12 R13 J"))]
     answer = await client.validation.ValidateMelds(vs.ValidateMeldsRequest(ruleset=rules, melds=sent))
@@ -585,7 +583,7 @@ async def test_every_preset_is_listed_and_its_games_are_created(client: Client) 
             assert created.game.ruleset == named.ruleset
 
 
-async def test_what_asks_the_solver_in_games_is_judged_without_it(client: Client) -> None:
+async def test_validation_runs_no_search_for_rulesets_that_search_in_games(client: Client) -> None:
     rules = ruleset_pb2.Ruleset(preset=ruleset_pb2.PRESET_MSO_2019)
     rack = tiles_of("R11 R12 R13")
     turn = vs.ValidateTurnRequest(ruleset=rules, rack=rack, table_after=[meld_pb2.Meld(tiles=rack)])
@@ -597,7 +595,7 @@ async def test_what_asks_the_solver_in_games_is_judged_without_it(client: Client
     assert [answer.seats[1].points for answer in (declined, unable)] == [-200, -100]
 
 
-async def test_whether_a_joker_may_go_back_follows_from_its_mode_unless_it_is_said(client: Client) -> None:
+async def test_joker_retrieval_same_set_defaults_by_retrieval_mode(client: Client) -> None:
     locked = ruleset_pb2.Ruleset(joker_retrieval_mode=ruleset_pb2.JOKER_RETRIEVAL_MODE_LOCKED)
     created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=locked))
     assert created.game.ruleset.joker_retrieval_same_set == ruleset_pb2.JOKER_RETRIEVAL_SAME_SET_FORBIDDEN
@@ -606,7 +604,7 @@ async def test_whether_a_joker_may_go_back_follows_from_its_mode_unless_it_is_sa
     assert created.game.ruleset.joker_retrieval_same_set == ruleset_pb2.JOKER_RETRIEVAL_SAME_SET_ALLOWED
 
 
-async def test_options_that_are_true_or_false_are_taken_as_they_are_sent(client: Client) -> None:
+async def test_boolean_options_are_used_as_sent(client: Client) -> None:
     rules = ruleset_pb2.Ruleset(jokers_may_lead=False, jokers_beyond_physical=False)
     created = (await client.games.CreateGame(gs.CreateGameRequest(ruleset=rules))).game.ruleset
     assert (created.jokers_may_lead, created.jokers_beyond_physical) == (False, False)
@@ -614,7 +612,7 @@ async def test_options_that_are_true_or_false_are_taken_as_they_are_sent(client:
     assert created.initial_meld_voluntary_delay
 
 
-async def test_every_problem_of_a_ruleset_is_named(client: Client) -> None:
+async def test_every_problem_of_a_ruleset_is_reported(client: Client) -> None:
     rules = ruleset_pb2.Ruleset(
         penalty_tiles=15,
         joker_retrieval_end_of_run_free=True,

@@ -1,4 +1,4 @@
-"""WatchGame: every change once and in order, to everyone what they may see, through lost connections and servers."""
+"""WatchGame: each viewer gets every change once and in order, across lost connections and server restarts."""
 
 import asyncio
 import gc
@@ -63,50 +63,50 @@ class Watcher:
         self._updates = aiter(self.call)
 
     async def next(self) -> gs.WatchGameResponse:
-        """The next update that is no sign of life."""
+        """Returns the next update that is not a heartbeat."""
         async with asyncio.timeout(10):
             while (update := await anext(self._updates)).HasField("heartbeat"):
                 pass
             return update
 
     async def heartbeat(self) -> int:
-        """The revision of the next update, which is a sign of life."""
+        """Returns the revision of the next update, which must be a heartbeat."""
         async with asyncio.timeout(10):
             update = await anext(self._updates)
         assert update.HasField("heartbeat")
         return update.heartbeat.revision
 
     async def change(self) -> game_pb2.GameChange:
-        """The next update, which is a change."""
+        """Returns the next update, which must be a change."""
         update = await self.next()
         assert update.HasField("change"), update
         return update.change
 
     async def snapshot(self) -> game_pb2.Game:
-        """The next update, which is a snapshot."""
+        """Returns the next update, which must be a snapshot."""
         update = await self.next()
         assert update.HasField("snapshot"), update
         return update.snapshot
 
     async def changes_to(self, revision: int) -> list[game_pb2.GameChange]:
-        """The changes up to a revision."""
+        """Returns the changes up to a revision."""
         found: list[game_pb2.GameChange] = []
         while not found or found[-1].revision < revision:
             found.append(await self.change())
         return found
 
     async def rest(self) -> list[gs.WatchGameResponse]:
-        """All updates until the stream ends."""
+        """Returns all updates until the stream ends, without heartbeats."""
         async with asyncio.timeout(10):
             return [update async for update in self._updates if not update.HasField("heartbeat")]
 
     async def code(self) -> grpc.StatusCode:
-        """How the stream ended."""
+        """Returns the status code of the stream."""
         return await asyncio.wait_for(self.call.code(), 10)
 
 
 async def history(game: GameAtHand, seat: int = 0) -> list[game_pb2.GameChange]:
-    """All changes as a seat sees them."""
+    """Returns all changes as a seat sees them."""
     request = gs.ListTurnsRequest(game_id=game.game_id, page_size=200)
     return list((await game.client.games.ListTurns(request, metadata=game.as_seat(seat))).changes)
 
@@ -122,17 +122,17 @@ async def leave(game: GameAtHand, seat: int) -> None:
 
 
 async def refused(watcher: Watcher) -> tuple[grpc.StatusCode, str, dict[str, str]]:
-    """How a watch is refused."""
+    """Returns the code, the reason and the metadata of a refused watch."""
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await watcher.next()
     info = error_info(refusal.value)
     return refusal.value.code(), info.reason, dict(info.metadata)
 
 
-# What is told
+# Updates
 
 
-async def test_a_watch_begins_with_a_snapshot_and_goes_on_with_every_change(client: Client) -> None:
+async def test_a_watch_begins_with_a_snapshot_and_continues_with_every_change(client: Client) -> None:
     game = await client.new_game(players=2, ruleset=UNLIMITED)
     watcher = Watcher(game)
     assert await watcher.snapshot() == await seen_at(game, await game.see())
@@ -144,13 +144,13 @@ async def test_a_watch_begins_with_a_snapshot_and_goes_on_with_every_change(clie
 
 
 async def seen_at(game: GameAtHand, seen: game_pb2.Game) -> game_pb2.Game:
-    """A game that is seen twice at the same time looks the same."""
+    """Asserts that a game looks the same when it is read again at the same time; returns it."""
     assert seen == await game.see()
     return seen
 
 
 @pytest.mark.parametrize("seat", [0, 1, 2])
-async def test_a_watch_from_any_revision_tells_every_later_change_once_and_in_order(client: Client, seat: int) -> None:
+async def test_a_resume_from_any_revision_sends_each_later_change_once_in_order(client: Client, seat: int) -> None:
     game = await client.new_game(players=2, ruleset=UNLIMITED)
     for _ in range(12):
         await game.draw()
@@ -161,14 +161,14 @@ async def test_a_watch_from_any_revision_tells_every_later_change_once_and_in_or
         if place + 1 < len(changes):
             assert await watcher.changes_to(len(changes)) == changes[place + 1 :]
         else:
-            assert await watcher.heartbeat() == known.revision  # there is nothing to tell yet
+            assert await watcher.heartbeat() == known.revision  # there is no new change
         watcher.call.cancel()
     drawn = (await game.draw()).game
     late = Watcher(game, seat, 16)
     assert (await late.change()).etag == drawn.etag
 
 
-async def test_changes_during_a_resume_are_told_once_and_in_order(client: Client) -> None:
+async def test_changes_during_a_resume_are_sent_once_in_order(client: Client) -> None:
     game = await client.new_game(players=2, ruleset=UNLIMITED)
 
     async def draw_often() -> None:
@@ -204,7 +204,7 @@ async def test_each_seat_sees_its_own_tiles_and_a_spectator_none(client: Client)
         assert [(event.seat, event.tile_count, list(event.tiles)) for event in events.values()] == [(seat, 1, [])] * 2
 
 
-async def test_a_silent_stream_gives_signs_of_life(store: GameStore) -> None:
+async def test_an_idle_stream_sends_heartbeats(store: GameStore) -> None:
     async with running_server(store, server_settings(heartbeat_seconds=0.05)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
         watcher = Watcher(game)
@@ -250,7 +250,7 @@ async def test_a_resume_with_the_etag_of_another_history_is_refused(client: Clie
     assert (await refused(Watcher(game, 0, 2, changes[2].etag)))[1] == "ETAG_MISMATCH"
 
 
-async def test_a_resume_from_the_future_is_refused(client: Client) -> None:
+async def test_a_resume_from_a_future_revision_is_refused(client: Client) -> None:
     game = await client.new_game(ruleset=UNLIMITED)
     for revision in (5, 6, 10**9, 2**63 - 1):
         assert await refused(Watcher(game, 0, revision)) == (
@@ -262,7 +262,7 @@ async def test_a_resume_from_the_future_is_refused(client: Client) -> None:
 
 @pytest.fixture(params=["memory", "redis"])
 async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
-    """Each store in turn, which keeps eight changes of a game."""
+    """Returns each store in turn; it keeps eight changes of a game."""
     if request.param == "memory":
         yield memory_store(clock, history=8)
     else:
@@ -271,7 +271,7 @@ async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> A
         await kept.close()
 
 
-async def test_a_resume_from_what_is_no_longer_kept_is_refused(forgetful_store: GameStore) -> None:
+async def test_a_resume_from_a_trimmed_revision_is_refused(forgetful_store: GameStore) -> None:
     async with running_server(forgetful_store) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
         for _ in range(10):
@@ -284,11 +284,11 @@ async def test_a_resume_from_what_is_no_longer_kept_is_refused(forgetful_store: 
         assert len(await Watcher(game, 0, 7).changes_to(14)) == 7
 
 
-# Seats that are given up
+# Abandoned seats
 
 
-async def test_a_watcher_whose_seat_is_given_up_goes_on_as_a_spectator(client: Client) -> None:
-    """The seat's next owner has tiles that its former owner must not see."""
+async def test_a_watcher_whose_seat_is_abandoned_continues_as_a_spectator(client: Client) -> None:
+    """The former owner must not see the next owner's tiles."""
     game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
     former = Watcher(game, 1)
     assert (await former.snapshot()).seat == 1
@@ -313,20 +313,20 @@ async def test_a_watcher_whose_seat_is_given_up_goes_on_as_a_spectator(client: C
     assert (drawn.seat, list(drawn.tiles)) == (1, [])
 
 
-async def test_a_seat_that_had_another_owner_before_is_its_own_when_it_resumes_from_then(client: Client) -> None:
+async def test_an_owner_can_resume_from_a_revision_before_taking_the_seat(client: Client) -> None:
     game = await client.new_game(players=2, start=False, ruleset=UNLIMITED)
     await leave(game, 1)
     await game.join("next")
-    owner = Watcher(game, 1, 1)  # who watched the lobby before taking the seat
+    owner = Watcher(game, 1, 1)  # resumes from before it took the seat
     await owner.changes_to(5)
     await game.start()
     assert len((await owner.change()).events[0].round_started.rack) == 14
 
 
-async def test_a_watcher_of_a_history_that_the_store_lost_is_told_so(
+async def test_a_watcher_of_a_history_that_the_store_lost_gets_an_error(
     empty_redis_url: str, raw: "aredis.Redis", clock: FakeClock
 ) -> None:
-    """A Redis that was replaced by its replica may lack the last changes."""
+    """A replica that replaces a Redis may lack the last changes."""
     store = redis_store(empty_redis_url, clock)
     async with running_server(store, server_settings(heartbeat_seconds=0.05)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -355,7 +355,7 @@ async def test_a_watcher_of_a_history_that_the_store_lost_is_told_so(
 
 
 class Played:
-    """A game that is changed right in the store, with the tokens `seat 1`, `seat 2`."""
+    """A game that the test changes directly in the store, with the tokens `seat 1` and `seat 2`."""
 
     def __init__(self, store: GameStore) -> None:
         self.store = store
@@ -363,7 +363,7 @@ class Played:
         self.record: Record | None = None
 
     async def act(self, action: Action | None = None) -> Record:
-        """A change: an action, or the next draw; first the creation."""
+        """Stores an action, or the next draw without one; the first call creates the game."""
         applied = create(Ruleset(turn_time_limit_seconds=0)) if self.record is None else self._applied(action)
         change = encode_change(applied.game.revision, 0, bytes(16), applied.events)
         previous = self.record.etag if self.record else NO_ETAG
@@ -381,7 +381,7 @@ class Played:
         return applied
 
     async def draw(self, times: int) -> Record:
-        """So many draws."""
+        """Stores a number of draws; returns the last record."""
         for _ in range(times - 1):
             await self.act()
         return await self.act()
@@ -395,26 +395,26 @@ class Played:
     def watched(
         self, caller: Caller = SPECTATOR, from_revision: int = 0, stopping: asyncio.Event | None = None
     ) -> AsyncGenerator[Update, None]:
-        """The updates that a watcher is told, as fast as they are pulled."""
+        """Returns a watcher's updates; the caller decides how fast to read them."""
         watch = Watch(Games(self.store, SeededChance(1)), self.store, 60.0, stopping or asyncio.Event())
         return watch.watch(self.game_id, caller, from_revision, "")
 
 
 @pytest.fixture
 async def played(store: GameStore) -> Played:
-    """A started game at revision 4, in each store in turn."""
+    """Returns a started game at revision 4, in each store in turn."""
     game = Played(store)
     await game.start()
     return game
 
 
 def revisions(updates: Sequence[Update]) -> list[int]:
-    """The revisions of changes."""
+    """Asserts that all updates are changes; returns their revisions."""
     assert all(isinstance(update, Change) for update in updates)
     return [update.shared.view.revision for update in updates if isinstance(update, Change)]
 
 
-async def test_a_reader_not_too_far_behind_is_told_every_change(played: Played) -> None:
+async def test_a_reader_slightly_behind_gets_every_change(played: Played) -> None:
     async with aclosing(played.watched()) as updates:
         assert isinstance(await anext(updates), Snapshot)
         await played.act()
@@ -424,7 +424,7 @@ async def test_a_reader_not_too_far_behind_is_told_every_change(played: Played) 
         assert revisions([await anext(updates) for _ in range(LAG)]) == list(range(6, 6 + LAG))
 
 
-async def test_a_reader_too_far_behind_gets_a_snapshot_in_place_of_what_was_missed(played: Played) -> None:
+async def test_a_reader_far_behind_gets_a_snapshot_instead_of_the_missed_changes(played: Played) -> None:
     seat_1 = Caller(digest("seat 1"))
     async with aclosing(played.watched()) as updates, aclosing(played.watched(seat_1)) as own:
         for watcher in (updates, own):
@@ -443,7 +443,7 @@ async def test_a_reader_too_far_behind_gets_a_snapshot_in_place_of_what_was_miss
         assert revisions([await anext(updates), await anext(own)]) == [record.game.revision + 1] * 2
 
 
-async def test_a_reader_who_is_slow_from_the_first_snapshot_on_gets_another(played: Played) -> None:
+async def test_a_reader_who_is_slow_after_the_first_snapshot_gets_another(played: Played) -> None:
     async with aclosing(played.watched()) as updates:
         assert isinstance(await anext(updates), Snapshot)
         record = await played.draw(LAG + 1)
@@ -452,27 +452,27 @@ async def test_a_reader_who_is_slow_from_the_first_snapshot_on_gets_another(play
         assert snapshot.shared.view.view.revision == record.game.revision
 
 
-async def test_a_resume_is_told_every_change_however_many_there_are(played: Played) -> None:
+async def test_a_resume_gets_every_change_no_matter_how_many(played: Played) -> None:
     record = await played.draw(LAG + 12)
     async with aclosing(played.watched(from_revision=1)) as updates:
         told = [await anext(updates) for _ in range(record.game.revision - 1)]
     assert revisions(told) == list(range(2, record.game.revision + 1))
 
 
-async def test_a_reader_behind_all_that_is_kept_gets_a_snapshot(forgetful_store: GameStore) -> None:
+async def test_a_reader_behind_the_oldest_stored_change_gets_a_snapshot(forgetful_store: GameStore) -> None:
     played = Played(forgetful_store)
     await played.start()
     async with aclosing(played.watched()) as updates:
         assert isinstance(await anext(updates), Snapshot)
         await played.act()
         assert revisions([await anext(updates)]) == [5]
-        record = await played.draw(20)  # fewer than LAG, more than are kept
+        record = await played.draw(20)  # fewer than LAG, more than the store keeps
         snapshot = await anext(updates)
         assert isinstance(snapshot, Snapshot)
         assert snapshot.shared.view.etag == record.etag
 
 
-async def test_a_former_seat_that_is_slow_gets_a_spectators_snapshot(store: GameStore) -> None:
+async def test_a_slow_reader_whose_seat_is_abandoned_gets_a_spectators_snapshot(store: GameStore) -> None:
     played = Played(store)
     for action in (None, Join("Ada"), Join("Ben")):
         await played.act(action)
@@ -489,8 +489,8 @@ async def test_a_former_seat_that_is_slow_gets_a_spectators_snapshot(store: Game
         assert snapshot.shared.view.view.seat is None
 
 
-async def test_a_reader_who_does_not_read_costs_nothing_while_the_game_goes_on(played: Played) -> None:
-    """There is no queue: what waits for a reader is in the store alone."""
+async def test_a_reader_who_does_not_read_uses_no_memory_as_the_game_continues(played: Played) -> None:
+    """There is no queue per reader: unread changes exist only in the store."""
     watchers = [played.watched() for _ in range(20)]
     for watcher in watchers:
         assert isinstance(await anext(watcher), Snapshot)
@@ -510,14 +510,14 @@ async def test_a_reader_who_does_not_read_costs_nothing_while_the_game_goes_on(p
         await watcher.aclose()
 
 
-# Crowds
+# Many watchers
 
 
 _T = TypeVar("_T")
 
 
 class Counting(DelegatingStore):
-    """A store that counts what is asked of it."""
+    """A store that counts its operations."""
 
     def __init__(self, store: GameStore) -> None:
         self.asked = Counter[str]()
@@ -529,7 +529,7 @@ class Counting(DelegatingStore):
 
 
 class Slow(Counting):
-    """A store that takes a while to answer, so that many ask before it has."""
+    """A store with slow loads, so that many callers wait for the same one."""
 
     async def load(self, game_id: str, request_key: str = "") -> Loaded:
         await asyncio.sleep(0.02)
@@ -557,12 +557,12 @@ async def test_a_change_is_read_and_encoded_once_for_all_watchers(
         for _ in range(5):
             last = (await game.draw()).game.revision
             assert {(await watcher.change()).revision for watcher in watchers} == {last}
-    assert counting.asked["events"] <= 2 * 5, "a notification may come twice"
+    assert counting.asked["events"] <= 2 * 5, "each change may cause two notifications"
     assert len(encoded) == 3 * 5, "two seats and the spectators, five changes"
 
 
 @pytest.mark.parametrize("behind", [0, 3, 20])
-async def test_watchers_who_resume_together_share_what_is_read(store: GameStore, behind: int) -> None:
+async def test_watchers_who_resume_together_share_reads(store: GameStore, behind: int) -> None:
     counting = Slow(store)
     async with running_server(counting, server_settings(heartbeat_seconds=60)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -578,10 +578,10 @@ async def test_watchers_who_resume_together_share_what_is_read(store: GameStore,
         else:
             assert {await watcher.heartbeat() for watcher in watchers} == {seen.revision}
     assert counting.asked["load"] < 30
-    assert counting.asked["events"] < 50, "some are back before the others come"
+    assert counting.asked["events"] < 50, "some watchers finish before others start"
 
 
-async def test_a_crowd_in_one_game_keeps_watchers_of_others_waiting_for_a_few_of_it_only(client: Client) -> None:
+async def test_many_watchers_of_one_game_delay_watchers_of_others_only_briefly(client: Client) -> None:
     crowded, quiet = [await client.new_game(ruleset=UNLIMITED) for _ in range(2)]
     crowd = [Watcher(crowded) for _ in range(400)]
     other = Watcher(quiet)
@@ -600,7 +600,7 @@ async def test_a_crowd_in_one_game_keeps_watchers_of_others_waiting_for_a_few_of
     assert order.index("other") < 350
 
 
-async def test_the_watchers_of_a_stopping_server_come_back_one_after_the_other(store: GameStore) -> None:
+async def test_the_watchers_of_a_stopping_server_get_different_retry_delays(store: GameStore) -> None:
     async with running_server(store) as (server, client):
         game = await client.new_game(ruleset=UNLIMITED)
         watchers = [Watcher(game) for _ in range(50)]
@@ -613,10 +613,10 @@ async def test_the_watchers_of_a_stopping_server_come_back_one_after_the_other(s
     assert delays[-1] - delays[0] >= 49
 
 
-# The server's end
+# Shutdown
 
 
-async def test_a_stopping_server_says_where_to_resume_and_another_goes_on_from_there(
+async def test_a_stopping_server_sends_the_revision_from_which_another_server_resumes(
     store: GameStore, clock: FakeClock
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -645,7 +645,7 @@ async def test_a_stopping_server_says_where_to_resume_and_another_goes_on_from_t
         assert told == [4, 5, 6, 7]
 
 
-async def test_a_stopping_server_tells_every_change_before_it_says_so(played: Played) -> None:
+async def test_a_stopping_server_sends_every_change_before_closing(played: Played) -> None:
     stopping = asyncio.Event()
     async with aclosing(played.watched(stopping=stopping)) as updates:
         assert isinstance(await anext(updates), Snapshot)
@@ -659,11 +659,11 @@ async def test_a_stopping_server_tells_every_change_before_it_says_so(played: Pl
             await anext(updates)
 
 
-# Only what is stored
+# Failed commits
 
 
 class Losing(DelegatingStore):
-    """A store whose commits fail when it is told to, as one that dies before it writes."""
+    """A store whose commits fail, without effect, while `is_losing` is set."""
 
     is_losing = False
 
@@ -673,7 +673,7 @@ class Losing(DelegatingStore):
         return await super().commit(commit)
 
 
-async def test_what_was_not_stored_is_never_told(store: GameStore) -> None:
+async def test_a_failed_commit_is_never_sent(store: GameStore) -> None:
     losing = Losing(store)
     async with running_server(losing, server_settings(heartbeat_seconds=0.05)) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -694,7 +694,7 @@ async def test_what_was_not_stored_is_never_told(store: GameStore) -> None:
 
 @pytest.fixture
 async def raw(empty_redis_url: str) -> AsyncIterator["aredis.Redis"]:
-    """A client of the same Redis, to look behind the store."""
+    """A direct client of the same Redis."""
     client = aredis.Redis.from_url(empty_redis_url)
     yield client
     await client.aclose()
@@ -702,7 +702,7 @@ async def raw(empty_redis_url: str) -> AsyncIterator["aredis.Redis"]:
 
 @asynccontextmanager
 async def on_redis(url: str, clock: FakeClock) -> AsyncIterator[Client]:
-    """A client of a server on Redis whose streams are silent for long."""
+    """Yields a client of a server on Redis with a long heartbeat interval."""
     store = redis_store(url, clock)
     async with running_server(store, server_settings(heartbeat_seconds=60)) as (_, client):
         yield client
@@ -710,18 +710,18 @@ async def on_redis(url: str, clock: FakeClock) -> AsyncIterator[Client]:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Waits for something that comes to be by and by, and of which nobody tells."""
+    """Polls a condition until it holds."""
     async with asyncio.timeout(10):
-        while not await condition():  # noqa: ASYNC110 - see above
+        while not await condition():  # noqa: ASYNC110 - the condition has no event
             await asyncio.sleep(0.01)
 
 
 async def listeners(raw: "aredis.Redis") -> int:
-    """How many connections listen for changes."""
+    """Returns the number of connections with subscriptions."""
     return len([client for client in await raw.client_list() if int(client["sub"])])
 
 
-async def test_changes_arrive_although_the_connection_that_tells_of_them_is_lost(
+async def test_changes_arrive_after_the_subscription_connection_is_lost(
     empty_redis_url: str, raw: "aredis.Redis", clock: FakeClock
 ) -> None:
     async with on_redis(empty_redis_url, clock) as client:
@@ -734,7 +734,7 @@ async def test_changes_arrive_although_the_connection_that_tells_of_them_is_lost
             await raw.client_kill_filter(_type="pubsub")
 
 
-async def test_a_hundred_watchers_of_a_server_share_one_connection_and_are_all_told_everything(
+async def test_a_hundred_watchers_of_a_server_share_one_connection_and_get_everything(
     empty_redis_url: str, raw: "aredis.Redis", clock: FakeClock
 ) -> None:
     async with on_redis(empty_redis_url, clock) as client:
@@ -751,7 +751,7 @@ async def test_a_hundred_watchers_of_a_server_share_one_connection_and_are_all_t
         assert await listeners(raw) == 1
 
 
-async def test_nothing_is_left_of_a_watcher_who_goes_away(store: GameStore, empty_redis_url: str) -> None:
+async def test_a_cancelled_watch_leaves_no_subscription(store: GameStore, empty_redis_url: str) -> None:
     raw = aredis.Redis.from_url(empty_redis_url)
     async with running_server(store) as (_, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -767,14 +767,14 @@ async def test_nothing_is_left_of_a_watcher_who_goes_away(store: GameStore, empt
 
         async def nobody_watches() -> bool:
             if isinstance(store, MemoryStore):
-                return not store._subscriptions  # noqa: SLF001 - nothing else shows it
+                return not store._subscriptions  # noqa: SLF001 - no public attribute shows it
             return not [channel for channel in await raw.pubsub_channels() if game.game_id in str(channel)]
 
         await eventually(nobody_watches)
     await raw.aclose()
 
 
-async def test_a_watcher_who_goes_away_at_once_leaves_nothing_either(store: GameStore, empty_redis_url: str) -> None:
+async def test_a_watch_that_is_cancelled_at_once_leaves_no_subscription(store: GameStore, empty_redis_url: str) -> None:
     raw = aredis.Redis.from_url(empty_redis_url)
     async with running_server(store) as (server, client):
         game = await client.new_game(ruleset=UNLIMITED)
@@ -788,7 +788,7 @@ async def test_a_watcher_who_goes_away_at_once_leaves_nothing_either(store: Game
         await game.draw()
         assert (await watcher.change()).revision == 5
         watcher.call.cancel()
-        await asyncio.wait_for(server._interceptor.drained(), 10)  # noqa: SLF001 - nothing else shows it
+        await asyncio.wait_for(server._interceptor.drained(), 10)  # noqa: SLF001 - no public attribute shows it
         if isinstance(store, MemoryStore):
-            assert not store._subscriptions  # noqa: SLF001 - nothing else shows it
+            assert not store._subscriptions  # noqa: SLF001 - no public attribute shows it
     await raw.aclose()

@@ -1,4 +1,4 @@
-"""Whole games at random over gRPC on Redis, and what their event streams are worth."""
+"""Whole random games over gRPC on Redis; replaying their event streams gives their snapshots."""
 
 import random
 from collections.abc import AsyncIterator
@@ -48,13 +48,11 @@ SEEN = {
     "claims": {"illegal_play_shown", "error_claimed"},
     "last chance": {"last_chance_started"},
 }
-"""Events that show that a variant was played."""
+"""Events that a game of each variant must have."""
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-async def test_random_games_are_replayed_from_their_event_streams_to_the_same_snapshot(
-    redis_url: str, chunk: int
-) -> None:
+async def test_replaying_random_games_gives_their_snapshots(redis_url: str, chunk: int) -> None:
     store = redis_store(redis_url, FakeClock())
     async with running_server(store, seed=chunk) as (_, client):
         for number in range(GAMES // CHUNKS):
@@ -69,7 +67,7 @@ async def test_random_games_are_replayed_from_their_event_streams_to_the_same_sn
 
 
 async def check_stream(store: GameStore, game_id: str) -> None:
-    """A game's event stream is worth its snapshot, and its etags are its lineage."""
+    """Asserts that replaying a game's events gives its snapshot, and that its etags are its lineage."""
     record = (await store.load(game_id)).record
     entries = await store.events(game_id, 1, 10_000)
     assert record
@@ -82,9 +80,7 @@ async def check_stream(store: GameStore, game_id: str) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-async def test_a_variant_is_played_to_its_end_and_everyone_sees_their_own_tiles_alone(
-    redis_url: str, variant: str
-) -> None:
+async def test_games_of_each_variant_end_and_show_players_only_their_own_tiles(redis_url: str, variant: str) -> None:
     store = redis_store(redis_url, FakeClock())
     kinds = set()
     async with running_server(store) as (_, client):
@@ -105,7 +101,7 @@ async def test_a_variant_is_played_to_its_end_and_everyone_sees_their_own_tiles_
 
 
 async def watched(game: GameAtHand, viewer: int) -> AsyncIterator[game_pb2.GameEvent]:
-    """Every event of a game that is over, as a watcher is told it."""
+    """Yields every event of a finished game from a watch."""
     request = gs.WatchGameRequest(game_id=game.game_id, from_revision=1)
     async for update in game.client.games.WatchGame(request, metadata=game.as_seat(viewer)):
         for event in update.change.events:
@@ -113,7 +109,7 @@ async def watched(game: GameAtHand, viewer: int) -> AsyncIterator[game_pb2.GameE
 
 
 def own_tiles_alone(event: game_pb2.GameEvent, viewer: int) -> bool:
-    """Whether an event shows exactly those tiles that the viewer may see."""
+    """Returns whether an event shows exactly the tiles that the viewer may see."""
     match event.WhichOneof("event"):
         case "round_started":
             return bool(event.round_started.rack) == bool(viewer)

@@ -26,7 +26,7 @@ class Ran:
 
 
 def analyze(*arguments: str, **environment: str) -> Ran:
-    """Returns the command's output to a file."""
+    """Runs the command with its output in a file."""
     ran = subprocess.run(
         [*COMMAND, *arguments],
         cwd=ROOT,
@@ -40,7 +40,7 @@ def analyze(*arguments: str, **environment: str) -> Ran:
 
 
 def on_a_terminal(*arguments: str, **environment: str) -> str:
-    """Returns the command's output to a terminal."""
+    """Runs the command on a terminal; returns its output."""
     master, slave = pty.openpty()
     with os.fdopen(master, "rb", buffering=0) as screen:
         env = {**os.environ, "TERM": "xterm", **environment}
@@ -51,12 +51,12 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
                 while part := screen.read(4096):
                     shown += part
             except OSError:
-                pass  # Linux raises EIO when the other end of a terminal is closed
+                pass  # Linux raises EIO after the other end of a terminal is closed
         assert process.returncode == 0
     return shown.decode().replace("\r\n", "\n")
 
 
-def test_the_output_shows_position_best_turn_steps_and_table_afterwards() -> None:
+def test_the_output_has_the_position_the_best_turn_its_steps_and_the_table_after_it() -> None:
     assert analyze("[R4 J R6] | [B9 K9 O9] + {R5 O11 O12 B1}") == Ran(
         0,
         """\
@@ -83,7 +83,7 @@ Table then
     )
 
 
-def test_without_a_position_a_puzzle_is_solved_in_which_melds_are_rebuilt_and_the_round_is_won() -> None:
+def test_the_default_puzzle_rebuilds_melds_and_wins_the_round() -> None:
     ran = analyze()
     assert ran.status == 0
     assert "Rack then: empty, the round is won" in ran.out
@@ -100,7 +100,7 @@ def test_a_full_position_is_analyzed_for_the_player_to_move() -> None:
     assert "There is no legal turn" in analyze(f"{position}1", "--unmelded").out
 
 
-def test_the_empty_table_and_the_initial_meld() -> None:
+def test_an_empty_table_and_an_initial_meld_are_printed() -> None:
     ran = analyze(". + {R10 B10 K10 R1}", "--unmelded")
     assert "Table\n     empty\n" in ran.out
     assert "  1. Lay R10 B10 K10 from the rack for the new meld [R10 B10 K10]\n" in ran.out
@@ -108,7 +108,7 @@ def test_the_empty_table_and_the_initial_meld() -> None:
     assert "Rack: empty" in analyze("[R3 R4 R5] + {}").out
 
 
-def test_the_rules_and_the_objective_are_chosen() -> None:
+def test_the_rules_and_the_objective_can_be_chosen() -> None:
     wraps = "[R11 R12 R13] + {R1}"
     assert "There is no legal turn" in analyze(wraps).out
     assert "Best turn: play R1\n" in analyze(wraps, "--preset", "machiavelli").out
@@ -127,7 +127,7 @@ def test_the_pull_from_the_river_is_the_first_step() -> None:
     assert "  1. Pull R6 K2 from the River; R6 is to be played\n" in ran.out
 
 
-def test_cards_have_their_own_names() -> None:
+def test_cards_are_printed_with_their_own_names() -> None:
     ran = analyze("[3H 4H 5H] + {6H *}", "--cards")
     assert "Best turn: play 6H *\n" in ran.out
 
@@ -140,7 +140,7 @@ def test_cards_have_their_own_names() -> None:
         (True, True, "No turn plays more tiles; an equally good one may leave more melds unchanged."),
     ],
 )
-def test_nothing_unproven_is_printed_as_proven(
+def test_unproven_results_are_marked(
     is_found: bool, is_proven: bool, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def search(situation: Situation, objective: Objective, budget: Budget) -> BestTurn:
@@ -153,7 +153,7 @@ def test_nothing_unproven_is_printed_as_proven(
     assert f"{says}\n" in capsys.readouterr().out
 
 
-def test_tiles_are_colored_on_a_terminal_that_can_and_nowhere_else() -> None:
+def test_tiles_are_colored_only_on_terminals_with_colors() -> None:
     position = "[R3 J R5] + {R6 B6}"
     shown = on_a_terminal(position, NO_COLOR="")
     assert "\x1b[31mR3\x1b[0m" in shown
@@ -246,7 +246,7 @@ def test_an_error_is_printed_in_one_line(name: str) -> None:
     assert analyze(*arguments) == Ran(2, "", f"rummikub-analyze: {message}\n")
 
 
-def test_a_reader_who_has_enough_is_nothing_to_complain_about() -> None:
+def test_a_closed_output_pipe_is_not_an_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as gone:
@@ -264,7 +264,7 @@ def test_a_reader_who_has_enough_is_nothing_to_complain_about() -> None:
     ],
     ids=["full", "closed"],
 )
-def test_an_answer_that_cannot_be_written_leaves_no_traceback(to: str, status: int, error: str) -> None:
+def test_a_write_error_on_the_output_prints_no_traceback(to: str, status: int, error: str) -> None:
     shell = ["/bin/sh", "-c", f'exec "$@" {to}', "sh"]
     ran = subprocess.run([*shell, *COMMAND, "[R3 R4 R5] + {R6}"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (status, error)
@@ -285,13 +285,13 @@ def test_ctrl_c_ends_a_search_without_a_traceback(
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "ten", "9999999"])
-def test_a_budget_is_a_number_of_milliseconds(text: str) -> None:
+def test_a_budget_must_be_a_number_of_milliseconds(text: str) -> None:
     ran = analyze(".+{}", f"--budget-ms={text}")
     assert ran.status == 2
     assert f"argument --budget-ms: '{text}' is not a number of milliseconds from 1 to 600000" in ran.error
 
 
-def test_the_help_has_an_example_that_works() -> None:
+def test_the_example_in_the_help_works() -> None:
     text = analyze("--help").out
     example = re.search(r'rummikub-analyze "(.*)"', text)
     assert example

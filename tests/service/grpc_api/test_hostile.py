@@ -131,7 +131,7 @@ async def scene_on(
 
 
 def kept_in_memory(store: MemoryStore) -> Mapping[object, object]:
-    workings = {"_history", "_clock", "_subscriptions"}
+    workings = {"observe", "_history", "_clock", "_subscriptions"}
     return copy.deepcopy({name: value for name, value in vars(store).items() if name not in workings})
 
 

@@ -1,4 +1,4 @@
-"""How a Redis may be deployed: what is refused at the start, what health asks, and what is warned of."""
+"""Redis deployments: configurations refused at startup, checks of the health service, and warnings."""
 
 import json
 from collections.abc import Iterator
@@ -26,15 +26,15 @@ from support.harness import (
 )
 
 THIRDS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
-"""The slots of each node of a cluster of three."""
+"""The slots of each node of a three-node cluster."""
 KEYS = (SECRET, PROBE, DEADLINES, *(f"rummikub:games:{state.value}" for state in GameState))
-"""What every server needs, whichever games are played."""
+"""Keys that every server uses, independent of its games."""
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 @contextmanager
 def cluster_node(first: int = 0, last: int = 16_383) -> Iterator[RedisServer]:
-    """A node of a Redis Cluster that has a range of the slots."""
+    """Runs a node of a Redis Cluster that owns a range of slots."""
     options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-require-full-coverage", "no")
     with running_redis(*options) as node:
         node.tell("CLUSTER", "ADDSLOTSRANGE", first, last)
@@ -43,12 +43,12 @@ def cluster_node(first: int = 0, last: int = 16_383) -> Iterator[RedisServer]:
 
 
 def forbid(server: RedisServer, *rules: str) -> None:
-    """Takes rights away from everybody, as a managed Redis does."""
+    """Removes rights from the default user, as a managed Redis does."""
     server.tell("ACL", "SETUSER", "default", *rules)
 
 
 async def health(target: str) -> int:
-    """The overall health of a server."""
+    """Returns the overall health status of a server."""
     async with grpc.aio.insecure_channel(target) as channel:
         answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=10)
     status: int = answer.status
@@ -56,7 +56,7 @@ async def health(target: str) -> int:
 
 
 async def ping(url: str) -> list[str]:
-    """What the log tells while a store is asked whether it is up."""
+    """Returns the problems that a store logs during a ping."""
     store = redis_store(url)
     try:
         with capture_logs() as logs:
@@ -70,14 +70,14 @@ async def ping(url: str) -> list[str]:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_node_of_a_cluster_is_refused_at_the_start(workers: str) -> None:
+def test_a_cluster_node_is_refused_at_startup(workers: str) -> None:
     with cluster_node() as node:
         refused = run_service(RUMMIKUB_REDIS_URL=node.url, RUMMIKUB_WORKERS=workers)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == f"rummikub-server: RUMMIKUB_REDIS_URL: {CLUSTER}\n"
 
 
-async def test_a_node_of_a_cluster_that_answers_later_is_not_served_from(tmp_path: Path) -> None:
+async def test_a_cluster_node_that_is_detected_after_startup_is_not_used(tmp_path: Path) -> None:
     with cluster_node() as node, (tmp_path / "log").open("w+") as log:
         node.pause()
         async with server_process({"RUMMIKUB_REDIS_URL": node.url}, log.fileno()) as process:
@@ -93,7 +93,7 @@ async def test_a_node_of_a_cluster_that_answers_later_is_not_served_from(tmp_pat
 
 
 @pytest.mark.parametrize("slots", THIRDS)
-async def test_no_node_of_a_cluster_that_hides_what_it_is_counts_as_up(slots: tuple[int, int]) -> None:
+async def test_a_cluster_node_without_info_rights_is_not_healthy(slots: tuple[int, int]) -> None:
     with cluster_node(*slots) as node:
         forbid(node, "-info")
         with pytest.raises(StoreUnavailable):
@@ -104,7 +104,7 @@ async def test_no_node_of_a_cluster_that_hides_what_it_is_counts_as_up(slots: tu
 
 
 @pytest.mark.parametrize("missing", KEYS)
-async def test_a_store_in_which_a_key_cannot_be_used_does_not_count_as_up(missing: str) -> None:
+async def test_a_store_with_an_unusable_key_is_not_healthy(missing: str) -> None:
     with running_redis() as server:
         forbid(server, "resetkeys", *(f"~{key}" for key in KEYS))
         assert await ping(server.url) == []
@@ -116,7 +116,7 @@ async def test_a_store_in_which_a_key_cannot_be_used_does_not_count_as_up(missin
 # Replicas
 
 
-async def test_a_primary_that_takes_writes_without_replicas_is_warned_of(tmp_path: Path) -> None:
+async def test_a_primary_that_accepts_writes_without_replicas_causes_a_warning(tmp_path: Path) -> None:
     with primary_and_replica() as (primary, _), (tmp_path / "log").open("w+") as log:
         async with server_process({"RUMMIKUB_REDIS_URL": primary.url}, log.fileno()) as process:
             assert await process.terminate() == 0
@@ -124,7 +124,7 @@ async def test_a_primary_that_takes_writes_without_replicas_is_warned_of(tmp_pat
     assert (told["level"], told["problem"]) == ("warning", UNGUARDED)
 
 
-async def test_a_primary_is_warned_of_once_as_long_as_it_answers() -> None:
+async def test_a_primary_causes_one_warning_while_it_stays_reachable() -> None:
     with primary_and_replica() as (primary, _):
         store = redis_store(primary.url)
         with capture_logs() as logs:
@@ -134,7 +134,7 @@ async def test_a_primary_is_warned_of_once_as_long_as_it_answers() -> None:
         assert [log["problem"] for log in logs] == [UNGUARDED]
 
 
-async def test_nothing_is_warned_of_where_a_primary_needs_replicas_or_has_none_or_does_not_say() -> None:
+async def test_no_warning_for_a_primary_that_requires_replicas_has_none_or_hides_its_settings() -> None:
     with primary_and_replica("--min-replicas-to-write", "1") as (primary, _):
         assert await ping(primary.url) == []
     with running_redis() as alone:

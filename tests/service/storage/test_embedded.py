@@ -1,4 +1,4 @@
-"""The embedded store: games survive the end of the server, however it comes, and a folder has one server at a time."""
+"""The embedded store: games survive every kind of server exit, and only one server at a time uses a folder."""
 
 import asyncio
 import os
@@ -40,18 +40,18 @@ listener.listen()
 caller, _ = listener.accept()
 caller.recv(1, socket.MSG_PEEK)
 """
-"""A program that ends, as a store that cannot read its data, while somebody waits for its answer."""
+"""A store program that exits while a caller waits for its reply, as if its data were unreadable."""
 
 
 @asynccontextmanager
 async def client_of(process: ServerProcess) -> AsyncIterator[Client]:
-    """A client of a server as it runs now."""
+    """Yields a client of a running server."""
     async with grpc.aio.insecure_channel(process.target, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         yield Client(channel)
 
 
 async def seen_by_all(game: GameAtHand) -> list[game_pb2.Game]:
-    """A game as a spectator and both players see it, but for the time of looking."""
+    """Returns a game as a spectator and both players see it, without the server time."""
     seen = [await game.see(seat) for seat in (0, 1, 2)]
     for view in seen:
         view.ClearField("server_time")
@@ -60,23 +60,23 @@ async def seen_by_all(game: GameAtHand) -> list[game_pb2.Game]:
 
 @pytest.fixture
 def scratch() -> Iterator[Path]:
-    """A folder for temporary files; its path is short, as a socket's must be."""
+    """Returns a folder for temporary files; its path is short enough for a socket."""
     with short_folder("test-") as folder:
         yield Path(folder)
 
 
 def list_of(folder: Path) -> list[Path]:
-    """What is in a folder."""
+    """Returns the contents of a folder."""
     return list(folder.iterdir())
 
 
 def parent_of(pid: int) -> str:
-    """The process id of a process's parent."""
+    """Returns the id of a process's parent."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
 
 
 def sockets_of(pid: int) -> set[str]:
-    """The inodes of a process's sockets; some may be closed while they are looked at."""
+    """Returns the inodes of a process's sockets; skips those that are closed meanwhile."""
     links = []
     for link in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
@@ -85,13 +85,13 @@ def sockets_of(pid: int) -> set[str]:
 
 
 def tcp_sockets(pid: int) -> set[str]:
-    """The inodes of all TCP sockets that a process could have."""
+    """Returns the inodes of all TCP sockets in a process's network namespace."""
     tables = [Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:] for table in ("tcp", "tcp6")]
     return {row.split()[9] for rows in tables for row in rows}
 
 
-async def test_games_survive_every_end_of_the_server(tmp_path: Path) -> None:
-    """Asked to stop, killed, with its store killed first: what was answered is there, tokens and request ids too."""
+async def test_games_survive_every_kind_of_server_exit(tmp_path: Path) -> None:
+    """After SIGTERM, SIGKILL, or a killed store, all acknowledged data is there, tokens and request ids included."""
     async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
         async with client_of(process) as client:
             game = await client.new_game()
@@ -119,7 +119,7 @@ async def test_games_survive_every_end_of_the_server(tmp_path: Path) -> None:
                 assert created.game.game_id in {summary.game_id for summary in listed.games}
 
 
-async def test_the_store_ends_with_its_server_and_leaves_its_folder_to_the_next(tmp_path: Path, scratch: Path) -> None:
+async def test_the_store_ends_with_its_server_and_releases_its_folder(tmp_path: Path, scratch: Path) -> None:
     environment = {"RUMMIKUB_DATA_DIR": str(tmp_path), "TMPDIR": str(scratch)}
     async with server_process(environment) as process:
         store = store_of(process)
@@ -127,9 +127,9 @@ async def test_the_store_ends_with_its_server_and_leaves_its_folder_to_the_next(
         await process.kill()
         await ended(store)
         await process.start_again()
-        assert len(list_of(scratch)) == 1, "what the killed server could not clear away is still there"
+        assert len(list_of(scratch)) == 1, "the killed server could not remove its folder"
         store = store_of(process)
-        os.kill(store, signal.SIGKILL)  # its socket stays
+        os.kill(store, signal.SIGKILL)  # its socket file remains
         await process.kill()
         await ended(store)
         await process.start_again()
@@ -139,7 +139,7 @@ async def test_the_store_ends_with_its_server_and_leaves_its_folder_to_the_next(
     assert not list_of(scratch)
 
 
-async def test_a_server_whose_store_ends_by_itself_says_so_and_ends_and_the_next_one_has_the_games(
+async def test_a_server_exits_with_an_error_when_its_store_dies_and_the_next_one_has_the_games(
     tmp_path: Path,
 ) -> None:
     async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
@@ -155,7 +155,7 @@ async def test_a_server_whose_store_ends_by_itself_says_so_and_ends_and_the_next
             assert (after.etag, after.rack) == (before.etag, before.rack)
 
 
-async def test_a_second_server_on_a_folder_is_refused_and_harms_nothing(tmp_path: Path) -> None:
+async def test_a_second_server_on_a_folder_is_refused_without_side_effects(tmp_path: Path) -> None:
     async with server_process({"RUMMIKUB_DATA_DIR": str(tmp_path)}) as process:
         second = await asyncio.to_thread(run_service, RUMMIKUB_DATA_DIR=str(tmp_path))
         assert (second.returncode, second.stdout) == (1, "")
@@ -167,7 +167,7 @@ async def test_a_second_server_on_a_folder_is_refused_and_harms_nothing(tmp_path
             await game.draw()
 
 
-def test_a_folder_that_cannot_be_used_is_named_with_the_variable(tmp_path: Path) -> None:
+def test_an_unusable_folder_is_reported_with_its_variable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused = run_service(RUMMIKUB_DATA_DIR=str(tmp_path / "file" / "data"))
     assert (refused.returncode, refused.stdout) == (1, "")
@@ -175,11 +175,9 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_variable(tmp_path: Path)
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_where_nothing_temporary_can_be_written_is_said_in_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_temporary_folder_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)  # as in a container without any
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)  # like a container without one
     with pytest.raises(embedded.EmbeddedStoreError, match=r"temporary files.* set TMPDIR to one to write to$"):
         embedded.EmbeddedStore(tmp_path)
 
@@ -192,7 +190,7 @@ async def test_a_folder_for_temporary_files_may_have_a_long_path(tmp_path: Path,
         await client.new_game()
 
 
-def test_data_that_cannot_be_read_end_the_server_with_where_to_look(tmp_path: Path) -> None:
+def test_unreadable_data_end_the_server_and_the_error_names_the_log(tmp_path: Path) -> None:
     (tmp_path / "appendonlydir").mkdir()
     (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text("what no store wrote\n")
     refused = run_service(RUMMIKUB_DATA_DIR=str(tmp_path))
@@ -201,7 +199,7 @@ def test_data_that_cannot_be_read_end_the_server_with_where_to_look(tmp_path: Pa
     assert "manifest" in (tmp_path / "store.log").read_text()
 
 
-async def test_a_store_that_ends_while_it_is_asked_is_told_as_one_that_does_not_start(
+async def test_a_store_that_exits_during_a_call_is_reported_as_failed_to_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "store"
@@ -222,7 +220,7 @@ async def test_a_store_that_ends_while_it_is_asked_is_told_as_one_that_does_not_
     await store.stop()
 
 
-async def test_the_store_is_for_its_user_alone_and_on_no_port(tmp_path: Path, scratch: Path) -> None:
+async def test_the_store_is_private_to_its_user_and_opens_no_port(tmp_path: Path, scratch: Path) -> None:
     data = tmp_path / "data"
     async with server_process({"RUMMIKUB_DATA_DIR": str(data), "TMPDIR": str(scratch)}) as process:
         (folder,) = list_of(scratch)
@@ -234,6 +232,6 @@ async def test_the_store_is_for_its_user_alone_and_on_no_port(tmp_path: Path, sc
         assert sockets_of(store)
         assert not sockets_of(store) & tcp_sockets(store)
         async with client_of(process) as client:
-            await client.new_game()  # the server itself is on a port
+            await client.new_game()  # the server itself opens a port
         server = int(parent_of(store))
         assert sockets_of(server) & tcp_sockets(server)

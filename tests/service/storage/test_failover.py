@@ -1,4 +1,4 @@
-"""A primary that is lost and a replica that takes its place: what is acknowledged and lost, and what clients notice."""
+"""Failover from a lost primary to its replica: acknowledged turns, lost turns, and the errors that clients get."""
 
 from collections.abc import AsyncIterator
 
@@ -13,20 +13,20 @@ from support.harness import GameAtHand, RedisServer, error_info, primary_and_rep
 SWITCHED_OFF, GUARDED = "0", "1"
 """Values of min-replicas-to-write."""
 LOST = 3
-"""Turns that a lagging replica lacks."""
+"""The number of turns that a lagging replica lacks."""
 
 
 def has_all(replica: RedisServer, primary: RedisServer) -> bool:
-    """Returns whether a replica has all that its primary has acknowledged."""
+    """Returns whether a replica has every write that its primary has acknowledged."""
     sent, taken = (server.tell("INFO", "replication") for server in (primary, replica))
     return bool(sent["master_repl_offset"] == taken["slave_repl_offset"])
 
 
 @pytest.mark.parametrize("least_replicas", [SWITCHED_OFF, GUARDED])
-async def test_a_primary_that_comes_back_after_a_failover_acknowledges_only_what_a_replica_has(
+async def test_a_returning_primary_acknowledges_only_replicated_turns_if_guarded(
     least_replicas: str,
 ) -> None:
-    """Until somebody makes it a replica. Without min-replicas-to-write, what it acknowledges so long is lost."""
+    """Until it becomes a replica, it loses the turns it acknowledges, unless min-replicas-to-write is set."""
     with primary_and_replica("--min-replicas-to-write", least_replicas) as (primary, replica):
         store = redis_store(primary.url)
         async with running_server(store) as (_, client):
@@ -53,10 +53,10 @@ async def test_a_primary_that_comes_back_after_a_failover_acknowledges_only_what
 
 @pytest.fixture
 async def before_and_lost() -> AsyncIterator[tuple[GameAtHand, game_pb2.Game, game_pb2.Game]]:
-    """A game whose primary has been lost and whose replica, now the primary, lacks its last turns.
+    """Yields a game after a failover to a replica that lacks its last turns.
 
     Yields:
-        The game, as it is now, and as its players saw it last.
+        The game's handle, its current state, and the last state that its players saw.
     """
     with primary_and_replica() as (primary, replica):
         store = redis_store(primary.url)
@@ -65,7 +65,7 @@ async def before_and_lost() -> AsyncIterator[tuple[GameAtHand, game_pb2.Game, ga
             await game.draw()
             kept = await game.see()
             until(lambda: has_all(replica, primary))
-            replica.tell("REPLICAOF", "NO", "ONE")  # from now on it lags
+            replica.tell("REPLICAOF", "NO", "ONE")  # it lags from now on
             for _ in range(LOST):
                 await game.draw()
             seen = await game.see()
@@ -76,7 +76,7 @@ async def before_and_lost() -> AsyncIterator[tuple[GameAtHand, game_pb2.Game, ga
 
 
 async def refused(game: GameAtHand, seen: game_pb2.Game, etag: str) -> str:
-    """The reason why a draw for a game as it was seen is refused; "" if it is not."""
+    """Returns the reason why a draw at a seen revision is refused; "" if it is accepted."""
     turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=seen.revision, etag=etag, draw=ts.DrawTile())
     try:
         await game.client.turns.PlayTurn(turn, metadata=game.as_seat(seen.turn.seat))
@@ -85,10 +85,10 @@ async def refused(game: GameAtHand, seen: game_pb2.Game, etag: str) -> str:
     return ""
 
 
-async def test_a_turn_for_a_history_that_a_failover_lost_is_refused_by_its_etag_alone(
+async def test_only_the_etag_refuses_a_turn_for_a_history_that_a_failover_lost(
     before_and_lost: tuple[GameAtHand, game_pb2.Game, game_pb2.Game],
 ) -> None:
-    """As soon as the game has got as far again, nothing but the etag tells the histories apart."""
+    """Once the game reaches the same revision again, only the etag distinguishes the histories."""
     game, kept, seen = before_and_lost
     assert await refused(game, seen, seen.etag) == "STALE_STATE"
     assert await refused(game, seen, "") == "STALE_STATE"
@@ -97,19 +97,19 @@ async def test_a_turn_for_a_history_that_a_failover_lost_is_refused_by_its_etag_
         await game.draw()
     assert (await game.see()).revision == seen.revision
     assert await refused(game, seen, seen.etag) == "ETAG_MISMATCH"
-    assert await refused(game, seen, "") == "", "what the contract warns of: it is taken for the game as it is"
+    assert await refused(game, seen, "") == "", "without an etag the turn is accepted, as the contract documents"
 
 
-async def test_a_turn_that_a_failover_lost_is_taken_when_it_is_sent_again(
+async def test_a_turn_that_a_failover_lost_is_accepted_when_it_is_retried(
     before_and_lost: tuple[GameAtHand, game_pb2.Game, game_pb2.Game],
 ) -> None:
-    """Up to there the history is the one that its player saw."""
+    """Up to that revision, the stored history is the one that the player saw."""
     game, kept, _ = before_and_lost
     assert await refused(game, kept, kept.etag) == ""
     assert (await game.see()).revision == kept.revision + 1
 
 
-async def test_who_watches_a_history_that_a_failover_lost_is_told_so(
+async def test_resuming_a_watch_of_a_history_that_a_failover_lost_is_refused(
     before_and_lost: tuple[GameAtHand, game_pb2.Game, game_pb2.Game],
 ) -> None:
     game, _, seen = before_and_lost

@@ -1,4 +1,4 @@
-"""Servers that are killed, and several servers on one store: nothing acknowledged is lost, nothing is applied twice."""
+"""Killed servers and several servers on one store: no acknowledged turn is lost, and no turn is applied twice."""
 
 import asyncio
 import itertools
@@ -33,13 +33,13 @@ from support.harness import (
 GAMES = 20
 KILLS = 3
 HOW = ("before", "in its middle", "in its answer", "after", "too late")
-"""Where a wire to Redis breaks when a script is sent."""
+"""Points at which a connection to Redis breaks when a script is sent."""
 OFTEN = 0.03
 
 
 @asynccontextmanager
 async def client_of(process: ServerProcess) -> AsyncIterator[Client]:
-    """A client that finds a server again as soon as it is back."""
+    """Yields a client that reconnects quickly after a server restart."""
     options = [
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.initial_reconnect_backoff_ms", 50),
@@ -50,14 +50,14 @@ async def client_of(process: ServerProcess) -> AsyncIterator[Client]:
 
 
 async def play_all(fleet: Fleet, games: Sequence[GameAtHand]) -> list[Played]:
-    """Plays games at the same time."""
+    """Plays games concurrently."""
     rngs = (random.Random(number) for number in range(len(games)))
     return await asyncio.gather(*(play_game(fleet, game, rng) for game, rng in zip(games, rngs, strict=True)))
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("kept", ["embedded", "redis"])
-async def test_a_killed_server_has_lost_no_acknowledged_turn_and_applies_none_twice(kept: str, tmp_path: Path) -> None:
+async def test_a_killed_server_loses_no_acknowledged_turn_and_applies_none_twice(kept: str, tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         environment = {"RUMMIKUB_DATA_DIR": str(tmp_path)}
         if kept == "redis":
@@ -74,13 +74,13 @@ async def test_a_killed_server_has_lost_no_acknowledged_turn_and_applies_none_tw
             await asyncio.wait_for(fleet.has_taken(kill * GAMES * 5), 60)
             await process.kill()
             await process.start_again()
-            assert not playing.done(), "the games were over before the server was killed"
+            assert not playing.done(), "the games ended before the server was killed"
         for played in await playing:
             assert not lost_or_doubled(played, await history(client, played.game))
         assert fleet.resent > 0
 
 
-async def test_two_servers_on_one_store_play_the_same_games_with_no_lost_or_doubled_turn(redis_url: str) -> None:
+async def test_two_servers_on_one_store_lose_and_double_no_turn(redis_url: str) -> None:
     async with AsyncExitStack() as stack:
         clients = []
         for _ in range(2):
@@ -92,7 +92,7 @@ async def test_two_servers_on_one_store_play_the_same_games_with_no_lost_or_doub
             assert not lost_or_doubled(played, await history(clients[0], played.game))
 
 
-async def test_a_turn_sent_to_two_servers_at_once_is_taken_once(redis_url: str) -> None:
+async def test_a_turn_sent_to_two_servers_at_once_is_applied_once(redis_url: str) -> None:
     async with AsyncExitStack() as stack:
         clients = []
         for _ in range(2):
@@ -130,9 +130,9 @@ async def test_a_turn_sent_to_two_servers_at_once_is_taken_once(redis_url: str) 
 
 
 class BreakingWire:
-    """Connections to Redis that break now and then when a script is sent, in each way in turn.
+    """A proxy to Redis that sometimes breaks a connection when a script is sent, in each way in turn.
 
-    Too late: Redis gets the script when the server has given it up, and has sent its request's next attempt.
+    Too late: Redis gets the script after the server has given up on it and sent the next attempt.
     """
 
     def __init__(self, redis: RedisServer, seed: int) -> None:
@@ -165,12 +165,12 @@ class BreakingWire:
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Hands on what comes."""
+    """Forwards all data."""
     while data := await reader.read(65_536):
         writer.write(data)
 
 
-async def test_a_wire_to_redis_that_breaks_loses_no_turn_and_doubles_none() -> None:
+async def test_broken_connections_to_redis_lose_and_double_no_turn() -> None:
     async with AsyncExitStack() as stack:
         redis = RedisServer()
         stack.callback(redis.close)
@@ -191,7 +191,7 @@ async def test_a_wire_to_redis_that_breaks_loses_no_turn_and_doubles_none() -> N
 
 
 class GivesUp(DelegatingStore):
-    """A store in which something that a load waits for is cancelled, as by a library's own end."""
+    """A store whose loads raise CancelledError without a cancelled caller, as a library's shutdown may."""
 
     def __init__(self) -> None:
         super().__init__(memory_store())
@@ -201,7 +201,7 @@ class GivesUp(DelegatingStore):
         raise asyncio.CancelledError
 
 
-async def test_what_is_given_up_inside_of_the_server_does_not_look_like_a_caller_who_gave_up() -> None:
+async def test_a_cancellation_inside_the_server_is_reported_as_internal() -> None:
     async with running_server(GivesUp()) as (_, client):
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await client.games.GetGame(gs.GetGameRequest(game_id="0" * 32))

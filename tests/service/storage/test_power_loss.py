@@ -1,4 +1,4 @@
-"""Power that is lost: what was not synced to disk is gone, and no acknowledged turn is part of it."""
+"""Power loss: data that was not synced to disk is gone, and no acknowledged turn is in it."""
 
 import asyncio
 import json
@@ -27,19 +27,19 @@ DURABLE = {
     "no-appendfsync-on-rewrite": "no",
     "maxmemory-policy": "noeviction",
 }
-"""Settings of a store that loses nothing that it has acknowledged."""
+"""Settings of a store that loses no acknowledged write."""
 GAMES = 8
-"""Games that are played at the same time."""
+"""The number of concurrent games."""
 DRAWS = 30
-"""Turns of a game before the next one begins."""
+"""The number of turns in a game before the next one begins."""
 TURNS = 400
-"""Acknowledged turns before the power is lost, if all are synced."""
+"""The number of acknowledged turns before the power loss, if all are synced."""
 UNSYNCED = 40
-"""Acknowledged turns since the last sync at which the power is lost, if they are not."""
+"""The number of acknowledged turns since the last sync at which the power loss happens."""
 
 
 def compose_options() -> tuple[str, ...]:
-    """The options of redis-server in compose.yaml."""
+    """Returns the options of redis-server in compose.yaml."""
     [command] = re.findall(r"^    command: (\[.*\])$", (ROOT / "compose.yaml").read_text(), re.MULTILINE)
     program, *options = json.loads(command)
     assert program == "redis-server"
@@ -47,12 +47,12 @@ def compose_options() -> tuple[str, ...]:
 
 
 def settings_of(url: str) -> dict[str, str]:
-    """The settings of a running store, of those that matter here."""
+    """Returns the values of the DURABLE settings of a running store."""
     with closing(redis.Redis.from_url(url, decode_responses=True)) as client:
         return {str(name): str(value) for name, value in client.config_get(*DURABLE).items()}
 
 
-async def test_the_embedded_store_runs_with_settings_that_lose_nothing(tmp_path: Path) -> None:
+async def test_the_embedded_store_runs_with_durable_settings(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     try:
         await store.start()
@@ -61,7 +61,7 @@ async def test_the_embedded_store_runs_with_settings_that_lose_nothing(tmp_path:
         await store.stop()
 
 
-def test_the_redis_of_compose_runs_with_settings_that_lose_nothing() -> None:
+def test_the_redis_in_compose_runs_with_durable_settings() -> None:
     with running_redis(*compose_options()) as server:
         assert settings_of(server.url) == DURABLE
 
@@ -81,7 +81,7 @@ class Embedded:
         await self._store.start()
 
     async def kill(self) -> None:
-        assert self._store._process  # noqa: SLF001 - nothing else knows the process
+        assert self._store._process  # noqa: SLF001 - no public attribute has the process
         self._store._process.kill()  # noqa: SLF001 - as above
         await self._store.stop()
         self._store = EmbeddedStore(self.folder)
@@ -109,11 +109,11 @@ class OfCompose:
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library that logs what is durable, to preload."""
+    """Returns a library, for LD_PRELOAD, that logs synced file sizes."""
     compiler = shutil.which("cc")
     if compiler is None:
         assert not os.environ.get("CI"), "these tests compile a library: put a C compiler on PATH as cc"
-        pytest.skip("needs a C compiler, which a machine with Python alone lacks; CI has one")
+        pytest.skip("needs a C compiler, which CI has")
     made = tmp_path_factory.mktemp("library") / "power_loss.so"
     source = ROOT / "tests" / "support" / "power_loss.c"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", str(made), str(source), "-ldl"], check=True, timeout=60)
@@ -122,7 +122,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def log(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The log of what processes that start from now on have made durable."""
+    """Returns the log of synced file sizes; all processes that start from now on write to it."""
     log = tmp_path / "durable"
     log.touch()
     monkeypatch.setenv("LD_PRELOAD", str(library))
@@ -132,7 +132,7 @@ def log(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def cut(folder: Path, log: Path) -> None:
-    """Cuts every file in a folder back to what was durable of it."""
+    """Truncates every file in a folder to its synced size."""
     durable = {}
     for line in log.read_text().splitlines():
         device, inode, size = map(int, line.split())
@@ -144,10 +144,10 @@ def cut(folder: Path, log: Path) -> None:
 
 
 class Players:
-    """Players who draw until the store is gone, and what they were told.
+    """Players who draw until the store is gone, with the acknowledged etags.
 
     Args:
-        log: What the store has made durable.
+        log: The log of synced file sizes.
     """
 
     def __init__(self, log: Path) -> None:
@@ -170,7 +170,7 @@ class Players:
                 raise
 
     def _told(self, game: game_pb2.Game) -> None:
-        """Keeps what an answer tells, and notices when it is time for the power to go."""
+        """Records an acknowledged turn; sets `have_played` when enough turns are acknowledged or unsynced."""
         self.etags[game.game_id][game.revision] = game.etag
         logged = self._log.stat().st_size
         self._unsynced = self._unsynced + 1 if logged == self._logged else 0
@@ -180,7 +180,7 @@ class Players:
             self.have_played.set()
 
     async def lost(self, client: Client) -> int:
-        """Returns how many acknowledged turns a server does not know."""
+        """Returns how many acknowledged turns a server lacks."""
         return sum([await self._lost_of(client, game_id) for game_id in self.etags])
 
     async def _lost_of(self, client: Client, game_id: str) -> int:
@@ -195,7 +195,7 @@ class Players:
 
 @pytest.mark.parametrize("appendfsync", ["as configured", "everysec"])
 @pytest.mark.parametrize("kind", [Embedded, OfCompose])
-async def test_a_loss_of_power_takes_acknowledged_turns_only_from_a_store_that_syncs_every_second(
+async def test_a_power_loss_loses_acknowledged_turns_only_if_the_store_syncs_every_second(
     kind: type[Embedded | OfCompose], appendfsync: str, log: Path, tmp_path: Path
 ) -> None:
     store, players = kind(tmp_path / "data"), Players(log)

@@ -1,4 +1,4 @@
-"""A store that answers but takes no writes: because it is full, a replica by now, or without its replicas."""
+"""A store that replies but refuses writes: it is full, has become a replica, or lacks its replicas."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -34,17 +34,17 @@ TAKEN: dict[str, Callable[[RedisServer], object]] = {
     "a replica": lambda server: server.tell("REPLICAOF", "NO", "ONE"),
     "without replicas": lambda server: server.tell("CONFIG", "SET", "min-replicas-to-write", 0),
 }
-"""Ways to make it take them again."""
+"""Ways to make a Redis accept writes again."""
 
 
 @dataclass(frozen=True)
 class Overdue:
-    """A game whose turn is overdue, in a Redis that takes no writes.
+    """A game whose turn is overdue, in a Redis that refuses writes.
 
     Attributes:
         game: The game.
-        seen: As a spectator saw it before.
-        take_writes: Makes the Redis take writes again.
+        seen: The game before, as a spectator sees it.
+        take_writes: Makes the Redis accept writes again.
     """
 
     game: GameAtHand
@@ -67,7 +67,7 @@ async def overdue(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIter
 
 
 async def changes(game: GameAtHand) -> list[int]:
-    """The revisions of a game's history, as ListTurns answers them."""
+    """Returns the revisions of a game's history from ListTurns."""
     answer = await game.client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id, page_size=100))
     return [change.revision for change in answer.changes]
 
@@ -76,7 +76,7 @@ def watch(game: GameAtHand, from_revision: int = 0) -> "AsyncIterator[gs.WatchGa
     return aiter(game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, from_revision=from_revision)))
 
 
-async def test_an_overdue_game_is_read_as_it_is_stored(overdue: Overdue) -> None:
+async def test_an_overdue_game_is_returned_as_stored(overdue: Overdue) -> None:
     game, seen = overdue.game, overdue.seen
     for seat in game.tokens:
         own = await game.see(seat)
@@ -87,7 +87,7 @@ async def test_an_overdue_game_is_read_as_it_is_stored(overdue: Overdue) -> None
     assert [summary.game_id for summary in listed.games] == [game.game_id]
 
 
-async def test_an_overdue_game_is_watched_and_its_time_out_is_told_when_it_is_stored(overdue: Overdue) -> None:
+async def test_an_overdue_game_can_be_watched_and_its_time_out_is_sent_once_stored(overdue: Overdue) -> None:
     game, seen = overdue.game, overdue.seen
     fresh, resumed = watch(game), watch(game, from_revision=1)
     async with asyncio.timeout(20):
@@ -95,7 +95,7 @@ async def test_an_overdue_game_is_watched_and_its_time_out_is_told_when_it_is_st
         for revision in range(2, seen.revision + 1):
             assert (await anext(resumed)).change.revision == revision
         overdue.take_writes()
-        while (await game.see()).revision == seen.revision:  # noqa: ASYNC110 - a new primary takes a moment
+        while (await game.see()).revision == seen.revision:  # noqa: ASYNC110 - a new primary needs a moment
             await asyncio.sleep(0.05)
         for updates in (fresh, resumed):
             async for update in updates:
@@ -103,7 +103,7 @@ async def test_an_overdue_game_is_watched_and_its_time_out_is_told_when_it_is_st
                     break
 
 
-async def test_what_changes_an_overdue_game_is_refused_until_it_is_stored(overdue: Overdue) -> None:
+async def test_mutations_of_an_overdue_game_are_refused_until_its_time_out_is_stored(overdue: Overdue) -> None:
     game, seen = overdue.game, overdue.seen
     turn = ts.PlayTurnRequest(
         game_id=game.game_id, expected_revision=seen.revision, etag=seen.etag, request_id=new_id(), draw=ts.DrawTile()
@@ -124,7 +124,7 @@ async def test_what_changes_an_overdue_game_is_refused_until_it_is_stored(overdu
 
 
 @pytest.mark.parametrize("how", REFUSED)
-async def test_lists_are_read_though_they_cannot_be_mended(how: str) -> None:
+async def test_lists_are_readable_when_they_cannot_be_repaired(how: str) -> None:
     lobby, playing = "rummikub:games:lobby", "rummikub:games:playing"
     with running_redis() as server:
         store = redis_store(server.url)

@@ -1,8 +1,8 @@
-"""The stored form of games: it loses nothing, says when it cannot be read, and stays readable; and no secret is shown.
+"""The storage format of games: lossless round trips, errors for unreadable data, stability, and no exposed secrets.
 
-`golden/format_<number>.jsonl` is a game as it is stored. A change of the code must go on reading it, so it is written
-only when there is none of the format yet: `python tests/service/storage/test_snapshot.py --write`, and with `--force`
-anew. The game is made up, as no played game has every event.
+`golden/format_<number>.jsonl` is a stored game that every later version must read. The script therefore writes the file
+only if it does not exist: `python tests/service/storage/test_snapshot.py --write`; `--force` overwrites it. The game is
+artificial, because no played game has every event.
 """
 
 import argparse
@@ -113,7 +113,7 @@ PLAYERS = 4
 
 @dataclass(frozen=True)
 class Stored:
-    """A change as a store is given it: the game after it, the change's bytes, and what they are made of."""
+    """A stored change: the record after it, the change's bytes, and the values they encode."""
 
     record: Record
     change: bytes
@@ -122,7 +122,7 @@ class Stored:
 
 
 def stored_changes(changes: Iterator[Change], rng: random.Random, players: int = PLAYERS) -> Iterator[Stored]:
-    """A game's changes as they are stored, with seat tokens."""
+    """Yields a game's changes as they are stored, with seat tokens."""
     etag, created_ms = NO_ETAG, 0
     digests = {seat: rng.randbytes(32) for seat in range(1, players + 1)}
     for change in changes:
@@ -137,14 +137,14 @@ def stored_changes(changes: Iterator[Change], rng: random.Random, players: int =
 
 
 def random_game(seed: int) -> tuple[Stored, ...]:
-    """A whole random game as it is stored."""
+    """Returns a whole random game as it is stored."""
     rng = random.Random(seed)
     rules = random_ruleset(rng, with_analysis=True)
     players = min(max(rules.players_min, 2 + seed % 3), rules.players_max)
     return tuple(stored_changes(random_changes(seed, players, rules), rng, 6))
 
 
-# A game that the engine plays
+# A game played by the engine
 
 
 GOLDEN_RULES = Ruleset(
@@ -159,7 +159,7 @@ GOLDEN_RULES = Ruleset(
 
 
 def a_group(rack: Rack) -> ProposedMeld | None:
-    """The first group of three that a rack has, with a joker if there is one."""
+    """Returns the first group of three on a rack, with a joker if there is one; None without a group."""
     for tiles in combinations(sorted(set(rack.tiles), reverse=True), 3):
         naturals = [tile for tile in tiles if tile != JOKER]
         if len({(tile - 1) % 13 for tile in naturals}) == 1:
@@ -168,7 +168,7 @@ def a_group(rack: Rack) -> ProposedMeld | None:
 
 
 def golden_changes() -> Iterator[Change]:
-    """A game with every type of event in every phase, made by the engine alone: players who play groups and wait."""
+    """Yields a game made by the engine alone, in every phase: players lay groups, draw, or time out."""
     chance = SeededChance(7)
     applied, now_ms = create(GOLDEN_RULES), START_MS
     yield Change(None, now_ms, applied)
@@ -183,7 +183,7 @@ def golden_changes() -> Iterator[Change]:
 
 
 def golden_action(game: Game, chance: SeededChance) -> Action:
-    """Two rounds: the first until all pass with an empty pool, the second one turn until all but one resign."""
+    """Returns the next action: round one until all pass with an empty pool, round two until all but one resign."""
     match game.phase:
         case Lobby():
             return StartGame(1, new_shuffle(chance, GOLDEN_RULES, PLAYERS))
@@ -196,7 +196,7 @@ def golden_action(game: Game, chance: SeededChance) -> Action:
 
 
 def golden_turn(round_: Round, revision: int) -> Action:
-    """A group if there is one; else a draw now and then; else the time runs out, and with an empty pool all pass."""
+    """Returns a group if there is one; otherwise sometimes a draw, else a time-out; passes with an empty pool."""
     rack = round_.rack(round_.turn.seat)
     meld = a_group(rack) if revision < 20 else None
     if meld:
@@ -208,11 +208,11 @@ def golden_turn(round_: Round, revision: int) -> Action:
 
 @cache
 def golden_game() -> tuple[Stored, ...]:
-    """That game as it is stored."""
+    """Returns the game of `golden_changes` as it is stored."""
     return tuple(stored_changes(golden_changes(), random.Random(7)))
 
 
-# A game that no one could play, with every event
+# An artificial game with every event
 
 
 MADE_RULES = Ruleset(
@@ -241,7 +241,7 @@ MELD = Meld((Tile(7), Tile(20), JOKER, JOKER), MeldKind.GROUP, 28, ((Tile(60),),
 
 
 class MadeGame:
-    """A game that is told what happens in it. Nothing is judged: what is stored does not judge either."""
+    """A game made of given events, without any validation."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
@@ -259,30 +259,30 @@ class MadeGame:
 
     @property
     def pool(self) -> tuple[Tile, ...]:
-        """The tiles to draw."""
+        """Returns the tiles in the pool."""
         return self.round.pool
 
     @property
     def offered(self) -> tuple[Tile, Tile]:
-        """The tiles to choose from."""
+        """Returns the tiles to choose from."""
         assert isinstance(self.round.step, Choosing)
         return self.round.step.tiles
 
     def happens(self, *events: Event) -> None:
-        """One change."""
+        """Appends one change."""
         game = advance(self.game if self.changes else None, events)
         number = len(self.changes)
         self.changes.append(Change(None, START_MS + number * 1000, Applied(game, events)))
 
     def deal(self, number: int, order: tuple[int, ...]) -> tuple[Event, ...]:
-        """A deal, and the first turn."""
+        """Returns the events of a deal and the first turn."""
         tiles = self._chance.shuffle(tile_set(6, 2, 4))
         racks = tuple(Rack(seat, in_order(tiles[seat * 7 : seat * 7 + 7])) for seat in sorted(order))
         draws = tuple(StartDraw(seat, tiles[seat]) for seat in order)
         return RoundStarted(number, draws, order, racks, tiles[28:]), self.turn(order[0])
 
     def turn(self, seat: int) -> TurnStarted:
-        """A turn with a deadline."""
+        """Returns a turn with a deadline."""
         return TurnStarted(Turn(seat, START_MS + len(self.changes) * 1000 + 45_000))
 
 
@@ -292,7 +292,7 @@ def result(number: int, end: RoundEnd) -> RoundResult:
 
 
 def made_changes() -> Iterator[Change]:
-    """A game with every type of event, in every phase and every step of a turn."""
+    """Yields a game with every type of event, in every phase and every step of a turn."""
     made = MadeGame()
     made.happens(GameCreated(MADE_RULES))
     for seat, name in enumerate(("Ada", "Ben", "Zoë ✓"), 1):
@@ -308,7 +308,7 @@ def made_changes() -> Iterator[Change]:
 
 
 def happen_in_turns(made: MadeGame) -> None:
-    """Everything that happens while the pool has tiles."""
+    """Adds every event that needs tiles in the pool."""
     made.happens(DraftSaved(2, PROPOSED))
     made.happens(DraftSaved(2, ()))
     made.happens(TilesOffered(2, (made.pool[0], made.pool[1])))
@@ -331,7 +331,7 @@ def happen_in_turns(made: MadeGame) -> None:
 
 
 def happen_at_the_end(made: MadeGame) -> None:
-    """The last turns."""
+    """Adds the last turns."""
     made.happens(TurnTimedOut(1, made.pool), LastChanceStarted((1, 3, 2)), made.turn(1))
     made.happens(TurnPassed(1), made.turn(3))
     made.happens(TurnTimedOut(3, ()), made.turn(2))
@@ -339,7 +339,7 @@ def happen_at_the_end(made: MadeGame) -> None:
 
 
 def happen_in_the_second_round(made: MadeGame) -> None:
-    """Who chooses resigns, and so does the next."""
+    """Two players resign in a row, the first one while choosing a tile."""
     made.happens(*made.deal(2, (1, 3, 2)))
     made.happens(TilesOffered(1, (made.pool[0], made.pool[1])))
     made.happens(PlayerResigned(1), made.turn(3))
@@ -348,12 +348,12 @@ def happen_in_the_second_round(made: MadeGame) -> None:
 
 @cache
 def made_game() -> tuple[Stored, ...]:
-    """That game as it is stored."""
+    """Returns the game of `made_changes` as it is stored."""
     return tuple(stored_changes(made_changes(), random.Random(11)))
 
 
 def golden_lines() -> Iterator[str]:
-    """The golden game as text: a line a change, each with its compressed form and the snapshot after it."""
+    """Yields the golden game as text: one line per change, with its compressed form and the snapshot after it."""
     for stored in made_game():
         line = {
             "etag": stored.record.etag,
@@ -364,11 +364,11 @@ def golden_lines() -> Iterator[str]:
         yield json.dumps(line, ensure_ascii=False)
 
 
-# What is stored comes back
+# Round trips
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_state_and_every_change_of_a_random_game_comes_back_equal(seed: int) -> None:
+def test_every_state_and_change_of_a_random_game_round_trips(seed: int) -> None:
     game = random_game(seed)
     assert len(game) > 10
     for stored in game:
@@ -382,8 +382,8 @@ def test_every_state_and_every_change_of_a_random_game_comes_back_equal(seed: in
 SNAPSHOT = str(snapshot_module.__file__)
 
 
-def test_stored_bytes_and_what_is_remembered_of_their_parts_take_the_memory_that_they_need() -> None:
-    """A server remembers games, tables and melds by the thousand. What other rooms take meanwhile is not counted."""
+def test_stored_bytes_and_cached_parts_use_little_memory() -> None:
+    """A server caches thousands of games, tables and melds. Allocations of other modules are not counted."""
     changes = list(random_changes(1, PLAYERS, Ruleset()))
     tracemalloc.start()
     try:
@@ -399,7 +399,7 @@ def test_stored_bytes_and_what_is_remembered_of_their_parts_take_the_memory_that
 
 
 def declining_changes() -> Iterator[Change]:
-    """A game in which the initial meld is declined in every way that there is."""
+    """Yields a game in which the initial meld is declined in every possible way."""
     made = MadeGame()
     made.happens(GameCreated(Ruleset(score_never_melded=ScoreNeverMelded.FLAT_100_OR_200)))
     for seat, name in enumerate(("Ada", "Ben", "Cleo"), 1):
@@ -417,7 +417,7 @@ def declining_changes() -> Iterator[Change]:
     yield from made.changes
 
 
-def test_who_declined_the_initial_meld_comes_back_and_is_written_of_them_alone() -> None:
+def test_declined_initial_melds_round_trip_and_are_stored_only_if_true() -> None:
     game = tuple(stored_changes(declining_changes(), random.Random(11), 3))
     rounds = [stored.record.game.round for stored in game]
     first, second = [(), (3,), (3,), (2, 3), (1, 2, 3)], [(), (3,), (3,), (1, 3), (1, 3)]
@@ -431,14 +431,14 @@ def test_who_declined_the_initial_meld_comes_back_and_is_written_of_them_alone()
 
 
 @pytest.mark.parametrize("level", BotLevel)
-def test_a_bot_comes_back_with_its_level_and_a_player_without_one(level: BotLevel) -> None:
+def test_bots_round_trip_with_their_level_and_people_without_one(level: BotLevel) -> None:
     joined = (GameCreated(Ruleset()), PlayerJoined(1, "Ada"), PlayerJoined(2, "Bot 1", level))
     record = Record(GAME_ID, advance(None, joined), "e7a9", (), 1, 2)
     assert [player.bot for player in decode_record(encode_record(record)).game.players] == [None, level]
     assert decode_entry(encode_change(1, 2, b"", joined), "e7a9").events == joined
 
 
-def test_a_game_with_a_level_of_a_newer_server_is_refused_as_of_a_newer_one() -> None:
+def test_a_level_of_a_newer_server_is_refused_as_a_newer_format() -> None:
     bot = PlayerJoined(1, "Bot 1", BotLevel.HARD)
     record = Record(GAME_ID, advance(None, (GameCreated(Ruleset()), bot)), "e7a9", (), 1, 2)
     for data, decode in (
@@ -449,7 +449,7 @@ def test_a_game_with_a_level_of_a_newer_server_is_refused_as_of_a_newer_one() ->
             decode(data.replace(b"HARD", b"PERFECT"))
 
 
-def test_every_type_of_event_every_phase_and_every_step_comes_back_equal() -> None:
+def test_every_event_type_phase_and_step_round_trips() -> None:
     game = made_game()
     rounds = [stored.record.game.round for stored in game]
     assert {type(event) for stored in game for event in stored.events} == EVENT_TYPES
@@ -462,7 +462,7 @@ def test_every_type_of_event_every_phase_and_every_step_comes_back_equal() -> No
         assert decode_entry(stored.change, stored.record.etag).events == stored.events
 
 
-def test_every_value_of_every_option_comes_back_equal() -> None:
+def test_every_value_of_every_option_round_trips() -> None:
     seen = 0
     for option in fields(Ruleset):
         default = getattr(Ruleset(), option.name)
@@ -478,7 +478,7 @@ def test_every_value_of_every_option_comes_back_equal() -> None:
 
 
 def values_of(default: object) -> list[object]:
-    """Values of an option of the type of its default."""
+    """Returns test values of the type of an option's default."""
     match default:
         case Enum():
             return list(type(default))
@@ -490,15 +490,15 @@ def values_of(default: object) -> list[object]:
             raise AssertionError(f"an option of type {type(default)}")
 
 
-def test_decoding_gives_the_types_that_the_engine_uses() -> None:
-    """An equal number is not enough: what is loaded is asked on by type and by name."""
+def test_decoding_returns_the_types_of_the_engine() -> None:
+    """Equality with a number is not enough: callers check types and use enum names."""
     for stored in (*golden_game(), *made_game()):
         record = decode_record(encode_record(stored.record))
         assert repr(record) == repr(stored.record)
         assert repr(decode_entry(stored.change, "").events) == repr(stored.events)
 
 
-def test_a_memo_comes_back_equal_whatever_its_bytes() -> None:
+def test_memos_with_any_bytes_round_trip() -> None:
     fingerprint = bytes(range(FINGERPRINT_BYTES))
     for salt in (b"", b"\0", b"\xff" * 32, bytes(255)):
         for answer in (b"", b"\0\xff", salt + fingerprint):
@@ -506,11 +506,11 @@ def test_a_memo_comes_back_equal_whatever_its_bytes() -> None:
             assert decode_memo(encode_memo(memo)) == memo
 
 
-# A ruleset is what was chosen
+# Stored rulesets
 
 
 def stored_ruleset(rules: Ruleset) -> dict[str, Any]:
-    """The options that a stored game names, of the snapshot and of the change alike."""
+    """Returns the options in a stored game, which are the same in the snapshot and in the change."""
     record = Record(GAME_ID, Game(rules, 1), "", (), 1, 2)
     in_snapshot = json.loads(json.loads(encode_record(record))["game"]["ruleset"])
     (created,) = json.loads(encode_change(1, 2, b"", (GameCreated(rules),)))["events"]
@@ -519,17 +519,17 @@ def stored_ruleset(rules: Ruleset) -> dict[str, Any]:
     return in_snapshot
 
 
-def test_a_stored_ruleset_names_only_what_differs_from_the_defaults() -> None:
+def test_a_stored_ruleset_has_only_options_that_differ_from_the_defaults() -> None:
     assert stored_ruleset(Ruleset()) == {}
     chosen = Ruleset(geometry_jokers=4, match_end=MatchEnd.TARGET_SCORE, match_target_score=200)
     assert stored_ruleset(chosen) == {"geometry_jokers": 4, "match_end": "TARGET_SCORE"}
 
 
-# What cannot be read
+# Unreadable data
 
 
 def a_snapshot() -> dict[str, Any]:
-    """The stored form of a game in the middle of a round, in which an illegal play is shown."""
+    """Returns the stored form of a game in the middle of a round, with a shown illegal play."""
     stored = next(
         stored for stored in made_game() if stored.record.game.round and stored.record.game.round.shown_play is not None
     )
@@ -539,7 +539,7 @@ def a_snapshot() -> dict[str, Any]:
 
 
 def refused(snapshot: bytes, change: bytes) -> None:
-    """Neither can be read of its bytes."""
+    """Asserts that neither the snapshot nor the change can be decoded."""
     with pytest.raises(StoredFormatUnknown):
         decode_record(snapshot)
     with pytest.raises(StoredFormatUnknown):
@@ -573,7 +573,7 @@ def test_a_missing_format_number_is_refused() -> None:
         {"geometry_jokers": 2, "run_wrap": "MOEBIUS"},
     ],
 )
-def test_an_option_or_a_value_that_is_unknown_is_refused(chosen: dict[str, object]) -> None:
+def test_an_unknown_option_or_value_is_refused(chosen: dict[str, object]) -> None:
     snapshot = a_snapshot()
     snapshot["game"]["ruleset"] = json.dumps(chosen)
     with pytest.raises(StoredFormatUnknown):
@@ -608,7 +608,7 @@ def test_an_unknown_step_of_a_turn_is_refused(step: list[object]) -> None:
         decode_record(json.dumps(snapshot).encode())
 
 
-def test_truncated_bytes_are_refused_wherever_they_end() -> None:
+def test_truncated_bytes_of_any_length_are_refused() -> None:
     stored = made_game()[20]
     snapshot = encode_record(stored.record)
     for length in range(len(snapshot)):
@@ -625,19 +625,19 @@ def test_truncated_bytes_are_refused_wherever_they_end() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\xff\xfe", b"null", b"[]", b"1", b'"text"', b"{}", b'{"format":2}', b'{"format":3}']
 )
-def test_bytes_that_are_no_game_are_refused(data: bytes) -> None:
+def test_bytes_that_are_not_a_game_are_refused(data: bytes) -> None:
     refused(data, data)
 
 
 def paths(value: object, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Where the fields of a stored form are."""
+    """Yields the paths of the fields in a stored form."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield (*at, key)
             yield from paths(part, (*at, key))
 
 
-def test_a_missing_field_is_refused_whichever_it_is() -> None:
+def test_a_missing_field_is_refused() -> None:
     found = [path for path in paths(a_snapshot()) if path[:-1] != ("tokens",)]
     assert ("game", "phase", "round", "pool") in found
     assert ("game", "phase", "round", "shown_play", "against") in found
@@ -652,7 +652,7 @@ def test_a_missing_field_is_refused_whichever_it_is() -> None:
 
 
 def parts(value: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Where the parts of a stored form are, at any depth."""
+    """Yields the paths of all parts of a stored form, at any depth."""
     if at:
         yield at
     named = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -661,7 +661,7 @@ def parts(value: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def replaced(stored: object, at: tuple[str | int, ...], value: object) -> bytes:
-    """A stored form with another value in one place."""
+    """Returns a stored form with another value at one path."""
     copy = json.loads(json.dumps(stored))
     within = copy
     for key in at[:-1]:
@@ -678,12 +678,12 @@ ODD_VALUES: dict[type, tuple[object, ...]] = {
     dict: ([], "", 7, {"x": 1}),
     type(None): (1.5, True, {"x": 1}),
 }
-"""What a foreign program may have put in place of a value of a type."""
+"""Wrong values, by the type of the right value."""
 MAY_BE_NONE = {"turn", "against", "last_chance", "draft", "table"}
-"""Where parts may be none: deadlines and kinds of melds too."""
+"""Fields that may be None or contain None."""
 
 
-def test_a_part_of_another_type_is_refused_whichever_it_is() -> None:
+def test_a_part_of_another_type_is_refused() -> None:
     good = a_snapshot()
     tried = 0
     for place in parts(good):
@@ -700,7 +700,7 @@ def test_a_part_of_another_type_is_refused_whichever_it_is() -> None:
 
 
 @pytest.mark.parametrize("seats", ["turn", "order", "passed", "racks", "players", "last_chance"])
-def test_a_seat_that_nobody_has_is_refused(seats: str) -> None:
+def test_a_seat_without_a_player_is_refused(seats: str) -> None:
     good = a_snapshot()
     within = good["game"] if seats == "players" else good["game"]["phase"]["round"]
     within[seats] = {
@@ -715,7 +715,7 @@ def test_a_seat_that_nobody_has_is_refused(seats: str) -> None:
         decode_record(json.dumps(good).encode())
 
 
-def test_an_event_with_a_part_of_another_type_is_refused_whichever_it_is() -> None:
+def test_an_event_with_a_part_of_another_type_is_refused() -> None:
     for stored in made_game():
         good = json.loads(stored.change)
         for place in parts(good):
@@ -723,22 +723,22 @@ def test_an_event_with_a_part_of_another_type_is_refused_whichever_it_is() -> No
                 pytest.fail(f"{place}: {decode_entry(replaced(good, place, 1.5), '')}")
 
 
-# What was stored goes on being readable
+# Golden files
 
 
 def stored_lines() -> list[dict[str, str]]:
-    """The lines of the golden file."""
+    """Returns the lines of the golden file."""
     return [json.loads(line) for line in GOLDEN_FILE.read_text(encoding="utf-8").splitlines()]
 
 
 def golden_stored() -> tuple[list[Entry], list[Record]]:
-    """The entries and the snapshots of the golden file."""
+    """Returns the entries and the snapshots in the golden file."""
     lines = stored_lines()
     records = [decode_record(line["snapshot"].encode()) for line in lines]
     return [decode_entry(line["change"].encode(), line["etag"]) for line in lines], records
 
 
-def test_a_golden_stored_game_is_read_as_the_game_that_its_changes_lead_to() -> None:
+def test_a_golden_snapshot_equals_the_game_after_its_changes() -> None:
     entries, records = golden_stored()
     assert {type(event) for entry in entries for event in entry.events} == EVENT_TYPES
     assert {type(record.game.phase) for record in records} == PHASES
@@ -749,7 +749,7 @@ def test_a_golden_stored_game_is_read_as_the_game_that_its_changes_lead_to() -> 
         assert record.created_ms == entries[0].time_ms
 
 
-def test_a_golden_stored_game_is_equal_to_the_same_game_made_again() -> None:
+def test_a_golden_game_equals_the_same_game_generated_again() -> None:
     entries, records = golden_stored()
     game = {stored.record.game.revision: stored for stored in made_game()}
     assert [entry.revision for entry in entries] == list(game)
@@ -761,7 +761,7 @@ def test_a_golden_stored_game_is_equal_to_the_same_game_made_again() -> None:
         assert replace(record, etag="") == replace(again, etag="")
 
 
-def test_the_etags_of_a_golden_stored_game_are_the_lineage_of_its_bytes() -> None:
+def test_golden_etags_are_the_lineage_of_the_golden_bytes() -> None:
     etag = NO_ETAG
     lines = stored_lines()
     assert len(lines) > 30
@@ -770,20 +770,20 @@ def test_the_etags_of_a_golden_stored_game_are_the_lineage_of_its_bytes() -> Non
         assert line["etag"] == etag
 
 
-def test_a_golden_stored_game_is_what_is_written_today() -> None:
+def test_encoding_today_reproduces_the_golden_file() -> None:
     assert GOLDEN_FILE.read_text(encoding="utf-8").splitlines() == list(golden_lines())
 
 
 # Compression
 
 
-def test_the_compressed_form_of_a_change_stays_readable() -> None:
+def test_compressed_golden_changes_are_readable() -> None:
     for line in stored_lines():
         assert decompress(bytes.fromhex(line["compressed"])) == line["change"].encode()
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_history_takes_a_third_of_its_bytes_and_comes_back_equal(seed: int) -> None:
+def test_a_compressed_history_takes_a_third_of_its_bytes_and_round_trips(seed: int) -> None:
     changes = [stored.change for stored in random_game(seed)]
     small = [compress(change) for change in changes]
     assert [decompress(stored) for stored in small] == changes
@@ -826,7 +826,7 @@ async def test_the_etags_of_a_played_game_verify_over_its_whole_stream(client: C
     assert len({entry.nonce for entry in entries}) == len(entries)
 
 
-def test_another_event_in_the_middle_of_a_history_changes_every_etag_after_it() -> None:
+def test_a_changed_event_changes_every_later_etag() -> None:
     game = golden_game()
     forged = [stored.change for stored in game]
     forged[5] = forged[5].replace(b'"Cleo"', b'"Cloe"')
@@ -840,7 +840,7 @@ def test_another_event_in_the_middle_of_a_history_changes_every_etag_after_it() 
 
 
 async def test_two_games_with_equal_events_have_different_etags(client: Client, store: GameStore) -> None:
-    """Without the nonce, the etag after a draw would tell the tile to whoever tries all 53."""
+    """Without the nonce, anyone could find a drawn tile by hashing all 53 candidates."""
     games = [await client.new_game(players=2, start=False) for _ in range(2)]
     one, other = [await store.events(game.game_id, 1, 10) for game in games]
     assert len(one) == 3
@@ -859,20 +859,20 @@ LEAVES = (int, str, bool, type(None), Enum, type)
 
 
 def leaves(value: object) -> Iterator[object]:
-    """Everything that can be reached from a value of dataclasses and tuples; anything else is a mistake."""
+    """Yields every value reachable through dataclasses and tuples; other containers fail."""
     if is_dataclass(value) and not isinstance(value, type):
-        assert not isinstance(value, (SeatToken, Record, Entry)), "what is stored is not what is seen"
+        assert not isinstance(value, (SeatToken, Record, Entry)), "a stored object is reachable from a view"
         for part in fields(value):
             yield from leaves(getattr(value, part.name))
     elif isinstance(value, tuple):
         for part in value:
             yield from leaves(part)
     else:
-        assert isinstance(value, LEAVES), f"a {type(value).__name__} may hold anything"
+        assert isinstance(value, LEAVES), f"a {type(value).__name__} may contain anything"
         yield value
 
 
-def test_no_nonce_and_no_digest_of_a_token_can_be_reached_from_what_anyone_sees() -> None:
+def test_views_reach_no_nonce_and_no_token_digest() -> None:
     game = golden_game()
     secrets = {stored.nonce.hex() for stored in game}
     secrets |= {token.digest.hex() for stored in game for token in stored.record.tokens}
@@ -892,11 +892,11 @@ def test_no_nonce_and_no_digest_of_a_token_can_be_reached_from_what_anyone_sees(
     assert reached > 1000
 
 
-def test_the_walk_finds_a_secret_wherever_it_is() -> None:
-    """The test above is worth what its walk is."""
+def test_the_secret_search_detects_secrets() -> None:
+    """The test above depends on `leaves` finding them."""
     stored = golden_game()[-1]
     sight = snapshot_view(stored.record, 1, START_MS)
-    mistakes: list[tuple[Any, str]] = [(stored.record.tokens[0], "what is stored"), (stored.nonce, "bytes")]
+    mistakes: list[tuple[Any, str]] = [(stored.record.tokens[0], "stored object"), (stored.nonce, "bytes")]
     for mistake, told in mistakes:
         view = replace(sight.view, players=(*sight.view.players, mistake))
         with pytest.raises(AssertionError, match=told):
@@ -905,7 +905,7 @@ def test_the_walk_finds_a_secret_wherever_it_is() -> None:
 
 
 def write(*, force: bool) -> None:
-    """Writes the golden file of the format."""
+    """Writes the golden file of the current format."""
     path = GOLDEN_FILE
     if path.exists() and not force:
         sys.exit(f"{path.name} is there: games are stored so by now. A change of the format needs a new number.")

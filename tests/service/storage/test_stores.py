@@ -1,4 +1,4 @@
-"""What every store promises (service/storage/base.py), asked of each; and what only the store on Redis has to keep."""
+"""The contract of every store (service/storage/base.py), tested on each one; and the specifics of the Redis store."""
 
 import asyncio
 import random
@@ -62,7 +62,7 @@ MEMO = Memo(fingerprint=bytes(range(FINGERPRINT_BYTES)), answer=b"\x00\xff the f
 def commit_of(
     game_id: str, before: Record | None, after: tuple[Game, tuple[Event, ...]], now_ms: int, nonce: bytes = NONCE
 ) -> Commit:
-    """A change to store."""
+    """Returns a commit of a change."""
     game, events = after
     change = encode_change(game.revision, now_ms, nonce, events)
     previous = before.etag if before else NO_ETAG
@@ -73,20 +73,20 @@ def commit_of(
 
 
 def creation(game_id: str = GAME, now_ms: int = START_MS, ruleset: Ruleset | None = None) -> Commit:
-    """The creation of a game."""
+    """Returns a commit that creates a game."""
     created = create(ruleset or Ruleset())
     return commit_of(game_id, None, (created.game, created.events), now_ms)
 
 
 def joining(record: Record, name: str, now_ms: int = START_MS, nonce: bytes = NONCE) -> Commit:
-    """The next player's joining."""
+    """Returns a commit in which the next player joins."""
     applied = apply(record.game, Join(name), now_ms)
     assert isinstance(applied, Applied)
     return commit_of(record.game_id, record, (applied.game, applied.events), now_ms, nonce)
 
 
 def starting(record: Record, now_ms: int = START_MS) -> Commit:
-    """The game's start."""
+    """Returns a commit that starts a game."""
     action = StartGame(1, new_shuffle(SeededChance(1), record.game.ruleset, len(record.game.players)))
     applied = apply(record.game, action, now_ms)
     assert isinstance(applied, Applied)
@@ -94,14 +94,14 @@ def starting(record: Record, now_ms: int = START_MS) -> Commit:
 
 
 def resigning(record: Record) -> Commit:
-    """The first seat gives up."""
+    """Returns a commit in which the first seat resigns."""
     applied = apply(record.game, Resign(1), START_MS)
     assert isinstance(applied, Applied)
     return commit_of(record.game_id, record, (applied.game, applied.events), START_MS)
 
 
 def drawing(record: Record, now_ms: int = START_MS) -> Commit:
-    """A draw of whoever has the turn."""
+    """Returns a commit in which the player to move draws."""
     round_ = record.game.round
     assert round_
     applied = apply(record.game, DrawTile(round_.turn.seat), now_ms)
@@ -110,13 +110,13 @@ def drawing(record: Record, now_ms: int = START_MS) -> Commit:
 
 
 async def stored(store: GameStore, commit: Commit) -> Record:
-    """Stores a change, which must be taken."""
+    """Stores a change, which must be accepted; returns its record."""
     assert await store.commit(commit) == Committed()
     return commit.record
 
 
 async def started_game(store: GameStore, game_id: str = GAME) -> list[Record]:
-    """A started game of two; every record on the way."""
+    """Starts a game of two; returns every record on the way."""
     records = [await stored(store, creation(game_id))]
     for name in ("Ada", "Ben"):
         records.append(await stored(store, joining(records[-1], name)))
@@ -124,7 +124,7 @@ async def started_game(store: GameStore, game_id: str = GAME) -> list[Record]:
 
 
 async def everything(store: GameStore, game_id: str = GAME, request_key: str = "") -> tuple[object, ...]:
-    """All that a store tells of a game."""
+    """Returns all data of a game in a store."""
     loaded = await store.load(game_id, request_key)
     return loaded, await store.events(game_id, 1, HISTORY), await store.bounds(game_id)
 
@@ -132,7 +132,7 @@ async def everything(store: GameStore, game_id: str = GAME, request_key: str = "
 # Commits
 
 
-async def test_a_stored_game_comes_back_equal_with_the_time_of_the_store(store: GameStore, clock: FakeClock) -> None:
+async def test_a_stored_game_loads_equal_with_the_stores_time(store: GameStore, clock: FakeClock) -> None:
     records = await started_game(store)
     clock.advance(1.5)
     loaded = await store.load(GAME)
@@ -141,7 +141,7 @@ async def test_a_stored_game_comes_back_equal_with_the_time_of_the_store(store: 
     assert loaded.memo is None
 
 
-async def test_a_game_that_was_never_stored_is_not_there(store: GameStore) -> None:
+async def test_a_game_that_was_never_stored_is_not_found(store: GameStore) -> None:
     loaded = await store.load(GAME, "some-request")
     assert loaded.record is None
     assert loaded.memo is None
@@ -149,7 +149,7 @@ async def test_a_game_that_was_never_stored_is_not_there(store: GameStore) -> No
     assert await store.bounds(GAME) == (0, 0)
 
 
-async def test_a_commit_on_another_history_is_refused_and_stores_nothing(store: GameStore) -> None:
+async def test_a_commit_on_another_history_conflicts_and_stores_nothing(store: GameStore) -> None:
     records = await started_game(store)
     before = await everything(store, GAME, "late")
     for stale in records[:-1]:
@@ -169,14 +169,14 @@ async def test_a_game_is_created_once(store: GameStore) -> None:
     assert await store.bounds(GAME) == (1, 1)
 
 
-async def test_a_change_of_a_game_that_is_not_stored_is_refused(store: GameStore) -> None:
+async def test_a_change_of_a_missing_game_conflicts(store: GameStore) -> None:
     orphan = joining(creation().record, "Ada")
     assert await store.commit(orphan) == Conflict()
     assert (await store.load(GAME)).record is None
     assert await store.bounds(GAME) == (0, 0)
 
 
-async def test_of_commits_at_the_same_time_on_one_record_exactly_one_is_stored(store: GameStore) -> None:
+async def test_exactly_one_of_several_concurrent_commits_is_stored(store: GameStore) -> None:
     record = await stored(store, creation())
     rivals = [joining(record, f"player {number}", nonce=bytes([number]) * 16) for number in range(8)]
     outcomes = await asyncio.gather(*(store.commit(rival) for rival in rivals))
@@ -192,7 +192,7 @@ async def test_of_commits_at_the_same_time_on_one_record_exactly_one_is_stored(s
     ("later_ms", "until_ms", "is_stored"),
     [(0, 0, True), (0, 500, True), (500, 500, True), (501, 500, False), (-1, 500, False), (10_000, None, True)],
 )
-async def test_a_change_that_was_not_decided_by_the_stores_clock_is_stored_only_in_its_time(
+async def test_a_change_decided_by_a_servers_clock_is_stored_only_before_its_limit(
     store: GameStore, clock: FakeClock, later_ms: int, until_ms: int | None, *, is_stored: bool
 ) -> None:
     record = await stored(store, creation())
@@ -205,10 +205,10 @@ async def test_a_change_that_was_not_decided_by_the_stores_clock_is_stored_only_
     assert await store.bounds(GAME) == ((1, 2) if is_stored else (1, 1))
 
 
-# What is remembered
+# Caching
 
 
-async def test_what_is_recalled_is_what_a_load_answers_without_the_memo(store: GameStore, clock: FakeClock) -> None:
+async def test_a_cached_game_equals_a_load_without_the_memo(store: GameStore, clock: FakeClock) -> None:
     assert store.cached(GAME) is None
     record = await stored(store, replace(creation(), request_key="request-1", memo=MEMO))
     for name in ("Ada", "Ben"):
@@ -219,13 +219,13 @@ async def test_what_is_recalled_is_what_a_load_answers_without_the_memo(store: G
     assert store.cached(OTHER_GAME) is None
 
 
-async def test_a_game_that_another_server_has_changed_is_forgotten_when_that_is_noticed(
+async def test_a_conflict_removes_a_game_from_the_cache(
     redis_backed: RedisStore, empty_redis_url: str, clock: FakeClock
 ) -> None:
     other = redis_store(empty_redis_url, clock)
     record = await stored(redis_backed, creation())
     changed = await stored(other, joining(record, "Ada"))
-    assert redis_backed.cached(GAME) == Loaded(START_MS, record, None)  # it does not know yet
+    assert redis_backed.cached(GAME) == Loaded(START_MS, record, None)  # the cache is stale
     assert await redis_backed.commit(joining(record, "Ben")) == Conflict()
     assert redis_backed.cached(GAME) is None
     assert (await redis_backed.load(GAME)).record == changed
@@ -233,7 +233,7 @@ async def test_a_game_that_another_server_has_changed_is_forgotten_when_that_is_
     await other.close()
 
 
-async def test_a_game_that_is_gone_is_forgotten_and_not_brought_back(
+async def test_an_expired_game_is_removed_from_the_cache_and_not_recreated(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     record = await stored(redis_backed, creation())
@@ -244,7 +244,7 @@ async def test_a_game_that_is_gone_is_forgotten_and_not_brought_back(
     assert not await raw.keys()
 
 
-async def test_a_repeated_request_makes_a_server_look_at_the_game_anew(redis_backed: RedisStore) -> None:
+async def test_a_retried_request_removes_a_game_from_the_cache(redis_backed: RedisStore) -> None:
     record = await stored(redis_backed, creation())
     request = replace(joining(record, "Ada"), request_key="request-1", memo=MEMO)
     await stored(redis_backed, request)
@@ -252,19 +252,19 @@ async def test_a_repeated_request_makes_a_server_look_at_the_game_anew(redis_bac
     assert redis_backed.cached(GAME) is None
 
 
-async def test_no_more_games_are_remembered_than_there_is_room_for() -> None:
+async def test_a_full_cache_evicts_the_least_recently_used_games() -> None:
     cache = GameCache(lambda: START_MS, games=3)
     records = [creation(f"{number:032x}").record for number in range(5)]
     for record in records[:3]:
         cache.put(b"", record)
-    assert cache.decode(records[0].game_id, b"") == records[0]  # used again
+    assert cache.decode(records[0].game_id, b"") == records[0]  # marks it as recently used
     for record in records[3:]:
         cache.put(b"", record)
     known = [record for record in records if cache.get(record.game_id)]
     assert known == [records[0], *records[3:]]
 
 
-async def test_the_time_that_is_recalled_is_that_of_the_redis_server(empty_redis_url: str, raw: "aredis.Redis") -> None:
+async def test_the_time_of_a_cached_game_is_the_redis_servers_time(empty_redis_url: str, raw: "aredis.Redis") -> None:
     store = redis_store(empty_redis_url)
     record = await stored(store, creation(now_ms=0))
     seconds, micros = await raw.time()
@@ -276,8 +276,8 @@ async def test_the_time_that_is_recalled_is_that_of_the_redis_server(empty_redis
     await store.close()
 
 
-async def test_a_game_of_the_future_is_recalled_no_earlier_than_it_was_changed(empty_redis_url: str) -> None:
-    """A Redis server whose clock was set back: the time is not right, so a turn of that game needs a load first."""
+async def test_a_cached_games_time_is_not_before_its_last_change(empty_redis_url: str) -> None:
+    """If the clock of Redis is set back, the estimated time is wrong, and a turn needs a load first."""
     store = redis_store(empty_redis_url)
     future_ms = 4_000_000_000_000
     record = await stored(store, creation(now_ms=future_ms))
@@ -292,7 +292,7 @@ async def test_a_game_of_the_future_is_recalled_no_earlier_than_it_was_changed(e
 # Memos
 
 
-async def test_a_repeated_request_gets_its_memo_byte_for_byte_whatever_has_happened_since(store: GameStore) -> None:
+async def test_a_retried_request_gets_its_stored_memo_byte_for_byte(store: GameStore) -> None:
     record = await stored(store, creation())
     request = replace(joining(record, "Ada"), request_key="request-1", memo=MEMO)
     after = await stored(store, request)
@@ -301,13 +301,13 @@ async def test_a_repeated_request_gets_its_memo_byte_for_byte_whatever_has_happe
     before = await everything(store)
     other_memo = Memo(bytes(FINGERPRINT_BYTES), b"another answer")
     again = replace(joining(after, "Cleo"), request_key="request-1", memo=other_memo)
-    assert await store.commit(request) == MEMO  # its fence is long gone
-    assert await store.commit(again) == MEMO  # its fence would hold
+    assert await store.commit(request) == MEMO  # its etag no longer matches
+    assert await store.commit(again) == MEMO  # its etag would match
     assert await everything(store) == before
     assert (await store.load(GAME, "request-1")).memo == MEMO
 
 
-async def test_a_refused_commit_leaves_no_memo(store: GameStore) -> None:
+async def test_a_conflicting_commit_stores_no_memo(store: GameStore) -> None:
     record = await stored(store, creation())
     await stored(store, joining(record, "Ada"))
     assert await store.commit(replace(joining(record, "Ben"), request_key="request-1", memo=MEMO)) == Conflict()
@@ -332,7 +332,7 @@ async def test_a_memo_may_be_without_salt_and_of_any_bytes(store: GameStore) -> 
 # Event streams
 
 
-async def test_the_event_stream_has_every_change_in_order_without_gap_or_repeat(store: GameStore) -> None:
+async def test_the_event_stream_has_every_change_once_in_order(store: GameStore) -> None:
     records = await started_game(store)
     for _ in range(5):
         records.append(await stored(store, drawing(records[-1])))
@@ -347,7 +347,7 @@ async def test_the_event_stream_has_every_change_in_order_without_gap_or_repeat(
 
 @pytest.fixture(params=["memory", "redis"])
 async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator[GameStore]:
-    """Each store in turn, which keeps three changes of a game."""
+    """Returns each store in turn; it keeps three changes of a game."""
     if request.param == "memory":
         yield memory_store(clock, history=3)
     else:
@@ -356,7 +356,7 @@ async def forgetful_store(request: pytest.FixtureRequest, clock: FakeClock) -> A
         await kept.close()
 
 
-async def test_a_stream_keeps_its_newest_changes_and_tells_its_bounds(forgetful_store: GameStore) -> None:
+async def test_a_stream_keeps_its_newest_changes_and_returns_its_bounds(forgetful_store: GameStore) -> None:
     records = await started_game(forgetful_store)
     assert await forgetful_store.bounds(GAME) == (2, 4)
     await stored(forgetful_store, drawing(records[-1]))
@@ -382,9 +382,7 @@ async def test_servers_that_start_at_the_same_time_agree_on_one_secret(empty_red
         await store.close()
 
 
-async def test_servers_agree_on_one_secret_after_the_store_has_lost_it(
-    empty_redis_url: str, raw: "aredis.Redis"
-) -> None:
+async def test_servers_agree_on_one_secret_after_the_store_lost_it(empty_redis_url: str, raw: "aredis.Redis") -> None:
     early, late = redis_store(empty_redis_url), redis_store(empty_redis_url)
     first = await early.secret()
     await raw.flushdb()
@@ -403,7 +401,7 @@ def test_two_stores_have_two_secrets() -> None:
 
 
 async def listed(store: GameStore, state: GameState, limit: int = 100) -> list[str]:
-    """The ids of all games in a list, page by page."""
+    """Returns the ids of all games in a list, over all pages."""
     found: list[str] = []
     cursor = ""
     for _ in range(100):
@@ -416,17 +414,17 @@ async def listed(store: GameStore, state: GameState, limit: int = 100) -> list[s
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 8])
-async def test_games_are_paged_newest_first_each_once(store: GameStore, limit: int) -> None:
+async def test_games_are_listed_newest_first_each_once(store: GameStore, limit: int) -> None:
     ids = [f"{number:032x}" for number in (5, 3, 9, 1, 7, 8, 2)]
     for age, game_id in enumerate(ids):
-        record = await stored(store, creation(game_id, START_MS + age // 2))  # pairs of the same age
+        record = await stored(store, creation(game_id, START_MS + age // 2))  # pairs of equal age
         await store.index(record)
     by_age = sorted(ids, key=lambda game_id: (ids.index(game_id) // 2, game_id), reverse=True)
     assert await listed(store, GameState.LOBBY, limit) == by_age
     assert await listed(store, GameState.PLAYING, limit) == []
 
 
-async def test_a_game_created_while_pages_are_read_moves_none_of_them(store: GameStore) -> None:
+async def test_a_game_created_between_pages_shifts_none_of_them(store: GameStore) -> None:
     for number in range(1, 5):
         await store.index(await stored(store, creation(f"{number:032x}", START_MS + number)))
     first, cursor = await store.page(GameState.LOBBY, "", 2)
@@ -435,7 +433,7 @@ async def test_a_game_created_while_pages_are_read_moves_none_of_them(store: Gam
     assert [int(record.game_id, 16) for record in (*first, *second)] == [4, 3, 2, 1]
 
 
-async def test_a_game_is_listed_and_counted_under_its_state_alone(store: GameStore) -> None:
+async def test_a_game_is_listed_and_counted_only_under_its_state(store: GameStore) -> None:
     records = await started_game(store)
     await store.index(records[0])
     assert await store.count() == {
@@ -456,15 +454,15 @@ async def test_a_game_is_listed_and_counted_under_its_state_alone(store: GameSto
     assert await listed(store, GameState.PLAYING) == [GAME]
 
 
-async def test_a_list_that_missed_a_change_of_state_is_mended_when_it_is_read(store: GameStore) -> None:
+async def test_reading_a_list_repairs_a_missed_change_of_state(store: GameStore) -> None:
     records = await started_game(store)
-    await store.index(records[0])  # and never again, as if the server had died after the start
+    await store.index(records[0])  # only once, as if the server died after the start
     assert await listed(store, GameState.LOBBY) == []
     assert await listed(store, GameState.PLAYING) == [GAME]
     assert (await store.count())[GameState.LOBBY] == 0
 
 
-async def test_a_list_forgets_games_that_have_expired(
+async def test_a_list_removes_games_that_have_expired(
     redis_backed: RedisStore, raw: "aredis.Redis", clock: FakeClock
 ) -> None:
     await redis_backed.index(await stored(redis_backed, creation(GAME)))
@@ -475,7 +473,7 @@ async def test_a_list_forgets_games_that_have_expired(
     assert (await redis_backed.count())[GameState.LOBBY] == 1
 
 
-async def test_a_list_leaves_out_games_of_a_newer_server_and_keeps_them(
+async def test_a_list_skips_games_of_a_newer_server_and_keeps_them(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     for game_id in (GAME, OTHER_GAME):
@@ -485,10 +483,10 @@ async def test_a_list_leaves_out_games_of_a_newer_server_and_keeps_them(
     assert (await redis_backed.count())[GameState.LOBBY] == 2
 
 
-async def test_a_list_names_a_game_that_is_about_to_be_stored_for_an_hour(
+async def test_a_listed_game_that_is_never_stored_leaves_its_list_after_an_hour(
     redis_backed: RedisStore, clock: FakeClock
 ) -> None:
-    """A creation lists its game first, so that no list lacks one; what came to nothing is forgotten by and by."""
+    """A creation lists its game before it stores it, so that every stored game is listed; failed creations expire."""
     await redis_backed.index(creation().record)
     assert await listed(redis_backed, GameState.LOBBY) == []
     assert (await redis_backed.count())[GameState.LOBBY] == 1
@@ -500,19 +498,17 @@ async def test_a_list_names_a_game_that_is_about_to_be_stored_for_an_hour(
 # Deadlines
 
 
-async def test_a_game_is_due_after_its_time_and_not_at_it(store: GameStore, clock: FakeClock) -> None:
+async def test_a_game_is_due_after_its_deadline_and_not_at_it(store: GameStore, clock: FakeClock) -> None:
     await store.arm(GAME, START_MS + 1000)
     assert await due(store) == []
     clock.advance(1)
     assert await due(store) == []
     clock.advance(0.001)
     assert await due(store) == [(GAME, START_MS + 1000)]
-    assert await due(store) == [(GAME, START_MS + 1000)], "until it is looked at"
+    assert await due(store) == [(GAME, START_MS + 1000)], "due until it is claimed"
 
 
-async def test_a_game_that_is_claimed_is_found_by_no_other_until_the_claim_ends(
-    store: GameStore, clock: FakeClock
-) -> None:
+async def test_a_claimed_game_cannot_be_claimed_until_the_claim_ends(store: GameStore, clock: FakeClock) -> None:
     await store.arm(GAME, START_MS)
     await store.arm(OTHER_GAME, START_MS + 1)
     clock.advance(1)
@@ -526,7 +522,7 @@ async def test_a_game_that_is_claimed_is_found_by_no_other_until_the_claim_ends(
     assert await due(store) == [(OTHER_GAME, START_MS + 1), (GAME, claim.claimed_ms)]
 
 
-async def test_the_most_overdue_games_are_named_first(store: GameStore, clock: FakeClock) -> None:
+async def test_the_most_overdue_games_are_claimed_first(store: GameStore, clock: FakeClock) -> None:
     armed = [(f"{number:032x}", START_MS + number) for number in range(5)]
     for number in (3, 1, 4, 0, 2):
         await store.arm(*armed[number])
@@ -535,7 +531,7 @@ async def test_the_most_overdue_games_are_named_first(store: GameStore, clock: F
     assert await due(store) == armed
 
 
-async def test_arming_sets_the_time_anew(store: GameStore, clock: FakeClock) -> None:
+async def test_arming_replaces_the_deadline(store: GameStore, clock: FakeClock) -> None:
     await store.arm(GAME, START_MS + 1000)
     await store.arm(GAME, START_MS + 9000)
     clock.advance(5)
@@ -544,7 +540,7 @@ async def test_arming_sets_the_time_anew(store: GameStore, clock: FakeClock) -> 
     assert await due(store) == [(GAME, START_MS + 4000)]
 
 
-async def test_rearming_puts_a_time_off_and_drops_a_game(store: GameStore, clock: FakeClock) -> None:
+async def test_rearming_postpones_or_drops_a_game(store: GameStore, clock: FakeClock) -> None:
     await store.arm(GAME, START_MS)
     await store.arm(OTHER_GAME, START_MS)
     clock.advance(1)
@@ -556,13 +552,13 @@ async def test_rearming_puts_a_time_off_and_drops_a_game(store: GameStore, clock
     assert await due(store) == [(GAME, START_MS + 5000)]
 
 
-async def test_rearming_undoes_nothing_that_was_armed_since(store: GameStore, clock: FakeClock) -> None:
+async def test_rearming_does_not_overwrite_a_newer_deadline(store: GameStore, clock: FakeClock) -> None:
     await store.arm(GAME, START_MS - 1)
     [seen] = await store.claim(10)
     await store.arm(GAME, START_MS + 2)
     await store.rearm(seen, None)
     await store.rearm(seen, START_MS + 99_000)
-    await store.rearm(Due(OTHER_GAME, START_MS, START_MS), START_MS)  # nobody armed it
+    await store.rearm(Due(OTHER_GAME, START_MS, START_MS), START_MS)  # has no deadline
     clock.advance(60)
     assert await due(store) == [(GAME, START_MS + 2)]
 
@@ -571,19 +567,19 @@ async def test_rearming_undoes_nothing_that_was_armed_since(store: GameStore, cl
 
 
 BELL = "b" * 32
-"""A game that is changed to learn that everything before has been told."""
+"""A game whose change notification arrives after all earlier notifications."""
 
 
 async def told(subscription: Subscription) -> None:
-    """Waits until a watcher is told to look."""
+    """Waits until a subscription is notified."""
     await asyncio.wait_for(subscription.wait(), 10)
 
 
 async def caught_up(store: GameStore, *subscriptions: Subscription) -> None:
-    """Waits until watchers have been told everything so far, as that their channel is subscribed, and forgets it."""
+    """Waits until earlier notifications have arrived, including those of new subscriptions, and clears them."""
     record = (await store.load(BELL)).record or await stored(store, creation(BELL))
     async with store.changes(BELL) as bell:
-        for _ in range(2):  # the first may tell of the subscription, the second tells of a change
+        for _ in range(2):  # the first may be due to the subscription, the second is due to a change
             record = await stored(store, commit_of(BELL, record, renamed(record), START_MS))
             await told(bell)
     for subscription in subscriptions:
@@ -591,13 +587,13 @@ async def caught_up(store: GameStore, *subscriptions: Subscription) -> None:
 
 
 def renamed(record: Record) -> tuple[Game, tuple[Event, ...]]:
-    """Some change of a lobby that is never full."""
+    """Returns a change that any lobby accepts, no matter how often."""
     game = replace(record.game, players=(), revision=record.game.revision + 1)
     return game, (PlayerJoined(1, f"player {record.game.revision}"),)
 
 
 async def is_told(subscription: Subscription) -> bool:
-    """Whether a watcher has been told to look since it last looked."""
+    """Returns whether a subscription has an unread notification; clears it."""
     looking = asyncio.create_task(subscription.wait())
     await asyncio.sleep(0)
     is_done = looking.done()
@@ -606,7 +602,7 @@ async def is_told(subscription: Subscription) -> bool:
     return is_done
 
 
-async def test_watchers_are_told_of_changes_of_their_game(store: GameStore) -> None:
+async def test_watchers_are_notified_of_changes_of_their_game_only(store: GameStore) -> None:
     record = await stored(store, creation())
     async with store.changes(GAME) as one, store.changes(GAME) as another, store.changes(OTHER_GAME) as elsewhere:
         await caught_up(store, one, another, elsewhere)
@@ -617,7 +613,7 @@ async def test_watchers_are_told_of_changes_of_their_game(store: GameStore) -> N
         assert not await is_told(elsewhere)
 
 
-async def test_what_a_watcher_is_told_of_is_stored(store: GameStore) -> None:
+async def test_a_change_is_stored_before_watchers_are_notified(store: GameStore) -> None:
     record = await stored(store, creation())
     async with store.changes(GAME) as subscription:
         await caught_up(store, subscription)
@@ -627,7 +623,7 @@ async def test_what_a_watcher_is_told_of_is_stored(store: GameStore) -> None:
         await storing
 
 
-async def test_watchers_are_not_told_of_refused_commits(store: GameStore) -> None:
+async def test_watchers_are_not_notified_of_conflicting_commits(store: GameStore) -> None:
     record = await stored(store, creation())
     await stored(store, joining(record, "Ada"))
     async with store.changes(GAME) as subscription:
@@ -637,7 +633,7 @@ async def test_watchers_are_not_told_of_refused_commits(store: GameStore) -> Non
         assert not await is_told(subscription)
 
 
-async def test_a_watcher_who_comes_back_is_told_of_changes_again(store: GameStore) -> None:
+async def test_a_watcher_who_resubscribes_is_notified_again(store: GameStore) -> None:
     record = await stored(store, creation())
     for name in ("Ada", "Ben", "Cleo"):
         async with store.changes(GAME) as subscription:
@@ -646,7 +642,7 @@ async def test_a_watcher_who_comes_back_is_told_of_changes_again(store: GameStor
             await told(subscription)
 
 
-async def test_a_watcher_who_stays_is_told_when_others_come_and_go(store: GameStore) -> None:
+async def test_a_watcher_is_notified_after_others_subscribe_and_unsubscribe(store: GameStore) -> None:
     record = await stored(store, creation())
     async with store.changes(GAME) as staying:
         async with store.changes(GAME), store.changes(OTHER_GAME):
@@ -656,12 +652,12 @@ async def test_a_watcher_who_stays_is_told_when_others_come_and_go(store: GameSt
         await told(staying)
 
 
-# The store on Redis
+# The Redis store
 
 
 @pytest.fixture
 async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[RedisStore]:
-    """The store on Redis."""
+    """Returns a store on Redis."""
     store = redis_store(empty_redis_url, clock)
     yield store
     await store.close()
@@ -669,7 +665,7 @@ async def redis_backed(empty_redis_url: str, clock: FakeClock) -> AsyncIterator[
 
 @pytest.fixture
 async def raw(empty_redis_url: str) -> AsyncIterator["aredis.Redis"]:
-    """A client of the same Redis, to look behind the store."""
+    """A direct client of the same Redis."""
     client = aredis.Redis.from_url(empty_redis_url)
     yield client
     await client.aclose()
@@ -677,14 +673,14 @@ async def raw(empty_redis_url: str) -> AsyncIterator["aredis.Redis"]:
 
 @pytest.fixture
 def own_redis() -> Iterator[RedisServer]:
-    """A Redis server that a test may stop."""
+    """Runs a Redis server that a test may stop."""
     server = RedisServer()
     server.start()
     yield server
     server.close()
 
 
-async def test_the_ids_of_the_stream_are_the_revisions(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+async def test_stream_ids_are_revisions(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     await started_game(redis_backed)
     entries = await raw.xrange(f"rummikub:{{{GAME}}}:events")
     assert entries
@@ -692,7 +688,7 @@ async def test_the_ids_of_the_stream_are_the_revisions(redis_backed: RedisStore,
 
 
 @pytest.mark.parametrize("revision", [1, 3, 4, 6, 40])
-async def test_redis_itself_refuses_a_gap_and_a_repeat_of_revisions(
+async def test_redis_rejects_a_gap_or_a_repeat_of_revisions(
     redis_backed: RedisStore, raw: "aredis.Redis", revision: int
 ) -> None:
     records = await started_game(redis_backed)
@@ -708,7 +704,7 @@ async def test_redis_itself_refuses_a_gap_and_a_repeat_of_revisions(
     assert await redis_backed.commit(good) == Committed()
 
 
-async def test_a_lost_stream_refuses_the_next_change(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+async def test_a_game_without_its_stream_accepts_no_change(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     records = await started_game(redis_backed)
     await raw.delete(f"rummikub:{{{GAME}}}:events")
     with pytest.raises(StoreUnavailable):
@@ -716,7 +712,7 @@ async def test_a_lost_stream_refuses_the_next_change(redis_backed: RedisStore, r
     assert (await redis_backed.load(GAME)).record == records[-1]
 
 
-async def test_every_change_gives_all_keys_of_a_game_their_full_time(
+async def test_every_change_resets_the_time_to_live_of_all_keys_of_a_game(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     record = await stored(redis_backed, replace(creation(), request_key="request-1", memo=MEMO))
@@ -728,7 +724,7 @@ async def test_every_change_gives_all_keys_of_a_game_their_full_time(
         assert LIFETIMES.lobby * 1000 - 60_000 < await raw.pttl(key) <= LIFETIMES.lobby * 1000
 
 
-async def test_a_game_is_kept_for_as_long_as_its_state_asks_and_memos_of_a_finished_one_for_an_hour(
+async def test_the_time_to_live_of_a_games_keys_depends_on_its_state(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     records = await started_game(redis_backed)
@@ -743,7 +739,7 @@ async def test_a_game_is_kept_for_as_long_as_its_state_asks_and_memos_of_a_finis
     )
 
 
-async def test_the_last_memos_of_each_sender_are_kept(store: GameStore) -> None:
+async def test_the_latest_memos_of_each_sender_are_kept(store: GameStore) -> None:
     *_, record = await started_game(store)
     record = await stored(store, replace(drawing(record), request_key="a" * 32, memo=MEMO))
     key = "{:032x}".format
@@ -755,7 +751,7 @@ async def test_the_last_memos_of_each_sender_are_kept(store: GameStore) -> None:
     assert (await store.load(GAME, "a" * 32)).memo is None
 
 
-async def test_all_keys_of_a_game_are_in_one_slot_of_a_cluster(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+async def test_all_keys_of_a_game_hash_to_one_slot(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     record = await stored(redis_backed, replace(creation(), request_key="request-1", memo=MEMO))
     await stored(redis_backed, joining(record, "Ada"))
     keys = [key async for key in raw.scan_iter(match=f"*{GAME}*")]
@@ -763,8 +759,8 @@ async def test_all_keys_of_a_game_are_in_one_slot_of_a_cluster(redis_backed: Red
     assert {key_slot(key) for key in keys} == {key_slot(GAME.encode())}
 
 
-async def test_scripts_touch_only_the_keys_that_they_declare(own_redis: RedisServer, clock: FakeClock) -> None:
-    """A user who may touch nothing else can load, commit and ask what is due."""
+async def test_scripts_access_only_the_keys_that_they_declare(own_redis: RedisServer, clock: FakeClock) -> None:
+    """A user with rights on the declared keys only can load, commit, and read due games."""
     admin = aredis.Redis.from_url(own_redis.url)
     keys = [f"~rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events")]
     rules = ["on", ">secret", *keys, "~rummikub:deadlines", f"&rummikub:{{{GAME}}}:changed", "+@all"]
@@ -778,15 +774,13 @@ async def test_scripts_touch_only_the_keys_that_they_declare(own_redis: RedisSer
     [claim] = await store.claim(10)
     await store.rearm(claim, None)
     assert await due(store) == []
-    with pytest.raises(StoreUnavailable):  # the user is as narrow as it seems
+    with pytest.raises(StoreUnavailable):  # the user has no rights on other games
         await store.load(OTHER_GAME)
     await store.close()
     await admin.aclose()
 
 
-async def test_without_a_clock_of_a_test_the_time_is_the_redis_servers(
-    empty_redis_url: str, raw: "aredis.Redis"
-) -> None:
+async def test_the_default_clock_is_the_redis_servers(empty_redis_url: str, raw: "aredis.Redis") -> None:
     store = redis_store(empty_redis_url)
     seconds, micros = await raw.time()
     loaded = await store.load(GAME)
@@ -797,10 +791,10 @@ async def test_without_a_clock_of_a_test_the_time_is_the_redis_servers(
     await store.close()
 
 
-# A Redis that does not answer
+# Unreachable Redis
 
 
-async def test_a_paused_redis_is_unavailable_within_a_second_or_two_and_recovers(
+async def test_a_paused_redis_is_unavailable_within_two_seconds_and_recovers(
     own_redis: RedisServer, clock: FakeClock
 ) -> None:
     store = redis_store(own_redis.url, clock)
@@ -821,7 +815,7 @@ async def test_a_paused_redis_is_unavailable_within_a_second_or_two_and_recovers
     own_redis.resume()
     assert [type(answer) for answer in answers] == [StoreUnavailable] * 6
     assert 0.5 < took < 3.5
-    for _ in range(10):  # no connection answers what was asked before
+    for _ in range(10):  # no connection returns the reply to an earlier call
         for game_id in (GAME, OTHER_GAME):
             record = (await store.load(game_id)).record
             assert record
@@ -829,7 +823,7 @@ async def test_a_paused_redis_is_unavailable_within_a_second_or_two_and_recovers
     await store.close()
 
 
-async def test_a_stopped_redis_is_unavailable_at_once_and_has_everything_when_it_is_back(
+async def test_a_stopped_redis_is_unavailable_at_once_and_has_all_data_after_a_restart(
     own_redis: RedisServer, clock: FakeClock
 ) -> None:
     store = redis_store(own_redis.url, clock)
@@ -848,7 +842,7 @@ async def test_a_stopped_redis_is_unavailable_at_once_and_has_everything_when_it
 
 @pytest.fixture
 def primary() -> Iterator[RedisServer]:
-    """A Redis that is to take the place of another one."""
+    """Runs a Redis that replaces another one at its address."""
     with closing(RedisServer()) as server:
         server.start()
         yield server
@@ -856,23 +850,23 @@ def primary() -> Iterator[RedisServer]:
 
 @pytest.fixture
 async def own_store(own_redis: RedisServer, clock: FakeClock) -> AsyncIterator[RedisStore]:
-    """A store on a Redis of the test's own."""
+    """Returns a store on the test's own Redis."""
     store = redis_store(own_redis.url, clock)
     yield store
     await store.close()
 
 
 async def becomes_a_replica(server: RedisServer) -> None:
-    """Has a Redis become a replica whose primary is away."""
+    """Turns a Redis into a replica of an unreachable primary."""
     async with aredis.Redis.from_url(server.url) as admin:
         await admin.replicaof("127.0.0.1", "1")
 
 
 @pytest.mark.parametrize("notices", ["commit", "ping"])
-async def test_a_redis_that_has_become_a_replica_is_left_for_the_one_that_is_at_its_address_now(
+async def test_a_store_reconnects_to_the_new_primary_when_its_redis_has_become_a_replica(
     own_redis: RedisServer, own_store: RedisStore, primary: RedisServer, notices: str
 ) -> None:
-    """It keeps the connections open that it has, and a fail-over by name or address need not end them either."""
+    """The old primary keeps its connections open, and a failover by name or address need not close them."""
     record = await stored(own_store, creation())
     await asyncio.gather(*(own_store.ping() for _ in range(5)))
     await becomes_a_replica(own_redis)
@@ -884,10 +878,10 @@ async def test_a_redis_that_has_become_a_replica_is_left_for_the_one_that_is_at_
     await stored(own_store, creation())
 
 
-async def test_watchers_are_told_by_the_redis_that_has_taken_the_place_of_one_that_became_a_replica(
+async def test_watchers_are_notified_by_the_new_primary_after_a_failover(
     own_redis: RedisServer, own_store: RedisStore, primary: RedisServer
 ) -> None:
-    """A replica that has lost its primary tells of nothing, and keeps the connection open."""
+    """A replica without its primary publishes nothing and keeps the connection open."""
     async with own_store.changes(GAME) as subscription:
         await asyncio.gather(own_store.ping(), caught_up(own_store, subscription))
         await becomes_a_replica(own_redis)
@@ -901,7 +895,7 @@ async def test_watchers_are_told_by_the_redis_that_has_taken_the_place_of_one_th
         await told(subscription)
 
 
-async def test_a_late_answer_of_a_redis_that_was_left_takes_no_connection_from_the_new_one(
+async def test_a_late_reply_of_the_old_redis_does_not_drop_the_connection_to_the_new_one(
     own_redis: RedisServer, own_store: RedisStore, primary: RedisServer
 ) -> None:
     await asyncio.gather(own_store.ping(), own_store.load(GAME))
@@ -909,7 +903,7 @@ async def test_a_late_answer_of_a_redis_that_was_left_takes_no_connection_from_t
     own_redis.pause()
     late = asyncio.create_task(own_store.ping())
     await asyncio.sleep(0)
-    connection = own_store._connection  # noqa: SLF001 - left as an answer of the same Redis that came in time has it done
+    connection = own_store._connection  # noqa: SLF001 - a timely reply of the old Redis drops it like this
     connection.drop(connection.current)
     primary.socket.replace(own_redis.socket)
     await stored(own_store, creation())
@@ -923,10 +917,10 @@ async def test_a_late_answer_of_a_redis_that_was_left_takes_no_connection_from_t
 
 
 @pytest.mark.parametrize("fails", ["full", "connection lost"])
-async def test_a_game_that_cannot_be_put_on_its_new_list_stays_on_the_old_one(
+async def test_a_game_that_cannot_move_to_its_new_list_stays_on_the_old_one(
     own_redis: RedisServer, clock: FakeClock, fails: str
 ) -> None:
-    """No list would name it any more, and nobody mends what no list names."""
+    """Otherwise no list would have the game, and no repair would find it."""
     store = redis_store(own_redis.url, clock)
     *_, lobby, started = await started_game(store)
     await store.index(lobby)
@@ -935,7 +929,7 @@ async def test_a_game_that_cannot_be_put_on_its_new_list_stays_on_the_old_one(
             admin.config_set("maxmemory", 1)
         else:
             admin.client_kill_filter(_type="normal", skipme=True)
-        with suppress(StoreUnavailable):  # a lost connection may be noticed before
+        with suppress(StoreUnavailable):  # the lost connection may be detected before
             await store.index(started)
         admin.config_set("maxmemory", 0)
     found = [record for state in GameState for record in (await store.page(state, "", 10))[0]]
@@ -944,16 +938,14 @@ async def test_a_game_that_cannot_be_put_on_its_new_list_stays_on_the_old_one(
     await store.close()
 
 
-async def test_a_redis_that_forgot_its_scripts_is_given_them_again(
-    redis_backed: RedisStore, raw: "aredis.Redis"
-) -> None:
+async def test_scripts_are_sent_again_after_redis_lost_them(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     record = await stored(redis_backed, creation())
     await raw.script_flush()
     await stored(redis_backed, joining(record, "Ada"))
 
 
 class FakeRedis:
-    """Counts connections and commands, answers what a connection begins with, and a script, or hangs up on that."""
+    """Counts connections and scripts; if it greets, accepts a handshake; replies `answer` to a script and hangs up."""
 
     def __init__(self, *, greets: bool, answer: bytes = b"") -> None:
         self.connections = 0
@@ -975,7 +967,7 @@ class FakeRedis:
 
 @asynccontextmanager
 async def fake_redis(*, greets: bool, answer: bytes = b"") -> AsyncIterator[tuple[FakeRedis, str]]:
-    """A fake on a free port, with its URL."""
+    """Yields a fake Redis on a free port, with its URL."""
     fake = FakeRedis(greets=greets, answer=answer)
     server = await asyncio.start_server(fake.serve, "127.0.0.1", 0)
     async with server:
@@ -983,7 +975,7 @@ async def fake_redis(*, greets: bool, answer: bytes = b"") -> AsyncIterator[tupl
         yield fake, f"redis://127.0.0.1:{port}?protocol=2"
 
 
-async def test_a_lost_script_is_not_sent_again(clock: FakeClock) -> None:
+async def test_a_script_without_a_reply_is_not_retried(clock: FakeClock) -> None:
     async with fake_redis(greets=True) as (fake, url):
         store = redis_store(url, clock)
         with pytest.raises(StoreUnavailable):
@@ -997,7 +989,7 @@ async def test_a_lost_script_is_not_sent_again(clock: FakeClock) -> None:
     [(b"-LOADING Redis is loading the dataset in memory\r\n", 0), (b"-OOM command not allowed\r\n", 1)],
     ids=["starting", "full"],
 )
-async def test_a_redis_that_starts_does_not_fill_the_log(clock: FakeClock, answer: bytes, lines: int) -> None:
+async def test_a_redis_that_is_loading_causes_no_warnings(clock: FakeClock, answer: bytes, lines: int) -> None:
     async with fake_redis(greets=True, answer=answer) as (_, url):
         store = redis_store(url, clock)
         with capture_logs() as logs, pytest.raises(StoreUnavailable):
@@ -1006,7 +998,7 @@ async def test_a_redis_that_starts_does_not_fill_the_log(clock: FakeClock, answe
     assert len([entry for entry in logs if entry["log_level"] == "warning"]) == lines
 
 
-async def test_a_refused_connection_is_tried_once(clock: FakeClock) -> None:
+async def test_a_refused_connection_is_not_retried(clock: FakeClock) -> None:
     async with fake_redis(greets=False) as (fake, url):
         store = redis_store(url, clock)
         with pytest.raises(StoreUnavailable):
@@ -1015,13 +1007,11 @@ async def test_a_refused_connection_is_tried_once(clock: FakeClock) -> None:
     assert fake.connections == 1
 
 
-async def test_a_connection_that_was_lost_is_made_anew_by_the_next_call(
-    redis_backed: RedisStore, raw: "aredis.Redis"
-) -> None:
+async def test_the_call_after_a_lost_connection_reconnects(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     record = await stored(redis_backed, creation())
     for name in ("Ada", "Ben", "Cleo"):
         await raw.client_kill_filter(_type="normal", skipme=True)
-        with suppress(StoreUnavailable):  # nobody knows of the end of a connection before it is told
+        with suppress(StoreUnavailable):  # the connection may be found closed only by the next call
             await redis_backed.load(GAME)
         assert (await redis_backed.load(GAME)).record == record
         record = await stored(redis_backed, joining(record, name))
@@ -1036,19 +1026,19 @@ async def test_all_calls_share_one_connection(redis_backed: RedisStore, raw: "ar
     assert len(await raw.client_list()) == before
 
 
-async def test_calls_that_come_while_it_is_being_connected_share_the_attempt(clock: FakeClock) -> None:
+async def test_concurrent_calls_share_one_connection_attempt(clock: FakeClock) -> None:
     async with fake_redis(greets=False) as (fake, url):
         store = redis_store(url, clock)
         calls = [asyncio.create_task(store.load(GAME)) for _ in range(10)]
         await asyncio.sleep(0)
-        calls[0].cancel()  # the first one, whose attempt it is
+        calls[0].cancel()  # the call that began the attempt
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         await store.close()
     assert fake.connections == 1
     assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError, *[StoreUnavailable] * 9]
 
 
-async def test_a_store_is_closed_while_calls_wait(own_redis: RedisServer, clock: FakeClock) -> None:
+async def test_closing_a_store_ends_waiting_calls(own_redis: RedisServer, clock: FakeClock) -> None:
     store = redis_store(own_redis.url, clock)
     await stored(store, creation())
     own_redis.pause()
@@ -1059,7 +1049,7 @@ async def test_a_store_is_closed_while_calls_wait(own_redis: RedisServer, clock:
     assert [type(outcome) for outcome in await asyncio.gather(*calls, return_exceptions=True)] == [StoreUnavailable] * 3
 
 
-async def test_a_store_is_closed_while_it_is_being_connected(clock: FakeClock) -> None:
+async def test_closing_a_store_during_a_connection_attempt_ends_waiting_calls(clock: FakeClock) -> None:
     async with silent_redis() as url:
         store = redis_store(url, clock)
         calls = [asyncio.create_task(store.load(GAME)) for _ in range(3)]
@@ -1072,7 +1062,7 @@ async def test_a_store_is_closed_while_it_is_being_connected(clock: FakeClock) -
 
 @asynccontextmanager
 async def silent_redis() -> AsyncIterator[str]:
-    """The URL of what takes connections and says nothing."""
+    """Yields the URL of a server that accepts connections and never replies."""
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -1084,18 +1074,18 @@ async def silent_redis() -> AsyncIterator[str]:
 
 
 async def subscribed(raw: "aredis.Redis") -> set[str]:
-    """The channels that someone is subscribed to."""
+    """Returns the channels with subscribers."""
     return {str(channel) for channel in await raw.pubsub_channels()}
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Waits for something that another process comes to know by and by."""
+    """Polls a condition until it holds."""
     async with asyncio.timeout(10):
-        while not await condition():  # noqa: ASYNC110 - another process knows it, and does not tell
+        while not await condition():  # noqa: ASYNC110 - the condition has no event
             await asyncio.sleep(0.01)
 
 
-async def test_all_watchers_of_a_process_share_one_connection_and_leave_nothing(
+async def test_all_watchers_of_a_process_share_one_connection_and_unsubscribe(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     record = await stored(redis_backed, creation())
@@ -1115,19 +1105,19 @@ async def test_all_watchers_of_a_process_share_one_connection_and_leave_nothing(
     await eventually(none_is_left)
 
 
-async def test_a_lost_connection_of_the_watchers_is_made_anew(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+async def test_a_lost_subscription_connection_is_reestablished(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     record = await stored(redis_backed, creation())
     async with redis_backed.changes(GAME) as subscription:
         for name in ("Ada", "Ben", "Cleo"):
             await caught_up(redis_backed, subscription)
             assert await raw.client_kill_filter(_type="pubsub") == 1
             record = await stored(redis_backed, joining(record, name))
-            await told(subscription)  # that the channel is subscribed anew
+            await told(subscription)  # the channel is subscribed again
     in_use = [client for client in await raw.client_list() if int(client["sub"])]
     assert len(in_use) <= 1
 
 
-async def test_watchers_who_come_while_the_connection_is_lost_are_told_too(
+async def test_watchers_who_subscribe_while_the_connection_is_lost_are_notified(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
     record = await stored(redis_backed, creation())
@@ -1142,10 +1132,10 @@ async def test_watchers_who_come_while_the_connection_is_lost_are_told_too(
             assert len([client for client in await raw.client_list() if int(client["sub"])]) == 1
 
 
-async def test_a_lost_connection_of_the_watchers_leaves_none_behind(
+async def test_a_lost_subscription_connection_leaves_no_subscription_behind(
     redis_backed: RedisStore, raw: "aredis.Redis"
 ) -> None:
-    """However the loss and a new watcher come together."""
+    """The loss and a new watcher may interleave in any order."""
     async with redis_backed.changes(OTHER_GAME):
         for steps in range(12):
             await caught_up(redis_backed)
@@ -1159,7 +1149,7 @@ async def test_a_lost_connection_of_the_watchers_leaves_none_behind(
                 assert len(await raw.client_list()) == before
 
 
-async def test_watchers_survive_a_redis_that_restarts(own_redis: RedisServer, clock: FakeClock) -> None:
+async def test_watchers_survive_a_redis_restart(own_redis: RedisServer, clock: FakeClock) -> None:
     store = redis_store(own_redis.url, clock)
     record = await stored(store, creation())
     async with store.changes(GAME) as subscription:
@@ -1173,8 +1163,8 @@ async def test_watchers_survive_a_redis_that_restarts(own_redis: RedisServer, cl
     await store.close()
 
 
-async def test_watchers_notice_a_redis_that_fell_silent(own_redis: RedisServer, clock: FakeClock) -> None:
-    """A connection that is dead without being closed is given up, and made anew when Redis answers again."""
+async def test_watchers_detect_a_redis_that_stops_responding(own_redis: RedisServer, clock: FakeClock) -> None:
+    """A dead connection that was not closed is dropped, and reestablished when Redis responds again."""
     store = redis_store(own_redis.url, clock)
     await stored(store, creation())
     admin = aredis.Redis.from_url(own_redis.url)
@@ -1198,9 +1188,7 @@ async def test_watchers_notice_a_redis_that_fell_silent(own_redis: RedisServer, 
     await store.close()
 
 
-async def test_watchers_who_give_up_in_the_middle_disturb_no_other(
-    redis_backed: RedisStore, raw: "aredis.Redis"
-) -> None:
+async def test_a_cancelled_subscription_does_not_affect_others(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     record = await stored(redis_backed, creation())
 
     async def watch_for_a_moment(game_id: str) -> None:
@@ -1225,8 +1213,8 @@ async def test_watchers_who_give_up_in_the_middle_disturb_no_other(
         await told(staying)
 
 
-async def test_calls_given_up_in_the_middle_leave_no_answer_to_the_next(redis_backed: RedisStore) -> None:
-    """A client that goes away cancels its call, wherever that is; the connections are not mixed up by it."""
+async def test_a_cancelled_call_leaves_no_reply_to_the_next(redis_backed: RedisStore) -> None:
+    """A client that disconnects cancels its call at any point; replies must still match their calls."""
     ids = [f"{number:032x}" for number in range(8)]
     for game_id in ids:
         await stored(redis_backed, creation(game_id))
@@ -1249,7 +1237,7 @@ async def test_calls_given_up_in_the_middle_leave_no_answer_to_the_next(redis_ba
         assert record.game_id == game_id
 
 
-async def test_a_commit_given_up_in_the_middle_is_stored_whole_or_not_at_all(redis_backed: RedisStore) -> None:
+async def test_a_cancelled_commit_is_stored_completely_or_not_at_all(redis_backed: RedisStore) -> None:
     seen = set()
     for number in range(40):
         game_id = f"{number:032x}"
@@ -1267,9 +1255,7 @@ async def test_a_commit_given_up_in_the_middle_is_stored_whole_or_not_at_all(red
     assert seen == {True, False}
 
 
-async def test_the_pool_hands_out_no_more_connections_than_it_may(
-    redis_backed: RedisStore, raw: "aredis.Redis"
-) -> None:
+async def test_the_pool_never_exceeds_its_connection_limit(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
     await stored(redis_backed, creation())
     loads = await asyncio.gather(*(redis_backed.load(GAME) for _ in range(500)))
     assert all(loaded.record for loaded in loads)
@@ -1278,7 +1264,7 @@ async def test_the_pool_hands_out_no_more_connections_than_it_may(
 
 
 @pytest.mark.parametrize("can_share", [True, False])
-async def test_a_redis_py_without_the_private_attributes_is_used_by_its_pool(
+async def test_a_store_works_with_and_without_redis_pys_private_attributes(
     own_redis: RedisServer, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, *, can_share: bool
 ) -> None:
     monkeypatch.setattr(redis_connection, "CAN_SHARE", can_share)
@@ -1294,7 +1280,7 @@ async def test_a_redis_py_without_the_private_attributes_is_used_by_its_pool(
     assert await store.page(record.state, "", 10) == ((record,), "")
     assert [entry.revision for entry in await store.events(GAME, 1, 10)] == [1]
     assert await store.bounds(GAME) == (1, 1)
-    assert (store._connection.current is not None) == can_share  # noqa: SLF001 - nothing else shows it
+    assert (store._connection.current is not None) == can_share  # noqa: SLF001 - no public attribute shows it
     own_redis.stop()
     with pytest.raises(StoreUnavailable):
         await store.load(GAME)
@@ -1303,7 +1289,7 @@ async def test_a_redis_py_without_the_private_attributes_is_used_by_its_pool(
     await store.close()
 
 
-def test_connections_are_made_for_every_kind_of_url() -> None:
+def test_every_kind_of_url_is_supported() -> None:
     for url in ("redis://127.0.0.1:1/0", "rediss://127.0.0.1:1/0", "unix:///nowhere/redis.sock"):
         options = connect(url).connection_pool.connection_kwargs
         assert options["socket_timeout"] == options["socket_connect_timeout"] == 1.0
@@ -1312,7 +1298,7 @@ def test_connections_are_made_for_every_kind_of_url() -> None:
 # Observed operations
 
 
-async def test_every_operation_is_told_with_its_name_and_how_it_went(store: GameStore) -> None:
+async def test_every_operation_is_observed_with_its_name_and_result(store: GameStore) -> None:
     observed: list[tuple[str, str]] = []
 
     def observe(operation: str, result: str, seconds: float) -> None:
@@ -1351,7 +1337,9 @@ async def test_every_operation_is_told_with_its_name_and_how_it_went(store: Game
     assert observed == [(operation, "ok") for operation in operations]
 
 
-async def test_a_failed_operation_is_told_with_the_name_of_its_fault(own_redis: RedisServer, clock: FakeClock) -> None:
+async def test_a_failed_operation_is_observed_with_the_name_of_its_error(
+    own_redis: RedisServer, clock: FakeClock
+) -> None:
     observed: list[tuple[str, str]] = []
     store = redis_store(own_redis.url, clock)
     store.observe = lambda name, result, _: observed.append((name, result))
