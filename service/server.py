@@ -48,7 +48,7 @@ REMIND_CHECKS: Final = 60
 COUNT_SECONDS: Final = 10.0
 """The interval of game counts."""
 
-FLUSH_SECONDS: Final = 0.05
+FLUSH_SECONDS: Final = 0.25
 """Grace period for the last answers to leave the process."""
 
 STATELESS: Final = frozenset({"rummikub.v1.ValidationService", "rummikub.v1.AnalysisService"})
