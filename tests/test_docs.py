@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from conftest import SLOW
 from engine.presets import PRESET_SOURCES, PRESETS
 from engine.ruleset import CONFLICTS, SABRA, Preset, Ruleset
 from rummikub.v1.error_reason_pb2 import ErrorReason
@@ -21,7 +22,7 @@ RULES = ROOT / "docs" / "rules.md"
 OPERATION = ROOT / "docs" / "operation.md"
 PAGES = sorted(
     page
-    for folder in ("", "clients", "clients/python", "docs", "load", "tests/conformance")
+    for folder in ("", "clients", "clients/python", "docs", "load", "tests", "tests/conformance")
     for page in (ROOT / folder).glob("*.md")
 )
 COPIED = [
@@ -181,6 +182,22 @@ def test_every_module_has_its_place_in_the_house(package: str) -> None:
     part = re.split(r"^\S+/ +", house.split(f"\n{package}/")[1], maxsplit=1, flags=re.MULTILINE)[0]
     rooms = [entry for entry in (ROOT / package).iterdir() if entry.suffix == ".py" or (entry / "__init__.py").exists()]
     assert {room.stem for room in rooms} - {"__init__"} <= set(re.findall(r"\w+", part))
+
+
+def test_the_index_of_tests_has_every_file() -> None:
+    tests = ROOT / "tests"
+    index = re.findall(r"`([\w./*]+)`", (tests / "README.md").read_text())
+    folder, listed = tests, set[Path]()
+    for name in index:
+        folder = tests / name if name in {"engine/", "service/"} else folder
+        listed |= {*folder.glob(name), *tests.glob(name)}
+    files = {file for folder in ("", "engine", "service") for file in (tests / folder).glob("test_*.py")}
+    folders = {file.parent for file in tests.rglob("test_*.py")} - {tests}
+    assert files | folders <= listed
+
+
+def test_every_pattern_of_slow_tests_has_a_file() -> None:
+    assert [pattern for pattern in SLOW if not list((ROOT / "tests").glob(pattern))] == []
 
 
 def anchors(page: Path) -> set[str]:
