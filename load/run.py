@@ -14,15 +14,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import grpc
 
 from load.options import explain
-from load.servers import ROOT, ServerError, baseline, end_in_order, free_port, service
-from service.runtime.parent_death import end_with_parent
+from load.servers import ROOT, ServerError, baseline, end_in_order, free_port, service, start_process
 
 LOCUSTFILE: Final = Path("load") / "locustfile.py"
 RESULTS: Final = Path("build") / "load"
@@ -129,8 +127,7 @@ def _run(command: Sequence[str]) -> int:
 
     If this process is killed, Locust is killed too: a terminated Locust may go on while it is still starting.
     """
-    kill_with_parent = partial(end_with_parent, os.getpid(), signal.SIGKILL)
-    locust = subprocess.Popen(command, cwd=ROOT, preexec_fn=kill_with_parent)  # noqa: PLW1509 - this process has no threads here
+    locust = start_process(command, death_signal=signal.SIGKILL, cwd=ROOT)
     try:
         return locust.wait()
     except KeyboardInterrupt:  # Ctrl-C, which reaches Locust too

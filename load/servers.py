@@ -8,11 +8,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from service.runtime.parent_death import end_with_parent
 
@@ -94,14 +94,9 @@ def started(
     `checkout` names another checkout of the project, with its own .venv, to compare with.
     """
     python = sys.executable if checkout == ROOT else str(checkout / ".venv" / "bin" / "python")
-    with subprocess.Popen(
-        [python, "-m", module, *arguments],
-        cwd=checkout,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=own_session,
-        preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 - runs before any thread starts
+    command = [python, "-m", module, *arguments]
+    with start_process(
+        command, cwd=checkout, env=environment, stdout=subprocess.PIPE, start_new_session=own_session
     ) as process:
         try:
             yield process
@@ -111,6 +106,27 @@ def started(
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def start_process(
+    command: Sequence[str],
+    death_signal: signal.Signals = signal.SIGTERM,
+    **options: Any,  # noqa: ANN401 - options of subprocess.Popen
+) -> subprocess.Popen[str]:
+    """Starts a process that gets a signal when this process ends, even if this process is killed.
+
+    SIGTERM is blocked during the fork: Python ignores exceptions in fork handlers, and would lose its SystemExit there.
+    """
+
+    def before_exec(parent: int) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        end_with_parent(parent, death_signal)
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        return subprocess.Popen(command, text=True, preexec_fn=partial(before_exec, os.getpid()), **options)  # noqa: PLW1509 - no threads yet
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def addresses_of(process: subprocess.Popen[str]) -> list[str]:

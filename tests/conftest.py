@@ -16,12 +16,31 @@ from support.harness import Client, FakeClock, memory_store, redis_server, redis
 MEASURED: Final = Path(__file__).parent / "engine"
 """The folder of tests that must cover every branch of the engine; oracles in it are not measured."""
 
+SLOW: Final = (
+    "engine/test_*_oracle.py",
+    "engine/test_bots.py",
+    "engine/test_random_games.py",
+    "load/test_compile_solver.py",
+    "load/test_run.py",
+    "service/app/test_hidden_tiles.py",
+    "service/app/test_whole_games.py",
+    "service/grpc_api/test_pages.py",
+    "service/storage/test_embedded.py",
+    "service/storage/test_fail*.py",
+    "service/storage/test_power_loss.py",
+    "service/test_demo.py",
+    "service/test_supervisor.py",
+)
+"""Patterns of the files whose few cases take most of the time."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks all other tests as unmeasured: measuring coverage would more than double their time."""
+    """Marks slow files, and tests outside of the coverage measurement, which would more than double their time."""
     for item in items:
         if MEASURED not in item.path.parents or item.path.stem.endswith("_oracle"):
             item.add_marker(pytest.mark.unmeasured)
+        if any(map(item.path.match, SLOW)):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

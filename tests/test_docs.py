@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from conftest import SLOW
 from engine.presets import PRESET_SOURCES, PRESETS
 from engine.ruleset import SABRA, Preset, Ruleset
 from engine.ruleset_checks import CONFLICTS
@@ -214,6 +215,22 @@ def test_the_walks_name_functions_that_exist() -> None:
     for file, function in hops:
         defined = re.findall(r"^ *(?:async )?(?:def|class) (\w+)", (ROOT / file).read_text(), re.MULTILINE)
         assert set(function.split(".")) <= set(defined), function
+
+
+def test_the_index_of_tests_has_every_file() -> None:
+    tests = ROOT / "tests"
+    index = re.findall(r"`([\w./*]+)`", (tests / "README.md").read_text())
+    folder, listed = tests, set[Path]()
+    for name in index:
+        folder = tests / name if name in {"engine/", "service/"} else folder
+        listed |= {*folder.glob(name), *tests.glob(name)}
+    files = {file for folder in ("", "engine", "service") for file in (tests / folder).glob("test_*.py")}
+    folders = {file.parent for file in tests.rglob("test_*.py")} - {tests}
+    assert files | folders <= listed
+
+
+def test_every_pattern_of_slow_tests_has_a_file() -> None:
+    assert [pattern for pattern in SLOW if not list((ROOT / "tests").glob(pattern))] == []
 
 
 def anchors(page: Path) -> set[str]:
