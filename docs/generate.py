@@ -33,7 +33,7 @@ GROUPS: Final = (
     ("Players", ("players_",)),
     ("Deal", ("deal_",)),
     ("Start draw", ("start_",)),
-    ("Melds", ("run_", "set_", "jokers_")),
+    ("Melds", ("run_", "meld_", "jokers_")),
     ("Initial meld", ("initial_meld_",)),
     ("Turn", ("turn_", "penalty_", "manipulation")),
     ("Jokers of the table", ("joker_",)),
@@ -142,7 +142,7 @@ class Comment:
 
 
 def comments() -> dict[str, Comment]:
-    """The comments of the contract's rulesets, by option (`run_wrap`), type (`RunWrap`) and value (`RUN_WRAP_NONE`)."""
+    """The comments of the contract's rulesets, by option (`run_wrap`), type (`RunWrap`) and value (`RUN_WRAP_OFF`)."""
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "descriptors"
         arguments = ["protoc", f"-I{PROTO}", "--include_source_info", f"--descriptor_set_out={target}", CONTRACT]
@@ -206,7 +206,7 @@ def _stretch(following: Sequence[object]) -> str:
 
 
 def contract_name(value: Enum) -> str:
-    """A value's name in the contract: `RUN_WRAP_NONE`."""
+    """A value's name in the contract: `RUN_WRAP_OFF`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(value).__name__).upper() + f"_{value.name}"
 
 

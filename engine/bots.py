@@ -43,7 +43,7 @@ FIRST_MELDS: Final = 80
 CANDIDATES: Final = 60
 """How many combinations of melds the rules judge for a bot."""
 
-_HIGHEST: Final = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}
+_HIGHEST: Final = {RunWrap.OFF: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}
 """The highest value of a run, counting on after 13 (run_wrap)."""
 
 

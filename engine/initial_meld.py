@@ -12,9 +12,9 @@ from engine.effort import Effort
 from engine.melds import Meld, MeldKind, joker_points
 from engine.ruleset import (
     InitialMeldComparison,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
-    InitialMeldSets,
     Ruleset,
 )
 from engine.table import count_tiles
@@ -40,7 +40,7 @@ def best_for_the_player(melds: Melds, played: Counter[Tile], ruleset: Ruleset, e
     tiles elsewhere. Raises TooComplexError.
     """
     playable = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
-    if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
+    if ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD:
         return max(((meld,) for meld in playable), key=lambda melds: _merit(melds, ruleset), default=())
     candidates = (_with(chosen, playable, played, ruleset, effort) for chosen in _starts(playable, played, ruleset))
     return max(candidates, key=lambda melds: _merit(melds, ruleset))
@@ -54,7 +54,7 @@ def _starts(melds: Melds, played: Counter[Tile], ruleset: Ruleset) -> Iterator[M
     """Yields melds to build on, for which others may have to be left out: the best meld, and the required run."""
     yield ()
     runs = tuple(meld for meld in melds if _is_required_run(meld, ruleset))
-    if ruleset.initial_meld_sets is not InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
+    if ruleset.initial_meld_count is not InitialMeldCount.ONE_MELD_REACHES_THRESHOLD:
         yield from ((run,) for run in runs)
         return
     best_first = sorted(melds, key=lambda meld: -initial_points(meld, ruleset))
@@ -154,7 +154,7 @@ def ways_to_meld(
         TooComplexError: The search takes more steps.
     """
     playable = tuple(meld for meld in melds if Counter(meld.tiles) <= played and _is_allowed(meld, ruleset))
-    if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET:
+    if ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD:
         yield from ((meld,) for meld in playable if suffices((meld,), ruleset))
         return
     certain = tuple(meld for meld in playable if contested.isdisjoint(meld.tiles))
@@ -188,8 +188,8 @@ def total_points(melds: Iterable[Meld], ruleset: Ruleset) -> int:
 
 
 def counted_points(melds: Melds, ruleset: Ruleset) -> int:
-    """Returns the points to compare with the threshold: the total, or those of the best meld (initial_meld_sets)."""
-    if ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
+    """Returns the points to compare with the threshold: the total, or those of the best meld (initial_meld_count)."""
+    if ruleset.initial_meld_count is InitialMeldCount.ONE_MELD_REACHES_THRESHOLD:
         return max((initial_points(meld, ruleset) for meld in melds), default=0)
     return total_points(melds, ruleset)
 

@@ -13,8 +13,8 @@ from engine.violations import Reason, Violation
 
 
 def melds_only_grow(play: BasePlay) -> Iterator[Violation]:
-    """Manipulation NONE: each old meld is contained unchanged in a distinct new one, which may have more tiles."""
-    if play.ruleset.manipulation is Manipulation.NONE and play.may_use_table:
+    """Manipulation OFF: each old meld is contained unchanged in a distinct new one, which may have more tiles."""
+    if play.ruleset.manipulation is Manipulation.OFF and play.may_use_table:
         yield from play.least_wrong(partial(_without_successor, succeeds=_has_grown, reason=Reason.TABLE_MELD_CHANGED))
 
 

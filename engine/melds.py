@@ -2,7 +2,7 @@
 
 One subject, hence one long module. The order of tiles determines what a joker in a run stands for. One numbered tile
 with jokers can form both kinds: it is a run unless the kind is stated or the declared faces fit only a group
-(jokers_declaration). Under set_order CANONICALISE, tiles are put into canonical order before they are read.
+(jokers_declaration). Under meld_order CANONICALISE, tiles are put into canonical order before they are read.
 """
 
 from collections import Counter, defaultdict
@@ -12,7 +12,7 @@ from enum import Enum, auto
 from itertools import pairwise
 from typing import Final
 
-from engine.ruleset import JokersAdjacent, JokersDeclaration, JokersMaxPerSet, Ruleset, RunWrap, SetOrder
+from engine.ruleset import JokersAdjacent, JokersDeclaration, JokersMaxPerMeld, MeldOrder, Ruleset, RunWrap
 from engine.tiles import COLORS, JOKER, MAX_VALUE, Tile, color_of, in_order, tile, value_of
 from engine.violations import Reason
 
@@ -45,7 +45,7 @@ class Meld:
     """Tiles that form a meld.
 
     Attributes:
-        tiles: The tiles in the proposed order, or in canonical order (set_order CANONICALISE).
+        tiles: The tiles in the proposed order, or in canonical order (meld_order CANONICALISE).
         kind: Group or run.
         points: The sum of the values. A joker counts as the face it stands for (R20).
         joker_faces: For each joker, from left to right, the faces it may stand for, ascending: one in a run, each
@@ -88,7 +88,7 @@ def _needs_faces(meld: Meld, ruleset: Ruleset) -> bool:
     if must_declare(len(meld.joker_faces), ruleset):
         return True
     if meld.kind is MeldKind.RUN:
-        return ruleset.set_order is SetOrder.CANONICALISE
+        return ruleset.meld_order is MeldOrder.CANONICALISE
     is_open = ruleset.geometry_colors - len(_naturals(meld.tiles)) > 1
     return is_open and len(meld.joker_faces[0]) == 1
 
@@ -99,15 +99,15 @@ def as_proposed(meld: Meld, ruleset: Ruleset) -> ProposedMeld:
 
 
 def read_meld(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | NotAMeld:
-    """Returns tiles read as a meld (R11 to R20; options geometry, run_wrap, set_order, and jokers)."""
+    """Returns tiles read as a meld (R11 to R20; options geometry, run_wrap, meld_order, and jokers)."""
     tiles = proposed.tiles
     if any(t >= JOKER and not ruleset.copies_of(t) for t in tiles):  # smaller numbers are tiles of every game
         return NotAMeld(tiles, (Reason.TILE_UNKNOWN,))
     if len(tiles) < MIN_TILES:
-        return NotAMeld(tiles, (Reason.SET_TOO_SHORT if tiles else Reason.SET_EMPTY,))
+        return NotAMeld(tiles, (Reason.MELD_TOO_SHORT if tiles else Reason.MELD_EMPTY,))
     if tiles.count(JOKER) == len(tiles):
-        return NotAMeld(tiles, (Reason.SET_ALL_JOKERS,))
-    if ruleset.set_order is SetOrder.CANONICALISE:
+        return NotAMeld(tiles, (Reason.MELD_ALL_JOKERS,))
+    if ruleset.meld_order is MeldOrder.CANONICALISE:
         proposed = canonical_order(proposed, ruleset)
     shape = _shape(proposed, ruleset)
     reasons = _reasons(proposed, shape, ruleset)
@@ -128,7 +128,7 @@ def _shape(proposed: ProposedMeld, ruleset: Ruleset) -> Meld | Reason:
         shape = as_stated(tiles, naturals, ruleset)
         if isinstance(shape, Meld) or shape is Reason.JOKERS_ADJACENT:
             return shape
-        return Reason.SET_KIND_MISMATCH if isinstance(as_other(tiles, naturals, ruleset), Meld) else shape
+        return Reason.MELD_KIND_MISMATCH if isinstance(as_other(tiles, naturals, ruleset), Meld) else shape
     group = _as_group(tiles, naturals, ruleset)
     if isinstance(group, Meld) and len(naturals) > 1:
         return group
@@ -143,7 +143,7 @@ def _run_or_group(declared: tuple[Tile, ...], run: Meld, group: Meld, ruleset: R
     if _is_possible(declared, group):
         return group
     explicit = ruleset.jokers_declaration is JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS
-    return Reason.SET_KIND_AMBIGUOUS if explicit and not _is_possible(declared, run) else run
+    return Reason.MELD_KIND_AMBIGUOUS if explicit and not _is_possible(declared, run) else run
 
 
 def _reasons(proposed: ProposedMeld, shape: Meld | Reason, ruleset: Ruleset) -> tuple[Reason, ...]:
@@ -159,23 +159,23 @@ def _reasons(proposed: ProposedMeld, shape: Meld | Reason, ruleset: Ruleset) -> 
 
 
 def _joker_reasons(tiles: tuple[Tile, ...], ruleset: Ruleset) -> Iterator[Reason]:
-    """Yields the reasons that concern jokers in both kinds (jokers_max_per_set, jokers_may_lead)."""
+    """Yields the reasons that concern jokers in both kinds (jokers_max_per_meld, jokers_may_lead)."""
     jokers = tiles.count(JOKER)
     if _too_many_jokers(jokers, len(tiles) - jokers, ruleset):
         yield Reason.JOKERS_TOO_MANY
     if tiles[0] == JOKER and not ruleset.jokers_may_lead:
-        yield Reason.JOKER_LEADS_SET
+        yield Reason.JOKER_LEADS_MELD
 
 
 def _too_many_jokers(jokers: int, naturals: int, ruleset: Ruleset) -> bool:
-    match ruleset.jokers_max_per_set:
-        case JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL:
+    match ruleset.jokers_max_per_meld:
+        case JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL:
             return False
-        case JokersMaxPerSet.ONE:
+        case JokersMaxPerMeld.ONE:
             return jokers > 1
-        case JokersMaxPerSet.TWO:
+        case JokersMaxPerMeld.TWO:
             return jokers > 2
-        case JokersMaxPerSet.NOT_MORE_THAN_NATURALS:
+        case JokersMaxPerMeld.NOT_MORE_THAN_NATURALS:
             return jokers > naturals
 
 
@@ -212,7 +212,7 @@ def _is_possible(declared: tuple[Tile, ...], meld: Meld) -> bool:
 def _runs(wrap: RunWrap) -> dict[tuple[int, int], tuple[int, ...]]:
     """Returns the values of every run, by first value and length (R14 to R16, run_wrap)."""
     once = tuple(range(1, MAX_VALUE + 1))
-    values = once + {RunWrap.NONE: (), RunWrap.ONE_HIGH: once[:1], RunWrap.CYCLIC: once[:-1]}[wrap]
+    values = once + {RunWrap.OFF: (), RunWrap.ONE_HIGH: once[:1], RunWrap.CYCLIC: once[:-1]}[wrap]
     return {
         (values[place], length): values[place : place + length]
         for length in range(MIN_TILES, MAX_VALUE + 1)
@@ -267,14 +267,14 @@ def _run_reason(tiles: tuple[Tile, ...], naturals: tuple[Tile, ...], wrap: RunWr
         return Reason.RUN_DUPLICATE_VALUE
     if not _is_consecutive(tiles, wrap):
         return Reason.RUN_NOT_ASCENDING if _descends(values, wrap) else Reason.RUN_GAP
-    return Reason.RUN_JOKER_OUT_OF_RANGE if wrap is RunWrap.NONE or len(tiles) <= MAX_VALUE else Reason.RUN_TOO_LONG
+    return Reason.RUN_JOKER_OUT_OF_RANGE if wrap is RunWrap.OFF or len(tiles) <= MAX_VALUE else Reason.RUN_TOO_LONG
 
 
 def _wraps(tiles: tuple[Tile, ...], wrap: RunWrap) -> bool:
     """Returns whether a run continues illegally after 13: at all, or with a numbered tile after the 1 (run_wrap)."""
     ones = [place for place, two in enumerate(pairwise(tiles), 1) if JOKER not in two and _is_wrap(*two)]
     match wrap:
-        case RunWrap.NONE:
+        case RunWrap.OFF:
             return bool(ones)
         case RunWrap.ONE_HIGH:
             return any(t != JOKER for place in ones for t in tiles[place + 1 :])
@@ -306,7 +306,7 @@ def _descends(values: tuple[int, ...], wrap: RunWrap) -> bool:
 
 def _may_follow_13(value: int, wrap: RunWrap) -> bool:
     match wrap:
-        case RunWrap.NONE:
+        case RunWrap.OFF:
             return False
         case RunWrap.ONE_HIGH:
             return value == 1
@@ -342,7 +342,7 @@ def _neither_reason(
         return run
     if _is_consecutive(tiles, wrap):
         return Reason.RUN_COLOR_MIX
-    return Reason.GROUP_VALUE_MISMATCH if _is_more_of_a_group(naturals) else Reason.SET_NOT_GROUP_NOR_RUN
+    return Reason.GROUP_VALUE_MISMATCH if _is_more_of_a_group(naturals) else Reason.MELD_NOT_GROUP_NOR_RUN
 
 
 def _is_more_of_a_group(naturals: tuple[Tile, ...]) -> bool:
@@ -354,9 +354,9 @@ def _is_more_of_a_group(naturals: tuple[Tile, ...]) -> bool:
 
 _ORDER_REASONS: Final = frozenset(
     {
-        Reason.JOKER_LEADS_SET,
+        Reason.JOKER_LEADS_MELD,
         Reason.JOKERS_ADJACENT,
-        Reason.SET_KIND_MISMATCH,
+        Reason.MELD_KIND_MISMATCH,
         Reason.RUN_WRAP,
         Reason.RUN_NOT_ASCENDING,
         Reason.RUN_GAP,
@@ -368,10 +368,10 @@ _ORDER_REASONS: Final = frozenset(
 
 def _suggested_order(proposed: ProposedMeld, reasons: tuple[Reason, ...], ruleset: Ruleset) -> tuple[Tile, ...]:
     """Returns an order in which tiles form a meld of the stated kind, or () if there is none."""
-    if ruleset.set_order is SetOrder.CANONICALISE or _ORDER_REASONS.isdisjoint(reasons):
+    if ruleset.meld_order is MeldOrder.CANONICALISE or _ORDER_REASONS.isdisjoint(reasons):
         return ()  # canonical_order has already tried every order
     orders = _run_orders(proposed, ruleset.run_wrap)
-    if Reason.JOKER_LEADS_SET in reasons:
+    if Reason.JOKER_LEADS_MELD in reasons:
         orders += (_group_order(proposed),)
     for order in orders:
         if proposed.kind in {None, order.kind} and not _faults(order, ruleset):
@@ -380,7 +380,7 @@ def _suggested_order(proposed: ProposedMeld, reasons: tuple[Reason, ...], rulese
 
 
 def canonical_order(proposed: ProposedMeld, ruleset: Ruleset) -> ProposedMeld:
-    """Returns tiles, at least one numbered, in the order in which set_order CANONICALISE reads them.
+    """Returns tiles, at least one numbered, in the order in which meld_order CANONICALISE reads them.
 
     A run gets the order with the most points: jokers fill the gaps, spare ones go to the high end, then to the low end.
     A group has its numbered tiles in the order of colors, then its jokers. A joker goes where its declared face

@@ -22,7 +22,7 @@ from engine.matching import unmatched
 from engine.melds import Meld, NotAMeld, joker_points
 from engine.play import BasePlay
 from engine.retrieval import limits_retrieval, retrieval_reasons
-from engine.ruleset import InitialMeldJoker, InitialMeldSets, Manipulation, Ruleset, WinCall
+from engine.ruleset import InitialMeldCount, InitialMeldJoker, Manipulation, Ruleset, WinCall
 from engine.tiles import COLORS, JOKER, LAST_TILE, Tile, naturals, value_of
 from engine.variants import (
     CONTRACTS,
@@ -206,10 +206,10 @@ def _checked_for_jokers(play: BasePlay) -> tuple[Meld, ...]:
 
 
 def the_initial_meld_is_one_meld(play: BasePlay) -> Iterator[Violation]:
-    """R31, initial_meld_sets SINGLE_SET: the initial meld is a single meld."""
-    single = play.ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
+    """R31, initial_meld_count SINGLE_MELD: the initial meld is a single meld."""
+    single = play.ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD
     if not play.has_melded and single and len(play.initial_meld) > 1:
-        yield Violation(Reason.INITIAL_MELD_SINGLE_SET_REQUIRED, play.subject)
+        yield Violation(Reason.INITIAL_MELD_SINGLE_MELD_REQUIRED, play.subject)
 
 
 def the_initial_meld_has_the_kind(play: BasePlay) -> Iterator[Violation]:
@@ -227,11 +227,11 @@ def the_initial_meld_reaches_the_threshold(play: BasePlay) -> Iterator[Violation
     if not reaches(total, ruleset):
         metadata = (("total", total), ("threshold", threshold))
         yield Violation(Reason.INITIAL_MELD_BELOW_THRESHOLD, play.subject, metadata=metadata)
-    elif ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
+    elif ruleset.initial_meld_count is InitialMeldCount.ONE_MELD_REACHES_THRESHOLD:
         best = max((initial_points(meld, ruleset) for meld in melds), default=0)
         if not reaches(best, ruleset):
             metadata = (("best", best), ("threshold", threshold))
-            yield Violation(Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD, play.subject, metadata=metadata)
+            yield Violation(Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD, play.subject, metadata=metadata)
 
 
 def _is_initial(play: BasePlay) -> bool:
@@ -314,7 +314,7 @@ TURN_RULES: Final = (
         is_clearly_kept=lambda play: play.has_melded,
     ),
     RuleGroup((jokers_stand_for_tiles_to_be_had,), applies_to=lambda ruleset: not ruleset.jokers_beyond_physical),
-    RuleGroup((melds_only_grow,), applies_to=lambda ruleset: ruleset.manipulation is Manipulation.NONE),
+    RuleGroup((melds_only_grow,), applies_to=lambda ruleset: ruleset.manipulation is Manipulation.OFF),
     RuleGroup((no_meld_is_dissolved,), applies_to=lambda ruleset: ruleset.manipulation is Manipulation.PRIMITIVES_ONLY),
     RuleGroup((jokers_are_retrieved_by_the_rules,), applies_to=limits_retrieval),
     RuleGroup((the_drawn_tile_stays,), is_clearly_kept=lambda play: play.drawn is None),

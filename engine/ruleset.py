@@ -53,12 +53,12 @@ class TurnDirection(Enum):
 class RunWrap(Enum):
     """Whether a run may continue after 13 (R15)."""
 
-    NONE = auto()
+    OFF = auto()
     ONE_HIGH = auto()
     CYCLIC = auto()
 
 
-class JokersMaxPerSet(Enum):
+class JokersMaxPerMeld(Enum):
     """How many jokers a meld may have."""
 
     UNLIMITED_WITH_ONE_NATURAL = auto()
@@ -90,12 +90,12 @@ class InitialMeldComparison(Enum):
     GREATER_THAN = auto()
 
 
-class InitialMeldSets(Enum):
+class InitialMeldCount(Enum):
     """How many melds the initial meld may have (R31)."""
 
     ONE_OR_MORE = auto()
-    SINGLE_SET = auto()
-    ONE_SET_REACHES_THRESHOLD = auto()
+    SINGLE_MELD = auto()
+    ONE_MELD_REACHES_THRESHOLD = auto()
 
 
 class InitialMeldJoker(Enum):
@@ -150,7 +150,7 @@ class JokerRetrievalMode(Enum):
     FREE = auto()
     REPLACE = auto()
     LOCKED = auto()
-    NONE = auto()
+    OFF = auto()
 
 
 class JokerRetrievalSource(Enum):
@@ -163,14 +163,14 @@ class JokerRetrievalSource(Enum):
 class JokerRetrievalReuse(Enum):
     """How a retrieved joker must be used (R50)."""
 
-    ANY_SET = auto()
-    NEW_SET = auto()
-    NEW_SET_TWO_RACK_TILES = auto()
-    NEW_SET_ALL_RACK = auto()
-    NEW_SET_IF_REPLACED = auto()
+    ANY_MELD = auto()
+    NEW_MELD = auto()
+    NEW_MELD_TWO_RACK_TILES = auto()
+    NEW_MELD_ALL_RACK = auto()
+    NEW_MELD_IF_REPLACED = auto()
 
 
-class JokerRetrievalSameSet(Enum):
+class JokerRetrievalSameMeld(Enum):
     """Whether a retrieved joker may return to its old meld."""
 
     ALLOWED = auto()
@@ -225,7 +225,7 @@ class ScoreBlockedPoints(Enum):
 class ScoreNeverMelded(Enum):
     """The points of a loser who never made the initial meld."""
 
-    NONE = auto()
+    OFF = auto()
     CREDIT_EVERY_OTHER_PLAYER = auto()
     FLAT_100 = auto()
     FLAT_100_OR_200 = auto()
@@ -297,11 +297,11 @@ class StartPlayerNextRounds(Enum):
 class Teams(Enum):
     """Which players score together."""
 
-    NONE = auto()
+    OFF = auto()
     PAIRS = auto()
 
 
-class SetOrder(Enum):
+class MeldOrder(Enum):
     """Whether the order of tiles in a meld matters."""
 
     STRICT = auto()
@@ -336,7 +336,7 @@ class Manipulation(Enum):
 
     FREE = auto()
     PRIMITIVES_ONLY = auto()
-    NONE = auto()
+    OFF = auto()
 
 
 class PoolEmptyLastChanceStart(Enum):
@@ -380,7 +380,7 @@ class MatchWinner(Enum):
 class Contract(Enum):
     """The restriction on every meld with a played tile."""
 
-    NONE = auto()
+    OFF = auto()
     VALUES_BELOW_10 = auto()
     SINGLE_COLOR = auto()
     SUM_AT_MOST_41 = auto()
@@ -389,7 +389,7 @@ class Contract(Enum):
 class Hints(Enum):
     """The hints that a seat may get from AnalysisService in a running game, each value more than the one before."""
 
-    NONE = auto()
+    OFF = auto()
     PLAY_EXISTS = auto()
     TILES = auto()
     TURN = auto()
@@ -405,13 +405,13 @@ class Ruleset:
     players_max: int = 4
     start_draw_joker: StartDrawJoker = StartDrawJoker.REDRAW
     turn_direction: TurnDirection = TurnDirection.CLOCKWISE
-    run_wrap: RunWrap = RunWrap.NONE
-    jokers_max_per_set: JokersMaxPerSet = JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL
+    run_wrap: RunWrap = RunWrap.OFF
+    jokers_max_per_meld: JokersMaxPerMeld = JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL
     jokers_adjacent: JokersAdjacent = JokersAdjacent.ALLOWED
     jokers_declaration: JokersDeclaration = JokersDeclaration.POSITIONAL
     initial_meld_threshold: int = 30
     initial_meld_comparison: InitialMeldComparison = InitialMeldComparison.AT_LEAST
-    initial_meld_sets: InitialMeldSets = InitialMeldSets.ONE_OR_MORE
+    initial_meld_count: InitialMeldCount = InitialMeldCount.ONE_OR_MORE
     initial_meld_joker: InitialMeldJoker = InitialMeldJoker.REPRESENTED_VALUE
     initial_meld_same_turn_table_play: InitialMeldSameTurnTablePlay = InitialMeldSameTurnTablePlay.FORBIDDEN
     turn_voluntary_draw: TurnVoluntaryDraw = TurnVoluntaryDraw.ALLOWED
@@ -421,8 +421,8 @@ class Ruleset:
     turn_invalid_submission: TurnInvalidSubmission = TurnInvalidSubmission.REJECT
     joker_retrieval_mode: JokerRetrievalMode = JokerRetrievalMode.FREE
     joker_retrieval_source: JokerRetrievalSource = JokerRetrievalSource.RACK_OR_TABLE
-    joker_retrieval_reuse: JokerRetrievalReuse = JokerRetrievalReuse.ANY_SET
-    joker_retrieval_same_set: JokerRetrievalSameSet = JokerRetrievalSameSet.ALLOWED
+    joker_retrieval_reuse: JokerRetrievalReuse = JokerRetrievalReuse.ANY_MELD
+    joker_retrieval_same_meld: JokerRetrievalSameMeld = JokerRetrievalSameMeld.ALLOWED
     joker_retrieval_group_of_three: JokerRetrievalGroupOfThree = JokerRetrievalGroupOfThree.EITHER_COLOR
     pool_empty_mode: PoolEmptyMode = PoolEmptyMode.CONTINUE_UNTIL_STUCK
     pool_empty_pass: PoolEmptyPass = PoolEmptyPass.ALLOWED
@@ -430,7 +430,7 @@ class Ruleset:
     score_blocked_winner: ScoreBlockedWinner = ScoreBlockedWinner.LOWEST_VALUE
     score_blocked_points: ScoreBlockedPoints = ScoreBlockedPoints.DIFFERENCE
     score_joker_penalty: int = 30
-    score_never_melded: ScoreNeverMelded = ScoreNeverMelded.NONE
+    score_never_melded: ScoreNeverMelded = ScoreNeverMelded.OFF
     match_end: MatchEnd = MatchEnd.SINGLE_ROUND
     match_rounds: int = 1
     match_target_score: int = 200
@@ -446,8 +446,8 @@ class Ruleset:
     start_draw_determines: StartDrawDetermines = StartDrawDetermines.STARTER_ONLY
     start_player: StartPlayer = StartPlayer.HIGHEST_DRAW
     start_player_next_rounds: StartPlayerNextRounds = StartPlayerNextRounds.HIGHEST_DRAW
-    teams: Teams = Teams.NONE
-    set_order: SetOrder = SetOrder.STRICT
+    teams: Teams = Teams.OFF
+    meld_order: MeldOrder = MeldOrder.STRICT
     jokers_may_lead: bool = True
     jokers_beyond_physical: bool = True
     initial_meld_required_kind: InitialMeldRequiredKind = InitialMeldRequiredKind.ANY
@@ -462,7 +462,7 @@ class Ruleset:
     win_call: WinCall = WinCall.AUTOMATIC
     score_winner: ScoreWinner = ScoreWinner.SUM_OF_LOSERS
     match_winner: MatchWinner = MatchWinner.HIGHEST_TOTAL
-    contract: Contract = Contract.NONE
+    contract: Contract = Contract.OFF
     contract_points: int = 0
     hints: Hints = Hints.TURN
 
@@ -487,13 +487,15 @@ SABRA: Final = Ruleset()
 def with_options(preset: Ruleset, options: Mapping[str, object]) -> Ruleset:
     """Returns a preset with some options replaced.
 
-    Where joker_retrieval_mode changes and joker_retrieval_same_set is not given, the latter follows the new mode.
+    Where joker_retrieval_mode changes and joker_retrieval_same_meld is not given, the latter follows the new mode.
     """
     chosen = dict(options)
     mode = chosen.get("joker_retrieval_mode", preset.joker_retrieval_mode)
-    if mode is not preset.joker_retrieval_mode and "joker_retrieval_same_set" not in chosen:
+    if mode is not preset.joker_retrieval_mode and "joker_retrieval_same_meld" not in chosen:
         free = mode is JokerRetrievalMode.FREE
-        chosen["joker_retrieval_same_set"] = JokerRetrievalSameSet.ALLOWED if free else JokerRetrievalSameSet.FORBIDDEN
+        chosen["joker_retrieval_same_meld"] = (
+            JokerRetrievalSameMeld.ALLOWED if free else JokerRetrievalSameMeld.FORBIDDEN
+        )
     return replace(preset, **chosen)  # type: ignore[arg-type]
 
 

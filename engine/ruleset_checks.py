@@ -78,14 +78,14 @@ def _replaces_jokers(ruleset: Ruleset) -> bool:
 
 
 def _reuse_has_no_effect(ruleset: Ruleset) -> bool:
-    """Returns whether no joker is retrieved; for NEW_SET_IF_REPLACED, whether every retrieved joker is replaced."""
+    """Returns whether no joker is retrieved; for NEW_MELD_IF_REPLACED, whether every retrieved joker is replaced."""
     match ruleset.joker_retrieval_reuse:
-        case JokerRetrievalReuse.ANY_SET:
+        case JokerRetrievalReuse.ANY_MELD:
             return False
-        case JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+        case JokerRetrievalReuse.NEW_MELD_IF_REPLACED:
             return ruleset.joker_retrieval_mode is not JokerRetrievalMode.FREE
         case _:
-            return ruleset.joker_retrieval_mode is JokerRetrievalMode.NONE
+            return ruleset.joker_retrieval_mode is JokerRetrievalMode.OFF
 
 
 def _in_pairs(ruleset: Ruleset) -> bool:
@@ -152,7 +152,7 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
         "score_blocked_points",
         lambda r: _in_pairs(r) and r.score_blocked_points is ScoreBlockedPoints.OWN_PLUS_DIFFERENCE,
     ),
-    ("teams", "score_never_melded", lambda r: _in_pairs(r) and r.score_never_melded is not ScoreNeverMelded.NONE),
+    ("teams", "score_never_melded", lambda r: _in_pairs(r) and r.score_never_melded is not ScoreNeverMelded.OFF),
     ("teams", "score_winner", lambda r: _in_pairs(r) and r.score_winner is not ScoreWinner.SUM_OF_LOSERS),
     (
         "joker_retrieval_source",
@@ -191,7 +191,7 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
         lambda r: _counts_penalties(r) and r.score_winner is not ScoreWinner.SUM_OF_LOSERS,
     ),
     ("match_winner", "teams", lambda r: _counts_penalties(r) and _in_pairs(r)),
-    ("contract_points", "contract", lambda r: r.contract_points > 0 and r.contract is Contract.NONE),
+    ("contract_points", "contract", lambda r: r.contract_points > 0 and r.contract is Contract.OFF),
 )
 """(first option, second option, whether a ruleset has them in conflict, or the first without effect)."""
 

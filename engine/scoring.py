@@ -55,8 +55,8 @@ def score_round(number: int, end: RoundEnd, standings: tuple[Standing, ...], rul
     """
     best = _best(end, standings, ruleset)
     ended = _Ended(end, standings, best, ruleset)
-    winners = best if ruleset.teams is Teams.NONE else _with_partners(best, ended.able)
-    points = _points(ended) if ruleset.teams is Teams.NONE else _points_in_pairs(ended)
+    winners = best if ruleset.teams is Teams.OFF else _with_partners(best, ended.able)
+    points = _points(ended) if ruleset.teams is Teams.OFF else _points_in_pairs(ended)
     sign = -1 if ruleset.match_winner is MatchWinner.LOWEST_TOTAL else 1
     seats = tuple(
         SeatResult(
@@ -111,7 +111,7 @@ class _Ended:
         if loser.has_melded:
             return points
         match self.ruleset.score_never_melded:
-            case ScoreNeverMelded.NONE:
+            case ScoreNeverMelded.OFF:
                 return points
             case ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER:
                 return self.value(loser)
@@ -179,7 +179,7 @@ def _with_partners(best: tuple[int, ...], seats: tuple[int, ...]) -> tuple[int, 
 
 def _for_contract(standing: Standing, winners: tuple[int, ...], ruleset: Ruleset) -> int:
     """Returns the extra points of a player: contract_points for a winner who has melded."""
-    earned = ruleset.contract is not Contract.NONE and standing.has_melded and standing.seat in winners
+    earned = ruleset.contract is not Contract.OFF and standing.has_melded and standing.seat in winners
     return ruleset.contract_points if earned else 0
 
 
@@ -230,7 +230,7 @@ def game_winners(players: tuple[Player, ...], results: tuple[RoundResult, ...], 
     able = tuple(player for player in players if not player.resigned)
     merit = {player.seat: _merit(player, results, ruleset) for player in able}
     best = tuple(seat for seat in merit if merit[seat] == max(merit.values()))
-    if ruleset.teams is Teams.NONE:
+    if ruleset.teams is Teams.OFF:
         return best
     winners = _with_partners(best, tuple(player.seat for player in players))
     return tuple(seat for seat in merit if seat in winners)

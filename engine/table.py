@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
-from engine.ruleset import Ruleset, SetOrder
+from engine.ruleset import MeldOrder, Ruleset
 from engine.tiles import JOKER, Tile, in_order
 
 Table: TypeAlias = tuple[Meld, ...]
@@ -118,7 +118,7 @@ def _has_same_order(meld: ProposedMeld, old: Meld, ruleset: Ruleset) -> bool:
 
     The order of a group is free. The order of one numbered tile with jokers counts, unless the kind is declared.
     """
-    if meld.tiles == old.tiles or ruleset.set_order is SetOrder.CANONICALISE:
+    if meld.tiles == old.tiles or ruleset.meld_order is MeldOrder.CANONICALISE:
         return True
     is_a_group = meld.kind is MeldKind.GROUP or len(meld.tiles) - meld.tiles.count(JOKER) > 1
     return old.kind is MeldKind.GROUP and is_a_group

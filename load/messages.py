@@ -10,10 +10,11 @@ from engine.tiles import Tile
 from load.corpus.turns import RecordedTurn
 from rummikub.v1.analysis_service_pb2 import Position
 from rummikub.v1.error_reason_pb2 import ErrorReason
-from rummikub.v1.meld_pb2 import MELD_KIND_GROUP, MELD_KIND_RUN, MELD_KIND_UNSPECIFIED, Meld, Violation
+from rummikub.v1.meld_pb2 import MELD_KIND_GROUP, MELD_KIND_RUN, MELD_KIND_UNSPECIFIED, Meld
 from rummikub.v1.ruleset_pb2 import Ruleset
 from rummikub.v1.tile_pb2 import Tile as TileValue
 from rummikub.v1.validation_service_pb2 import ValidateMeldsRequest, ValidateTurnRequest
+from rummikub.v1.violation_pb2 import Violation
 
 KINDS = {None: MELD_KIND_UNSPECIFIED, MeldKind.GROUP: MELD_KIND_GROUP, MeldKind.RUN: MELD_KIND_RUN}
 

@@ -133,7 +133,7 @@ class Settings(BaseSettings):
         description="new games per minute from one client address, at each server; 0: no limit",
     )
     history: int = Field(
-        10_000, ge=100, le=_MOST, description="changes of a game that are stored for WatchGame and ListTurns"
+        10_000, ge=100, le=_MOST, description="changes of a game that are stored for WatchGame and ListChanges"
     )
     heartbeat_seconds: float = Field(
         15.0, gt=0, le=_DAY, description="interval of heartbeats on an idle WatchGame stream"

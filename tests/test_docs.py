@@ -160,7 +160,7 @@ def calls_in(file: Path) -> Iterator[ast.Call]:
 def test_what_front_ends_copy_sends_the_etag_with_every_revision(file: Path) -> None:
     for call in calls_in(file):
         sent = {keyword.arg for keyword in call.keywords}
-        assert not sent & {"expected_revision", "from_revision"} or "etag" in sent, ast.unparse(call)
+        assert not sent & {"expected_revision", "after_revision"} or "etag" in sent, ast.unparse(call)
 
 
 def test_the_page_of_operation_has_every_metric() -> None:

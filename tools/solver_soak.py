@@ -50,7 +50,7 @@ RESTRICTIONS = (
     "joker_retrieval_mode",
     "joker_retrieval_source",
     "joker_retrieval_reuse",
-    "joker_retrieval_same_set",
+    "joker_retrieval_same_meld",
     "joker_retrieval_group_of_three",
     "joker_retrieval_end_of_run_free",
     "manipulation",

@@ -13,7 +13,7 @@ each numbered tile came from. The search has three steps:
    at most three copies, so it has few assignments, and only the progress of each condition passes to the next face.
 
 The other modules: `demands` (the options as one value), `tables` (facts derived from the two tables), `outcome` (the
-type), `conditions` (the conditions of outcomes), `if_replaced` (outcomes under NEW_SET_IF_REPLACED), `replacements`
+type), `conditions` (the conditions of outcomes), `if_replaced` (outcomes under NEW_MELD_IF_REPLACED), `replacements`
 (the tiles that replace retrieved jokers), and `reasons` (the violations).
 """
 

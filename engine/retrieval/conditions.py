@@ -29,7 +29,7 @@ def of_new_set(tables: Tables, old: int, new: int) -> list[FromOneOf | AtLeast]:
 
 
 def of_rack(tables: Tables, new: int) -> list[FromOneOf]:
-    """Returns what NEW_SET_ALL_RACK demands in addition: all numbered tiles of the new meld come from the rack."""
+    """Returns what NEW_MELD_ALL_RACK demands in addition: all numbered tiles of the new meld come from the rack."""
     return [FromOneOf(face, new, frozenset({RACK})) for face in tables.new_naturals[new]]
 
 
@@ -46,18 +46,18 @@ def of_shared_use(tables: Tables, demands: Demands, outcome: Outcome) -> Conditi
     if not outcome.new_sets:
         return NO_CONDITIONS
     shared = any(outcome.melds.count(new) > 1 for new in outcome.new_sets)
-    if shared and demands.reuse is JokerRetrievalReuse.NEW_SET_ALL_RACK:
+    if shared and demands.reuse is JokerRetrievalReuse.NEW_MELD_ALL_RACK:
         return None
     conditions: list[FromOneOf | AtLeast] = [
         not_all_in(tables, old, new) for old, new in outcome.may_contain if new in outcome.new_sets
     ]
-    if demands.reuse is JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES:
+    if demands.reuse is JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES:
         conditions += [_two_rack_tiles(tables, new, outcome.melds.count(new)) for new in outcome.new_sets]
     return frozenset(conditions)
 
 
 def _two_rack_tiles(tables: Tables, new: int, old_jokers: int) -> AtLeast:
-    """Returns what NEW_SET_TWO_RACK_TILES demands of the numbered tiles.
+    """Returns what NEW_MELD_TWO_RACK_TILES demands of the numbered tiles.
 
     Jokers from the rack count too, as many as the meld can have.
     """

@@ -1,4 +1,4 @@
-"""Outcomes under joker_retrieval_reuse NEW_SET_IF_REPLACED: only a replaced joker must go to a new set."""
+"""Outcomes under joker_retrieval_reuse NEW_MELD_IF_REPLACED: only a replaced joker must go to a new set."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import combinations, permutations

@@ -58,16 +58,16 @@ def _retrieved(tables: Tables, demands: Demands, stays: Outcome, retrieved_to: t
     melds = stays.melds + retrieved_to
     conditions = of_kept(tables, stays, melds)
     may_contain_old = old in tables.contained_in[melds[0]] and melds.count(melds[0]) == len(melds)
-    if demands.reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+    if demands.reuse is JokerRetrievalReuse.NEW_MELD_IF_REPLACED:
         if may_contain_old and retrieved_to and demands.other_set:
             conditions |= {not_all_in(tables, old, melds[0])}
         may_contain = frozenset([(old, melds[0])] if may_contain_old else ())
         outcome = stays._replace(melds=melds, conditions=conditions, may_contain=may_contain)
         yield from replaced_or_not(tables, outcome, retrieved_to)
-    elif demands.reuse is not JokerRetrievalReuse.ANY_SET:
+    elif demands.reuse is not JokerRetrievalReuse.ANY_MELD:
         if all(melds.count(new) == 1 for new in retrieved_to):
             conditions = conditions.union(*[of_new_set(tables, old, new) for new in retrieved_to])
-            if demands.reuse is JokerRetrievalReuse.NEW_SET_ALL_RACK:
+            if demands.reuse is JokerRetrievalReuse.NEW_MELD_ALL_RACK:
                 conditions = conditions.union(*[of_rack(tables, new) for new in retrieved_to])
             may_contain = frozenset([(old, melds[0])] if may_contain_old else ())
             yield stays._replace(

@@ -45,7 +45,7 @@ def may_be_retrieved(before: Table, after: Table, played: Counter[Tile], ruleset
 
 def _replacement_reasons(tables: Tables, demands: Demands) -> tuple[Reason, ...]:
     """Returns the violations in how jokers left their melds, whatever they were used for."""
-    alone = demands._replace(other_set=False, reuse=JokerRetrievalReuse.ANY_SET)
+    alone = demands._replace(other_set=False, reuse=JokerRetrievalReuse.ANY_MELD)
     if is_possible(tables, alone):
         return ()
     milder = {
@@ -62,16 +62,16 @@ def _replacement_reasons(tables: Tables, demands: Demands) -> tuple[Reason, ...]
 
 
 _NOT_REPLACED: Final = {
-    JokerRetrievalMode.NONE: Reason.JOKER_RETRIEVAL_FORBIDDEN,
+    JokerRetrievalMode.OFF: Reason.JOKER_RETRIEVAL_FORBIDDEN,
     JokerRetrievalMode.REPLACE: Reason.JOKER_NOT_REPLACED,
-    JokerRetrievalMode.LOCKED: Reason.JOKER_SET_LOCKED,
+    JokerRetrievalMode.LOCKED: Reason.JOKER_MELD_LOCKED,
 }
 
 _NOT_REUSED: Final[dict[JokerRetrievalReuse, Reason]] = {
-    JokerRetrievalReuse.NEW_SET: Reason.JOKER_NOT_IN_NEW_SET,
-    JokerRetrievalReuse.NEW_SET_IF_REPLACED: Reason.JOKER_NOT_IN_NEW_SET,
-    JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES: Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES,
-    JokerRetrievalReuse.NEW_SET_ALL_RACK: Reason.JOKER_REUSE_NEEDS_RACK_ONLY,
+    JokerRetrievalReuse.NEW_MELD: Reason.JOKER_NOT_IN_NEW_MELD,
+    JokerRetrievalReuse.NEW_MELD_IF_REPLACED: Reason.JOKER_NOT_IN_NEW_MELD,
+    JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES: Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES,
+    JokerRetrievalReuse.NEW_MELD_ALL_RACK: Reason.JOKER_REUSE_NEEDS_RACK_ONLY,
 }
 
 
@@ -83,7 +83,7 @@ def _use_reasons(tables: Tables, demands: Demands) -> tuple[Reason, ...]:
     free = NO_DEMANDS._replace(widens=demands.must_replace)
     found = []
     if demands.other_set and not is_possible(tables, free._replace(other_set=True)):
-        found.append(Reason.JOKER_RETURNED_TO_SAME_SET)
+        found.append(Reason.JOKER_RETURNED_TO_SAME_MELD)
     for reuse in _ever_stricter(demands.reuse):
         if not is_possible(tables, free._replace(reuse=reuse)):
             found.append(_NOT_REUSED[reuse])
@@ -93,9 +93,9 @@ def _use_reasons(tables: Tables, demands: Demands) -> tuple[Reason, ...]:
 
 def _joint_reasons(tables: Tables, demands: Demands) -> tuple[Reason, ...]:
     """Returns the first demand that cannot be met together with those before it, where each can be met alone."""
-    met = demands._replace(reuse=JokerRetrievalReuse.ANY_SET)
+    met = demands._replace(reuse=JokerRetrievalReuse.ANY_MELD)
     if not is_possible(tables, met):
-        return (Reason.JOKER_RETURNED_TO_SAME_SET,)
+        return (Reason.JOKER_RETURNED_TO_SAME_MELD,)
     return next(
         (_NOT_REUSED[reuse],)
         for reuse in _ever_stricter(demands.reuse)
@@ -105,9 +105,9 @@ def _joint_reasons(tables: Tables, demands: Demands) -> tuple[Reason, ...]:
 
 def _ever_stricter(reuse: JokerRetrievalReuse) -> tuple[JokerRetrievalReuse, ...]:
     match reuse:
-        case JokerRetrievalReuse.ANY_SET:
+        case JokerRetrievalReuse.ANY_MELD:
             return ()
-        case JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+        case JokerRetrievalReuse.NEW_MELD_IF_REPLACED:
             return (reuse,)
         case _:
-            return tuple(dict.fromkeys((JokerRetrievalReuse.NEW_SET, reuse)))
+            return tuple(dict.fromkeys((JokerRetrievalReuse.NEW_MELD, reuse)))

@@ -25,7 +25,7 @@ def may_be_retrieved(tables: Tables, demands: Demands, roles: tuple[int, ...]) -
     """Returns whether jokers may be retrieved together: each has replacements of its own, from any allowed source."""
     if not demands.must_replace or not roles:
         return True
-    if demands.mode is JokerRetrievalMode.NONE:
+    if demands.mode is JokerRetrievalMode.OFF:
         return False
     key = (demands.rack_only, demands.both_colors, roles)
     if key not in tables.known_replaceable:

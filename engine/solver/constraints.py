@@ -28,7 +28,7 @@ from engine.tiles import JOKER, Tile
 LONGEST_UNCUT_RUN: Final = 5
 """The most tiles of a run that cannot be cut into two runs."""
 
-REUSES_WITH_RACK_TILES: Final = {JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES, JokerRetrievalReuse.NEW_SET_ALL_RACK}
+REUSES_WITH_RACK_TILES: Final = {JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES, JokerRetrievalReuse.NEW_MELD_ALL_RACK}
 """The values that allow a retrieved joker only with two or more tiles of the rack."""
 
 
@@ -105,7 +105,7 @@ def branching_constraints(context: ConstraintContext) -> tuple[Constraint, ...]:
     for_jokers, for_melds = joker_constraints(context), meld_constraints(context)
     if context.ruleset.manipulation is Manipulation.PRIMITIVES_ONLY and not for_jokers:
         return for_melds
-    few = for_melds if context.ruleset.manipulation is Manipulation.NONE else for_jokers
+    few = for_melds if context.ruleset.manipulation is Manipulation.OFF else for_jokers
     return tuple(sorted(few, key=lambda constraint: len(constraint.alternatives)))
 
 
@@ -123,7 +123,7 @@ def meld_constraints(context: ConstraintContext) -> "tuple[GrowthConstraint | Su
     match context.ruleset.manipulation:
         case Manipulation.FREE:
             return ()
-        case Manipulation.NONE:
+        case Manipulation.OFF:
             return tuple([GrowthConstraint(context, old) for old in context.changed])
         case Manipulation.PRIMITIVES_ONLY:
             return tuple([SurvivalConstraint(context, old) for old in context.changed])
@@ -185,7 +185,7 @@ class SurvivalConstraint:
         """Returns whether a meld is a long run without jokers, and so was the old one."""
         has_jokers = meld.joker_faces or self.old.joker_faces
         is_long = len(meld.tiles) > LONGEST_UNCUT_RUN
-        return is_long and not has_jokers and self.context.ruleset.run_wrap is RunWrap.NONE
+        return is_long and not has_jokers and self.context.ruleset.run_wrap is RunWrap.OFF
 
     def is_satisfied_by(self, meld: Meld) -> bool:
         """Returns whether it may survive in a meld."""
@@ -252,7 +252,7 @@ class JokerConstraint:
     def _release_alternatives(self) -> Sequence[Alternative]:
         """Returns the ways to free the joker: the tile played for it, if it must come from the rack."""
         ruleset, playable = self.context.ruleset, self.context.playable
-        if ruleset.joker_retrieval_mode is JokerRetrievalMode.NONE:
+        if ruleset.joker_retrieval_mode is JokerRetrievalMode.OFF:
             return []
         if ruleset.joker_retrieval_mode is JokerRetrievalMode.FREE or ruleset.joker_retrieval_end_of_run_free:
             return [Alternative()]
@@ -277,7 +277,7 @@ class JokerConstraint:
     def _usable_tiles(self) -> Counter[Tile]:
         """Returns the tiles of melds in which it may be used."""
         tiles = self.context.tiles
-        if self.context.ruleset.joker_retrieval_reuse is JokerRetrievalReuse.NEW_SET_ALL_RACK:
+        if self.context.ruleset.joker_retrieval_reuse is JokerRetrievalReuse.NEW_MELD_ALL_RACK:
             return self.context.available | Counter({JOKER: tiles[JOKER]})
         return tiles
 
@@ -300,10 +300,10 @@ class JokerConstraint:
 
 JOKER_MELDS_DECIDE: Final = frozenset(
     {
-        JokerRetrievalReuse.ANY_SET,
-        JokerRetrievalReuse.NEW_SET,
-        JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES,
-        JokerRetrievalReuse.NEW_SET_ALL_RACK,
+        JokerRetrievalReuse.ANY_MELD,
+        JokerRetrievalReuse.NEW_MELD,
+        JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES,
+        JokerRetrievalReuse.NEW_MELD_ALL_RACK,
     }
 )
 """The values under which retrieval depends only on the melds with jokers and on the tiles played."""

@@ -1,4 +1,4 @@
-"""Finds the fewest melds of the table that must change (run_wrap NONE, free jokers).
+"""Finds the fewest melds of the table that must change (run_wrap OFF, free jokers).
 
 This is the main search (search.py) with the melds of the table in it. Where a meld starts, the search decides whether
 it stays. If it stays, its tiles are reserved there and at the following levels; all other tiles are laid as usual. The

@@ -9,9 +9,9 @@ from engine.initial_meld import initial_points, suffices
 from engine.melds import Meld, MeldKind
 from engine.ruleset import (
     InitialMeldComparison,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
-    InitialMeldSets,
     Ruleset,
 )
 from engine.solver.joker_rules import are_jokers_free
@@ -34,7 +34,7 @@ def best_initial_meld(problem: Problem, meter: Meter, below: int) -> Solution | 
     ruleset = problem.ruleset
     if ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN:
         return _without_jokers(problem, meter, below)
-    if ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD:
+    if ruleset.initial_meld_count is InitialMeldCount.ONE_MELD_REACHES_THRESHOLD:
         return _with_meld_at_threshold(problem, meter, below)
     if _most_points(problem) < least_points(ruleset):
         return None
@@ -53,7 +53,7 @@ def _most_points(problem: Problem) -> int:
 
 
 def _suffices(melds: Melds, ruleset: Ruleset) -> bool:
-    is_single = ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
+    is_single = ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD
     return suffices(melds, ruleset) and (len(melds) == 1 or not is_single)
 
 
@@ -78,13 +78,13 @@ def _requirement(ruleset: Ruleset) -> Requirement:
     return Requirement(
         points=least_points(ruleset),
         joker_counts=ruleset.initial_meld_joker is not InitialMeldJoker.ZERO,
-        single_meld=ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET,
+        single_meld=ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD,
         needs_run=ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN,
     )
 
 
 def _with_meld_at_threshold(problem: Problem, meter: Meter, below: int) -> Solution | None:
-    """Tries each meld that reaches the threshold, with the best melds beside it (ONE_SET_REACHES_THRESHOLD)."""
+    """Tries each meld that reaches the threshold, with the best melds beside it (ONE_MELD_REACHES_THRESHOLD)."""
     best = None
     wants_run = problem.ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN
     available = Counter(problem.must) + Counter(problem.may)
@@ -139,7 +139,7 @@ def _minimal_sets(available: Counter[Tile], ruleset: Ruleset, meter: Meter) -> I
             yield (meld,)
         else:
             too_little.append(meld)
-    if ruleset.initial_meld_sets is not InitialMeldSets.SINGLE_SET:
+    if ruleset.initial_meld_count is not InitialMeldCount.SINGLE_MELD:
         worth_most = sorted(too_little, key=lambda meld: -initial_points(meld, ruleset))
         yield from _completed(tuple(worth_most), available, (), ruleset, meter)
 

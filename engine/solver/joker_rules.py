@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from engine.ruleset import JokersAdjacent, JokersMaxPerSet, Ruleset
+from engine.ruleset import JokersAdjacent, JokersMaxPerMeld, Ruleset
 
 UNLIMITED = 99
 """More jokers than any tile set has."""
@@ -26,10 +26,10 @@ class JokerRules(NamedTuple):
 
 def joker_rules(ruleset: Ruleset) -> JokerRules:
     """Returns the limits of a ruleset."""
-    most = {JokersMaxPerSet.ONE: 1, JokersMaxPerSet.TWO: 2}.get(ruleset.jokers_max_per_set, UNLIMITED)
+    most = {JokersMaxPerMeld.ONE: 1, JokersMaxPerMeld.TWO: 2}.get(ruleset.jokers_max_per_meld, UNLIMITED)
     return JokerRules(
         most,
-        ruleset.jokers_max_per_set is JokersMaxPerSet.NOT_MORE_THAN_NATURALS,
+        ruleset.jokers_max_per_meld is JokersMaxPerMeld.NOT_MORE_THAN_NATURALS,
         ruleset.jokers_adjacent is JokersAdjacent.FORBIDDEN,
         ruleset.jokers_may_lead,
     )
@@ -38,7 +38,7 @@ def joker_rules(ruleset: Ruleset) -> JokerRules:
 def are_jokers_free(ruleset: Ruleset) -> bool:
     """Returns whether the only limit is one numbered tile per meld."""
     return (
-        ruleset.jokers_max_per_set is JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL
+        ruleset.jokers_max_per_meld is JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL
         and ruleset.jokers_adjacent is JokersAdjacent.ALLOWED
         and ruleset.jokers_may_lead
     )

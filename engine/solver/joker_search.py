@@ -1,6 +1,6 @@
 """The search for rules and requirements that depend on where jokers are: it tracks every joker of a run.
 
-It handles limits on jokers (jokers_max_per_set, jokers_adjacent, jokers_may_lead), the points of an initial meld, and
+It handles limits on jokers (jokers_max_per_meld, jokers_adjacent, jokers_may_lead), the points of an initial meld, and
 tables without room for an unneeded joker. It has many more states than search.py, so it is used for these cases only.
 """
 

@@ -36,7 +36,7 @@ def is_better_downwards(problem: Problem) -> bool:
     """
     faces = problem.must.keys() | problem.may.keys()
     below_the_middle = sum([MIDDLE_VALUE - value_of(face) for face in faces if face != JOKER])
-    return problem.ruleset.run_wrap is RunWrap.NONE and below_the_middle > 0
+    return problem.ruleset.run_wrap is RunWrap.OFF and below_the_middle > 0
 
 
 def levels_of(problem: Problem, *, downwards: bool = False) -> tuple[Level, ...]:
@@ -94,7 +94,7 @@ def _order(wrap: RunWrap, counts: list[Counts]) -> list[int]:
     """Returns the values in search order; 14 is the 1 after the 13."""
     values = list(range(1, MAX_VALUE + 1))
     match wrap:
-        case RunWrap.NONE:
+        case RunWrap.OFF:
             return values
         case RunWrap.ONE_HIGH:
             return [*values, MAX_VALUE + 1]

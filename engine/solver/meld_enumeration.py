@@ -9,9 +9,9 @@ from itertools import combinations
 from engine.melds import Meld, MeldKind, ProposedMeld, must_declare, read_meld
 from engine.ruleset import (
     JokersDeclaration,
+    MeldOrder,
     Ruleset,
     RunWrap,
-    SetOrder,
 )
 from engine.solver.joker_rules import joker_rules
 from engine.solver.problem import FACES
@@ -45,7 +45,7 @@ def possible_melds(
 
 @lru_cache
 def _shapes(colors: int, wrap: RunWrap) -> tuple[Shape, ...]:
-    last = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}[wrap]
+    last = {RunWrap.OFF: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE - 1}[wrap]
     runs = [
         (MeldKind.RUN, tuple(FACES[(first + step - 1) % MAX_VALUE][color] for step in range(length)))
         for color in range(colors)
@@ -87,7 +87,7 @@ def _proposed(kind: MeldKind, faces: tuple[Tile, ...], joker_places: Set[int], r
     if kind is MeldKind.GROUP:
         jokers_last = tuple(sorted(tiles, key=lambda t: (t == JOKER, t)))  # jokers_may_lead may be false
         return ProposedMeld(jokers_last, kind)
-    if ruleset.set_order is SetOrder.STRICT:
+    if ruleset.meld_order is MeldOrder.STRICT:
         return ProposedMeld(tiles, kind)
     return ProposedMeld(tiles, kind, tuple(faces[place] for place in sorted(joker_places)))
 

@@ -86,7 +86,7 @@ def reduce(full: Problem) -> Problem:
 @lru_cache
 def _meld_partners(colors: int, wrap: RunWrap) -> dict[Tile, tuple[frozenset[Tile], ...]]:
     """Returns the faces that can share a meld with each face: in a group of all colors, in each shortest run."""
-    last = {RunWrap.NONE: 11, RunWrap.ONE_HIGH: 12, RunWrap.CYCLIC: 13}[wrap]
+    last = {RunWrap.OFF: 11, RunWrap.ONE_HIGH: 12, RunWrap.CYCLIC: 13}[wrap]
     groups = [frozenset(faces[:colors]) for faces in FACES]
     runs = [
         frozenset(FACES[(first + step) % MAX_VALUE][color] for step in range(3))

@@ -182,7 +182,7 @@ def _longer(run: Run, wrap: RunWrap) -> Run | None:
     """Returns a run with a joker at its high end, else at its low end; None if it has all values."""
     if len(run.tiles) == MAX_VALUE:
         return None
-    last = {RunWrap.NONE: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE}[wrap]
+    last = {RunWrap.OFF: MAX_VALUE, RunWrap.ONE_HIGH: MAX_VALUE + 1, RunWrap.CYCLIC: 2 * MAX_VALUE}[wrap]
     if run.first + len(run.tiles) <= last:
         return Run(run.first, (*run.tiles, JOKER))
     return Run(run.first - 1, (JOKER, *run.tiles))

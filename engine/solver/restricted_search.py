@@ -57,7 +57,7 @@ def is_restricted(table: Melds, ruleset: Ruleset) -> bool:
         (limits_retrieval(ruleset) and any(JOKER in meld.tiles for meld in table))
         or not ruleset.jokers_beyond_physical
         or ruleset.manipulation is not Manipulation.FREE
-        or ruleset.contract is not Contract.NONE
+        or ruleset.contract is not Contract.OFF
     )
 
 
@@ -245,7 +245,7 @@ class _BranchAndBound:
         """Returns whether retrieval allows the placed jokers, if all of them are placed and all rack tiles are played.
 
         Retrieval depends on the melds with jokers and on the played tiles only, and more played tiles never make it
-        stricter. So if it fails here, it fails in the whole branch. NEW_SET_IF_REPLACED is an exception, because
+        stricter. So if it fails here, it fails in the whole branch. NEW_MELD_IF_REPLACED is an exception, because
         jokers are also replaced in melds without jokers; it is not checked here.
         """
         restricted, ruleset = self.restricted, self.restricted.problem.ruleset

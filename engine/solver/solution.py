@@ -80,7 +80,7 @@ def fewest_changed(problem: Problem, table: Sequence[Meld], cost: int, meter: Me
     Raises:
         OutOfBudget: The meter's budget is spent.
     """
-    if problem.ruleset.run_wrap is not RunWrap.NONE or not are_jokers_free(problem.ruleset):
+    if problem.ruleset.run_wrap is not RunWrap.OFF or not are_jokers_free(problem.ruleset):
         return None
     reduced = reduce(problem)
     return fewest_changes.fewest_changed(reduced, table, cost - _dropped_cost(problem, reduced), meter)

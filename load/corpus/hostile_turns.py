@@ -28,21 +28,21 @@ from engine.rules import Judgement, judge
 from engine.ruleset import (
     SABRA,
     Contract,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
-    InitialMeldSets,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
+    JokerRetrievalSameMeld,
     JokerRetrievalSource,
     JokersAdjacent,
     JokersDeclaration,
     Manipulation,
+    MeldOrder,
     Ruleset,
     RunWrap,
-    SetOrder,
     with_options,
 )
 from engine.ruleset_checks import problems
@@ -134,19 +134,19 @@ _RETRIEVAL: Final[_Values] = {
     "joker_retrieval_mode": tuple(JokerRetrievalMode),
     "joker_retrieval_source": tuple(JokerRetrievalSource),
     "joker_retrieval_reuse": tuple(JokerRetrievalReuse),
-    "joker_retrieval_same_set": tuple(JokerRetrievalSameSet),
+    "joker_retrieval_same_meld": tuple(JokerRetrievalSameMeld),
     "joker_retrieval_group_of_three": tuple(JokerRetrievalGroupOfThree),
     "joker_retrieval_end_of_run_free": (False, True),
 }
 _INITIAL: Final[_Values] = {
     "initial_meld_threshold": (0, 30, 60, 100, 150, 200),
-    "initial_meld_sets": tuple(InitialMeldSets),
+    "initial_meld_count": tuple(InitialMeldCount),
     "initial_meld_joker": tuple(InitialMeldJoker),
     "initial_meld_required_kind": tuple(InitialMeldRequiredKind),
 }
-_MANIPULATION: Final[_Values] = {"manipulation": (Manipulation.NONE, Manipulation.PRIMITIVES_ONLY)}
+_MANIPULATION: Final[_Values] = {"manipulation": (Manipulation.OFF, Manipulation.PRIMITIVES_ONLY)}
 _READING: Final[_Values] = {
-    "set_order": tuple(SetOrder),
+    "meld_order": tuple(MeldOrder),
     "jokers_declaration": tuple(JokersDeclaration),
     "jokers_adjacent": tuple(JokersAdjacent),
 }

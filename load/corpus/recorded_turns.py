@@ -47,7 +47,7 @@ class ReplayTurn:
             case DrawTile():
                 request.draw.SetInParent()
             case _:
-                getattr(request, "pass").SetInParent()
+                request.pass_turn.SetInParent()
         return request
 
 

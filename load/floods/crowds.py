@@ -239,7 +239,7 @@ async def resume(checkout: Path) -> dict[str, Any]:
         async def come_back(number: int) -> float:
             client = Client(others[number % len(others)])
             request = gs.WatchGameRequest(
-                game_id=game.game_id, from_revision=crowd[number].revision, etag=crowd[number].etag
+                game_id=game.game_id, after_revision=crowd[number].revision, etag=crowd[number].etag
             )
             began = time.perf_counter()
             call = client.games.WatchGame(request)

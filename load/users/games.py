@@ -20,7 +20,7 @@ from rummikub.v1.game_service_pb2 import (
     CreateGameRequest,
     GetGameRequest,
     JoinGameRequest,
-    ListTurnsRequest,
+    ListChangesRequest,
     ResignGameRequest,
     StartGameRequest,
     WatchGameRequest,
@@ -155,7 +155,7 @@ class GameUser(GrpcUser):
         wrong_moves = (
             ("NOT_YOUR_TURN", other, _request(own, draw=DrawTile())),
             ("STALE_STATE", own.seat, _request(own, behind=1, draw=DrawTile())),
-            ("SET_TOO_SHORT", own.seat, _request(own, play=PlayTiles(table=unfinished))),
+            ("MELD_TOO_SHORT", own.seat, _request(own, play=PlayTiles(table=unfinished))),
         )
         reason, mover, request = random.choice(wrong_moves)
         try:
@@ -171,10 +171,10 @@ class GameUser(GrpcUser):
         for watcher in watchers:
             if not watcher.has_seen(game.revision):
                 self.report.wrong("WatchGame", "a watcher missed the end of its game")
-        request = ListTurnsRequest(game_id=game.game_id, page_size=10)
-        changes = self.service.games.ListTurns(request, timeout=CALL_SECONDS).changes
+        request = ListChangesRequest(game_id=game.game_id, page_size=10)
+        changes = self.service.games.ListChanges(request, timeout=CALL_SECONDS).changes
         if [change.revision for change in changes] != list(range(1, len(changes) + 1)):
-            self.report.wrong("ListTurns", "a change is missing")
+            self.report.wrong("ListChanges", "a change is missing")
 
     def _change(self, game: Game, rpc: Callable[..., Any], request: Message) -> Game:
         """Calls an RPC that changes the game, and returns the game; records the time of the request."""
@@ -193,7 +193,7 @@ def _turn(own: Game) -> PlayTurnRequest:
     if own.pool_count:
         return _request(own, draw=DrawTile())
     request = _request(own)
-    getattr(request, "pass").SetInParent()  # pass is a keyword of Python
+    request.pass_turn.SetInParent()
     return request
 
 

@@ -23,7 +23,7 @@ OPTIONS: Final = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_prox
 """Without the first option, the channels of all users would share one connection."""
 
 DOCUMENTED: Final[Mapping[str, frozenset[str]]] = {
-    "PlayTurn": frozenset({"NOT_YOUR_TURN", "STALE_STATE", "SET_TOO_SHORT"}),
+    "PlayTurn": frozenset({"NOT_YOUR_TURN", "STALE_STATE", "MELD_TOO_SHORT"}),
     "SuggestTurn": frozenset({"ANALYSIS_BUSY"}),
     "HasLegalTurn": frozenset({"ANALYSIS_BUSY"}),
     "BatchSuggestTurns": frozenset({"ANALYSIS_BUSY"}),

@@ -35,7 +35,7 @@ class HintTier(IntEnum):
 
 
 HIGHEST_TIERS: Final = {
-    Hints.NONE: 0,
+    Hints.OFF: 0,
     Hints.PLAY_EXISTS: HintTier.PLAY_EXISTS,
     Hints.TILES: HintTier.TILES,
     Hints.TURN: HintTier.TURN,

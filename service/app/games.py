@@ -156,13 +156,18 @@ class Games:
         records, following = await self._store.page(state, cursor, limit)
         return tuple(committed_view(record, None) for record in records), following
 
-    async def list_turns(
-        self, game_id: str, caller: Caller, first_revision: int, limit: int
+    async def list_changes(
+        self, game_id: str, caller: Caller, after_revision: int, limit: int
     ) -> tuple[tuple[ChangeView, ...], int]:
-        """Returns a game's changes from a revision on (0: the oldest kept), and the next revision; 0 at the end."""
+        """Returns a game's changes after a revision (0: the oldest kept), and the revision to go on after; 0: the end.
+
+        Raises HistoryUnavailable if the game has not had the revision, or the changes after it are no longer kept.
+        """
         _, seat, _ = await self._load_for(game_id, caller)
-        entries = await self._store.events(game_id, first_revision, limit + 1)
-        if first_revision and (not entries or entries[0].revision != first_revision):
-            raise HistoryUnavailable(*await self._store.bounds(game_id))
-        following = entries[limit].revision if len(entries) > limit else 0
+        entries = await self._store.events(game_id, after_revision + 1, limit + 1)
+        if after_revision and (not entries or entries[0].revision != after_revision + 1):
+            oldest, newest = await self._store.bounds(game_id)
+            if entries or newest != after_revision:
+                raise HistoryUnavailable(oldest, newest)
+        following = entries[limit - 1].revision if len(entries) > limit else 0
         return tuple(change_view(entry, seat) for entry in entries[:limit]), following

@@ -101,7 +101,7 @@ class Watch:
         self._closed = 0
 
     async def watch(  # noqa: C901 - the whole life of a watcher
-        self, game_id: str, caller: Caller, from_revision: int, etag: str
+        self, game_id: str, caller: Caller, after_revision: int, etag: str
     ) -> AsyncGenerator[Update, None]:
         """Yields a game's updates after a revision; 0 begins with a snapshot. Ends with the game or the server."""
         async with self._feed(game_id) as feed:
@@ -111,11 +111,11 @@ class Watch:
             feed.start_at(snapshot.record)
             revision = snapshot.record.game.revision
             position = _Position(revision, snapshot.record.etag, caller, seat, revision)
-            if from_revision:
-                await self._resume(feed, snapshot.record, position, from_revision, etag)
+            if after_revision:
+                await self._resume(feed, snapshot.record, position, after_revision, etag)
             else:
                 yield Snapshot(snapshot.view_for(seat))
-            is_live, is_over = not from_revision, _is_last(snapshot.record, position)
+            is_live, is_over = not after_revision, _is_last(snapshot.record, position)
             while True:
                 changes = await self._changes(feed, position, revision, is_live=is_live)
                 if changes is None:
@@ -132,7 +132,7 @@ class Watch:
                     continue
                 if is_over:
                     return
-                if from_revision and not is_live and not changes:
+                if after_revision and not is_live and not changes:
                     yield Heartbeat(position.revision)  # confirms to a resuming watcher that the stream works
                 is_live = True
                 if changes:

@@ -135,7 +135,7 @@ def _whole_turn(played: PlayedTurn) -> analysis_service_pb2.Suggestion:
 
 def _step(step: st.Step) -> analysis_service_pb2.SuggestedStep:
     message = _step_without_description(step)
-    message.description = st.describe_step(step)
+    message.text = st.describe_step(step)
     return message
 
 

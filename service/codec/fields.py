@@ -83,10 +83,10 @@ def bot_name(text: str) -> str:
     return player_name(text) if text else ""
 
 
-def revision(field: str, value: int, least: int) -> int:
-    """Returns a valid revision."""
-    if value < least:
-        raise invalid(field, f"expected at least {least}")
+def revision(field: str, value: int) -> int:
+    """Returns a revision that the request must contain."""
+    if value == 0:
+        raise invalid(field, "expected at least 1")
     return value
 
 
@@ -98,10 +98,8 @@ def correlation_id(text: str) -> str:
 
 
 def page_size(value: int, default: int, most: int) -> int:
-    """Returns the page size; the default for 0."""
-    if value > most:
-        raise invalid("page_size", f"expected at most {most}")
-    return value or default
+    """Returns the page size; the default for 0, and the largest for a larger one (AIP-158)."""
+    return min(value or default, most)
 
 
 def page_token(cursor: str) -> str:

@@ -226,7 +226,7 @@ def encode_result(result: RoundResult) -> game_pb2.RoundResult:
     """Returns the result of a round."""
     return game_pb2.RoundResult(
         round=result.number,
-        end=_ENDS[result.end],
+        round_end=_ENDS[result.end],
         winner_seats=result.winners,
         seats=map(_seat_result, result.seats),
     )

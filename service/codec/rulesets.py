@@ -51,13 +51,12 @@ def _chosen(message: ruleset_pb2.Ruleset) -> dict[str, object]:
     """Returns the options that are set."""
     chosen: dict[str, object] = {}
     for option in (field.name for field in fields(Ruleset) if field.name != "preset"):
-        if message.HasField(option):  # type: ignore[arg-type]
-            value = getattr(message, option)
-            default = getattr(_DEFAULTS, option)
-            if not isinstance(default, Enum):
-                chosen[option] = value
-            elif value:
+        value, default = getattr(message, option), getattr(_DEFAULTS, option)
+        if isinstance(default, Enum):
+            if value:
                 chosen[option] = _option_value(type(default), option, value)
+        elif message.HasField(option):  # type: ignore[arg-type]
+            chosen[option] = value
     return chosen
 
 

@@ -10,7 +10,7 @@ from engine.table import ProposedTable
 from engine.tiles import COLORS, JOKER, Tile, naturals
 from engine.violation_texts import describe_violation
 from engine.violations import Violation
-from rummikub.v1 import error_reason_pb2, meld_pb2, tile_pb2
+from rummikub.v1 import error_reason_pb2, meld_pb2, tile_pb2, violation_pb2
 from service.codec.fields import invalid
 from service.errors import InvalidRequest
 
@@ -89,9 +89,9 @@ def meld_of(data: bytes) -> ProposedMeld:
 
 def _meld(message: meld_pb2.Meld, field: str) -> ProposedMeld:
     if message.kind not in _KINDS:
-        raise invalid(f"{field}.kind", f"{message.kind} is not a kind of meld", "MALFORMED_SET")
-    tiles = tiles_of(message.tiles, f"{field}.tiles", MELD_TILES_MAX, "MALFORMED_SET")
-    declared = tiles_of(message.declared_faces, f"{field}.declared_faces", MELD_TILES_MAX, "MALFORMED_SET")
+        raise invalid(f"{field}.kind", f"{message.kind} is not a kind of meld", "MALFORMED_MELD")
+    tiles = tiles_of(message.tiles, f"{field}.tiles", MELD_TILES_MAX, "MALFORMED_MELD")
+    declared = tiles_of(message.declared_faces, f"{field}.declared_faces", MELD_TILES_MAX, "MALFORMED_MELD")
     return ProposedMeld(tiles, _KINDS[message.kind], declared)
 
 
@@ -153,25 +153,13 @@ def reason_number(reason: str) -> error_reason_pb2.ErrorReason.ValueType:
     return error_reason_pb2.ErrorReason.Value(f"ERROR_REASON_{reason}")
 
 
-def encode_illegal_turn(violations: Iterable[Violation]) -> meld_pb2.IllegalTurn:
-    """Returns the violations of a turn as a status detail.
-
-    gRPC limits the size of a status, so descriptions are removed and long lists of tiles are cut.
-    """
-    message = meld_pb2.IllegalTurn(violations=map(encode_violation, violations))
-    for violation in message.violations:
-        violation.ClearField("description")
-        del violation.tiles[MELD_TILES_MAX:]
-    return message
-
-
-def encode_violation(violation: Violation) -> meld_pb2.Violation:
+def encode_violation(violation: Violation) -> violation_pb2.Violation:
     """Returns a violation."""
-    return meld_pb2.Violation(
+    return violation_pb2.Violation(
         reason=reason_number(violation.reason.name),
         subject=violation.subject,
-        description=describe_violation(violation),
+        text=describe_violation(violation),
         tiles=tile_numbers(violation.tiles),
-        metadata={key: str(value) for key, value in violation.metadata},
+        metadata=dict(violation.metadata),
         suggested_order=tile_numbers(violation.suggested_order),
     )

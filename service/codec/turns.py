@@ -23,7 +23,7 @@ def turn_request(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Turn
     """Returns a turn to play, from a message and its bytes."""
     return TurnRequest(
         game_id=game_id(message.game_id),
-        expected_revision=revision("expected_revision", message.expected_revision, least=1),
+        expected_revision=revision("expected_revision", message.expected_revision),
         etag=etag(message.etag),
         validate_only=message.validate_only,
         action=_action(message, data),
@@ -36,13 +36,13 @@ def _action(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> Callable[
             return _play_tiles(message.play, data)
         case "draw":
             return DrawTile
-        case "pass":
+        case "pass_turn":
             return Pass
         case "lay_on_river":
             tile = tile_of(message.lay_on_river.tile, "lay_on_river.tile")
             return lambda seat: LayOnRiver(seat, tile)
         case None:
-            raise invalid("action", "expected one of play, draw, pass, lay_on_river")
+            raise invalid("action", "expected one of play, draw, pass_turn, lay_on_river")
 
 
 def _played(message: turn_service_pb2.PlayTiles, data: bytes) -> ProposedTable:
@@ -83,7 +83,7 @@ def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
     """Returns a draft to save."""
     return DraftRequest(
         game_id=game_id(message.game_id),
-        expected_revision=revision("expected_revision", message.expected_revision, least=1),
+        expected_revision=revision("expected_revision", message.expected_revision),
         etag=etag(message.etag),
         table=_draft(message.draft) if message.HasField("draft") else None,
     )
@@ -93,6 +93,6 @@ def claim(message: turn_service_pb2.ClaimErrorRequest) -> Vote:
     """Returns a vote on an error claim."""
     return Vote(
         game_id=game_id(message.game_id),
-        play_revision=revision("play_revision", message.play_revision, least=1),
+        play_revision=revision("play_revision", message.play_revision),
         agrees=message.agrees,
     )

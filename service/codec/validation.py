@@ -162,5 +162,5 @@ def encode_score(result: RoundResult) -> validation_service_pb2.ScoreRoundRespon
     """Returns a ScoreRoundResponse."""
     message = encode_result(result)
     return validation_service_pb2.ScoreRoundResponse(
-        end=message.end, winner_seats=message.winner_seats, seats=message.seats
+        round_end=message.round_end, winner_seats=message.winner_seats, seats=message.seats
     )

@@ -14,7 +14,7 @@ from service.grpc_api.handlers import Context, Service, answer, caller, mutation
 from service.runtime.rate_limit import RateLimit
 
 _LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
-_TURNS_CURSOR = r"[1-9]\d{0,17}"
+_CHANGES_CURSOR = r"[1-9]\d{0,17}"
 
 
 class GameServicer:
@@ -42,7 +42,7 @@ class GameServicer:
             "GetGame": unary(pb.GetGameRequest, self.get_game),
             "ListGames": unary(pb.ListGamesRequest, self.list_games),
             "WatchGame": writing(pb.WatchGameRequest, self.watch_game),
-            "ListTurns": unary(pb.ListTurnsRequest, self.list_turns),
+            "ListChanges": unary(pb.ListChangesRequest, self.list_changes),
             "ResignGame": unary(pb.ResignGameRequest, self.resign_game),
             "StartNextRound": unary(pb.StartNextRoundRequest, self.start_next_round),
             "RequestRedeal": unary(pb.RequestRedealRequest, self.request_redeal),
@@ -96,19 +96,18 @@ class GameServicer:
     async def watch_game(self, request: pb.WatchGameRequest, context: Context) -> None:
         """WatchGame."""
         game_id, etag = fields.game_id(request.game_id), fields.etag(request.etag)
-        from_revision = fields.revision("from_revision", request.from_revision, least=0)
-        async with aclosing(self._watch.watch(game_id, caller(context), from_revision, etag)) as updates:
+        watching = self._watch.watch(game_id, caller(context), request.after_revision, etag)
+        async with aclosing(watching) as updates:
             async for update in updates:
                 await context.write(_update(update))
 
-    async def list_turns(self, request: pb.ListTurnsRequest, context: Context) -> bytes:
-        """ListTurns."""
+    async def list_changes(self, request: pb.ListChangesRequest, context: Context) -> bytes:
+        """ListChanges."""
         size = fields.page_size(request.page_size, default=50, most=200)
-        from_revision = fields.revision("from_revision", request.from_revision, least=0)
-        first = int(fields.page_cursor(request.page_token, _TURNS_CURSOR) or from_revision)
+        after = int(fields.page_cursor(request.page_token, _CHANGES_CURSOR) or request.after_revision)
         game_id = fields.game_id(request.game_id)
-        changes, following = await self._games.list_turns(game_id, caller(context), first, size)
-        return pb.ListTurnsResponse(
+        changes, following = await self._games.list_changes(game_id, caller(context), after, size)
+        return pb.ListChangesResponse(
             changes=map(game_codec.encode_change, changes),
             next_page_token=fields.page_token(str(following) if following else ""),
         ).SerializeToString()

@@ -1,10 +1,10 @@
 """Maps exceptions to gRPC statuses: code, reason, message, details.
 
-Every status has exactly one google.rpc.ErrorInfo, and at most one of BadRequest, PreconditionFailure and RetryInfo; an
-illegal turn also has an IllegalTurn. Any other exception becomes INTERNAL without details.
+Every status has exactly one google.rpc.ErrorInfo, one Refusal with the same reason and metadata and the violations of
+an illegal turn, and at most one of BadRequest and RetryInfo. Any other exception becomes INTERNAL.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import grpc
@@ -14,8 +14,9 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from engine.violation_texts import describe_violation
-from engine.violations import Reason, Refused
-from service.codec.tiles import encode_illegal_turn
+from engine.violations import Reason, Refused, Violation
+from rummikub.v1 import violation_pb2
+from service.codec.tiles import MELD_TILES_MAX, encode_violation, reason_number
 from service.errors import (
     ActionRefused,
     AlreadySeated,
@@ -47,13 +48,12 @@ RETRY_SECONDS: Final = 1
 VIOLATIONS_MAX: Final = 16
 """Most violations in a status, because clients limit the size of trailing metadata."""
 DESCRIPTION_MAX: Final = 200
-"""Most characters of a description in a status."""
+"""Most characters of a text in a status."""
 
 _FAILED_PRECONDITION: Final = grpc.StatusCode.FAILED_PRECONDITION
 
 REFUSED_CODES: Final = {
     Reason.PLAYER_ALREADY_JOINED: grpc.StatusCode.ALREADY_EXISTS,
-    Reason.GAME_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 """The codes of the engine's violations; all others have FAILED_PRECONDITION."""
 
@@ -146,17 +146,22 @@ class Status:
         message: str,
         metadata: Mapping[str, object] | None = None,
         *details: Message | None,
+        violations: Sequence[violation_pb2.Violation] = (),
     ) -> None:
         self.code = code
         self.reason = reason
         self.message = message
         self._metadata = {key: str(value) for key, value in (metadata or {}).items()}
         self._details = tuple(detail for detail in details if detail)
+        self._violations = violations
 
     def serialize(self) -> bytes:
         """Returns the google.rpc.Status for the trailing metadata `grpc-status-details-bin`."""
         info = error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=self._metadata)
-        details = [_packed(info), *map(_packed, self._details)]
+        refusal = violation_pb2.Refusal(
+            reason=reason_number(self.reason), metadata=self._metadata, violations=self._violations
+        )
+        details = [_packed(info), _packed(refusal), *map(_packed, self._details)]
         number: int = self.code.value[0]
         status: Message = status_pb2.Status(code=number, message=self.message, details=details)
         return status.SerializeToString()
@@ -231,14 +236,15 @@ def _refused(refused: Refused) -> Status:
     facts: dict[str, object] = dict(first.metadata)
     if not first.subject:
         return Status(code, first.reason.name, describe_violation(first), facts)
-    listed = refused.violations[:VIOLATIONS_MAX]
-    violations = [
-        error_details_pb2.PreconditionFailure.Violation(
-            type=violation.reason.name, subject=violation.subject, description=_short(describe_violation(violation))
-        )
-        for violation in listed
-    ]
     facts["violations"] = len(refused.violations)
     message = f"{first.subject}: {_short(describe_violation(first))}"
-    detail = error_details_pb2.PreconditionFailure(violations=violations)
-    return Status(code, first.reason.name, message, facts, detail, encode_illegal_turn(listed))
+    listed = [_listed(violation) for violation in refused.violations[:VIOLATIONS_MAX]]
+    return Status(code, first.reason.name, message, facts, violations=listed)
+
+
+def _listed(violation: Violation) -> violation_pb2.Violation:
+    """Returns a violation for a status, whose size gRPC limits: the text and a long list of tiles are cut."""
+    message = encode_violation(violation)
+    message.text = _short(message.text)
+    del message.tiles[MELD_TILES_MAX:]
+    return message

@@ -25,7 +25,7 @@ from engine.ruleset import Ruleset
 from engine.scoring import score_round
 from engine.tiles import LAST_TILE, Tile
 from engine.violations import Reason, Violation
-from rummikub.v1 import meld_pb2, ruleset_pb2
+from rummikub.v1 import meld_pb2, ruleset_pb2, violation_pb2
 from rummikub.v1 import validation_service_pb2 as pb
 from service.codec import fields, raw_messages, rulesets, tiles, validation
 from service.codec.raw_messages import RawTurn
@@ -311,7 +311,7 @@ def _encode_cached(violation: Violation) -> bytes:
 @lru_cache(maxsize=VIOLATIONS_MAX)
 def _encode_reason(reason: Reason, subject: str) -> bytes:
     """Encodes the fields `reason` and `subject`."""
-    return meld_pb2.Violation(reason=tiles.reason_number(reason.name), subject=subject).SerializeToString()
+    return violation_pb2.Violation(reason=tiles.reason_number(reason.name), subject=subject).SerializeToString()
 
 
 def _encode_rest(

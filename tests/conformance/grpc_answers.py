@@ -15,7 +15,7 @@ from engine.events import GameCreated
 from engine.game import Game, Player, Playing, Round
 from engine.notation import parse_tile
 from engine.tiles import Tile, without
-from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2
+from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, tile_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -73,7 +73,7 @@ def reason_name(reason: error_reason_pb2.ErrorReason.ValueType) -> str:
     return error_reason_pb2.ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
 
 
-def reasons_of(violations: Iterable[meld_pb2.Violation]) -> Faces:
+def reasons_of(violations: Iterable[violation_pb2.Violation]) -> Faces:
     return tuple(reason_name(violation.reason) for violation in violations)
 
 
@@ -230,7 +230,7 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "claim_seats": lambda seen: list(seen.game.turn.shown_play.claim_seats),
     "seconds_left": lambda seen: _seconds_left(seen.game),
     "draws": lambda seen: seen.draws,
-    "end": lambda seen: _of_last_round(seen.game, None, lambda result: end_of(result.end)),
+    "end": lambda seen: _of_last_round(seen.game, None, lambda result: end_of(result.round_end)),
     "round_winner_seats": lambda seen: _of_last_round(seen.game, [], lambda result: list(result.winner_seats)),
     "points": lambda seen: _of_last_round(seen.game, [], lambda result: [seat.points for seat in result.seats]),
     "totals": lambda seen: [player.total_points for player in seen.game.players],
@@ -277,7 +277,7 @@ class Table:
             case "draw":
                 request.draw.SetInParent()
             case "pass":
-                getattr(request, "pass").SetInParent()
+                request.pass_turn.SetInParent()
             case _:
                 request.lay_on_river.tile = tile_of(act.tile)
         answer = await self.service.client.turns.PlayTurn(request, metadata=self.game.as_seat(act.seat))
@@ -315,7 +315,7 @@ class Table:
         return GameSeen(game, racks, await self._draws(), refused, self.violations)
 
     async def _draws(self) -> str:
-        history = await self.service.client.games.ListTurns(gs.ListTurnsRequest(game_id=self.game.game_id))
+        history = await self.service.client.games.ListChanges(gs.ListChangesRequest(game_id=self.game.game_id))
         events = [event for change in history.changes for event in change.events]
         dealt = [event.round_started for event in events if event.HasField("round_started")]
         return " ".join(f"{draw.seat}:{FACE_OF[draw.tile]}" for draw in dealt[-1].draws) if dealt else ""

@@ -268,7 +268,7 @@ def test_bots_agree_that_an_illegal_play_is_one() -> None:
 def test_a_claim_that_has_failed_asks_no_bot() -> None:
     game = of_bots(game_at(". / 1{R9 B9} 2{B1} 3{K1} / {R1} / 1", CLAIMS), EASY)
     round_ = is_a(game.phase, Playing).round
-    shown = ShownPlay(7, (), (Reason.SET_EMPTY,), against=2)
+    shown = ShownPlay(7, (), (Reason.MELD_EMPTY,), against=2)
     assert bots_to_act(replace(game, phase=Playing(replace(round_, shown_play=shown)))) == (1,)
 
 

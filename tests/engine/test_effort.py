@@ -17,7 +17,7 @@ from engine.ruleset import (
     Contract,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
+    JokerRetrievalSameMeld,
     Manipulation,
     TurnInvalidSubmission,
     WinCall,
@@ -88,8 +88,8 @@ SIX_JOKERS = replace(
     geometry_jokers_per_player=1,
     players_max=6,
     joker_retrieval_mode=JokerRetrievalMode.LOCKED,
-    joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES,
-    joker_retrieval_same_set=JokerRetrievalSameSet.FORBIDDEN,
+    joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES,
+    joker_retrieval_same_meld=JokerRetrievalSameMeld.FORBIDDEN,
 )
 BEFORE = "group[J P7 J] | group[J G7 J J] | [O7 P7 J] | [B5 B6 B7]"
 RACK = "R7 R7 B7 K7 K7 K7 O7 G7 G7 P7"
@@ -120,7 +120,7 @@ def test_what_is_too_complex_may_be_retrieved_for_all_that_the_solver_knows() ->
 def test_an_initial_meld_that_is_too_complex_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine.play, "INITIAL_STEPS", 1000)
     turn = next(turn.to_judge for turn in HOSTILE if turn.sort == "an initial meld")
-    rules = replace(turn.ruleset, manipulation=Manipulation.NONE, contract=Contract.SINGLE_COLOR)
+    rules = replace(turn.ruleset, manipulation=Manipulation.OFF, contract=Contract.SINGLE_COLOR)
     assert too_complex(turn) == 1
     assert too_complex(replace(turn, ruleset=rules)) == 1
 

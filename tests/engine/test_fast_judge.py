@@ -17,7 +17,7 @@ from engine.notation import parse_tiles
 from engine.play import Play
 from engine.presets import PRESETS
 from engine.rules import TURN_RULES, groups_of, judge
-from engine.ruleset import SABRA, InitialMeldSameTurnTablePlay, JokersDeclaration, Preset, Ruleset, SetOrder
+from engine.ruleset import SABRA, InitialMeldSameTurnTablePlay, JokersDeclaration, MeldOrder, Preset, Ruleset
 from engine.tiles import JOKER, Tile, in_order
 from engine.violations import Reason
 from support.plays import (
@@ -67,7 +67,7 @@ def joker_play(rng: random.Random) -> Play:
     """Returns a play of a few melds with many jokers; some are sent with a kind or joker faces."""
     ruleset = replace(
         MANY_JOKERS,
-        set_order=rng.choice(list(SetOrder)),
+        meld_order=rng.choice(list(MeldOrder)),
         jokers_declaration=rng.choice(list(JokersDeclaration)),
     )
     proposals = [
@@ -97,7 +97,7 @@ def test_melds_keep_their_joker_faces() -> None:
 
 
 def test_a_meld_keeps_a_joker_face_with_which_it_would_not_be_read_alone() -> None:
-    ruleset = replace(SABRA, set_order=SetOrder.CANONICALISE)
+    ruleset = replace(SABRA, meld_order=MeldOrder.CANONICALISE)
     declared = read_meld(ProposedMeld((Tile(5), JOKER, Tile(4)), declared=(Tile(3),)), ruleset)
     assert isinstance(declared, Meld)
     after = (ProposedMeld((Tile(4), Tile(5), JOKER)), ProposedMeld((Tile(7), Tile(20), Tile(33))))

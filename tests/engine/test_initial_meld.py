@@ -17,16 +17,16 @@ from engine.initial_meld import (
 )
 from engine.melds import Meld, ProposedMeld, read_meld
 from engine.play import INITIAL_STEPS, STEPS
-from engine.ruleset import SABRA, InitialMeldRequiredKind, InitialMeldSets, Ruleset
+from engine.ruleset import SABRA, InitialMeldCount, InitialMeldRequiredKind, Ruleset
 from engine.tiles import COLORS, Tile, tile
 from support.work import calls_in
 
 SIX_COLORS = replace(SABRA, geometry_colors=6)
 BEST = replace(SABRA, initial_meld_threshold=200)
 RUN = replace(BEST, initial_meld_required_kind=InitialMeldRequiredKind.RUN)
-ONE = replace(BEST, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD)
+ONE = replace(BEST, initial_meld_count=InitialMeldCount.ONE_MELD_REACHES_THRESHOLD)
 ONE_AND_RUN = replace(ONE, initial_meld_required_kind=InitialMeldRequiredKind.RUN)
-SINGLE = replace(RUN, initial_meld_sets=InitialMeldSets.SINGLE_SET)
+SINGLE = replace(RUN, initial_meld_count=InitialMeldCount.SINGLE_MELD)
 
 
 def some_melds(rng: random.Random) -> tuple[tuple[Meld, ...], Counter[Tile]]:
@@ -48,7 +48,7 @@ def some_melds(rng: random.Random) -> tuple[tuple[Meld, ...], Counter[Tile]]:
 
 def by_force(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> tuple[bool, int]:
     """Returns the best choice by brute force: whether it has the required kind, and its points."""
-    most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(melds)
+    most = 1 if ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD else len(melds)
     choices = chain.from_iterable(combinations(melds, count) for count in range(most + 1))
     laid = (choice for choice in choices if Counter(t for meld in choice for t in meld.tiles) <= tiles)
     return max((has_required_kind(choice, ruleset), counted_points(choice, ruleset)) for choice in laid)
@@ -115,7 +115,7 @@ def test_the_ways_to_meld_are_those_found_by_force(ruleset: Ruleset) -> None:
 
 def every_way(melds: tuple[Meld, ...], tiles: Counter[Tile], ruleset: Ruleset) -> list[tuple[Meld, ...]]:
     """Returns all choices of melds that are an initial meld of some tiles."""
-    most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(melds)
+    most = 1 if ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD else len(melds)
     choices = chain.from_iterable(combinations(melds, count) for count in range(1, most + 1))
     laid = (choice for choice in choices if Counter(t for meld in choice for t in meld.tiles) <= tiles)
     return [choice for choice in laid if suffices(choice, ruleset)]

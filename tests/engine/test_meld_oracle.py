@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from engine.melds import Meld, MeldKind, NotAMeld, ProposedMeld, read_meld
 from engine.notation import format_tiles
-from engine.ruleset import SABRA, JokersAdjacent, Ruleset, RunWrap, SetOrder
+from engine.ruleset import SABRA, JokersAdjacent, MeldOrder, Ruleset, RunWrap
 from engine.tiles import JOKER, Tile
 from engine.violations import Reason
 
@@ -39,7 +39,7 @@ CIRCLE = list(range(1, 14)) * 2
 
 def value_runs(wrap: RunWrap) -> Iterator[list[int]]:
     for length in range(3, 14):
-        last = {RunWrap.NONE: 14 - length, RunWrap.ONE_HIGH: 15 - length, RunWrap.CYCLIC: 13}[wrap]
+        last = {RunWrap.OFF: 14 - length, RunWrap.ONE_HIGH: 15 - length, RunWrap.CYCLIC: 13}[wrap]
         for start in range(1, last + 1):
             yield CIRCLE[start - 1 : start - 1 + length]
 
@@ -206,7 +206,7 @@ def best_order(case: Case, tiles: Tiles, kind: MeldKind | None) -> tuple[MeldKin
 @BY_CASE
 def test_any_order_is_read_as_the_best_one_where_the_order_is_not_the_players(case: Case) -> None:
     rng = random.Random(32)
-    ruleset = replace(case.ruleset, set_order=SetOrder.CANONICALISE)
+    ruleset = replace(case.ruleset, meld_order=MeldOrder.CANONICALISE)
     hits = Counter[bool]()
     for _ in range(2_000):
         near = near_tiles(rng, case)
@@ -257,11 +257,11 @@ def recolor(tiles: Tiles, coloring: list[int]) -> Tiles:
     return tuple(JOKER if each is None else face(*each) for each in moved)
 
 
-@given(NEAR, WRAPS, st.permutations(range(6)), st.sampled_from((None, *MeldKind)), st.sampled_from(SetOrder))
+@given(NEAR, WRAPS, st.permutations(range(6)), st.sampled_from((None, *MeldKind)), st.sampled_from(MeldOrder))
 def test_colors_are_interchangeable(
-    tiles: Tiles, wrap: RunWrap, coloring: list[int], kind: MeldKind | None, order: SetOrder
+    tiles: Tiles, wrap: RunWrap, coloring: list[int], kind: MeldKind | None, order: MeldOrder
 ) -> None:
-    ruleset = replace(SABRA, run_wrap=wrap, geometry_colors=6, geometry_jokers=4, set_order=order)
+    ruleset = replace(SABRA, run_wrap=wrap, geometry_colors=6, geometry_jokers=4, meld_order=order)
     here = read_meld(ProposedMeld(tiles, kind), ruleset)
     there = read_meld(ProposedMeld(recolor(tiles, coloring), kind), ruleset)
     match here, there:
@@ -280,7 +280,7 @@ def test_any_order_of_a_meld_reads_the_same_where_the_order_is_not_the_players(
     tiles: Tiles, wrap: RunWrap, kind: MeldKind | None, rng: random.Random, declares: bool
 ) -> None:
     ruleset = replace(SABRA, run_wrap=wrap, geometry_colors=6, geometry_jokers=4)
-    canonicalise = replace(ruleset, set_order=SetOrder.CANONICALISE)
+    canonicalise = replace(ruleset, meld_order=MeldOrder.CANONICALISE)
     strict = read_meld(ProposedMeld(tiles, kind), ruleset)
     declared: Tiles = ()
     if declares and isinstance(strict, Meld) and strict.kind is MeldKind.RUN:
@@ -295,4 +295,4 @@ def test_any_order_of_a_meld_reads_the_same_where_the_order_is_not_the_players(
         assert isinstance(here, Meld)
     elif isinstance(here, NotAMeld):
         assert strict.suggested_order == ()
-        assert Reason.SET_KIND_AMBIGUOUS not in here.reasons
+        assert Reason.MELD_KIND_AMBIGUOUS not in here.reasons

@@ -18,14 +18,14 @@ from engine.melds import (
     read_meld,
 )
 from engine.notation import format_meld, parse_meld, parse_tiles
-from engine.ruleset import SABRA, JokersAdjacent, JokersDeclaration, JokersMaxPerSet, Ruleset, RunWrap, SetOrder
+from engine.ruleset import SABRA, JokersAdjacent, JokersDeclaration, JokersMaxPerMeld, MeldOrder, Ruleset, RunWrap
 from engine.tiles import JOKER, NATURALS, Tile, value_of
 from engine.violations import Reason
 from support.random_play import random_ruleset
 
-ONE = replace(SABRA, jokers_max_per_set=JokersMaxPerSet.ONE)
-TWO = replace(SABRA, geometry_jokers=4, jokers_max_per_set=JokersMaxPerSet.TWO)
-NOT_MORE = replace(SABRA, jokers_max_per_set=JokersMaxPerSet.NOT_MORE_THAN_NATURALS)
+ONE = replace(SABRA, jokers_max_per_meld=JokersMaxPerMeld.ONE)
+TWO = replace(SABRA, geometry_jokers=4, jokers_max_per_meld=JokersMaxPerMeld.TWO)
+NOT_MORE = replace(SABRA, jokers_max_per_meld=JokersMaxPerMeld.NOT_MORE_THAN_NATURALS)
 APART = replace(SABRA, jokers_adjacent=JokersAdjacent.FORBIDDEN)
 EXPLICIT = replace(SABRA, jokers_declaration=JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS)
 NO_JOKERS = replace(SABRA, geometry_jokers=0)
@@ -37,19 +37,19 @@ CYCLIC = replace(FOUR_JOKERS, run_wrap=RunWrap.CYCLIC)
 NO_LEAD = replace(FOUR_JOKERS, jokers_may_lead=False)
 WHEN_TWO = replace(FOUR_JOKERS, jokers_declaration=JokersDeclaration.EXPLICIT_WHEN_TWO)
 ALWAYS = replace(FOUR_JOKERS, jokers_declaration=JokersDeclaration.ALWAYS_EXPLICIT)
-SORTED = replace(FOUR_JOKERS, set_order=SetOrder.CANONICALISE)
+SORTED = replace(FOUR_JOKERS, meld_order=MeldOrder.CANONICALISE)
 
 
 def all_of(ruleset: Ruleset, **options: object) -> Ruleset:
     return replace(ruleset, **options)  # type: ignore[arg-type]
 
 
-NO_LEAD_SORTED = all_of(NO_LEAD, set_order=SetOrder.CANONICALISE)
+NO_LEAD_SORTED = all_of(NO_LEAD, meld_order=MeldOrder.CANONICALISE)
 NO_LEAD_HIGH = all_of(NO_LEAD, run_wrap=RunWrap.ONE_HIGH)
-NO_LEAD_HIGH_SORTED = all_of(NO_LEAD_HIGH, set_order=SetOrder.CANONICALISE)
-CYCLIC_SORTED = all_of(CYCLIC, set_order=SetOrder.CANONICALISE)
-APART_SORTED = all_of(APART, set_order=SetOrder.CANONICALISE)
-EXPLICIT_SORTED = all_of(EXPLICIT, set_order=SetOrder.CANONICALISE)
+NO_LEAD_HIGH_SORTED = all_of(NO_LEAD_HIGH, meld_order=MeldOrder.CANONICALISE)
+CYCLIC_SORTED = all_of(CYCLIC, meld_order=MeldOrder.CANONICALISE)
+APART_SORTED = all_of(APART, meld_order=MeldOrder.CANONICALISE)
+EXPLICIT_SORTED = all_of(EXPLICIT, meld_order=MeldOrder.CANONICALISE)
 
 MELDS = [
     # text, kind, points, faces of each joker
@@ -89,13 +89,13 @@ SINGLE_NATURAL = [
 
 NO_MELDS = [
     # text, reason, suggested order
-    ("[]", "SET_EMPTY", ""),
-    ("[R1]", "SET_TOO_SHORT", ""),
-    ("[J]", "SET_TOO_SHORT", ""),
-    ("[R1 R2]", "SET_TOO_SHORT", ""),
-    ("[R1 J]", "SET_TOO_SHORT", ""),
-    ("[J J J]", "SET_ALL_JOKERS", ""),
-    ("[J J J J]", "SET_ALL_JOKERS", ""),
+    ("[]", "MELD_EMPTY", ""),
+    ("[R1]", "MELD_TOO_SHORT", ""),
+    ("[J]", "MELD_TOO_SHORT", ""),
+    ("[R1 R2]", "MELD_TOO_SHORT", ""),
+    ("[R1 J]", "MELD_TOO_SHORT", ""),
+    ("[J J J]", "MELD_ALL_JOKERS", ""),
+    ("[J J J J]", "MELD_ALL_JOKERS", ""),
     ("[R7 B7 R7]", "GROUP_COLOR_REPEAT", ""),
     ("[R7 R7 J]", "GROUP_COLOR_REPEAT", ""),
     ("[R7 B7 K7 O7 R7]", "GROUP_COLOR_REPEAT", ""),
@@ -125,12 +125,12 @@ NO_MELDS = [
     ("[J R1 R2]", "RUN_JOKER_OUT_OF_RANGE", "R1 R2 J"),
     ("[R11 R12 R13 J J]", "RUN_JOKER_OUT_OF_RANGE", "J J R11 R12 R13"),
     ("[R12 J J J J]", "RUN_JOKER_OUT_OF_RANGE", "J J J R12 J"),
-    ("[R1 B5 K9]", "SET_NOT_GROUP_NOR_RUN", ""),
-    ("[R7 B7 R9 B11]", "SET_NOT_GROUP_NOR_RUN", ""),
-    ("group[R4 R5 R6]", "SET_KIND_MISMATCH", ""),
-    ("run[R7 B7 K7]", "SET_KIND_MISMATCH", ""),
-    ("run[J J R1]", "SET_KIND_MISMATCH", "R1 J J"),
-    ("group[J J R9 J J]", "SET_KIND_MISMATCH", ""),
+    ("[R1 B5 K9]", "MELD_NOT_GROUP_NOR_RUN", ""),
+    ("[R7 B7 R9 B11]", "MELD_NOT_GROUP_NOR_RUN", ""),
+    ("group[R4 R5 R6]", "MELD_KIND_MISMATCH", ""),
+    ("run[R7 B7 K7]", "MELD_KIND_MISMATCH", ""),
+    ("run[J J R1]", "MELD_KIND_MISMATCH", "R1 J J"),
+    ("group[J J R9 J J]", "MELD_KIND_MISMATCH", ""),
     ("group[R4 R5 R7]", "GROUP_VALUE_MISMATCH", ""),
     ("run[R7 B7 K8]", "RUN_COLOR_MIX", ""),
     ("run[R6 R5 R4]", "RUN_NOT_ASCENDING", "R4 R5 R6"),
@@ -156,7 +156,7 @@ UNDER_OPTIONS = [
     (APART, "[J J R5]", []),
     (APART, "[R4 J J B4]", []),
     (APART, "[R4 J R6 J]", []),
-    (EXPLICIT, "[J R5 J]", ["SET_KIND_AMBIGUOUS"]),
+    (EXPLICIT, "[J R5 J]", ["MELD_KIND_AMBIGUOUS"]),
     (EXPLICIT, "run[J R5 J]", []),
     (EXPLICIT, "group[J R5 J]", []),
     (EXPLICIT, "[J J R1]", []),
@@ -186,17 +186,17 @@ UNDER_OPTIONS = [
     (HIGH, "[R13 R1 J]", ["RUN_JOKER_OUT_OF_RANGE"]),
     (HIGH, "[R12 R13 R1 J]", ["RUN_JOKER_OUT_OF_RANGE"]),
     (HIGH, "[R12 R13 B1]", ["RUN_COLOR_MIX"]),
-    (SABRA, "[R12 R13 B1]", ["SET_NOT_GROUP_NOR_RUN"]),
+    (SABRA, "[R12 R13 B1]", ["MELD_NOT_GROUP_NOR_RUN"]),
     (CYCLIC, "[R13 R1 R2]", []),
     (CYCLIC, "[R13 B1 B2]", ["RUN_COLOR_MIX"]),
-    (HIGH, "[R13 B1 B2]", ["SET_NOT_GROUP_NOR_RUN"]),
+    (HIGH, "[R13 B1 B2]", ["MELD_NOT_GROUP_NOR_RUN"]),
     (CYCLIC, "[R12 R13 R1 R1]", ["RUN_DUPLICATE_VALUE"]),
     (HIGH, "[R12 R13 J]", []),
     (HIGH, "[R13 J J]", []),
-    (HIGH, "run[R13 J J]", ["SET_KIND_MISMATCH"]),
+    (HIGH, "run[R13 J J]", ["MELD_KIND_MISMATCH"]),
     (HIGH, "run[J R13 J]", []),
     (CYCLIC, "run[R13 J J]", []),
-    (SABRA, "run[J J R1]", ["SET_KIND_MISMATCH"]),
+    (SABRA, "run[J J R1]", ["MELD_KIND_MISMATCH"]),
     (HIGH, "run[J J R1]", []),
     (HIGH, "[R11 J R13 R1]", []),
     (HIGH, "[R12 J R1]", []),
@@ -233,13 +233,13 @@ UNDER_OPTIONS = [
     (APART, "[R4 J J R9]", ["RUN_GAP"]),
     # jokers_may_lead
     (FOUR_JOKERS, "[J R4 R5]", []),
-    (NO_LEAD, "[J R4 R5]", ["JOKER_LEADS_SET"]),
-    (NO_LEAD, "[J R4 B4]", ["JOKER_LEADS_SET"]),
+    (NO_LEAD, "[J R4 R5]", ["JOKER_LEADS_MELD"]),
+    (NO_LEAD, "[J R4 B4]", ["JOKER_LEADS_MELD"]),
     (NO_LEAD, "[R4 J R6]", []),
-    (NO_LEAD, "[J R4 R6]", ["JOKER_LEADS_SET", "RUN_GAP"]),
-    (replace(ONE, jokers_may_lead=False), "[J J R6 R7]", ["JOKERS_TOO_MANY", "JOKER_LEADS_SET"]),
-    (replace(ONE, jokers_may_lead=False), "[J J R6 R8]", ["JOKERS_TOO_MANY", "JOKER_LEADS_SET", "RUN_GAP"]),
-    (NO_LEAD, "[J R1]", ["SET_TOO_SHORT"]),
+    (NO_LEAD, "[J R4 R6]", ["JOKER_LEADS_MELD", "RUN_GAP"]),
+    (replace(ONE, jokers_may_lead=False), "[J J R6 R7]", ["JOKERS_TOO_MANY", "JOKER_LEADS_MELD"]),
+    (replace(ONE, jokers_may_lead=False), "[J J R6 R8]", ["JOKERS_TOO_MANY", "JOKER_LEADS_MELD", "RUN_GAP"]),
+    (NO_LEAD, "[J R1]", ["MELD_TOO_SHORT"]),
     # jokers_declaration
     (WHEN_TWO, "[R4 J R6]", []),
     (WHEN_TWO, "[R4 J J R7]", ["JOKER_DECLARATION_REQUIRED"]),
@@ -259,7 +259,7 @@ UNDER_OPTIONS = [
     (ALWAYS, "group[R4 J B4]", ["JOKER_DECLARATION_REQUIRED"]),
     (ALWAYS, "group[R4 J=K4 B4]", []),
     (
-        replace(ALWAYS, jokers_max_per_set=JokersMaxPerSet.ONE),
+        replace(ALWAYS, jokers_max_per_meld=JokersMaxPerMeld.ONE),
         "[R4 J J R7]",
         ["JOKERS_TOO_MANY", "JOKER_DECLARATION_REQUIRED"],
     ),
@@ -282,8 +282,8 @@ UNDER_OPTIONS = [
     (SABRA, "[R4 J=R5 J=B4]", ["JOKER_DECLARATION_MISMATCH"]),
     (EXPLICIT, "[R4 J=B4 J=K4]", []),
     (EXPLICIT, "[R4 J=R5 J=R6]", []),
-    (EXPLICIT, "[R4 J=R5 J=B4]", ["SET_KIND_AMBIGUOUS"]),
-    # set_order
+    (EXPLICIT, "[R4 J=R5 J=B4]", ["MELD_KIND_AMBIGUOUS"]),
+    # meld_order
     (FOUR_JOKERS, "[R6 R4 R5]", ["RUN_NOT_ASCENDING"]),
     (SORTED, "[R6 R4 R5]", []),
     (SORTED, "[R12 R13 J]", []),
@@ -291,11 +291,11 @@ UNDER_OPTIONS = [
     (SORTED, "[R13 R12 R1]", ["RUN_GAP"]),
     (SORTED, "[R4 J R5 R5]", ["RUN_DUPLICATE_VALUE"]),
     (SORTED, "[J R4 B6]", ["RUN_COLOR_MIX"]),
-    (SORTED, "group[R6 J R4]", ["SET_KIND_MISMATCH"]),
-    (SORTED, "run[R6 J B6]", ["SET_KIND_MISMATCH"]),
-    (SORTED, "[J]", ["SET_TOO_SHORT"]),
-    (SORTED, "[J J J]", ["SET_ALL_JOKERS"]),
-    (EXPLICIT_SORTED, "[R12 J J]", ["SET_KIND_AMBIGUOUS"]),
+    (SORTED, "group[R6 J R4]", ["MELD_KIND_MISMATCH"]),
+    (SORTED, "run[R6 J B6]", ["MELD_KIND_MISMATCH"]),
+    (SORTED, "[J]", ["MELD_TOO_SHORT"]),
+    (SORTED, "[J J J]", ["MELD_ALL_JOKERS"]),
+    (EXPLICIT_SORTED, "[R12 J J]", ["MELD_KIND_AMBIGUOUS"]),
     (EXPLICIT, "[R12 J J]", []),
 ]
 
@@ -338,7 +338,7 @@ def test_options_on_jokers(ruleset: Ruleset, text: str, reasons: list[str]) -> N
 
 def test_the_tables_trigger_every_reason_of_melds_alone() -> None:
     names = [reason.name for reason in Reason]
-    of_melds = set(names[names.index("SET_EMPTY") : names.index("JOKER_DECLARATION_MISMATCH") + 1]) | {"TILE_UNKNOWN"}
+    of_melds = set(names[names.index("MELD_EMPTY") : names.index("JOKER_DECLARATION_MISMATCH") + 1]) | {"TILE_UNKNOWN"}
     alone = {reason for _, reason, _ in NO_MELDS} | {reasons[0] for _, _, reasons in UNDER_OPTIONS if len(reasons) == 1}
     assert alone == of_melds
 
@@ -354,30 +354,30 @@ def test_an_order_is_suggested_only_if_the_rules_take_it() -> None:
 
 CANONICAL = [
     # run_wrap, text, canonical order
-    (RunWrap.NONE, "[R6 R4 R5]", "R4 R5 R6"),
-    (RunWrap.NONE, "[R7 J R4 J]", "R4 J J R7"),
-    (RunWrap.NONE, "[J J R4 R5]", "R4 R5 J J"),
-    (RunWrap.NONE, "[J J R12 R11]", "J R11 R12 J"),
-    (RunWrap.NONE, "[J R13 J]", "J J R13"),
-    (RunWrap.NONE, "[R1 J R2]", "R1 R2 J"),
-    (RunWrap.NONE, "[R1 R13 J]", "R1 J R13"),
-    (RunWrap.NONE, "[R9 R4 J]", "R4 J R9"),
-    (RunWrap.NONE, "[J R5 R4 R4]", "R4 R4 R5 J"),
-    (RunWrap.NONE, "[R9 J J R3 R4]", "R3 R4 J J R9"),
-    (RunWrap.NONE, "[R9 R6 J J R3]", "R3 J J R6 R9"),
-    (RunWrap.NONE, "[R10 R4 R7 J J J J J]", "R4 J J R7 J J R10 J"),
-    (RunWrap.NONE, "[B6 J R4]", "R4 J B6"),
-    (RunWrap.NONE, "[B6 R5 R4]", "R4 R5 B6"),
-    (RunWrap.NONE, "[J K7 R7]", "R7 K7 J"),
-    (RunWrap.NONE, "[R7 J B7 J R8]", "R7 B7 R8 J J"),
-    (RunWrap.NONE, "[B7 R8 R7]", "R7 B7 R8"),
-    (RunWrap.NONE, "[B7 R8 K7]", "R8 B7 K7"),
-    (RunWrap.NONE, "[B7 J R7 K8]", "R7 B7 K8 J"),
-    (RunWrap.NONE, "group[J R5 J]", "R5 J J"),
-    (RunWrap.NONE, "group[J R6 R4]", "R4 J R6"),
-    (RunWrap.NONE, "run[J B7 R7]", "R7 B7 J"),
-    (RunWrap.NONE, "group[R9 K7 R8]", "R8 R9 K7"),
-    (RunWrap.NONE, "run[K7 R8 B7]", "B7 K7 R8"),
+    (RunWrap.OFF, "[R6 R4 R5]", "R4 R5 R6"),
+    (RunWrap.OFF, "[R7 J R4 J]", "R4 J J R7"),
+    (RunWrap.OFF, "[J J R4 R5]", "R4 R5 J J"),
+    (RunWrap.OFF, "[J J R12 R11]", "J R11 R12 J"),
+    (RunWrap.OFF, "[J R13 J]", "J J R13"),
+    (RunWrap.OFF, "[R1 J R2]", "R1 R2 J"),
+    (RunWrap.OFF, "[R1 R13 J]", "R1 J R13"),
+    (RunWrap.OFF, "[R9 R4 J]", "R4 J R9"),
+    (RunWrap.OFF, "[J R5 R4 R4]", "R4 R4 R5 J"),
+    (RunWrap.OFF, "[R9 J J R3 R4]", "R3 R4 J J R9"),
+    (RunWrap.OFF, "[R9 R6 J J R3]", "R3 J J R6 R9"),
+    (RunWrap.OFF, "[R10 R4 R7 J J J J J]", "R4 J J R7 J J R10 J"),
+    (RunWrap.OFF, "[B6 J R4]", "R4 J B6"),
+    (RunWrap.OFF, "[B6 R5 R4]", "R4 R5 B6"),
+    (RunWrap.OFF, "[J K7 R7]", "R7 K7 J"),
+    (RunWrap.OFF, "[R7 J B7 J R8]", "R7 B7 R8 J J"),
+    (RunWrap.OFF, "[B7 R8 R7]", "R7 B7 R8"),
+    (RunWrap.OFF, "[B7 R8 K7]", "R8 B7 K7"),
+    (RunWrap.OFF, "[B7 J R7 K8]", "R7 B7 K8 J"),
+    (RunWrap.OFF, "group[J R5 J]", "R5 J J"),
+    (RunWrap.OFF, "group[J R6 R4]", "R4 J R6"),
+    (RunWrap.OFF, "run[J B7 R7]", "R7 B7 J"),
+    (RunWrap.OFF, "group[R9 K7 R8]", "R8 R9 K7"),
+    (RunWrap.OFF, "run[K7 R8 B7]", "B7 K7 R8"),
     (RunWrap.ONE_HIGH, "[R1 J J]", "J J R1"),
     (RunWrap.ONE_HIGH, "[R1 R13 J]", "J R13 R1"),
     (RunWrap.ONE_HIGH, "[R13 J R12]", "J R12 R13"),
@@ -394,7 +394,7 @@ CANONICAL = [
 
 @pytest.mark.parametrize(("wrap", "text", "order"), CANONICAL)
 def test_the_canonical_order_has_most_points_or_else_least_wrong(wrap: RunWrap, text: str, order: str) -> None:
-    ruleset = replace(FOUR_JOKERS, run_wrap=wrap, set_order=SetOrder.CANONICALISE)
+    ruleset = replace(FOUR_JOKERS, run_wrap=wrap, meld_order=MeldOrder.CANONICALISE)
     meld = parse_meld(text)
     assert canonical_order(meld, ruleset) == replace(meld, tiles=parse_tiles(order))
     assert read_meld(meld, ruleset) == read_meld(canonical_order(meld, ruleset), replace(FOUR_JOKERS, run_wrap=wrap))
@@ -436,7 +436,7 @@ def test_the_suggested_order_is_one_that_the_options_allow(ruleset: Ruleset, tex
 
 
 IN_ANY_ORDER = [
-    # ruleset (with set_order CANONICALISE), text, the meld read, faces of its jokers
+    # ruleset (with meld_order CANONICALISE), text, the meld read, faces of its jokers
     (SORTED, "[R12 R13 J]", "run[J R12 R13]", ["R11"]),
     (SORTED, "[J R5 J]", "run[R5 J J]", ["R6", "R7"]),
     (SORTED, "group[J R5 J]", "group[R5 J J]", ["B5 K5 O5", "B5 K5 O5"]),
@@ -472,16 +472,16 @@ def test_canonical_order_follows_options_and_declared_faces(
 
 WRONG_IN_ANY_ORDER = [
     # ruleset, text, the order in which it is read, reasons
-    (NO_LEAD_SORTED, "[R13 J R12]", "J R12 R13", ["JOKER_LEADS_SET"]),
-    (NO_LEAD_SORTED, "[R12 J=R11 J=R10 R13]", "J J R12 R13", ["JOKER_LEADS_SET"]),
-    (NO_LEAD_SORTED, "[R6 J=R4 R5]", "J R5 R6", ["JOKER_LEADS_SET"]),
+    (NO_LEAD_SORTED, "[R13 J R12]", "J R12 R13", ["JOKER_LEADS_MELD"]),
+    (NO_LEAD_SORTED, "[R12 J=R11 J=R10 R13]", "J J R12 R13", ["JOKER_LEADS_MELD"]),
+    (NO_LEAD_SORTED, "[R6 J=R4 R5]", "J R5 R6", ["JOKER_LEADS_MELD"]),
     (NO_LEAD_SORTED, "[R6 J=R9 R5]", "R5 R6 J", ["JOKER_DECLARATION_MISMATCH"]),
     (APART_SORTED, "[J=R8 J=R7 R6 R5]", "R5 R6 J J", ["JOKERS_ADJACENT"]),
     (SORTED, "[J=R8 R7 R5]", "R5 J R7", ["JOKER_DECLARATION_MISMATCH"]),
     (SORTED, "[B7 J=R9 R7]", "R7 B7 J", ["JOKER_DECLARATION_MISMATCH"]),
-    (SORTED, "group[R6 J=R7 R5]", "R5 R6 J", ["SET_KIND_MISMATCH"]),
-    (SORTED, "run[B7 J=K7 R7]", "R7 B7 J", ["SET_KIND_MISMATCH"]),
-    (SORTED, "group[R6 J=R9 R5]", "R5 R6 J", ["SET_KIND_MISMATCH"]),
+    (SORTED, "group[R6 J=R7 R5]", "R5 R6 J", ["MELD_KIND_MISMATCH"]),
+    (SORTED, "run[B7 J=K7 R7]", "R7 B7 J", ["MELD_KIND_MISMATCH"]),
+    (SORTED, "group[R6 J=R9 R5]", "R5 R6 J", ["MELD_KIND_MISMATCH"]),
 ]
 
 
@@ -576,7 +576,7 @@ def random_meld(rng: random.Random, ruleset: Ruleset) -> Meld | None:
 def test_a_meld_that_is_proposed_or_written_again_is_the_same_by_every_ruleset(seed: int) -> None:
     rng, sorts = random.Random(seed), Counter[tuple[MeldKind, bool]]()
     for _ in range(3000):
-        ruleset = replace(random_ruleset(rng), set_order=rng.choice(list(SetOrder)))
+        ruleset = replace(random_ruleset(rng), meld_order=rng.choice(list(MeldOrder)))
         meld = random_meld(rng, ruleset)
         if meld:
             proposed = as_proposed(meld, ruleset)

@@ -31,7 +31,7 @@ from engine.notation import (
     parse_tiles,
     position_of,
 )
-from engine.ruleset import SABRA, SetOrder
+from engine.ruleset import SABRA, MeldOrder
 from engine.tiles import JOKER, Tile, naturals, tile_set
 from engine.violation_texts import DESCRIPTIONS, describe_violation
 from engine.violations import Reason, Violation, refused
@@ -255,7 +255,7 @@ def test_a_formatted_meld_has_its_declared_faces(text: str, colors: int, written
 
 
 def test_faces_of_jokers_in_a_run_are_formatted_under_canonical_order() -> None:
-    ruleset = replace(SABRA, set_order=SetOrder.CANONICALISE)
+    ruleset = replace(SABRA, meld_order=MeldOrder.CANONICALISE)
     for text in ("run[J=O3 J=O4 O5]", "run[O5 J=O6 J=O7]"):
         meld = read_meld(parse_meld(text), ruleset)
         assert isinstance(meld, Meld)
@@ -266,7 +266,7 @@ METADATA = {
     Reason.GAME_FULL: {"players_max"},
     Reason.TOO_FEW_PLAYERS: {"players", "players_min"},
     Reason.NOT_YOUR_TURN: {"seat"},
-    Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD: {"best", "threshold"},
+    Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: {"best", "threshold"},
     Reason.INITIAL_MELD_BELOW_THRESHOLD: {"total", "threshold"},
     Reason.RIVER_INDEX_OUT_OF_RANGE: {"count", "index"},
 }

@@ -28,14 +28,14 @@ from engine.play import STEPS, Play  # noqa: E402 - as above
 from engine.retrieval import retrieval_reasons  # noqa: E402 - as above
 from engine.ruleset import (  # noqa: E402 - as above
     SABRA,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
-    InitialMeldSets,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
+    JokerRetrievalSameMeld,
     JokerRetrievalSource,
     Ruleset,
     with_options,
@@ -46,17 +46,17 @@ from engine.violations import Reason  # noqa: E402 - as above
 from oracles.retrieval_by_force import legal_under_some_assignment  # noqa: E402 - as above
 from support.plays import play_of  # noqa: E402 - as above
 
-FREE, REPLACE, LOCKED, NONE = JokerRetrievalMode
-ANY_SET, NEW_SET, TWO_RACK_TILES, ALL_RACK, IF_REPLACED = JokerRetrievalReuse
+FREE, REPLACE, LOCKED, OFF = JokerRetrievalMode
+ANY_MELD, NEW_MELD, TWO_RACK_TILES, ALL_RACK, IF_REPLACED = JokerRetrievalReuse
 RACK_ONLY = JokerRetrievalSource.RACK_ONLY
-FORBIDDEN = JokerRetrievalSameSet.FORBIDDEN
+FORBIDDEN = JokerRetrievalSameMeld.FORBIDDEN
 BOTH_COLORS = JokerRetrievalGroupOfThree.BOTH_COLORS
 
 RETRIEVAL: Final = (
     "joker_retrieval_mode",
     "joker_retrieval_source",
     "joker_retrieval_reuse",
-    "joker_retrieval_same_set",
+    "joker_retrieval_same_meld",
     "joker_retrieval_group_of_three",
     "joker_retrieval_end_of_run_free",
 )
@@ -65,7 +65,7 @@ MOST_WAYS: Final = 768
 PLAYS_A_SEED: Final = 130
 RULESETS_A_PLAY: Final = 4
 
-MODE, SOURCE, REUSE, SAME_SET, GROUP_OF_THREE, END_OF_RUN_FREE = RETRIEVAL
+MODE, SOURCE, REUSE, SAME_MELD, GROUP_OF_THREE, END_OF_RUN_FREE = RETRIEVAL
 SPLIT_OFF: Final = "[R5 J R7 R8] + {B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}"
 TO_TWO_RACK_TILES: Final = "[B3 B4 J] + {B5 O7 R7} -> [B3 B4 B5] | [J O7 R7] ; {}"
 ALONG_ITS_RUN: Final = "[B3 B4 J] + {B5} -> [B3 B4 B5 J] ; {}"
@@ -93,7 +93,7 @@ def rulesets(mode: JokerRetrievalMode) -> tuple[Ruleset, ...]:
     options = (
         JokerRetrievalSource,
         JokerRetrievalReuse,
-        JokerRetrievalSameSet,
+        JokerRetrievalSameMeld,
         JokerRetrievalGroupOfThree,
         (False, True),
     )
@@ -106,12 +106,12 @@ def rulesets(mode: JokerRetrievalMode) -> tuple[Ruleset, ...]:
 
 def draw_rulesets(rng: random.Random) -> list[Ruleset]:
     """Returns random rulesets, preferring those with many decisions that do not reject most plays anyway."""
-    modes = rng.choices((FREE, REPLACE, LOCKED, NONE), (2, 4, 5, 1), k=RULESETS_A_PLAY)
+    modes = rng.choices((FREE, REPLACE, LOCKED, OFF), (2, 4, 5, 1), k=RULESETS_A_PLAY)
     return [rng.choices(rulesets(mode), [_weight(ruleset) for ruleset in rulesets(mode)])[0] for mode in modes]
 
 
 def _weight(ruleset: Ruleset) -> int:
-    return {ANY_SET: 3, IF_REPLACED: 4}.get(ruleset.joker_retrieval_reuse, 1)
+    return {ANY_MELD: 3, IF_REPLACED: 4}.get(ruleset.joker_retrieval_reuse, 1)
 
 
 def format_ruleset(ruleset: Ruleset) -> str:
@@ -452,10 +452,10 @@ def test_the_plays_are_of_all_sorts() -> None:
         if reuse is not IF_REPLACED
         for legal in (False, True)
     )
-    assert all(sorts[FREE, reuse, False] for reuse in JokerRetrievalReuse if reuse is not ANY_SET)
+    assert all(sorts[FREE, reuse, False] for reuse in JokerRetrievalReuse if reuse is not ANY_MELD)
     assert sorts[FREE, IF_REPLACED, True]
-    assert sorts[NONE, ANY_SET, False]
-    assert sorts[NONE, ANY_SET, True]
+    assert sorts[OFF, ANY_MELD, False]
+    assert sorts[OFF, ANY_MELD, True]
 
 
 # The turn of the initial meld, where the table may be used too
@@ -468,7 +468,7 @@ def draw_initial_rules(rng: random.Random) -> Ruleset:
         ruleset,
         initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
         initial_meld_threshold=rng.choice((0, 9, 15, 21)),
-        initial_meld_sets=rng.choice(list(InitialMeldSets)),
+        initial_meld_count=rng.choice(list(InitialMeldCount)),
         initial_meld_joker=rng.choice(list(InitialMeldJoker)),
         initial_meld_required_kind=rng.choice(list(InitialMeldRequiredKind)),
     )
@@ -494,7 +494,7 @@ def _meld_with(face: Tile, rng: random.Random) -> Meld | None:
 
 def initial_melds(case: Case, ruleset: Ruleset) -> Iterator[tuple[Meld, ...]]:
     """Yields every choice of new melds that is an initial meld of played tiles."""
-    most = 1 if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else len(case.after)
+    most = 1 if ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD else len(case.after)
     for chosen in chain.from_iterable(combinations(case.after, count) for count in range(1, most + 1)):
         tiles = _tiles(chosen)
         has_joker = ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN and tiles[JOKER]
@@ -574,38 +574,38 @@ def test_colors_and_order_make_no_difference(seed: int) -> None:
 
 EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     # A tile leaves a meld whose joker stays.
-    (SPLIT_OFF, {MODE: LOCKED}, Reason.JOKER_SET_LOCKED),
+    (SPLIT_OFF, {MODE: LOCKED}, Reason.JOKER_MELD_LOCKED),
     (SPLIT_OFF, {MODE: FREE}, None),
     (SPLIT_OFF, {MODE: REPLACE}, None),
-    (SPLIT_OFF, {MODE: NONE}, None),
-    ("[B3 B4 J B6 B7 B8] + {B9} -> [B3 B4 J] | [B6 B7 B8 B9] ; {}", {REUSE: NEW_SET, SAME_SET: FORBIDDEN}, None),
+    (SPLIT_OFF, {MODE: OFF}, None),
+    ("[B3 B4 J B6 B7 B8] + {B9} -> [B3 B4 J] | [B6 B7 B8 B9] ; {}", {REUSE: NEW_MELD, SAME_MELD: FORBIDDEN}, None),
     # Two locked melds do not replace each other's jokers
     (
         "run[J R10 J] | run[J R9 J] + {R9 R10 K9 K10} -> [J R9 R10 J] | [R9 K9 J] | [R10 K10 J] ; {}",
-        {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED, "geometry_jokers": 4},
-        Reason.JOKER_SET_LOCKED,
+        {MODE: LOCKED, SAME_MELD: JokerRetrievalSameMeld.ALLOWED, "geometry_jokers": 4},
+        Reason.JOKER_MELD_LOCKED,
     ),
     # A joker that stays was not retrieved, and unlocks nothing
     (
         "[O4 O5 O6 J] | [O7 B7 J] + {R7 R8 R9} -> [O7 B7 J J] | [O4 O5 O6] | [R7 R8 R9] ; {}",
-        {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED},
-        Reason.JOKER_SET_LOCKED,
+        {MODE: LOCKED, SAME_MELD: JokerRetrievalSameMeld.ALLOWED},
+        Reason.JOKER_MELD_LOCKED,
     ),
     # A joker is replaced from the rack and goes to two tiles of the rack.
     (TO_TWO_RACK_TILES, {REUSE: TWO_RACK_TILES}, None),
     (TO_TWO_RACK_TILES, {MODE: REPLACE, SOURCE: RACK_ONLY, REUSE: TWO_RACK_TILES}, None),
     (TO_TWO_RACK_TILES, {MODE: LOCKED, SOURCE: RACK_ONLY, REUSE: ALL_RACK}, None),
-    (TO_TWO_RACK_TILES, {MODE: NONE}, Reason.JOKER_RETRIEVAL_FORBIDDEN),
+    (TO_TWO_RACK_TILES, {MODE: OFF}, Reason.JOKER_RETRIEVAL_FORBIDDEN),
     # A joker moves within its run.
     (ALONG_ITS_RUN, {MODE: FREE}, None),
-    (ALONG_ITS_RUN, {MODE: LOCKED}, Reason.JOKER_RETURNED_TO_SAME_SET),
-    (ALONG_ITS_RUN, {MODE: LOCKED, SAME_SET: JokerRetrievalSameSet.ALLOWED}, None),
+    (ALONG_ITS_RUN, {MODE: LOCKED}, Reason.JOKER_RETURNED_TO_SAME_MELD),
+    (ALONG_ITS_RUN, {MODE: LOCKED, SAME_MELD: JokerRetrievalSameMeld.ALLOWED}, None),
     # Two jokers go to a meld of the other kind, where one keeps its face.
-    ("[R7 B7 J J] + {K7 K9} -> [R7 B7 K7] | [J J K9] ; {}", {MODE: NONE}, Reason.JOKER_RETRIEVAL_FORBIDDEN),
+    ("[R7 B7 J J] + {K7 K9} -> [R7 B7 K7] | [J J K9] ; {}", {MODE: OFF}, Reason.JOKER_RETRIEVAL_FORBIDDEN),
     # The run of a joker is dissolved.
     (DISSOLVED, {MODE: FREE}, None),
     (DISSOLVED, {MODE: REPLACE}, Reason.JOKER_NOT_REPLACED),
-    (DISSOLVED, {MODE: LOCKED}, Reason.JOKER_SET_LOCKED),
+    (DISSOLVED, {MODE: LOCKED}, Reason.JOKER_MELD_LOCKED),
     # The tile that replaces it was on the table, or its copy was.
     (FROM_THE_TABLE, {MODE: REPLACE}, None),
     (FROM_THE_TABLE, {MODE: LOCKED}, None),
@@ -613,13 +613,13 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (FROM_EITHER, {MODE: REPLACE, SOURCE: RACK_ONLY}, None),
     (FROM_EITHER, {MODE: LOCKED, SOURCE: RACK_ONLY}, None),
     # Each of two melds has the tiles that would unlock the other.
-    (CIRCLE, {MODE: LOCKED}, Reason.JOKER_SET_LOCKED),
+    (CIRCLE, {MODE: LOCKED}, Reason.JOKER_MELD_LOCKED),
     (CIRCLE, {MODE: REPLACE}, None),
     (CHAIN, {MODE: LOCKED}, None),
     (CHAIN, {MODE: LOCKED, SOURCE: RACK_ONLY}, Reason.JOKER_REPLACEMENT_NOT_FROM_RACK),
     # One of two jokers of a meld is replaced.
     ("[J R4 R5 J] + {R6 K1 K2} -> [J R4 R5 R6] | [K1 K2 J] ; {}", {MODE: LOCKED}, None),
-    (REPLACED_ELSEWHERE, {MODE: LOCKED}, Reason.JOKER_SET_LOCKED),
+    (REPLACED_ELSEWHERE, {MODE: LOCKED}, Reason.JOKER_MELD_LOCKED),
     (REPLACED_ELSEWHERE, {MODE: REPLACE}, None),
     # A group of three.
     (ONE_COLOR, {MODE: REPLACE}, None),
@@ -631,19 +631,19 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (END_OF_RUN, {MODE: REPLACE, END_OF_RUN_FREE: True}, None),
     (END_OF_RUN, {MODE: LOCKED, END_OF_RUN_FREE: True}, None),
     # A meld of the table is no new meld, but its copy from the rack is.
-    (TO_THE_TABLE, {REUSE: NEW_SET}, Reason.JOKER_NOT_IN_NEW_SET),
+    (TO_THE_TABLE, {REUSE: NEW_MELD}, Reason.JOKER_NOT_IN_NEW_MELD),
     (TO_ONE_RACK_TILE, {REUSE: ALL_RACK}, Reason.JOKER_REUSE_NEEDS_RACK_ONLY),
-    (TO_THE_COPY, {REUSE: NEW_SET}, None),
+    (TO_THE_COPY, {REUSE: NEW_MELD}, None),
     (TO_THE_COPY, {REUSE: ALL_RACK}, None),
-    (TO_ONE_RACK_TILE, {REUSE: NEW_SET}, None),
+    (TO_ONE_RACK_TILE, {REUSE: NEW_MELD}, None),
     (TO_ONE_RACK_TILE, {REUSE: TWO_RACK_TILES}, Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES),
     # A joker that was not replaced goes anywhere
-    (PAST_ITS_START, {REUSE: NEW_SET}, Reason.JOKER_NOT_IN_NEW_SET),
+    (PAST_ITS_START, {REUSE: NEW_MELD}, Reason.JOKER_NOT_IN_NEW_MELD),
     (PAST_ITS_START, {REUSE: IF_REPLACED}, None),
-    (TO_THE_TABLE, {REUSE: IF_REPLACED}, Reason.JOKER_NOT_IN_NEW_SET),
+    (TO_THE_TABLE, {REUSE: IF_REPLACED}, Reason.JOKER_NOT_IN_NEW_MELD),
     (TO_THE_COPY, {REUSE: IF_REPLACED}, None),
-    (ALONG_ITS_RUN, {REUSE: IF_REPLACED}, Reason.JOKER_NOT_IN_NEW_SET),
-    (ALONG_ITS_RUN, {REUSE: IF_REPLACED, SAME_SET: FORBIDDEN}, Reason.JOKER_RETURNED_TO_SAME_SET),
+    (ALONG_ITS_RUN, {REUSE: IF_REPLACED}, Reason.JOKER_NOT_IN_NEW_MELD),
+    (ALONG_ITS_RUN, {REUSE: IF_REPLACED, SAME_MELD: FORBIDDEN}, Reason.JOKER_RETURNED_TO_SAME_MELD),
     # So does a joker that its meld could spare, although the tile of its face came later
     ("[B3 B4 B5 J] | [R1 R2 R3] + {B6} -> [B3 B4 B5 B6] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
     ("[R5 B5 K5 J] | [R1 R2 R3] + {O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] ; {}", {REUSE: IF_REPLACED}, None),
@@ -652,12 +652,12 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (
         "[B3 B4 J B6 B7] | [R1 R2 R3] + {B5} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] ; {}",
         {REUSE: IF_REPLACED},
-        Reason.JOKER_NOT_IN_NEW_SET,
+        Reason.JOKER_NOT_IN_NEW_MELD,
     ),
     (
         "[R5 B5 J] | [R1 R2 R3] + {K5 O5} -> [R5 B5 K5 O5] | [R1 R2 R3 J] ; {}",
         {REUSE: IF_REPLACED},
-        Reason.JOKER_NOT_IN_NEW_SET,
+        Reason.JOKER_NOT_IN_NEW_MELD,
     ),
     # A tile takes the place of one joker. If there are two, the player chooses which
     (
@@ -673,7 +673,7 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (
         "run[R5 J J] | [R1 R2 R3] + {R6 R7 K8 O8} -> [R5 R6 R7] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
         {REUSE: IF_REPLACED},
-        Reason.JOKER_NOT_IN_NEW_SET,
+        Reason.JOKER_NOT_IN_NEW_MELD,
     ),
     (
         "[B3 B4 J] | [J B6 B7] | [R1 R2 R3] + {B5 K8 O8} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [K8 O8 J] ; {}",
@@ -683,7 +683,7 @@ EXAMPLES: Final[tuple[tuple[str, dict[str, object], Reason | None], ...]] = (
     (
         "[B3 B4 J] | [J B6 B7] | [R1 R2 R3] | [K1 K2 K3] + {B5} -> [B3 B4 B5 B6 B7] | [R1 R2 R3 J] | [K1 K2 K3 J] ; {}",
         {REUSE: IF_REPLACED},
-        Reason.JOKER_NOT_IN_NEW_SET,
+        Reason.JOKER_NOT_IN_NEW_MELD,
     ),
     # A meld whose tiles are in different melds was taken apart, with its joker
     (

@@ -24,14 +24,14 @@ from engine.ruleset import (
     SABRA,
     Contract,
     InitialMeldComparison,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
-    InitialMeldSets,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
+    JokerRetrievalSameMeld,
     JokerRetrievalSource,
     JokersDeclaration,
     Manipulation,
@@ -54,13 +54,13 @@ def rules(**options: object) -> Ruleset:
 
 FOUR_JOKERS = replace(SABRA, geometry_jokers=4)
 DECLARED = rules(jokers_declaration=JokersDeclaration.ALWAYS_EXPLICIT)
-NEVER = rules(joker_retrieval_mode=JokerRetrievalMode.NONE)
+NEVER = rules(joker_retrieval_mode=JokerRetrievalMode.OFF)
 REPLACE = rules(joker_retrieval_mode=JokerRetrievalMode.REPLACE)
 SIX_COLORS_BOTH = replace(
     REPLACE, joker_retrieval_group_of_three=JokerRetrievalGroupOfThree.BOTH_COLORS, geometry_colors=6
 )
 END_IS_FREE = replace(REPLACE, joker_retrieval_end_of_run_free=True)
-GROWING = rules(manipulation=Manipulation.NONE)
+GROWING = rules(manipulation=Manipulation.OFF)
 PRIMITIVE = rules(manipulation=Manipulation.PRIMITIVES_ONLY)
 PHYSICAL = replace(FOUR_JOKERS, jokers_beyond_physical=False)
 CYCLIC = rules(run_wrap=RunWrap.CYCLIC)
@@ -86,7 +86,9 @@ def violations_of_play(play: Play) -> list[tuple[str, str]]:
 ROWS_OF_TENS = "[R9 R10 R11] | [B9 B10 B11] | [K9 K10 K11]"
 ONE_COLOR = rules(contract=Contract.SINGLE_COLOR)
 ONE_COLOR_SAME_TURN = replace(ONE_COLOR, initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED)
-ONE_OF_TEN = replace(SAME_TURN, initial_meld_threshold=10, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD)
+ONE_OF_TEN = replace(
+    SAME_TURN, initial_meld_threshold=10, initial_meld_count=InitialMeldCount.ONE_MELD_REACHES_THRESHOLD
+)
 ONE_TO_FOUR_IN_GROUPS = (
     "[R1 R2 R3] + {R1 R2 R3 R4 B1 K1 B2 K2 B3 K3} -> [R1 R2 R3 R4] | [R1 B1 K1] | [R2 B2 K2] | [R3 B3 K3] ; {}"
 )
@@ -104,10 +106,10 @@ LEGAL = [
      " | [O9 O10 O11] ; {}", ONE_COLOR_SAME_TURN),
     ("a run grows beside an initial meld of a group",
      ONE_TO_FOUR_IN_GROUPS, replace(
-         ONE_OF_TEN, initial_meld_threshold=9, manipulation=Manipulation.NONE)),
+         ONE_OF_TEN, initial_meld_threshold=9, manipulation=Manipulation.OFF)),
     ("so it does whichever of them lies last",
      "[R1 R2 R3] + {R1 R2 R3 R4 B1 K1 B2 K2 B3 K3} -> [R3 B3 K3] | [R1 B1 K1] | [R2 B2 K2] | [R1 R2 R3 R4] ; {}",
-     replace(ONE_OF_TEN, initial_meld_threshold=9, manipulation=Manipulation.NONE)),
+     replace(ONE_OF_TEN, initial_meld_threshold=9, manipulation=Manipulation.OFF)),
     ("a run is dissolved beside an initial meld of its tiles", ONE_TO_FOUR_IN_GROUPS, ONE_OF_TEN),
     ("a meld of the table is left as it is, whatever the contract",
      "[R10 B10 K10] + {O9 O10 O11} -> [R10 B10 K10] | [O9 O10 O11] ; {}", ONE_COLOR),
@@ -158,7 +160,7 @@ LEGAL = [
      "[R12 B12 K12 O12] | [B12 K12 O12] + {B12 K12 O12 J R10 R11 R12} -> [R12 B12 K12 O12] | [B12 K12 O12 J]"
      " | [B12 K12 O12] | [R10 R11 R12] ; {}", replace(
          SAME_TURN, geometry_copies=3, initial_meld_threshold=40,
-         initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD,
+         initial_meld_count=InitialMeldCount.ONE_MELD_REACHES_THRESHOLD,
          initial_meld_required_kind=InitialMeldRequiredKind.RUN)),
 ]  # fmt: skip
 
@@ -186,10 +188,10 @@ ILLEGAL = [
      "[R10 B10 K10] + {R10 B10 K10} -> [R10 B10 K10] | [R10 B10 K10] ; {}", ONE_COLOR_SAME_TURN,
      [("CONTRACT_VIOLATED", "R10 B10 K10")]),
     ("a meld of the table could lie in the initial meld alone, where melds only grow",
-     ONE_TO_FOUR_IN_GROUPS, replace(ONE_OF_TEN, manipulation=Manipulation.NONE), [("TABLE_MELD_CHANGED", "R1 R2 R3")]),
+     ONE_TO_FOUR_IN_GROUPS, replace(ONE_OF_TEN, manipulation=Manipulation.OFF), [("TABLE_MELD_CHANGED", "R1 R2 R3")]),
     ("what is changed whatever the initial meld is of is told alone", "[R1 R2 R3] | [R7 B7 K7 O7] + {R1 R2 R3 R4 B1 K1"
      " B2 K2 B3 K3 R8 R9} -> [R1 B1 K1] | [R2 B2 K2] | [R3 B3 K3] | [B7 K7 O7] | [R7 R8 R9] | [R1 R2 R3 R4] ; {}",
-     replace(ONE_OF_TEN, manipulation=Manipulation.NONE), [("TABLE_MELD_CHANGED", "R7 B7 K7 O7")]),
+     replace(ONE_OF_TEN, manipulation=Manipulation.OFF), [("TABLE_MELD_CHANGED", "R7 B7 K7 O7")]),
     ("and where none is dissolved", ONE_TO_FOUR_IN_GROUPS,
      replace(ONE_OF_TEN, manipulation=Manipulation.PRIMITIVES_ONLY), [("TABLE_MELD_DISSOLVED", "R1 R2 R3")]),
     # The results of a play have tiles in ascending order
@@ -250,7 +252,7 @@ ILLEGAL = [
     ("a joker leaves, a tile is foreign", "[R4 J R6] + *{R5 K1} -> [R4 R5 R6] | [J K1 O1] ; {}", NEVER,
      [("TILE_NOT_IN_RACK", "O1")]),
     ("a joker leaves, a meld is too short", "[R4 J R6] + *{R5 K1 O1 R9 B9} -> [R4 R5 R6] | [J K1 O1] | [R9 B9] ; {}",
-     NEVER, [("SET_TOO_SHORT", "R9 B9")]),
+     NEVER, [("MELD_TOO_SHORT", "R9 B9")]),
     ("a joker leaves before the initial meld", f"[R4 J R6] + {{R5 K1 O1 {INITIAL}}} -> [R4 R5 R6] | [J K1 O1]"
      f" | [{INITIAL}] ; {{}}", NEVER, [("JOKER_RETRIEVAL_BEFORE_INITIAL_MELD", "R4 J R6")]),
     ("three of four missing colors for the joker of a group of three, where there are six",
@@ -261,7 +263,7 @@ ILLEGAL = [
      [("JOKER_REPLACEMENT_NOT_FROM_RACK", "B5 K5 J")]),
     ("a joker stays, as the run beside it is of the rack", "[B8 J B10] + {R6 R7 R8 R9 B8 B9 B9 B10} -> [R6 R7 R8 R9]"
      " | [B8 B9 B10 J] | [B8 B9 B10] ; {}", PRESETS[Preset.BOOK_1978],
-     [("JOKER_RETURNED_TO_SAME_SET", "B8 J B10"), ("JOKER_NOT_IN_NEW_SET", "B8 J B10")]),
+     [("JOKER_RETURNED_TO_SAME_MELD", "B8 J B10"), ("JOKER_NOT_IN_NEW_MELD", "B8 J B10")]),
     ("the end of a run of three is not free", "[J R4 R5] | [R6 R7 R8] + *{B1 B2} -> [R4 R5 R6 R7 R8] | [B1 B2 J] ; {}",
      END_IS_FREE, [("JOKER_NOT_REPLACED", "J R4 R5")]),
     # Contracts: old melds keep their tiles, invalid melds are not checked
@@ -270,16 +272,16 @@ ILLEGAL = [
     ("a new meld like one of the table", "[R8 R9 R10] + *{R8 R9 R10} -> [R8 R9 R10] | [R8 R9 R10] ; {}",
      BELOW_10, [("CONTRACT_VIOLATED", "R8 R9 R10")]),
     ("a new meld that is none", ". + *{R1 R2 R3 B9 K9} -> [R1 R2 R3] | [B9 K9] ; {}", BELOW_10,
-     [("SET_TOO_SHORT", "B9 K9")]),
+     [("MELD_TOO_SHORT", "B9 K9")]),
     # The call
     ("who plays nothing does not win", "[R1 R2 R3] + *{} -> [R1 R2 R3] ; {}", rules(win_call=WinCall.REQUIRED),
      [("NO_RACK_TILE_PLAYED", "")]),
     # The initial meld
     ("no meld of own tiles, where one meld must reach no threshold", "[R4 R5 R6] + {R7} -> [R4 R5 R6 R7] ; {}",
-     rules(initial_meld_threshold=0, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD),
+     rules(initial_meld_threshold=0, initial_meld_count=InitialMeldCount.ONE_MELD_REACHES_THRESHOLD),
      [("INITIAL_MELD_TABLE_MODIFIED", "R4 R5 R6")]),
     ("no meld of own tiles, where one is asked for", "[R4 R5 R6] + {R7} -> [R4 R5 R6 R7] ; {}",
-     replace(SAME_TURN, initial_meld_sets=InitialMeldSets.SINGLE_SET),
+     replace(SAME_TURN, initial_meld_count=InitialMeldCount.SINGLE_MELD),
      [("INITIAL_MELD_TABLE_MODIFIED", "R4 R5 R6"), ("INITIAL_MELD_BELOW_THRESHOLD", "")]),
     ("a joker and a foreign tile, where the table may be played on in the turn of the initial meld",
      ". + {R1 R2 J R5 R6} -> [R1 R2 J] | [R5 R6 R7] ; {}",
@@ -361,7 +363,7 @@ def test_the_plunder_is_named_in_ascending_order() -> None:
 
 
 @pytest.mark.parametrize("reuse", JokerRetrievalReuse)
-@pytest.mark.parametrize("mode", [mode for mode in JokerRetrievalMode if mode is not JokerRetrievalMode.NONE])
+@pytest.mark.parametrize("mode", [mode for mode in JokerRetrievalMode if mode is not JokerRetrievalMode.OFF])
 def test_joker_rules_are_skipped_if_plunder_is_played(mode: JokerRetrievalMode, reuse: JokerRetrievalReuse) -> None:
     text = "[B10 B11 J] | [R10 R11 R12] + *{B12 R9} -> [B10 B11 B12] | [R10 R11 R12] | [R8 R9 R10 J] ; {}"
     ruleset = replace(RIVER, joker_retrieval_mode=mode, joker_retrieval_reuse=reuse)
@@ -379,48 +381,52 @@ def test_a_pull_outside_the_river_reports_its_length() -> None:
 
 RETRIEVALS = [
     # A play, the options of retrieval, the reasons
-    ("[B5 B6 J] + *{B7} -> [B5 B6 B7 J] ; {}", "NONE FORBIDDEN", "JOKER_RETRIEVAL_FORBIDDEN"),
-    ("[J O4 O5] + *{O3} -> [O3 O4 O5 J] ; {}", "NEW_SET FORBIDDEN", "JOKER_RETURNED_TO_SAME_SET JOKER_NOT_IN_NEW_SET"),
-    ("run[J J K6] + *{K5} -> [J K5 K6 J] ; {}", "NEW_SET_ALL_RACK", "JOKER_NOT_IN_NEW_SET"),
-    ("group[B9 J J] + *{K9} -> [B9 J J K9] ; {}", "NONE", ""),
-    ("[R6 R7 J J] + *{R8} -> [R6 R7 R8 J J] ; {}", "REPLACE RACK_ONLY FORBIDDEN", "JOKER_RETURNED_TO_SAME_SET"),
-    ("[J R4 R5 J] + *{K3 K5} -> [R4 R5 J] | [K3 J K5] ; {}", "LOCKED NEW_SET_TWO_RACK_TILES END_OF_RUN_FREE", ""),
+    ("[B5 B6 J] + *{B7} -> [B5 B6 B7 J] ; {}", "OFF FORBIDDEN", "JOKER_RETRIEVAL_FORBIDDEN"),
+    (
+        "[J O4 O5] + *{O3} -> [O3 O4 O5 J] ; {}",
+        "NEW_MELD FORBIDDEN",
+        "JOKER_RETURNED_TO_SAME_MELD JOKER_NOT_IN_NEW_MELD",
+    ),
+    ("run[J J K6] + *{K5} -> [J K5 K6 J] ; {}", "NEW_MELD_ALL_RACK", "JOKER_NOT_IN_NEW_MELD"),
+    ("group[B9 J J] + *{K9} -> [B9 J J K9] ; {}", "OFF", ""),
+    ("[R6 R7 J J] + *{R8} -> [R6 R7 R8 J J] ; {}", "REPLACE RACK_ONLY FORBIDDEN", "JOKER_RETURNED_TO_SAME_MELD"),
+    ("[J R4 R5 J] + *{K3 K5} -> [R4 R5 J] | [K3 J K5] ; {}", "LOCKED NEW_MELD_TWO_RACK_TILES END_OF_RUN_FREE", ""),
     ("[B8 B9 J J] + *{B7 O9} -> run[J J O9] | [B7 B8 B9] ; {}",
-     "NEW_SET_TWO_RACK_TILES FORBIDDEN", "JOKER_NOT_IN_NEW_SET"),
+     "NEW_MELD_TWO_RACK_TILES FORBIDDEN", "JOKER_NOT_IN_NEW_MELD"),
     ("[R10 R11 J J] + *{R9 R9} -> [R9 R10 R11] | run[R9 J J] ; {}",
      "REPLACE FORBIDDEN END_OF_RUN_FREE", "JOKER_NOT_REPLACED"),
     ("[R4 R5 J] | [R4 R5 J] + *{R6} -> [R4 R5 R6 J] | [R4 R5 J] ; {}",
-     "LOCKED RACK_ONLY NEW_SET FORBIDDEN BOTH_COLORS", "JOKER_RETURNED_TO_SAME_SET"),
+     "LOCKED RACK_ONLY NEW_MELD FORBIDDEN BOTH_COLORS", "JOKER_RETURNED_TO_SAME_MELD"),
     ("[K5 K6 J] | [R1 J O1] + *{K4} -> [R1 J O1] | [J K4 K5 K6] ; {}",
-     "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES FORBIDDEN", "JOKER_NOT_REPLACED JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
+     "REPLACE RACK_ONLY NEW_MELD_TWO_RACK_TILES FORBIDDEN", "JOKER_NOT_REPLACED JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
     ("[K5 B5 J] | [K5 B5 J] + *{O5} -> [J K5 B5 J] | [K5 B5 O5] ; {}",
-     "LOCKED NEW_SET_TWO_RACK_TILES", "JOKER_NOT_IN_NEW_SET"),
+     "LOCKED NEW_MELD_TWO_RACK_TILES", "JOKER_NOT_IN_NEW_MELD"),
     ("run[K6 J J] + *{B10 K7 K9 J} -> [J K6 K7] | run[J J K9] ; {B10}",
-     "REPLACE RACK_ONLY NEW_SET FORBIDDEN END_OF_RUN_FREE", ""),
+     "REPLACE RACK_ONLY NEW_MELD FORBIDDEN END_OF_RUN_FREE", ""),
     ("[J O7 R7] | [J O8 O9] + *{B9 O7} -> [J O7 R7] | [O7 O8 O9 J] ; {B9}",
-     "LOCKED RACK_ONLY NEW_SET BOTH_COLORS END_OF_RUN_FREE", "JOKER_NOT_IN_NEW_SET"),
+     "LOCKED RACK_ONLY NEW_MELD BOTH_COLORS END_OF_RUN_FREE", "JOKER_NOT_IN_NEW_MELD"),
     ("[J O7 R7] | [J O8 O9] + *{B9 O7} -> [J O7 R7] | [O7 O8 O9 J] ; {B9}",
-     "REPLACE NEW_SET_ALL_RACK BOTH_COLORS", "JOKER_REUSE_NEEDS_RACK_ONLY"),
+     "REPLACE NEW_MELD_ALL_RACK BOTH_COLORS", "JOKER_REUSE_NEEDS_RACK_ONLY"),
     ("[K9 J B9] | group[J R9 J] + *{R7} -> [K9 R9 B9 J] | run[J R7 J] ; {}",
-     "LOCKED RACK_ONLY NEW_SET_ALL_RACK END_OF_RUN_FREE", "JOKER_SET_LOCKED JOKER_REUSE_NEEDS_RACK_ONLY"),
+     "LOCKED RACK_ONLY NEW_MELD_ALL_RACK END_OF_RUN_FREE", "JOKER_MELD_LOCKED JOKER_REUSE_NEEDS_RACK_ONLY"),
     ("[J K6 B6 R6] | run[J O6 J] + *{O5} -> [K6 B6 R6] | [J O5 O6 J J] ; {}",
-     "REPLACE FORBIDDEN END_OF_RUN_FREE", "JOKER_RETURNED_TO_SAME_SET"),
+     "REPLACE FORBIDDEN END_OF_RUN_FREE", "JOKER_RETURNED_TO_SAME_MELD"),
     ("[J K6 B6 R6] | run[J O6 J] + *{O5} -> [K6 B6 R6] | [J O5 O6 J J] ; {}",
-     "LOCKED RACK_ONLY NEW_SET_TWO_RACK_TILES END_OF_RUN_FREE", "JOKER_SET_LOCKED JOKER_NOT_IN_NEW_SET"),
+     "LOCKED RACK_ONLY NEW_MELD_TWO_RACK_TILES END_OF_RUN_FREE", "JOKER_MELD_LOCKED JOKER_NOT_IN_NEW_MELD"),
     ("[J O10 B10 J] + *{R9 R10 O10} -> group[J O10 J] | [B10 O10 R10] ; {R9}",
      "REPLACE BOTH_COLORS", "JOKER_NOT_REPLACED"),
     ("[J O10 B10 J] + *{R9 R10 O10} -> group[J O10 J] | [B10 O10 R10] ; {R9}",
-     "LOCKED FORBIDDEN BOTH_COLORS", "JOKER_SET_LOCKED"),
+     "LOCKED FORBIDDEN BOTH_COLORS", "JOKER_MELD_LOCKED"),
     ("group[J O5 J] | [R5 R6 R7] + *{R5 K6} -> [R5 O5 J] | [R5 R6 R7 J] ; {K6}",
-     "LOCKED RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
+     "LOCKED RACK_ONLY NEW_MELD_TWO_RACK_TILES BOTH_COLORS", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
     ("[J R4 R5] | [R3 B3 J] + *{R3 R5 K3} -> [R3 B3 J] | [R3 R4 R5 J] ; {R5 K3}",
-     "LOCKED RACK_ONLY FORBIDDEN END_OF_RUN_FREE", "JOKER_RETURNED_TO_SAME_SET"),
+     "LOCKED RACK_ONLY FORBIDDEN END_OF_RUN_FREE", "JOKER_RETURNED_TO_SAME_MELD"),
     ("group[J J O4] | [K4 B4 R4] + *{R5 B4} -> [K4 B4 R4 O4] | group[J J B4] ; {R5}",
-     "LOCKED RACK_ONLY NEW_SET END_OF_RUN_FREE", "JOKER_REPLACEMENT_NOT_FROM_RACK JOKER_NOT_IN_NEW_SET"),
+     "LOCKED RACK_ONLY NEW_MELD END_OF_RUN_FREE", "JOKER_REPLACEMENT_NOT_FROM_RACK JOKER_NOT_IN_NEW_MELD"),
     ("group[J J K5] | [B6 B7 B8] + *{B4 K3 K4} -> [J K3 K4 K5] | [B6 B7 B8 J] ; {B4}",
-     "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES FORBIDDEN BOTH_COLORS", "JOKER_NOT_REPLACED JOKER_NOT_IN_NEW_SET"),
+     "REPLACE RACK_ONLY NEW_MELD_TWO_RACK_TILES FORBIDDEN BOTH_COLORS", "JOKER_NOT_REPLACED JOKER_NOT_IN_NEW_MELD"),
     ("[B2 J K2 O2] | [B2 J K2 O2] + *{R2 R5} -> [B2 O2 R2] | [O2 B2 K2] | run[K2 J J] ; {R5}",
-     "LOCKED RACK_ONLY END_OF_RUN_FREE", "JOKER_SET_LOCKED"),
+     "LOCKED RACK_ONLY END_OF_RUN_FREE", "JOKER_MELD_LOCKED"),
     ("[J B7 B8] | group[J J K7] + *{R7 B6 B6 O7} -> run[J J B6] | [O7 B7 K7] | [B6 J B8] ; {R7}",
      "REPLACE RACK_ONLY BOTH_COLORS", "JOKER_REPLACEMENT_NOT_FROM_RACK"),
     ("[J B7 B8] | group[J J K7] + *{R7 B6 B6 O7} -> run[J J B6] | [O7 B7 K7] | [B6 J B8] ; {R7}",
@@ -435,41 +441,45 @@ RETRIEVALS = [
      "LOCKED RACK_ONLY BOTH_COLORS END_OF_RUN_FREE", "JOKER_REPLACEMENT_NOT_FROM_RACK"),
     ("[B10 R10 J] | [B10 R10 J] | [K10 J O10] + *{B11 K9 K10 O10} -> [J B10 R10 O10] | [K10 J O10 J] | [B10 R10 K10]"
      " ; {B11 K9}",
-     "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
+     "REPLACE RACK_ONLY NEW_MELD_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
     ("[B11 O11 J R11] | [K10 J O10] + *{R10 R11 B10 K11 K11 K12 J} -> [B11 O11 K11 R11] | [O10 B10 R10 J] | group[J"
      " R11 J] | [K10 K11 K12] ; {}",
-     "REPLACE NEW_SET_TWO_RACK_TILES BOTH_COLORS", ""),
+     "REPLACE NEW_MELD_TWO_RACK_TILES BOTH_COLORS", ""),
 
     ("group[B5 J J] + *{B6 B7 K5 K6 K7 R4} -> [B5 B6 B7] | [K5 K6 K7] | [R4 J J] ; {}", "REPLACE",
      "JOKER_NOT_REPLACED"),
     ("[R3 R4 J] | [R5 B5 K5 O5] + *{R2 J J} -> [R2 R3 R4] | [B5 K5 O5] | run[R5 J J J] ; {}",
-     "REPLACE NEW_SET_TWO_RACK_TILES", ""),
-    ("[J R4 R5 J] + *{R6 R7 R8 K1 K2} -> [J R4 R5] | [R6 R7 R8] | [K1 K2 J] ; {}", "LOCKED", "JOKER_SET_LOCKED"),
+     "REPLACE NEW_MELD_TWO_RACK_TILES", ""),
+    ("[J R4 R5 J] + *{R6 R7 R8 K1 K2} -> [J R4 R5] | [R6 R7 R8] | [K1 K2 J] ; {}", "LOCKED", "JOKER_MELD_LOCKED"),
     ("[J R4 R5 J] + *{R6 K1 K2} -> [J R4 R5 R6] | [K1 K2 J] ; {}", "LOCKED", ""),
     ("group[R5 J J J] + *{B5 B5 B6 B7 K1 K2 O1 O2} -> group[R5 B5 J] | [B5 B6 B7] | [K1 K2 J] | [O1 O2 J] ; {}",
-     "LOCKED", "JOKER_SET_LOCKED"),
+     "LOCKED", "JOKER_MELD_LOCKED"),
     ("[J R4 R5 J] | [R6 B6 K6 O6] + *{R6 R7} -> [J R4 R5 R6] | [B6 K6 O6] | [R6 R7 J] ; {}",
-     "LOCKED RACK_ONLY NEW_SET_ALL_RACK", "JOKER_REUSE_NEEDS_RACK_ONLY"),
+     "LOCKED RACK_ONLY NEW_MELD_ALL_RACK", "JOKER_REUSE_NEEDS_RACK_ONLY"),
     ("group[R5 J J] | group[K9 J J] + *{R6 R7 K10 K11 B1 B2 O1 O2 B8 O8} -> [R5 R6 R7] | [K9 K10 K11] | [B1 B2 J]"
      " | [O1 O2 J] | group[B8 O8 J J] ; {}", "REPLACE", "JOKER_NOT_REPLACED"),
     ("[R4 J R6] | [R4 J R6] | [B4 J B6] | [K4 J K6] + *{R5 B5 K5 R2 R3 R7 R8 O1 O2 O11 O12 B9 O9} -> [R4 R5 R6]"
      " | [B4 B5 B6] | [K4 K5 K6] | [R2 R3 R4] | [R6 R7 R8] | [O1 O2 J] | [O11 O12 J] | group[B9 O9 J J] ; {}",
-     "LOCKED", "JOKER_SET_LOCKED"),
+     "LOCKED", "JOKER_MELD_LOCKED"),
     ("run[B9 J J] | [O9 B9 K9] + *{R9 B11} -> [R9 O9 B9 K9] | [B9 J B11 J] ; {}",
-     "LOCKED FORBIDDEN BOTH_COLORS END_OF_RUN_FREE", "JOKER_RETURNED_TO_SAME_SET"),
+     "LOCKED FORBIDDEN BOTH_COLORS END_OF_RUN_FREE", "JOKER_RETURNED_TO_SAME_MELD"),
     ("[R4 J R6] | group[K5 J J] + *{B1 B2 B3} -> group[K5 J J] | [R4 J R6] | [B1 B2 B3] ; {}", "LOCKED", ""),
     ("[R4 J R6] | group[K5 J J] + *{B1 B2 R5} -> group[K5 J J] | [R4 R5 R6] | [B1 B2 J] ; {}", "", ""),
     ("run[J J K6] | [K3 K4 J K6 K7] | [K3 B3 O3] + *{R3 K5 K5} -> [K3 B3 O3 R3] | run[K3 J J] | [K4 K5 K6 J]"
      " | [K5 K6 K7] ; {}",
-     "REPLACE RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
+     "REPLACE RACK_ONLY NEW_MELD_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE", "JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
     ("[R4 J R6] | [R4 J R6] | [B1 B2 J] + *{B3} -> [R4 J R6] | [R4 J R6] | [B1 B2 B3 J] ; {}", "LOCKED FORBIDDEN",
-     "JOKER_RETURNED_TO_SAME_SET"),
+     "JOKER_RETURNED_TO_SAME_MELD"),
     # Under LOCKED a tile, but no joker, is taken from a meld with jokers: they were not used
-    ("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", "LOCKED NEW_SET FORBIDDEN", "JOKER_SET_LOCKED"),
-    ("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", "LOCKED RACK_ONLY NEW_SET_ALL_RACK", "JOKER_SET_LOCKED"),
-    ("[R5 B5 K5 J] + *{R6 R7} -> [B5 K5 J] | [R5 R6 R7] ; {}", "LOCKED NEW_SET_TWO_RACK_TILES", "JOKER_SET_LOCKED"),
-    ("[R5 J R7] | [R1 R2 R3] + *{B5 K5 B7 K7} -> [R1 R2 R3 J] | [R5 B5 K5] | [R7 B7 K7] ; {}", "LOCKED NEW_SET",
-     "JOKER_SET_LOCKED JOKER_NOT_IN_NEW_SET"),
+    ("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", "LOCKED NEW_MELD FORBIDDEN", "JOKER_MELD_LOCKED"),
+    (
+        "[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}",
+        "LOCKED RACK_ONLY NEW_MELD_ALL_RACK",
+        "JOKER_MELD_LOCKED",
+    ),
+    ("[R5 B5 K5 J] + *{R6 R7} -> [B5 K5 J] | [R5 R6 R7] ; {}", "LOCKED NEW_MELD_TWO_RACK_TILES", "JOKER_MELD_LOCKED"),
+    ("[R5 J R7] | [R1 R2 R3] + *{B5 K5 B7 K7} -> [R1 R2 R3 J] | [R5 B5 K5] | [R7 B7 K7] ; {}", "LOCKED NEW_MELD",
+     "JOKER_MELD_LOCKED JOKER_NOT_IN_NEW_MELD"),
 ]  # fmt: skip
 """Random plays. Each detects another mutation of the search for an assignment."""
 
@@ -496,14 +506,14 @@ def test_jokers_are_moved_by_the_rules(text: str, values: str, reasons: str) -> 
     ("text", "values", "reasons"),
     [
         ("[O5 K5 J] + *{B5} -> [J O5 B5 K5] ; {}", "FORBIDDEN", ""),
-        ("run[J J R3] + *{R2} -> [J R2 R3 J] ; {}", "ALLOWED", "JOKER_NOT_IN_NEW_SET"),
+        ("run[J J R3] + *{R2} -> [J R2 R3 J] ; {}", "ALLOWED", "JOKER_NOT_IN_NEW_MELD"),
     ],
 )
 def test_a_replaced_joker_goes_to_a_new_set(text: str, values: str, reasons: str) -> None:
     rules = replace(
         FOUR_JOKERS,
-        joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_IF_REPLACED,
-        joker_retrieval_same_set=JokerRetrievalSameSet[values],
+        joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_IF_REPLACED,
+        joker_retrieval_same_meld=JokerRetrievalSameMeld[values],
     )
     assert [reason for reason, _ in violations_of_play(play_of(text, rules))] == reasons.split()
 
@@ -520,8 +530,8 @@ def test_a_search_of_retrieval_takes_no_more_work_than_it_did() -> None:
 MANY_JOKERS: list[tuple[str, str, str]] = [
     ("[J O5 R5 K5] | [J O5 R5 K5] | group[B5 J J] | group[B5 J J] | [R6 R7 R8] | [O8 K8 B8] + *{R8 B8 K8 O6 O7} ->"
      " [R8 J K8 B8] | [O8 J B8 K8] | [R6 R7 R8] | [B5 O5 R5 K5] | [J O5 R5 K5] | group[B5 J J] | [J O6 O7] ; {}",
-     "LOCKED NEW_SET_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE",
-     "JOKER_SET_LOCKED JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
+     "LOCKED NEW_MELD_TWO_RACK_TILES BOTH_COLORS END_OF_RUN_FREE",
+     "JOKER_MELD_LOCKED JOKER_REUSE_NEEDS_TWO_RACK_TILES"),
     ("group[K13 J J] | group[K13 J J] | [J K10 K11 J] + *{R13 K9 K11 K12 K12 O12} -> [K12 O12 J] | [J K10 K11 J]"
      " | [K9 J K11 K12 K13] | [R13 K13 J J] ; {}",
      "REPLACE RACK_ONLY FORBIDDEN END_OF_RUN_FREE", "JOKER_NOT_REPLACED"),
@@ -529,7 +539,7 @@ MANY_JOKERS: list[tuple[str, str, str]] = [
      " + *{R1 R2 R9 R12 B1 B2 B9 B12 K1 K2 K12 O1 O2 O12 R4 R5 B4 B5} -> [R10 R11 R12] | [B10 B11 B12] | [K10 K11 K12]"
      " | [O10 O11 O12] | [R7 R8 R9] | [B7 B8 B9] | [R1 R2 J] | [B1 B2 J] | [K1 K2 J] | [O1 O2 J] | [R4 R5 J]"
      " | [B4 B5 J] ; {}",
-     "LOCKED RACK_ONLY NEW_SET_TWO_RACK_TILES BOTH_COLORS", ""),
+     "LOCKED RACK_ONLY NEW_MELD_TWO_RACK_TILES BOTH_COLORS", ""),
 ]  # fmt: skip
 """Six jokers with thousands of possible positions."""
 
@@ -561,7 +571,7 @@ def random_initial_play(rng: random.Random) -> Play:
         initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED,
         initial_meld_threshold=rng.choice((15, 18, 21, 30, 33, 40)),
         initial_meld_comparison=rng.choice(list(InitialMeldComparison)),
-        initial_meld_sets=rng.choice(list(InitialMeldSets)),
+        initial_meld_count=rng.choice(list(InitialMeldCount)),
         initial_meld_joker=rng.choice(list(InitialMeldJoker)),
         initial_meld_required_kind=rng.choice(list(InitialMeldRequiredKind)),
     )
@@ -596,18 +606,18 @@ def choices(play: Play, melds: tuple[Meld, ...]) -> Iterator[tuple[bool, int]]:
         tiles = Counter(t for meld in chosen for t in meld.tiles)
         if ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN and tiles[JOKER]:
             continue
-        if ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET and len(chosen) > 1:
+        if ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD and len(chosen) > 1:
             continue
         if tiles <= played:
             any_kind = ruleset.initial_meld_required_kind is InitialMeldRequiredKind.ANY
             points = [worth(meld, ruleset) for meld in chosen]
-            best = ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
+            best = ruleset.initial_meld_count is InitialMeldCount.ONE_MELD_REACHES_THRESHOLD
             kind = any_kind or any(meld.kind is MeldKind.RUN for meld in chosen)
             yield kind, max(points, default=0) if best else sum(points)
 
 
 TOUCHED = {Reason.INITIAL_MELD_TABLE_MODIFIED, Reason.JOKER_RETRIEVAL_BEFORE_INITIAL_MELD}
-TOO_FEW = {Reason.INITIAL_MELD_BELOW_THRESHOLD, Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD}
+TOO_FEW = {Reason.INITIAL_MELD_BELOW_THRESHOLD, Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD}
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -627,7 +637,7 @@ def test_the_melds_that_serve_the_player_best_are_the_initial_meld(seed: int) ->
         assert (Reason.INITIAL_MELD_KIND_REQUIRED in reasons) == (not kind)
         assert bool(reasons & TOO_FEW) == (not enough)
         assert bool(reasons & TOUCHED) == (bool(play.changed_melds) and not (kind and enough))
-        if play.ruleset.initial_meld_sets is not InitialMeldSets.ONE_SET_REACHES_THRESHOLD and not enough:
+        if play.ruleset.initial_meld_count is not InitialMeldCount.ONE_MELD_REACHES_THRESHOLD and not enough:
             (violation,) = (violation for violation in judgement.violations if violation.reason in TOO_FEW)
             assert dict(violation.metadata)["total"] == points
 

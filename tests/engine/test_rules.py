@@ -13,10 +13,10 @@ from engine.rules import judge
 from engine.ruleset import (
     SABRA,
     InitialMeldComparison,
+    InitialMeldCount,
     InitialMeldJoker,
-    InitialMeldSets,
     JokersDeclaration,
-    JokersMaxPerSet,
+    JokersMaxPerMeld,
     Ruleset,
 )
 from engine.tiles import JOKER, Tile, value_of
@@ -24,15 +24,15 @@ from engine.violations import Reason, Violation
 from support.plays import judge_text, judged, play_of, to_tables
 
 GREATER_THAN = replace(SABRA, initial_meld_comparison=InitialMeldComparison.GREATER_THAN)
-SINGLE_SET = replace(SABRA, initial_meld_sets=InitialMeldSets.SINGLE_SET)
-ONE_SET_REACHES = replace(SABRA, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD)
-ONE_SET_EXCEEDS = replace(ONE_SET_REACHES, initial_meld_comparison=InitialMeldComparison.GREATER_THAN)
+SINGLE_MELD = replace(SABRA, initial_meld_count=InitialMeldCount.SINGLE_MELD)
+ONE_MELD_REACHES = replace(SABRA, initial_meld_count=InitialMeldCount.ONE_MELD_REACHES_THRESHOLD)
+ONE_SET_EXCEEDS = replace(ONE_MELD_REACHES, initial_meld_comparison=InitialMeldComparison.GREATER_THAN)
 JOKER_ZERO = replace(SABRA, initial_meld_joker=InitialMeldJoker.ZERO)
 JOKER_FORBIDDEN = replace(SABRA, initial_meld_joker=InitialMeldJoker.FORBIDDEN)
 THRESHOLD_0 = replace(SABRA, initial_meld_threshold=0)
 THRESHOLD_50 = replace(SABRA, initial_meld_threshold=50)
 NO_JOKERS = replace(SABRA, geometry_jokers=0)
-ONE_JOKER_A_MELD = replace(SABRA, jokers_max_per_set=JokersMaxPerSet.ONE)
+ONE_JOKER_A_MELD = replace(SABRA, jokers_max_per_meld=JokersMaxPerMeld.ONE)
 EXPLICIT = replace(SABRA, jokers_declaration=JokersDeclaration.EXPLICIT_WHEN_AMBIGUOUS)
 
 
@@ -118,15 +118,15 @@ ILLEGAL = [
     Row("[R4 R5 R6 R7 R8 R9] + *{B1} -> [R4 R5 R6] | [R7 R8 R9] ; {B1}", Reason.NO_RACK_TILE_PLAYED),
     Row(". + *{B1} -> . ; {B1}", Reason.NO_RACK_TILE_PLAYED),
     # Melds
-    Row(". + *{R1 R2 R3} -> [R1 R2 R3] | [] ; {}", Reason.SET_EMPTY, "table_after[1]"),
-    Row(". + *{R1 R2 B9} -> [R1 R2] ; {B9}", Reason.SET_TOO_SHORT, "table_after[0]", "R1 R2"),
-    Row("[R1 R2 R3 R4] + *{R5} -> [R1 R2] | [R3 R4 R5] ; {}", Reason.SET_TOO_SHORT, "table_after[0]", "R1 R2"),
-    Row(". + *{J J J} -> [J J J] ; {}", Reason.SET_ALL_JOKERS, "table_after[0]", "J J J",
+    Row(". + *{R1 R2 R3} -> [R1 R2 R3] | [] ; {}", Reason.MELD_EMPTY, "table_after[1]"),
+    Row(". + *{R1 R2 B9} -> [R1 R2] ; {B9}", Reason.MELD_TOO_SHORT, "table_after[0]", "R1 R2"),
+    Row("[R1 R2 R3 R4] + *{R5} -> [R1 R2] | [R3 R4 R5] ; {}", Reason.MELD_TOO_SHORT, "table_after[0]", "R1 R2"),
+    Row(". + *{J J J} -> [J J J] ; {}", Reason.MELD_ALL_JOKERS, "table_after[0]", "J J J",
         ruleset=replace(SABRA, geometry_jokers=4)),
     Row(". + *{R4 R5 J J} -> [R4 R5 J J] ; {}", Reason.JOKERS_TOO_MANY, "table_after[0]", "R4 R5 J J",
         ruleset=ONE_JOKER_A_MELD),
-    Row(". + *{R4 J J} -> [R4 J J] ; {}", Reason.SET_KIND_AMBIGUOUS, "table_after[0]", "R4 J J", ruleset=EXPLICIT),
-    Row(". + *{R4 R5 R6} -> group[R4 R5 R6] ; {}", Reason.SET_KIND_MISMATCH, "table_after[0]", "R4 R5 R6"),
+    Row(". + *{R4 J J} -> [R4 J J] ; {}", Reason.MELD_KIND_AMBIGUOUS, "table_after[0]", "R4 J J", ruleset=EXPLICIT),
+    Row(". + *{R4 R5 R6} -> group[R4 R5 R6] ; {}", Reason.MELD_KIND_MISMATCH, "table_after[0]", "R4 R5 R6"),
     Row("[R4 R5 R6] + *{R8} -> [R4 R5 R6 R8] ; {}", Reason.RUN_GAP, "table_after[0]", "R4 R5 R6 R8"),
     Row("[R7 B7 K7] + *{R7} -> [R7 B7 K7 R7] ; {}", Reason.GROUP_COLOR_REPEAT, "table_after[0]", "R7 B7 K7 R7"),
     # The initial meld
@@ -151,11 +151,11 @@ ILLEGAL = [
     Row(". + {R10 R11 J} -> [R10 R11 J] ; {}",
         Reason.INITIAL_MELD_JOKER_FORBIDDEN, tiles="R10 R11 J", ruleset=JOKER_FORBIDDEN),
     Row(". + {R10 B10 K10 R1 R2 R3} -> [R10 B10 K10] | [R1 R2 R3] ; {}",
-        Reason.INITIAL_MELD_SINGLE_SET_REQUIRED, ruleset=SINGLE_SET),
+        Reason.INITIAL_MELD_SINGLE_MELD_REQUIRED, ruleset=SINGLE_MELD),
     Row(". + {R9 B9 K9 R5 B5 K5} -> [R9 B9 K9] | [R5 B5 K5] ; {}",
-        Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD, metadata=best_of(27), ruleset=ONE_SET_REACHES),
+        Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD, metadata=best_of(27), ruleset=ONE_MELD_REACHES),
     Row(". + {R10 B10 K10 R5 B5 K5} -> [R10 B10 K10] | [R5 B5 K5] ; {}",
-        Reason.INITIAL_MELD_NO_SET_REACHES_THRESHOLD, metadata=best_of(30), ruleset=ONE_SET_EXCEEDS),
+        Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD, metadata=best_of(30), ruleset=ONE_SET_EXCEEDS),
     Row(". + {R9 B9 K9} -> [R9 B9 K9] ; {}", Reason.INITIAL_MELD_BELOW_THRESHOLD, metadata=below(27)),
     Row("[R10 B10 K10] + {R9 B9 K9} -> [R10 B10 K10] | [R9 B9 K9] ; {}",
         Reason.INITIAL_MELD_BELOW_THRESHOLD, metadata=below(27)),
@@ -182,10 +182,10 @@ def test_a_joker_of_a_game_without_jokers_is_unknown_and_nothing_else() -> None:
 
 UNDER_OPTIONS = [
     ("exceeds the threshold", ". + {R11 B11 K11} -> [R11 B11 K11] ; {}", GREATER_THAN),
-    ("a single meld", ". + {R10 B10 K10} -> [R10 B10 K10] ; {}", SINGLE_SET),
-    ("several melds later", ". + *{R1 B1 K1 R2 B2 K2} -> [R1 B1 K1] | [R2 B2 K2] ; {}", SINGLE_SET),
-    ("a single meld beside the table", "[R1 B1 K1] + {R10 B10 K10} -> [R1 B1 K1] | [R10 B10 K10] ; {}", SINGLE_SET),
-    ("one of two reaches", ". + {R10 B10 K10 R1 R2 R3} -> [R1 R2 R3] | [R10 B10 K10] ; {}", ONE_SET_REACHES),
+    ("a single meld", ". + {R10 B10 K10} -> [R10 B10 K10] ; {}", SINGLE_MELD),
+    ("several melds later", ". + *{R1 B1 K1 R2 B2 K2} -> [R1 B1 K1] | [R2 B2 K2] ; {}", SINGLE_MELD),
+    ("a single meld beside the table", "[R1 B1 K1] + {R10 B10 K10} -> [R1 B1 K1] | [R10 B10 K10] ; {}", SINGLE_MELD),
+    ("one of two reaches", ". + {R10 B10 K10 R1 R2 R3} -> [R1 R2 R3] | [R10 B10 K10] ; {}", ONE_MELD_REACHES),
     ("enough without the joker", ". + {R10 R11 R12 J} -> [R10 R11 R12 J] ; {}", JOKER_ZERO),
     ("a joker on the table is no joker of the meld", "[R1 R2 J] + {R10 B10 K10} -> [R1 R2 J] | [R10 B10 K10] ; {}",
      JOKER_FORBIDDEN),
@@ -205,21 +205,21 @@ def test_all_violations_are_reported_in_a_fixed_order() -> None:
         ("TILE_DUPLICATED", "table_after", "B9 J J"),
         ("TILE_NOT_IN_RACK", "table_after", "K9"),
         ("TABLE_TILE_MISSING", "table_after", "K3"),
-        ("SET_TOO_SHORT", "table_after[0]", "R4 R5"),
+        ("MELD_TOO_SHORT", "table_after[0]", "R4 R5"),
         ("GROUP_COLOR_REPEAT", "table_after[1]", "B9 B9 K9"),
-        ("SET_ALL_JOKERS", "table_after[2]", "J J J"),
-        ("SET_TOO_SHORT", "table_after[3]", "K1 K2"),
+        ("MELD_ALL_JOKERS", "table_after[2]", "J J J"),
+        ("MELD_TOO_SHORT", "table_after[3]", "K1 K2"),
         ("JOKER_RETRIEVAL_BEFORE_INITIAL_MELD", "table_after", "R4 R5 J"),
         ("INITIAL_MELD_TABLE_MODIFIED", "table_after", "K1 K2 K3"),
     ]
 
 
 def test_an_initial_meld_may_break_several_of_its_rules() -> None:
-    ruleset = replace(SINGLE_SET, initial_meld_joker=InitialMeldJoker.FORBIDDEN)
+    ruleset = replace(SINGLE_MELD, initial_meld_joker=InitialMeldJoker.FORBIDDEN)
     judgement = judge_text(". + {R1 R2 J B1 B2 B3} -> [R1 R2 J] | [B1 B2 B3] ; {}", ruleset)
     assert [v.reason.name for v in judgement.violations] == [
         "INITIAL_MELD_JOKER_FORBIDDEN",
-        "INITIAL_MELD_SINGLE_SET_REQUIRED",
+        "INITIAL_MELD_SINGLE_MELD_REQUIRED",
         "INITIAL_MELD_BELOW_THRESHOLD",
     ]
 
@@ -241,7 +241,7 @@ def test_the_subject_of_a_play_is_the_callers_name_for_it() -> None:
 
 def test_the_threshold_is_skipped_while_other_tiles_are_invalid() -> None:
     assert [v.reason for v in judge_text(". + {R9 B9} -> [R9 B9 K9] ; {}").violations] == [Reason.TILE_NOT_IN_RACK]
-    assert [v.reason for v in judge_text(". + {R9 B9} -> [R9 B9] ; {}").violations] == [Reason.SET_TOO_SHORT]
+    assert [v.reason for v in judge_text(". + {R9 B9} -> [R9 B9] ; {}").violations] == [Reason.MELD_TOO_SHORT]
 
 
 def test_the_rack_alone_does_not_make_an_initial_meld_of_table_tiles() -> None:

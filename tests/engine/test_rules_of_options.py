@@ -9,18 +9,18 @@ from engine.play import Play
 from engine.ruleset import (
     SABRA,
     Contract,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
-    InitialMeldSets,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
+    JokerRetrievalSameMeld,
     JokerRetrievalSource,
     Manipulation,
+    MeldOrder,
     Ruleset,
-    SetOrder,
     TurnDraw,
     TurnPlayAfterDraw,
     WinCall,
@@ -37,26 +37,26 @@ def rules(**options: object) -> Ruleset:
 FREE = SABRA
 REPLACE = rules(joker_retrieval_mode=JokerRetrievalMode.REPLACE)
 LOCKED = rules(joker_retrieval_mode=JokerRetrievalMode.LOCKED)
-NEVER = rules(joker_retrieval_mode=JokerRetrievalMode.NONE)
-SAME_SET = JokerRetrievalSameSet.ALLOWED
-REPLACE_AND_BACK = replace(REPLACE, joker_retrieval_same_set=SAME_SET)
-LOCKED_AND_BACK = replace(LOCKED, joker_retrieval_same_set=SAME_SET)
-NOT_BACK = replace(SABRA, joker_retrieval_same_set=JokerRetrievalSameSet.FORBIDDEN)
+NEVER = rules(joker_retrieval_mode=JokerRetrievalMode.OFF)
+SAME_MELD = JokerRetrievalSameMeld.ALLOWED
+REPLACE_AND_BACK = replace(REPLACE, joker_retrieval_same_meld=SAME_MELD)
+LOCKED_AND_BACK = replace(LOCKED, joker_retrieval_same_meld=SAME_MELD)
+NOT_BACK = replace(SABRA, joker_retrieval_same_meld=JokerRetrievalSameMeld.FORBIDDEN)
 FROM_RACK = replace(REPLACE, joker_retrieval_source=JokerRetrievalSource.RACK_ONLY)
 LOCKED_FROM_RACK = replace(LOCKED, joker_retrieval_source=JokerRetrievalSource.RACK_ONLY)
 BOTH_COLORS = replace(REPLACE, joker_retrieval_group_of_three=JokerRetrievalGroupOfThree.BOTH_COLORS)
 END_IS_FREE = replace(REPLACE, joker_retrieval_end_of_run_free=True)
 LOCKED_END_IS_FREE = replace(LOCKED, joker_retrieval_end_of_run_free=True)
-NEW_SET = rules(joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET)
-TWO_RACK = rules(joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES)
-ALL_RACK = rules(joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET_ALL_RACK)
+NEW_MELD = rules(joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD)
+TWO_RACK = rules(joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES)
+ALL_RACK = rules(joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD_ALL_RACK)
 FOUR_LOCKED = replace(LOCKED, geometry_jokers=4)
 FOUR_REPLACE = replace(REPLACE, geometry_jokers=4)
-GROWING = rules(manipulation=Manipulation.NONE)
+GROWING = rules(manipulation=Manipulation.OFF)
 PRIMITIVE = rules(manipulation=Manipulation.PRIMITIVES_ONLY)
 SAME_TURN = rules(initial_meld_same_turn_table_play=InitialMeldSameTurnTablePlay.ALLOWED)
-SAME_TURN_ONE = replace(SAME_TURN, initial_meld_sets=InitialMeldSets.ONE_SET_REACHES_THRESHOLD)
-SAME_TURN_SINGLE = replace(SAME_TURN, initial_meld_sets=InitialMeldSets.SINGLE_SET)
+SAME_TURN_ONE = replace(SAME_TURN, initial_meld_count=InitialMeldCount.ONE_MELD_REACHES_THRESHOLD)
+SAME_TURN_SINGLE = replace(SAME_TURN, initial_meld_count=InitialMeldCount.SINGLE_MELD)
 SAME_TURN_NO_JOKER = replace(SAME_TURN, initial_meld_joker=InitialMeldJoker.FORBIDDEN)
 SAME_TURN_RUN = replace(SAME_TURN, initial_meld_required_kind=InitialMeldRequiredKind.RUN)
 RUN = InitialMeldRequiredKind.RUN
@@ -69,7 +69,7 @@ ONE_COLOR = rules(contract=Contract.SINGLE_COLOR)
 AT_MOST_41 = rules(contract=Contract.SUM_AT_MOST_41)
 CALL = rules(win_call=WinCall.REQUIRED)
 FIVES = "[K5 K6 K7] | [K5 K6 K7] | [O5 O6 O7] | [O5 O6 O7 O8]"
-SORTED = rules(set_order=SetOrder.CANONICALISE)
+SORTED = rules(meld_order=MeldOrder.CANONICALISE)
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ ROWS = [
     Row("[B3 B4 J] + *{B6} -> [B3 B4 J B6] ; {}", LOCKED),
     Row("[R7 B7 J] + *{K7} -> [R7 B7 J K7] ; {}", LOCKED),
     Row("[B3 B4 J B6 B7 B8] + *{K1 K2 K3} -> [B3 B4 J] | [B6 B7 B8] | [K1 K2 K3] ; {}", REPLACE,
-        LOCKED, Reason.JOKER_SET_LOCKED),
-    Row("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", NEVER, LOCKED, Reason.JOKER_SET_LOCKED),
-    Row("[B3 B4 J B6 B7 B8] + *{K1 K2 K3} -> [B3 B4 J] | [B6 B7 B8] | [K1 K2 K3] ; {}", NEW_SET),
+        LOCKED, Reason.JOKER_MELD_LOCKED),
+    Row("[R5 J R7 R8] + *{B8 K8} -> [R5 J R7] | [R8 B8 K8] ; {}", NEVER, LOCKED, Reason.JOKER_MELD_LOCKED),
+    Row("[B3 B4 J B6 B7 B8] + *{K1 K2 K3} -> [B3 B4 J] | [B6 B7 B8] | [K1 K2 K3] ; {}", NEW_MELD),
     Row("[R1 R2 R3] | [R4 J R6] + *{K1 K2 K3} -> [R1 R2 R3 R4 J R6] | [K1 K2 K3] ; {}", LOCKED),
     # Retrieval: replacement
     Row("[B3 B4 J] + *{B5 R7 O7} -> [B3 B4 B5] | [R7 O7 J] ; {}", LOCKED_FROM_RACK,
@@ -97,7 +97,7 @@ ROWS = [
     Row("[K1 K2 J] | [R1 B1 O1] | [R2 B2 O2] + *{R7 R8} -> [R1 B1 O1 K1] | [R2 B2 O2 K2] | [R7 R8 J] ; {}", FREE,
         REPLACE, Reason.JOKER_NOT_REPLACED),
     Row("[K1 K2 J] | [R1 B1 O1] | [R2 B2 O2] + *{R7 R8} -> [R1 B1 O1 K1] | [R2 B2 O2 K2] | [R7 R8 J] ; {}", FREE,
-        LOCKED, Reason.JOKER_SET_LOCKED),
+        LOCKED, Reason.JOKER_MELD_LOCKED),
     Row("[B3 B4 J] | [R5 K5 O5 B5] + *{R7 O7} -> [B3 B4 B5] | [R5 K5 O5] | [R7 O7 J] ; {}", REPLACE,
         FROM_RACK, Reason.JOKER_REPLACEMENT_NOT_FROM_RACK),
     Row("[B3 B4 J] | [R5 K5 O5 B5] + *{R7 O7} -> [B3 B4 B5] | [R5 K5 O5] | [R7 O7 J] ; {}", LOCKED,
@@ -107,15 +107,15 @@ ROWS = [
     Row("[R7 B7 J] + *{K7 O7 O1 O2} -> [R7 B7 K7 O7] | [O1 O2 J] ; {}", BOTH_COLORS),
     Row("[R7 B7 K7 J] + *{O7 O1 O2} -> [R7 B7 K7 O7] | [O1 O2 J] ; {}", BOTH_COLORS),
     Row("[R3 R4 R5 J] + *{O1 O2} -> [R3 R4 R5] | [O1 O2 J] ; {}", END_IS_FREE, REPLACE, Reason.JOKER_NOT_REPLACED),
-    Row("[J R4 R5 R6] + *{O1 O2} -> [R4 R5 R6] | [O1 O2 J] ; {}", LOCKED_END_IS_FREE, LOCKED, Reason.JOKER_SET_LOCKED),
+    Row("[J R4 R5 R6] + *{O1 O2} -> [R4 R5 R6] | [O1 O2 J] ; {}", LOCKED_END_IS_FREE, LOCKED, Reason.JOKER_MELD_LOCKED),
     Row("[R7 J B7 K7] + *{R1 R2 R3} -> [R7 J B7 K7] | [R1 R2 R3] ; {}", LOCKED),
     # Retrieval: reuse
-    Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", REPLACE_AND_BACK, REPLACE, Reason.JOKER_RETURNED_TO_SAME_SET),
-    Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", LOCKED_AND_BACK, LOCKED, Reason.JOKER_RETURNED_TO_SAME_SET),
-    Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", FREE, NOT_BACK, Reason.JOKER_RETURNED_TO_SAME_SET),
+    Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", REPLACE_AND_BACK, REPLACE, Reason.JOKER_RETURNED_TO_SAME_MELD),
+    Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", LOCKED_AND_BACK, LOCKED, Reason.JOKER_RETURNED_TO_SAME_MELD),
+    Row("[B3 B4 J] + *{B5} -> [B3 B4 B5 J] ; {}", FREE, NOT_BACK, Reason.JOKER_RETURNED_TO_SAME_MELD),
     Row("[B3 B4 J] | [K7 K8 K9] + *{B5} -> [B3 B4 B5] | [K7 K8 K9 J] ; {}", FREE,
-        NEW_SET, Reason.JOKER_NOT_IN_NEW_SET),
-    Row("[B3 B4 J] | [K7 K8 K9 K10] + *{B5 R10} -> [B3 B4 B5] | [K7 K8 K9] | [R10 K10 J] ; {}", NEW_SET,
+        NEW_MELD, Reason.JOKER_NOT_IN_NEW_MELD),
+    Row("[B3 B4 J] | [K7 K8 K9 K10] + *{B5 R10} -> [B3 B4 B5] | [K7 K8 K9] | [R10 K10 J] ; {}", NEW_MELD,
         TWO_RACK, Reason.JOKER_REUSE_NEEDS_TWO_RACK_TILES),
     Row("[B3 B4 J] | [K7 K8 K9 K10] + *{B5 R10 O10} -> [B3 B4 B5] | [K7 K8 K9] | [R10 O10 K10 J] ; {}", TWO_RACK,
         ALL_RACK, Reason.JOKER_REUSE_NEEDS_RACK_ONLY),
@@ -129,7 +129,7 @@ ROWS = [
     # Retrieval: two jokers of one meld
     Row("[R4 J J R7] + *{R5 R6 K1 O1 K2 O2} -> [R4 R5 R6 R7] | [J K1 O1] | [J K2 O2] ; {}", LOCKED_FROM_RACK),
     Row("[R4 J J R7] + *{R5 K1 O1} -> [R4 R5 J R7] | [J K1 O1] ; {}", LOCKED,
-        replace(FOUR_LOCKED, joker_retrieval_mode=JokerRetrievalMode.NONE), Reason.JOKER_RETRIEVAL_FORBIDDEN),
+        replace(FOUR_LOCKED, joker_retrieval_mode=JokerRetrievalMode.OFF), Reason.JOKER_RETRIEVAL_FORBIDDEN),
     Row("[R4 J J R7] + *{R5 K1 O1} -> [R4 R5 J R7] | [J K1 O1] ; {}", FOUR_REPLACE),
     # Retrieval: two locked melds cannot unlock each other
     Row("[R4 J R6] | [B5 K5 J] + *{R1 R2 R3} -> [R4 J R6] | [B5 K5 J] | [R1 R2 R3] ; {}", LOCKED),
@@ -272,7 +272,7 @@ def test_without_a_meld_of_own_tiles_there_is_no_initial_meld_even_at_no_thresho
             ["INITIAL_MELD_TABLE_MODIFIED", "INITIAL_MELD_JOKER_FORBIDDEN"],
         ),
         ("[R4 R5 R6] + {R7 J} -> [R4 R5 R6 R7 J] ; {}", ["INITIAL_MELD_TABLE_MODIFIED"]),
-        (". + {R3 O3 J B5} -> [R3 O3 J] | [B5] ; {}", ["SET_TOO_SHORT"]),
+        (". + {R3 O3 J B5} -> [R3 O3 J] | [B5] ; {}", ["MELD_TOO_SHORT"]),
         (". + {R3 O3 J B5 B6 B7} -> [R3 O3 J] | [B5 B6 B7] ; {}", []),
     ],
 )
@@ -302,12 +302,12 @@ def test_the_run_that_is_wanted_counts_before_a_better_group() -> None:
 
 
 def test_a_joker_that_was_neither_replaced_nor_used_well_breaks_both_rules() -> None:
-    ruleset = replace(REPLACE, joker_retrieval_reuse=JokerRetrievalReuse.NEW_SET)
+    ruleset = replace(REPLACE, joker_retrieval_reuse=JokerRetrievalReuse.NEW_MELD)
     melds = "[{0}3 {0}4 J] | [R5 R6 R7 R8] | [B3 {1}3 O3] | [B4 {1}4 O4]"
     after = "[{0}3 B3 {1}3 O3] | [{0}4 B4 {1}4 O4] | [J R5 R6 R7 R8 R9]"
     text = f"{melds} + *{{{{R9}}}} -> {after} ; {{{{}}}}"
-    assert reasons(text.format("R", "K"), ruleset) == ["JOKER_NOT_IN_NEW_SET"]
-    assert reasons(text.format("K", "R"), ruleset) == ["JOKER_NOT_REPLACED", "JOKER_NOT_IN_NEW_SET"]
+    assert reasons(text.format("R", "K"), ruleset) == ["JOKER_NOT_IN_NEW_MELD"]
+    assert reasons(text.format("K", "R"), ruleset) == ["JOKER_NOT_REPLACED", "JOKER_NOT_IN_NEW_MELD"]
 
 
 def test_a_group_without_both_colors_from_the_rack_breaks_both_rules() -> None:

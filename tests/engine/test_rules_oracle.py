@@ -27,7 +27,7 @@ from support import random_play
 from support.positions import is_a
 from support.random_play import Change, players_of, random_changes
 
-PROVABLE = {"run_wrap": RunWrap.NONE}
+PROVABLE = {"run_wrap": RunWrap.OFF}
 """Rules under which the rules' budget answers every question of a game."""
 MUST_PLAY = {
     "turn_voluntary_draw": TurnVoluntaryDraw.ONLY_IF_NO_PLAY,
@@ -37,7 +37,7 @@ MUST_PLAY = {
 MAY_DECLINE = {
     "score_never_melded": ScoreNeverMelded.FLAT_100_OR_200,
     "pool_empty_stuck_test": PoolEmptyStuckTest.EXACT,
-    "teams": Teams.NONE,
+    "teams": Teams.OFF,
     "score_winner": ScoreWinner.SUM_OF_LOSERS,
     "initial_meld_threshold": 70,
 }

@@ -12,7 +12,7 @@ from engine.ruleset import (
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
+    JokerRetrievalSameMeld,
     JokerRetrievalSource,
     MatchEnd,
     MatchWinner,
@@ -131,7 +131,7 @@ PAIRS: dict[str, object] = {"teams": Teams.PAIRS, "players_min": 4}
 KEEP: dict[str, object] = {"start_draw_tile": StartDrawTile.KEEP}
 FULL_ORDER: dict[str, object] = {"start_draw_determines": StartDrawDetermines.FULL_ORDER}
 PENALTIES: dict[str, object] = {"match_winner": MatchWinner.LOWEST_TOTAL, "match_end": MatchEnd.TARGET_SCORE}
-IF_REPLACED: dict[str, object] = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_IF_REPLACED}
+IF_REPLACED: dict[str, object] = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_MELD_IF_REPLACED}
 REUSE_AND_MODE = ("joker_retrieval_reuse", "joker_retrieval_mode")
 
 CONTRADICTIONS: list[tuple[dict[str, object], tuple[str, str], str]] = [
@@ -175,7 +175,7 @@ CONTRADICTIONS: list[tuple[dict[str, object], tuple[str, str], str]] = [
     (
         {
             "joker_retrieval_source": JokerRetrievalSource.RACK_ONLY,
-            "joker_retrieval_mode": JokerRetrievalMode.NONE,
+            "joker_retrieval_mode": JokerRetrievalMode.OFF,
         },
         ("joker_retrieval_source", "joker_retrieval_mode"),
         "RACK_ONLY",
@@ -192,15 +192,15 @@ CONTRADICTIONS: list[tuple[dict[str, object], tuple[str, str], str]] = [
     ),
     (
         {
-            "joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET,
-            "joker_retrieval_mode": JokerRetrievalMode.NONE,
+            "joker_retrieval_reuse": JokerRetrievalReuse.NEW_MELD,
+            "joker_retrieval_mode": JokerRetrievalMode.OFF,
         },
         REUSE_AND_MODE,
-        "NEW_SET",
+        "NEW_MELD",
     ),
-    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.NONE}, REUSE_AND_MODE, "NEW_SET_IF_REPLACED"),
-    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.REPLACE}, REUSE_AND_MODE, "NEW_SET_IF_REPLACED"),
-    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.LOCKED}, REUSE_AND_MODE, "NEW_SET_IF_REPLACED"),
+    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.OFF}, REUSE_AND_MODE, "NEW_MELD_IF_REPLACED"),
+    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.REPLACE}, REUSE_AND_MODE, "NEW_MELD_IF_REPLACED"),
+    ({**IF_REPLACED, "joker_retrieval_mode": JokerRetrievalMode.LOCKED}, REUSE_AND_MODE, "NEW_MELD_IF_REPLACED"),
     (
         {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES, "turn_draw": TurnDraw.TWO_RIVER},
         ("turn_play_after_draw", "turn_draw"),
@@ -241,7 +241,7 @@ HARMLESS: list[dict[str, object]] = [
     {**PENALTIES},
     {"joker_retrieval_source": JokerRetrievalSource.RACK_ONLY, "joker_retrieval_mode": JokerRetrievalMode.LOCKED},
     {"joker_retrieval_end_of_run_free": True, "joker_retrieval_mode": JokerRetrievalMode.LOCKED},
-    {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET},
+    {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_MELD},
     IF_REPLACED,
     {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES},
     {"turn_play_after_draw": TurnPlayAfterDraw.OTHER_TILES, "turn_draw": TurnDraw.UNTIL_PLAYABLE},
@@ -340,22 +340,22 @@ def test_presets_differ_but_for_cards() -> None:
 @pytest.mark.parametrize("mode", JokerRetrievalMode)
 def test_whether_a_joker_may_go_back_follows_a_chosen_mode(mode: JokerRetrievalMode) -> None:
     free = mode is JokerRetrievalMode.FREE
-    expected = JokerRetrievalSameSet.ALLOWED if free else JokerRetrievalSameSet.FORBIDDEN
+    expected = JokerRetrievalSameMeld.ALLOWED if free else JokerRetrievalSameMeld.FORBIDDEN
     for preset in (SABRA, PRESETS[Preset.WIKI_EN], PRESETS[Preset.ES]):
-        own = preset.joker_retrieval_same_set if mode is preset.joker_retrieval_mode else expected
-        assert with_options(preset, {"joker_retrieval_mode": mode}).joker_retrieval_same_set is own
+        own = preset.joker_retrieval_same_meld if mode is preset.joker_retrieval_mode else expected
+        assert with_options(preset, {"joker_retrieval_mode": mode}).joker_retrieval_same_meld is own
 
 
 @pytest.mark.parametrize("mode", JokerRetrievalMode)
-@pytest.mark.parametrize("same_set", JokerRetrievalSameSet)
-def test_whether_a_joker_may_go_back_can_be_chosen(mode: JokerRetrievalMode, same_set: JokerRetrievalSameSet) -> None:
-    assert chosen(joker_retrieval_mode=mode, joker_retrieval_same_set=same_set).joker_retrieval_same_set is same_set
+@pytest.mark.parametrize("same_set", JokerRetrievalSameMeld)
+def test_whether_a_joker_may_go_back_can_be_chosen(mode: JokerRetrievalMode, same_set: JokerRetrievalSameMeld) -> None:
+    assert chosen(joker_retrieval_mode=mode, joker_retrieval_same_meld=same_set).joker_retrieval_same_meld is same_set
 
 
 def test_without_a_chosen_mode_the_presets_value_stays() -> None:
     wiki = with_options(PRESETS[Preset.WIKI_EN], {"players_max": 3})
     assert wiki == replace(PRESETS[Preset.WIKI_EN], players_max=3)
-    assert wiki.joker_retrieval_reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED
+    assert wiki.joker_retrieval_reuse is JokerRetrievalReuse.NEW_MELD_IF_REPLACED
     assert with_options(SABRA, {}) == SABRA
 
 

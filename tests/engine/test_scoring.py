@@ -139,7 +139,7 @@ OPTIONS = [
             ("R4 ; B4 ; K9", BLOCKED, [1, 2], [1, 1, 0]),
             ("x R5 ; R9", RESIGNED, [2], [0, 1]),
         ],
-        ScoreNeverMelded.NONE: [
+        ScoreNeverMelded.OFF: [
             (MELDED_LESS, WENT_OUT, [1], [45, -5, -10, -30]),
             (BLOCKED_LESS, BLOCKED, [1], [39, -3, -8, -28]),
         ],
@@ -165,7 +165,7 @@ OPTIONS = [
             # The winner of a blocked round pays nothing, melded or not.
             ("- R2 ; R5", BLOCKED, [1], [3, -3]),
         ],
-        Teams.NONE: [("; R5 ; K9 ; J", WENT_OUT, [1], [44, -5, -9, -30])],
+        Teams.OFF: [("; R5 ; K9 ; J", WENT_OUT, [1], [44, -5, -9, -30])],
         Teams.PAIRS: [
             ("; R5 ; K9 ; J", WENT_OUT, [1, 3], [26, 0, 26, 0]),
             ("R5 ; ; J ; K9", WENT_OUT, [2, 4], [0, 26, 0, 26]),
@@ -303,7 +303,7 @@ def test_going_out_never_ties() -> None:
     assert score_round(1, WENT_OUT, standings("J ; ; R5"), ruleset).winners == (2,)
 
 
-@pytest.mark.parametrize("contract", [c for c in Contract if c is not Contract.NONE])
+@pytest.mark.parametrize("contract", [c for c in Contract if c is not Contract.OFF])
 def test_every_contract_has_its_points(contract: Contract) -> None:
     ruleset = replace(SABRA, contract=contract, contract_points=7)
     assert points_of(score_round(1, WENT_OUT, standings("; R5"), ruleset)) == [12, -5]

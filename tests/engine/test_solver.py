@@ -23,18 +23,18 @@ from engine.ruleset import (
     SABRA,
     Contract,
     InitialMeldComparison,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
-    InitialMeldSets,
     JokerRetrievalMode,
     JokersAdjacent,
     JokersDeclaration,
-    JokersMaxPerSet,
+    JokersMaxPerMeld,
     Manipulation,
+    MeldOrder,
     Ruleset,
     RunWrap,
-    SetOrder,
     TurnDraw,
     with_options,
 )
@@ -234,8 +234,8 @@ def test_each_objective_has_its_best_turn(
 @pytest.mark.parametrize(
     ("wrap", "rack", "is_run"),
     [
-        (RunWrap.NONE, "R11 R12 R13", True),
-        (RunWrap.NONE, "R1 R12 R13", False),
+        (RunWrap.OFF, "R11 R12 R13", True),
+        (RunWrap.OFF, "R1 R12 R13", False),
         (RunWrap.ONE_HIGH, "R1 R12 R13", True),
         (RunWrap.ONE_HIGH, "R1 R12 J", True),
         (RunWrap.ONE_HIGH, "R1 R2 R13", False),
@@ -261,8 +261,8 @@ def test_no_turn_is_better_by_an_objective_than_the_best_by_it() -> None:
 # Initial melds
 
 SAME_TURN = {"initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED}
-SINGLE = {"initial_meld_sets": InitialMeldSets.SINGLE_SET}
-ONE_REACHES = {"initial_meld_sets": InitialMeldSets.ONE_SET_REACHES_THRESHOLD}
+SINGLE = {"initial_meld_count": InitialMeldCount.SINGLE_MELD}
+ONE_REACHES = {"initial_meld_count": InitialMeldCount.ONE_MELD_REACHES_THRESHOLD}
 ZERO = {"initial_meld_joker": InitialMeldJoker.ZERO}
 NO_JOKER = {"initial_meld_joker": InitialMeldJoker.FORBIDDEN}
 A_RUN = {"initial_meld_required_kind": InitialMeldRequiredKind.RUN}
@@ -442,11 +442,11 @@ THIRTEEN = "R1 R2 R3 R4 R5 R6 R7 R8 R9 R10 R11 R12 R13"
         ({"run_wrap": RunWrap.CYCLIC}, "R12 R13 J", "[R12 R13 J]"),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R4 R13 J J", SOMEHOW),
         ({"run_wrap": RunWrap.CYCLIC}, "R1 R2 R2 R4 R9 R10 R11 R12 R13 J J", SOMEHOW),
-        ({"jokers_max_per_set": JokersMaxPerSet.ONE}, "R3 R4 R5 J J", None),
-        ({"jokers_max_per_set": JokersMaxPerSet.TWO}, "R3 R4 R5 J J", "[J J R3 R4 R5]"),
+        ({"jokers_max_per_meld": JokersMaxPerMeld.ONE}, "R3 R4 R5 J J", None),
+        ({"jokers_max_per_meld": JokersMaxPerMeld.TWO}, "R3 R4 R5 J J", "[J J R3 R4 R5]"),
         ({}, "R11 R12 R13 J J", "[J J R11 R12 R13]"),
-        ({"jokers_max_per_set": JokersMaxPerSet.NOT_MORE_THAN_NATURALS}, "R3 J J", None),
-        ({"jokers_max_per_set": JokersMaxPerSet.NOT_MORE_THAN_NATURALS}, "R5 R5 B5 J J J", None),
+        ({"jokers_max_per_meld": JokersMaxPerMeld.NOT_MORE_THAN_NATURALS}, "R3 J J", None),
+        ({"jokers_max_per_meld": JokersMaxPerMeld.NOT_MORE_THAN_NATURALS}, "R5 R5 B5 J J J", None),
         ({}, "R3 J J", "run[R3 J J]"),
         ({"jokers_adjacent": JokersAdjacent.FORBIDDEN}, "R3 R6 J J", None),
         ({"jokers_may_lead": False}, "R12 R13 J", None),
@@ -750,7 +750,12 @@ def test_a_clock_that_is_never_over_changes_no_answer() -> None:
         at("[B1 B2 B3] | [R9 B9 J]", "R10 R11 R12 B4 K9", RIVER, "O9 K1 R9"),
         at("[B1 B2 B3] | [R9 B9 J]", "R10 R11 R12 B4 K9", {"joker_retrieval_mode": JokerRetrievalMode.REPLACE}),
         at("[B1 B2 B3] | [R9 B9 K9 J]", "R10 R11 R12 B4 O9", {"manipulation": Manipulation.PRIMITIVES_ONLY}),
-        at("[B1 B2 B3]", "R9 R10 R11 J J B13", {"jokers_max_per_set": JokersMaxPerSet.ONE} | ONE_REACHES, melded=False),
+        at(
+            "[B1 B2 B3]",
+            "R9 R10 R11 J J B13",
+            {"jokers_max_per_meld": JokersMaxPerMeld.ONE} | ONE_REACHES,
+            melded=False,
+        ),
     ],
 )
 def test_under_other_rules_too_nothing_unproven_is_reported_as_proven(situation: Situation, nodes: int) -> None:
@@ -784,7 +789,7 @@ def test_many_jokers_on_a_table_of_six_colors_are_no_hindrance() -> None:
 
 
 def test_jokers_stay_at_the_low_end_of_a_run_where_order_has_no_meaning() -> None:
-    options = {"set_order": SetOrder.CANONICALISE, "joker_retrieval_mode": JokerRetrievalMode.NONE}
+    options = {"meld_order": MeldOrder.CANONICALISE, "joker_retrieval_mode": JokerRetrievalMode.OFF}
     situation = at("run[J=O3 J=O4 O5 O6] | [B3 K3 O3] | [B2 B3 B4 B5 B6]", "K6", options)
     assert has_turn(situation) is YES
     answer = best_turn(situation)

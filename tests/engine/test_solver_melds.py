@@ -12,7 +12,7 @@ from engine.ruleset import (
     SABRA,
     Contract,
     InitialMeldSameTurnTablePlay,
-    JokersMaxPerSet,
+    JokersMaxPerMeld,
     RunWrap,
     TurnDraw,
     with_options,
@@ -51,7 +51,7 @@ def test_a_run_that_goes_round_is_cut(rounds: int) -> None:
 
 
 def test_no_meld_of_a_rack_has_more_jokers_than_it_may() -> None:
-    ruleset = with_options(SABRA, {"jokers_max_per_set": JokersMaxPerSet.ONE})
+    ruleset = with_options(SABRA, {"jokers_max_per_meld": JokersMaxPerMeld.ONE})
     melds = list(possible_melds(Counter(parse_tiles("R1 R2 J J")), ruleset))
     assert melds
     assert max(meld.tiles.count(parse_tiles("J")[0]) for meld in melds) == 1
@@ -59,13 +59,13 @@ def test_no_meld_of_a_rack_has_more_jokers_than_it_may() -> None:
 
 def test_an_initial_meld_keeps_to_the_limit_of_jokers() -> None:
     options = {
-        "jokers_max_per_set": JokersMaxPerSet.ONE,
+        "jokers_max_per_meld": JokersMaxPerMeld.ONE,
         "initial_meld_same_turn_table_play": InitialMeldSameTurnTablePlay.ALLOWED,
     }
     rack = parse_tiles("R13 J J")
     for limited, exists in (
         (options, Existence.NO),
-        ({**options, "jokers_max_per_set": JokersMaxPerSet.TWO}, Existence.YES),
+        ({**options, "jokers_max_per_meld": JokersMaxPerMeld.TWO}, Existence.YES),
     ):
         assert has_turn(Situation((), rack, has_melded=False, ruleset=with_options(SABRA, limited))) is exists
 

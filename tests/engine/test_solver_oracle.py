@@ -17,7 +17,7 @@ from engine.ruleset import (
     InitialMeldJoker,
     InitialMeldSameTurnTablePlay,
     JokerRetrievalMode,
-    SetOrder,
+    MeldOrder,
     TurnDraw,
     with_options,
 )
@@ -140,7 +140,7 @@ def test_the_solver_agrees_with_brute_force_on_pulls_from_the_river(seed: int) -
 def test_the_solver_agrees_with_brute_force_where_the_order_of_a_run_has_no_meaning(seed: int) -> None:
     rng, compared = random.Random(seed), 0
     while compared < 20:
-        ruleset = replace(random_ruleset(rng, with_analysis=True), set_order=SetOrder.CANONICALISE)
+        ruleset = replace(random_ruleset(rng, with_analysis=True), meld_order=MeldOrder.CANONICALISE)
         situation = small_situation(rng, ruleset)
         if JOKER in (*situation.rack, *(t for meld in situation.table for t in meld.tiles)):
             _assert_agreement(situation, rng.choice(OBJECTIVES))

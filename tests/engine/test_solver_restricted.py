@@ -44,16 +44,16 @@ def played(situation: Situation) -> str | None:
     return format_rack(answer.turn.tiles) if answer.turn else None
 
 
-ONLY_GROW = {"manipulation": Manipulation.NONE}
+ONLY_GROW = {"manipulation": Manipulation.OFF}
 LIVE_ON = {"manipulation": Manipulation.PRIMITIVES_ONLY}
-STAY = {"joker_retrieval_mode": JokerRetrievalMode.NONE}
+STAY = {"joker_retrieval_mode": JokerRetrievalMode.OFF}
 LOCKED = {"joker_retrieval_mode": JokerRetrievalMode.LOCKED}
 REPLACED = {"joker_retrieval_mode": JokerRetrievalMode.REPLACE}
 OF_THE_RACK = REPLACED | {"joker_retrieval_source": JokerRetrievalSource.RACK_ONLY}
 AT_THE_END = {"joker_retrieval_end_of_run_free": True}
-WITH_TWO = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES}
-IF_REPLACED = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_IF_REPLACED}
-ALL_OF_THE_RACK = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_SET_ALL_RACK}
+WITH_TWO = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES}
+IF_REPLACED = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_MELD_IF_REPLACED}
+ALL_OF_THE_RACK = {"joker_retrieval_reuse": JokerRetrievalReuse.NEW_MELD_ALL_RACK}
 FOUR_JOKERS = {"geometry_jokers": 4}
 SMALL_SUMS = {"contract": Contract.SUM_AT_MOST_41}
 

@@ -187,8 +187,8 @@ def test_an_illegal_play_is_refused_with_all_its_violations() -> None:
     assert [(v.reason.name, v.subject) for v in violations] == [
         ("TILE_NOT_IN_RACK", "play.table"),
         ("TABLE_TILE_MISSING", "play.table"),
-        ("SET_TOO_SHORT", "play.table[0]"),
-        ("SET_TOO_SHORT", "play.table[1]"),
+        ("MELD_TOO_SHORT", "play.table[0]"),
+        ("MELD_TOO_SHORT", "play.table[1]"),
     ]
 
 
@@ -197,7 +197,7 @@ def test_a_play_of_more_tiles_than_the_fast_judge_counts_is_refused() -> None:
     table = (ProposedMeld(parse_tiles("R1 R2 R3 R4")), *[ProposedMeld(parse_tiles("B1"))] * 200)
     assert {violation.reason for violation in refusal(game, PlayTiles(1, table)).violations} == {
         Reason.TILE_DUPLICATED,
-        Reason.SET_TOO_SHORT,
+        Reason.MELD_TOO_SHORT,
     }
 
 

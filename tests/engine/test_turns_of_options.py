@@ -324,7 +324,7 @@ def test_an_illegal_play_costs_penalty_tiles_and_the_turn() -> None:
     game = game_at("[R4 R5 R6] / 1*{R7 B1} 2{K1} / {O9 O8 O7 O6} / 1", PENALISE)
     penalised = do(game, ILLEGAL)
     assert penalised.events[0] == TurnPenalised(1, parse_tiles("O9 O8 O7"))
-    assert [violation.reason for violation in penalised.violations] == [Reason.SET_TOO_SHORT]
+    assert [violation.reason for violation in penalised.violations] == [Reason.MELD_TOO_SHORT]
     assert position(penalised.game) == "[R4 R5 R6] / 1*{R7 B1 O7 O8 O9} 2{K1} / {O6} / 2"
 
 
@@ -336,8 +336,8 @@ def test_a_penalty_from_an_empty_pool_counts_as_a_pass() -> None:
 def shown(seats: str = "2{K1} 3{B9} 4{K9}") -> Game:
     game = game_at(f"[R4 R5 R6] / 1*{{R7 B1}} {seats} / {{O9 O8 O7 O6}} / 1", CLAIMS)
     applied = do(game, ILLEGAL)
-    assert applied.events == (IllegalPlayShown(1, ILLEGAL.table, (Reason.SET_TOO_SHORT,)),)
-    assert [violation.reason for violation in applied.violations] == [Reason.SET_TOO_SHORT]
+    assert applied.events == (IllegalPlayShown(1, ILLEGAL.table, (Reason.MELD_TOO_SHORT,)),)
+    assert [violation.reason for violation in applied.violations] == [Reason.MELD_TOO_SHORT]
     return applied.game
 
 

@@ -81,7 +81,7 @@ CHANGES: tuple[Change, ...] = tuple(random_changes(49, 3, TWO_ROUNDS))
 """A game with default rules in which every possible event happens."""
 
 DRAFT = (ProposedMeld((Tile(1), Tile(2), JOKER), MeldKind.RUN, (Tile(3),)), ProposedMeld((Tile(4),)))
-SHOWN = ShownPlay(5, (ProposedMeld((Tile(5), Tile(6)), None, (Tile(7),)),), (Reason.SET_TOO_SHORT,), (2,), 3)
+SHOWN = ShownPlay(5, (ProposedMeld((Tile(5), Tile(6)), None, (Tile(7),)),), (Reason.MELD_TOO_SHORT,), (2,), 3)
 
 
 def a_game(step: Step) -> Game:
@@ -125,7 +125,7 @@ EVENTS: tuple[Event, ...] = (
     TurnTimedOut(2, THREE),
     TurnPenalised(2, THREE),
     DraftSaved(2, DRAFT),
-    IllegalPlayShown(2, DRAFT, (Reason.SET_TOO_SHORT,)),
+    IllegalPlayShown(2, DRAFT, (Reason.MELD_TOO_SHORT,)),
     ErrorClaimed(2, agrees=True),
     LastChanceStarted((2, 1)),
     PlayerResigned(2),

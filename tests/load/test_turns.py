@@ -19,7 +19,7 @@ NAMES = {
     "foreign tile": "TILE_NOT_IN_RACK",
     "table tile taken": "TABLE_TILE_MISSING",
     "tile left out": "RUN_GAP",
-    "meld cut": "SET_TOO_SHORT",
+    "meld cut": "MELD_TOO_SHORT",
     "too few points": "INITIAL_MELD_BELOW_THRESHOLD",
     "table changed too early": "INITIAL_MELD_TABLE_MODIFIED",
     "nothing played": "NO_RACK_TILE_PLAYED",

@@ -206,7 +206,7 @@ def _face(color: int, value: int) -> Tile:
 
 
 def _runs(tiles: Counter[Tile], ruleset: Ruleset) -> Iterator[ProposedMeld]:
-    last = {RunWrap.NONE: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[ruleset.run_wrap]
+    last = {RunWrap.OFF: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[ruleset.run_wrap]
     for color, first in product(range(ruleset.geometry_colors), range(1, 14)):
         for length in range(3, min(13, last - first + 1) + 1):
             faces = [_face(color, (value - 1) % 13 + 1) for value in range(first, first + length)]

@@ -31,20 +31,20 @@ from engine.ruleset import (
     SABRA,
     Contract,
     InitialMeldComparison,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
-    InitialMeldSets,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
+    JokerRetrievalSameMeld,
     JokersAdjacent,
     JokersDeclaration,
-    JokersMaxPerSet,
+    JokersMaxPerMeld,
     Manipulation,
+    MeldOrder,
     Ruleset,
     RunWrap,
-    SetOrder,
     with_options,
 )
 from engine.solver import Budget, Objective, best_turn, has_turn
@@ -63,10 +63,10 @@ def supports(situation: Situation) -> bool:
     ruleset = situation.ruleset
     return (
         ruleset.joker_retrieval_mode is JokerRetrievalMode.FREE
-        and ruleset.joker_retrieval_reuse is JokerRetrievalReuse.ANY_SET
-        and ruleset.joker_retrieval_same_set is JokerRetrievalSameSet.ALLOWED
+        and ruleset.joker_retrieval_reuse is JokerRetrievalReuse.ANY_MELD
+        and ruleset.joker_retrieval_same_meld is JokerRetrievalSameMeld.ALLOWED
         and ruleset.manipulation is Manipulation.FREE
-        and ruleset.contract is Contract.NONE
+        and ruleset.contract is Contract.OFF
         and ruleset.jokers_beyond_physical
         and not situation.river
     )
@@ -116,7 +116,7 @@ class MeldRules:
     colors: int
     jokers: int
     wrap: RunWrap
-    most: JokersMaxPerSet
+    most: JokersMaxPerMeld
     adjacent: JokersAdjacent
     may_lead: bool
 
@@ -124,10 +124,10 @@ class MeldRules:
         """Returns whether jokers (None) may have these places among values."""
         jokers = order.count(None)
         most = {
-            JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL: len(order) - 1,
-            JokersMaxPerSet.ONE: min(1, len(order) - 1),
-            JokersMaxPerSet.TWO: min(2, len(order) - 1),
-            JokersMaxPerSet.NOT_MORE_THAN_NATURALS: len(order) // 2,
+            JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL: len(order) - 1,
+            JokersMaxPerMeld.ONE: min(1, len(order) - 1),
+            JokersMaxPerMeld.TWO: min(2, len(order) - 1),
+            JokersMaxPerMeld.NOT_MORE_THAN_NATURALS: len(order) // 2,
         }
         return jokers <= most[self.most] and (self.may_lead or order[0] is not None)
 
@@ -140,7 +140,7 @@ class MeldRules:
     def is_unrestricted(self) -> bool:
         """Returns whether jokers may be anywhere."""
         return (
-            self.most is JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL
+            self.most is JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL
             and self.adjacent is JokersAdjacent.ALLOWED
             and self.may_lead
         )
@@ -152,7 +152,7 @@ def meld_rules(ruleset: Ruleset, jokers: int) -> MeldRules:
         ruleset.geometry_colors,
         jokers,
         ruleset.run_wrap,
-        ruleset.jokers_max_per_set,
+        ruleset.jokers_max_per_meld,
         ruleset.jokers_adjacent,
         ruleset.jokers_may_lead,
     )
@@ -205,7 +205,7 @@ def _runs(rules: MeldRules, longest: int, *, divisible: bool = False) -> Iterato
 
 def _run_orders(wrap: RunWrap, jokers: int, longest: int) -> Iterator[tuple[list[int], list[int | None]]]:
     """Yields the values of a run, also with jokers in place of some."""
-    last = {RunWrap.NONE: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[wrap]
+    last = {RunWrap.OFF: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[wrap]
     for first in range(1, 14):
         for length in range(3, min(longest, last - first + 1) + 1):
             values = [(value - 1) % 13 + 1 for value in range(first, first + length)]
@@ -382,11 +382,11 @@ class _Program:
             yield self._of_kinds(short=True, is_own=False)
             yield self._kept_rows(identities, is_own=False)
         if self.is_initial:
-            sets = self.situation.ruleset.initial_meld_sets
-            if sets is not InitialMeldSets.ONE_OR_MORE:
+            sets = self.situation.ruleset.initial_meld_count
+            if sets is not InitialMeldCount.ONE_OR_MORE:
                 yield self._of_kinds(short=False, is_own=True, is_single=True)
                 yield self._kept_rows(identities, is_own=True, is_single=True)
-            if sets is not InitialMeldSets.SINGLE_SET:
+            if sets is not InitialMeldCount.SINGLE_MELD:
                 yield self._of_kinds(short=False, is_own=True)
                 yield self._kept_rows(identities, is_own=True)
 
@@ -483,7 +483,7 @@ class _Program:
         ruleset = self.situation.ruleset
         own = np.concatenate([np.full(len(columns.tiles), int(columns.is_own)) for columns in groups])
         yield own, 1, 10_000
-        if ruleset.initial_meld_sets is InitialMeldSets.ONE_OR_MORE:
+        if ruleset.initial_meld_count is InitialMeldCount.ONE_OR_MORE:
             yield own * np.concatenate([columns.points for columns in groups]), self._least(), 100_000
         else:
             the_one = [np.full(len(columns.tiles), int(columns.is_single)) for columns in groups]
@@ -498,7 +498,7 @@ class _Program:
 
     def _may_be_the_one(self, points: Integers, is_run: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         ruleset = self.situation.ruleset
-        single = ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
+        single = ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD
         needs_run = single and ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN
         return (points >= self._least()) & (is_run | (not needs_run))
 
@@ -584,15 +584,15 @@ WRITTEN: Final[dict[str, tuple[object, ...]]] = {
     "geometry_jokers_per_player": (0, 0, 0, 1),
     "players_max": (4, 4, 6),
     "run_wrap": tuple(RunWrap),
-    "jokers_max_per_set": tuple(JokersMaxPerSet),
+    "jokers_max_per_meld": tuple(JokersMaxPerMeld),
     "jokers_adjacent": tuple(JokersAdjacent),
     "jokers_may_lead": (True, False),
     "jokers_declaration": tuple(JokersDeclaration),
-    "set_order": tuple(SetOrder),
+    "meld_order": tuple(MeldOrder),
     "score_joker_penalty": (0, 5, 25, 30, 50),
     "initial_meld_threshold": (0, 20, 30, 40, 50),
     "initial_meld_comparison": tuple(InitialMeldComparison),
-    "initial_meld_sets": tuple(InitialMeldSets),
+    "initial_meld_count": tuple(InitialMeldCount),
     "initial_meld_joker": tuple(InitialMeldJoker),
     "initial_meld_required_kind": tuple(InitialMeldRequiredKind),
     "initial_meld_same_turn_table_play": tuple(InitialMeldSameTurnTablePlay),

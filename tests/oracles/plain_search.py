@@ -20,21 +20,21 @@ from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.ruleset import (
     Contract,
     InitialMeldComparison,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
-    InitialMeldSets,
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
+    JokerRetrievalSameMeld,
     JokersAdjacent,
     JokersDeclaration,
-    JokersMaxPerSet,
+    JokersMaxPerMeld,
     Manipulation,
+    MeldOrder,
     Ruleset,
     RunWrap,
-    SetOrder,
 )
 from engine.tiles import JOKER, Tile
 
@@ -95,9 +95,9 @@ class Layable:
         place, natural = next((place, t) for place, t in enumerate(tiles) if t != JOKER)
         first = VALUE[natural] - place
         wrap = self.ruleset.run_wrap
-        if wrap is not RunWrap.NONE and first < 1:
+        if wrap is not RunWrap.OFF and first < 1:
             first += 13
-        highest = {RunWrap.NONE: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 26}[wrap]
+        highest = {RunWrap.OFF: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 26}[wrap]
         if first < 1 or first + len(tiles) - 1 > highest or len(tiles) > 13:
             return ()
         faces = tuple(face(COLOR[natural], first + place) for place in range(len(tiles)))
@@ -144,12 +144,12 @@ class Layable:
         if not self.ruleset.jokers_may_lead and meld.tiles[0] == JOKER:
             return False
         most = {
-            JokersMaxPerSet.UNLIMITED_WITH_ONE_NATURAL: len(meld.tiles) - 1,
-            JokersMaxPerSet.ONE: 1,
-            JokersMaxPerSet.TWO: 2,
-            JokersMaxPerSet.NOT_MORE_THAN_NATURALS: len(meld.tiles) // 2,
+            JokersMaxPerMeld.UNLIMITED_WITH_ONE_NATURAL: len(meld.tiles) - 1,
+            JokersMaxPerMeld.ONE: 1,
+            JokersMaxPerMeld.TWO: 2,
+            JokersMaxPerMeld.NOT_MORE_THAN_NATURALS: len(meld.tiles) // 2,
         }
-        return jokers <= most[self.ruleset.jokers_max_per_set]
+        return jokers <= most[self.ruleset.jokers_max_per_meld]
 
     def _needs_exhausted(self, meld: ProposedMeld) -> bool:
         roles = self.roles(meld)
@@ -159,7 +159,7 @@ class Layable:
 
     def _keeps_contract(self, meld: ProposedMeld) -> bool:
         match self.ruleset.contract:
-            case Contract.NONE:
+            case Contract.OFF:
                 return True
             case Contract.VALUES_BELOW_10:
                 return max(self.values(meld)) < 10
@@ -242,7 +242,7 @@ def run_neighbors(t: Tile, wrap: RunWrap) -> tuple[tuple[Tiles, Tiles], ...]:
     """Returns the faces below a tile in a run, nearest first, and those above it; twice for a 1 that may be high."""
     color, value = COLOR[t], VALUE[t]
     room = {
-        RunWrap.NONE: [(value - 1, 13 - value)],
+        RunWrap.OFF: [(value - 1, 13 - value)],
         RunWrap.ONE_HIGH: [(0, 12), (12, 0)] if value == 1 else [(value - 1, 14 - value)],
         RunWrap.CYCLIC: [(12, 12)],
     }
@@ -380,8 +380,8 @@ class _Player:
         self.before = tuple(in_hand(meld) for meld in situation.table)
         self.jokers_free = (
             ruleset.joker_retrieval_mode is JokerRetrievalMode.FREE
-            and ruleset.joker_retrieval_reuse is JokerRetrievalReuse.ANY_SET
-            and ruleset.joker_retrieval_same_set is JokerRetrievalSameSet.ALLOWED
+            and ruleset.joker_retrieval_reuse is JokerRetrievalReuse.ANY_MELD
+            and ruleset.joker_retrieval_same_meld is JokerRetrievalSameMeld.ALLOWED
         )
 
     def play(self) -> Found | None:
@@ -473,7 +473,7 @@ class _Player:
 
     def _shorten(self, stay: list[ProposedMeld], layout: _Layout) -> None:
         """Removes a numbered tile from the end of a run with a joker, which stays, if the rules allow it."""
-        remaining = {JokerRetrievalMode.REPLACE, JokerRetrievalMode.NONE}
+        remaining = {JokerRetrievalMode.REPLACE, JokerRetrievalMode.OFF}
         if self.ruleset.joker_retrieval_mode not in remaining or self.ruleset.manipulation is not Manipulation.FREE:
             return
         for place, meld in enumerate(stay):
@@ -499,8 +499,8 @@ class _Player:
 
     def _replaced(self, table: Table, left: Tiles, played: Tile) -> Move | None:
         """Returns a play that replaces a joker with rack tiles, and lays it with other rack tiles as a new meld."""
-        forbidden = self.ruleset.joker_retrieval_mode is JokerRetrievalMode.NONE
-        if forbidden or self.ruleset.manipulation is Manipulation.NONE:
+        forbidden = self.ruleset.joker_retrieval_mode is JokerRetrievalMode.OFF
+        if forbidden or self.ruleset.manipulation is Manipulation.OFF:
             return None
         for place, meld in enumerate(table):
             for number, role in enumerate(self.layable.roles(meld) if meld in self.before else ()):
@@ -533,7 +533,7 @@ class _Player:
         spare = Counter(self.rack)
         forbidden = self.ruleset.initial_meld_joker is InitialMeldJoker.FORBIDDEN
         jokers = 0 if forbidden else spare[JOKER]
-        most = 1 if self.ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET else 5
+        most = 1 if self.ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD else 5
         melds: list[ProposedMeld] = []
         tiles = [t for t in self.rack if t != JOKER]
         self.rng.shuffle(tiles)
@@ -554,7 +554,7 @@ class _Player:
             return False
         wanted = {MeldKind.RUN, self._any_kind()}
         points = [self._points(meld) for meld in melds]
-        each = self.ruleset.initial_meld_sets is InitialMeldSets.ONE_SET_REACHES_THRESHOLD
+        each = self.ruleset.initial_meld_count is InitialMeldCount.ONE_MELD_REACHES_THRESHOLD
         more = self.ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN
         enough = (max(points) if each else sum(points)) >= self.ruleset.initial_meld_threshold + more
         return enough and any(meld.kind in wanted for meld in melds)
@@ -608,7 +608,7 @@ class _Player:
         if not roles or meld.declared:
             return meld
         if meld.kind is MeldKind.RUN:
-            sorts = self.ruleset.set_order is SetOrder.CANONICALISE
+            sorts = self.ruleset.meld_order is MeldOrder.CANONICALISE
             astray = sorts and self.layable.canonical(meld.tiles) != meld.tiles
             wanted = astray or self.rng.random() < 0.1
             return replace(meld, declared=tuple(role[0] for role in roles)) if wanted else meld
@@ -621,7 +621,7 @@ class _Player:
 
     def _shuffled(self, meld: ProposedMeld) -> ProposedMeld:
         """Returns melds sometimes in another order, if the order makes no difference."""
-        sorts = self.ruleset.set_order is SetOrder.CANONICALISE
+        sorts = self.ruleset.meld_order is MeldOrder.CANONICALISE
         is_group = meld.kind is not MeldKind.RUN and len({VALUE[t] for t in meld.tiles if t != JOKER}) == 1
         if not (sorts or is_group) or self.rng.random() < 0.5:
             return meld

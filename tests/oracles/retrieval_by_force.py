@@ -10,8 +10,8 @@ the new table. P are the tiles that came from the rack, including jokers.
 
 Interpretations, where the rules leave something open:
 
-* NONE: a joker that does not *remain* is retrieved, hence illegal. Other tiles of its meld may move.
-* FREE with ANY_SET and same_set FORBIDDEN forbids the same set. "Allowed with FREE" is only a default.
+* OFF: a joker that does not *remain* is retrieved, hence illegal. Other tiles of its meld may move.
+* FREE with ANY_MELD and same_set FORBIDDEN forbids the same set. "Allowed with FREE" is only a default.
 * A replacement is a numbered tile. Each tile replaces at most one joker. Two jokers of one group need two tiles, which
   may have the same face, unless a joker of the meld remains: then the tiles are in one meld with it.
 * A tile may replace a joker without taking its position in the end, or without moving at all: it only has to exist.
@@ -25,10 +25,10 @@ Interpretations, where the rules leave something open:
   freed in this way counts as replaced for unlocking. It may also be replaced.
 * BOTH_COLORS applies to a group of three with exactly one joker. Both tiles come from an allowed source, and under
   LOCKED both are free to move.
-* NEW_SET: a second joker of A in B is a tile of A, so two jokers of a meld cannot go to one new meld. "A complete meld
+* NEW_MELD: a second joker of A in B is a tile of A, so two jokers of a meld cannot go to one new meld. "A complete meld
   of the old table" means its tiles, not its faces: an equal meld that can have come from the rack is a new one.
-* NEW_SET_TWO_RACK_TILES counts jokers from the rack too. NEW_SET_ALL_RACK allows no second joker of the table in B.
-* NEW_SET_IF_REPLACED: if one new meld C has all numbered tiles of A, tiles of C with faces in r0 may have taken j's
+* NEW_MELD_TWO_RACK_TILES counts jokers from the rack too. NEW_MELD_ALL_RACK allows no second joker of the table in B.
+* NEW_MELD_IF_REPLACED: if one new meld C has all numbered tiles of A, tiles of C with faces in r0 may have taken j's
   place. Each tile takes the place of one joker. j was not replaced if A's numbered tiles would be in valid melds (three
   tiles or more) without those tiles, not counting tiles that replaced other jokers: j may have left before they came.
   The player chooses which jokers were replaced.
@@ -46,7 +46,7 @@ from engine.ruleset import (
     JokerRetrievalGroupOfThree,
     JokerRetrievalMode,
     JokerRetrievalReuse,
-    JokerRetrievalSameSet,
+    JokerRetrievalSameMeld,
     JokerRetrievalSource,
     Ruleset,
 )
@@ -197,7 +197,7 @@ def legal_under_some_assignment(
 def legal(assignment: Assignment, ruleset: Ruleset) -> bool:
     """Returns whether joker retrieval is legal under an assignment."""
     match ruleset.joker_retrieval_mode:
-        case JokerRetrievalMode.NONE:
+        case JokerRetrievalMode.OFF:
             return all(map(assignment.remains, assignment.jokers))
         case JokerRetrievalMode.FREE:
             return _used_well(assignment, _not_remaining(assignment), ruleset)
@@ -225,14 +225,14 @@ def _not_remaining(assignment: Assignment) -> tuple[Physical, ...]:
 
 def _used_well(assignment: Assignment, retrieved: tuple[Physical, ...], ruleset: Ruleset) -> bool:
     """Returns whether the options reuse and same_set allow the use of retrieved jokers."""
-    if ruleset.joker_retrieval_reuse is JokerRetrievalReuse.NEW_SET_IF_REPLACED and not _replaced_reused(
+    if ruleset.joker_retrieval_reuse is JokerRetrievalReuse.NEW_MELD_IF_REPLACED and not _replaced_reused(
         assignment, retrieved
     ):
         return False
     return all(
         _reused(assignment, joker, ruleset.joker_retrieval_reuse)
         and (
-            ruleset.joker_retrieval_same_set is JokerRetrievalSameSet.ALLOWED
+            ruleset.joker_retrieval_same_meld is JokerRetrievalSameMeld.ALLOWED
             or not assignment.a(joker) - {joker} <= assignment.b(joker)
         )
         for joker in retrieved
@@ -241,13 +241,13 @@ def _used_well(assignment: Assignment, retrieved: tuple[Physical, ...], ruleset:
 
 def _reused(assignment: Assignment, joker: Physical, reuse: JokerRetrievalReuse) -> bool:
     match reuse:
-        case JokerRetrievalReuse.ANY_SET | JokerRetrievalReuse.NEW_SET_IF_REPLACED:
+        case JokerRetrievalReuse.ANY_MELD | JokerRetrievalReuse.NEW_MELD_IF_REPLACED:
             return True
-        case JokerRetrievalReuse.NEW_SET:
+        case JokerRetrievalReuse.NEW_MELD:
             return _in_new_set(assignment, joker)
-        case JokerRetrievalReuse.NEW_SET_TWO_RACK_TILES:
+        case JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES:
             return _in_new_set(assignment, joker) and len(assignment.b(joker) & assignment.played) >= 2
-        case JokerRetrievalReuse.NEW_SET_ALL_RACK:
+        case JokerRetrievalReuse.NEW_MELD_ALL_RACK:
             return assignment.b(joker) - {joker} <= assignment.played
 
 
@@ -258,7 +258,7 @@ def _in_new_set(assignment: Assignment, joker: Physical) -> bool:
 
 
 def _replaced_reused(assignment: Assignment, retrieved: tuple[Physical, ...]) -> bool:
-    """Returns whether jokers that are in no new set can have left unreplaced (NEW_SET_IF_REPLACED)."""
+    """Returns whether jokers that are in no new set can have left unreplaced (NEW_MELD_IF_REPLACED)."""
     in_new = [joker for joker in retrieved if _in_new_set(assignment, joker)]
     others = [joker for joker in retrieved if joker not in in_new]
     for places in product(*([None, *_tiles_in_place(assignment, joker)] for joker in in_new)):

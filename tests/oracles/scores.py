@@ -54,7 +54,7 @@ def expected_result(game: Game, number: int, end: RoundEnd) -> RoundResult:
     sign = -1 if ruleset.match_winner is MatchWinner.LOWEST_TOTAL else 1
     seats = []
     for hand in sorted(hands, key=lambda hand: hand.seat):
-        contract = ruleset.contract is not Contract.NONE and hand.has_melded and hand.seat in winners
+        contract = ruleset.contract is not Contract.OFF and hand.has_melded and hand.seat in winners
         won = points[hand.seat] + (ruleset.contract_points if contract else 0)
         seats.append(SeatResult(hand.seat, hand.value, hand.count, sign * won))
     return RoundResult(number, end, tuple(hand.seat for hand in hands if hand.seat in winners), tuple(seats))
@@ -121,7 +121,7 @@ def _lost_and_won(end: RoundEnd, loser: Hand, lowest: int, ruleset: Ruleset) -> 
         return lost, won
     flat = 200 if loser.declined else 100
     return {
-        ScoreNeverMelded.NONE: (lost, won),
+        ScoreNeverMelded.OFF: (lost, won),
         ScoreNeverMelded.CREDIT_EVERY_OTHER_PLAYER: (loser.value, loser.value),
         ScoreNeverMelded.FLAT_100: (100, 100),
         ScoreNeverMelded.FLAT_100_OR_200: (flat, flat),

@@ -377,7 +377,7 @@ def tile_name(face: str) -> str:
 
 
 def option_value_name(option: str, value: str) -> str:
-    """Returns the contract's name of an option's value: `run_wrap` and `NONE` give `RUN_WRAP_NONE`."""
+    """Returns the contract's name of an option's value: `run_wrap` and `OFF` give `RUN_WRAP_OFF`."""
     return f"{option.upper()}_{value}"
 
 

@@ -66,7 +66,7 @@ def random_turn(game: game_pb2.Game, rng: random.Random) -> ts.PlayTurnRequest:
     elif game.pool_count and game.turn.step == game_pb2.TURN_STEP_OPEN:
         request.draw.SetInParent()
     else:
-        getattr(request, "pass").SetInParent()
+        request.pass_turn.SetInParent()
     return request
 
 
@@ -191,8 +191,8 @@ async def history(client: Client, game: GameAtHand) -> list[game_pb2.GameChange]
     changes: list[game_pb2.GameChange] = []
     token = ""
     while True:
-        request = gs.ListTurnsRequest(game_id=game.game_id, page_size=200, page_token=token)
-        answer = await client.games.ListTurns(request)
+        request = gs.ListChangesRequest(game_id=game.game_id, page_size=200, page_token=token)
+        answer = await client.games.ListChanges(request)
         changes.extend(answer.changes)
         token = answer.next_page_token
         if not token:

@@ -359,7 +359,7 @@ class GameAtHand:
     async def pass_on(self, seat: int = 0) -> ts.PlayTurnResponse:
         """Passes for a seat, or for the seat to move."""
         turn = ts.PlayTurnRequest()
-        getattr(turn, "pass").SetInParent()
+        turn.pass_turn.SetInParent()
         return await self.take(turn, seat)
 
     async def lay_on_river(self, tile: int, seat: int = 0) -> ts.PlayTurnResponse:

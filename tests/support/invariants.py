@@ -51,10 +51,10 @@ from engine.replay import replay
 from engine.ruleset import (
     Contract,
     InitialMeldComparison,
+    InitialMeldCount,
     InitialMeldJoker,
     InitialMeldRequiredKind,
     InitialMeldSameTurnTablePlay,
-    InitialMeldSets,
     Manipulation,
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
@@ -245,7 +245,7 @@ def kinds(tiles: tuple[Tile, ...], wrap: RunWrap, colors: int) -> Mapping[MeldKi
     count, jokers = len(tiles), tiles.count(JOKER)
     if count < 3 or jokers == count:
         return found
-    highest = {RunWrap.NONE: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[wrap]
+    highest = {RunWrap.OFF: 13, RunWrap.ONE_HIGH: 14, RunWrap.CYCLIC: 25}[wrap]
     for color in range(colors):
         of_color = faces(colors)[color * 13 : color * 13 + 13]
         for first in range(min(13, highest - count + 1) if count <= 13 else 0):
@@ -442,7 +442,7 @@ def check_play(before: Round, rack: Rack, play: TilesPlayed, ruleset: Ruleset) -
         assert at_once or not gone, f"the initial meld changed the table: {gone}"
         if not gone:
             check_initial_meld(before, play, ruleset, at_once=at_once)
-    if ruleset.manipulation is Manipulation.NONE:
+    if ruleset.manipulation is Manipulation.OFF:
         larger = [Counter(meld.tiles) for meld in play.table]
         assert all(any(Counter(meld.tiles) <= one for one in larger) for meld in before.table), "a meld was broken up"
     new_melds = Counter(map(laid, play.table)) - Counter(map(laid, before.table))
@@ -474,9 +474,9 @@ def check_initial_meld(before: Round, play: TilesPlayed, ruleset: Ruleset, *, at
     run = ruleset.initial_meld_required_kind is InitialMeldRequiredKind.RUN
     assert not run or any(meld.kind is MeldKind.RUN for meld in melds), "an initial meld without a run"
     points = [counted(meld, ruleset) for meld in melds]
-    single = ruleset.initial_meld_sets is InitialMeldSets.SINGLE_SET
+    single = ruleset.initial_meld_count is InitialMeldCount.SINGLE_MELD
     assert at_once or not single or len(melds) == 1, "several melds in place of one"
-    together = ruleset.initial_meld_sets is InitialMeldSets.ONE_OR_MORE
+    together = ruleset.initial_meld_count is InitialMeldCount.ONE_OR_MORE
     more = ruleset.initial_meld_comparison is InitialMeldComparison.GREATER_THAN
     reached = sum(points) if together else max(points, default=0)
     assert reached >= ruleset.initial_meld_threshold + more, f"{points} are below the threshold"
@@ -512,7 +512,7 @@ def keeps_contract(meld: Meld, contract: Contract) -> bool:
     if contract is Contract.SUM_AT_MOST_41:
         return meld.points <= 41
     stands_for = (t for t in (*meld.tiles, *(faces[0] for faces in meld.joker_faces)) if t != JOKER)
-    return contract is Contract.NONE or all(number_of(t) < 10 for t in stands_for)
+    return contract is Contract.OFF or all(number_of(t) < 10 for t in stands_for)
 
 
 def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...]) -> None:

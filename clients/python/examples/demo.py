@@ -75,7 +75,7 @@ def take_turn(person: Rummikub, game_id: str) -> None:
     elif game.pool_count:
         request.draw.CopyFrom(DrawTile())
     else:
-        getattr(request, "pass").CopyFrom(Pass())  # pass is a keyword in Python
+        request.pass_turn.CopyFrom(Pass())
     person.turns.PlayTurn(request)
 
 
@@ -111,7 +111,7 @@ def event_text(event: GameEvent, names: dict[int, str]) -> str:
         case "turn_timed_out":
             return f"{names[event.turn_timed_out.seat]} runs out of time"
         case "round_ended":
-            blocked = event.round_ended.result.end == ROUND_END_BLOCKED
+            blocked = event.round_ended.result.round_end == ROUND_END_BLOCKED
             return "the round is blocked" if blocked else "the round is over"
         case _:
             return ""

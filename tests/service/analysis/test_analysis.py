@@ -117,7 +117,7 @@ async def test_the_whole_turn_is_suggested(served: tuple[Client, MemoryStore]) -
     assert step.kind == pb.STEP_KIND_EXTEND
     assert (text(step.tiles), step.meld.WhichOneof("place"), step.meld.table_before) == ("R7", "table_before", 0)
     assert text(step.laid.tiles) == "R4 R5 R6 R7"
-    assert "R7" in step.description
+    assert "R7" in step.text
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -143,7 +143,7 @@ async def test_a_rearrangement_is_legal_and_explained_step_by_step(served: tuple
     )
     assert list(judged.violations) == []
     assert (list(judged.tiles_played), judged.points) == (list(found.tiles_played), found.points)
-    assert all(step.kind and step.description for step in found.steps)
+    assert all(step.kind and step.text for step in found.steps)
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -162,7 +162,7 @@ async def test_joker_faces_are_declared_if_the_order_of_a_run_does_not_show_them
 ) -> None:
     client, _ = served
     rules = ruleset_pb2.Ruleset(
-        set_order=ruleset_pb2.SET_ORDER_CANONICALISE, joker_retrieval_mode=ruleset_pb2.JOKER_RETRIEVAL_MODE_NONE
+        meld_order=ruleset_pb2.MELD_ORDER_CANONICALISE, joker_retrieval_mode=ruleset_pb2.JOKER_RETRIEVAL_MODE_OFF
     )
     asked = position("K6", "B3 K3 O3", "B2 B3 B4 B5 B6", ruleset=rules)
     low = as_tiles(parse_tiles("O3 O4"))
@@ -290,7 +290,7 @@ BAD_POSITIONS = {
     "position.table[0].tiles[1]": (pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1, 80]))]), "TILE_UNKNOWN"),
     "position.table[0]": (position("R1", "R1 R2 R4"), "MALFORMED_TABLE"),
     "position.table": (pb.Position(table=[meld_pb2.Meld()] * 129), "MALFORMED_TABLE"),
-    "position.table[0].tiles": (pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1] * 33))]), "MALFORMED_SET"),
+    "position.table[0].tiles": (pb.Position(table=[meld_pb2.Meld(tiles=as_tiles([1] * 33))]), "MALFORMED_MELD"),
     "position.rack[2]": (pb.Position(rack=as_tiles([1, 2, 0])), "TILE_UNKNOWN"),
     "position.rack": (position("R1 R1", "R1 R2 R3"), "POSITION_IMPOSSIBLE"),
     "position.river": (pb.Position(river=as_tiles([1])), "POSITION_IMPOSSIBLE"),
@@ -476,7 +476,7 @@ async def test_a_game_limits_the_hints_that_its_seats_may_request(
 ) -> None:
     game = await put(served, game_at(TWO_SEATS, replace(NO_LIMIT, hints=allowed)))
     tiers = (pb.HINT_TIER_PLAY_EXISTS, pb.HINT_TIER_TILES, pb.HINT_TIER_TURN)
-    may = {Hints.NONE: 0, Hints.PLAY_EXISTS: 1, Hints.TILES: 2, Hints.TURN: 3}[allowed]
+    may = {Hints.OFF: 0, Hints.PLAY_EXISTS: 1, Hints.TILES: 2, Hints.TURN: 3}[allowed]
     for tier in tiers[:may]:
         assert (await hint(game, 1, tier)).suggestion.play_exists == pb.EXISTENCE_YES
     for tier in (*tiers[may:], *((pb.HINT_TIER_UNSPECIFIED,) if may < 3 else ())):

@@ -101,7 +101,9 @@ async def told(game: GameAtHand, seat: int) -> list[bytes]:
     """Returns all responses about a game to a seat, or to a spectator for 0, without ids and etags."""
     state = await game.see(seat)
     state.ClearField("server_time")
-    history = await game.client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id), metadata=game.as_seat(seat))
+    history = await game.client.games.ListChanges(
+        gs.ListChangesRequest(game_id=game.game_id), metadata=game.as_seat(seat)
+    )
     for message in (state, *history.changes):
         message.ClearField("etag")
     state.ClearField("game_id")
@@ -150,7 +152,7 @@ async def test_a_player_who_can_play_may_neither_draw_nor_pass_and_validate_only
     assert await trial(drawing, draw) == "DRAW_NOT_ALLOWED_PLAY_EXISTS"
     passing = await put_game(client, store, game_at("[R4 R5 R6] / 1*{R7 K1} 2*{K9} / {} / 1", MUST_NOT_PASS))
     turn = ts.PlayTurnRequest()
-    getattr(turn, "pass").SetInParent()
+    turn.pass_turn.SetInParent()
     assert await trial(passing, turn) == "PASS_NOT_ALLOWED_PLAY_EXISTS"
     assert (await passing.see()).revision == 1
 
@@ -159,7 +161,7 @@ async def test_validate_only_does_not_reveal_whether_the_round_would_be_blocked(
     client: Client, store: GameStore
 ) -> None:
     turn = ts.PlayTurnRequest(validate_only=True)
-    getattr(turn, "pass").SetInParent()
+    turn.pass_turn.SetInParent()
     ended, answers = [], []
     for other in ("K1 K2 K4", "K1 K2 K3"):
         game = await put_game(client, store, game_at(f"[R4 R5 R6] / 1*{{B9}} 2*{{{other}}} / {{}} / 1", STUCK))

@@ -287,7 +287,7 @@ async def test_the_log_names_an_unreadable_game_and_reveals_no_content(
         asks: dict[str, Callable[[], Awaitable[object]]] = {
             "game": game.see,
             "requests": lambda: client.turns.PlayTurn(turn, metadata=player),
-            "events": lambda: client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id)),
+            "events": lambda: client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id)),
         }
         await redis_hands.spoil(game.game_id, part)
         with capture_logs() as logs:
@@ -846,13 +846,15 @@ async def short_memory(request: pytest.FixtureRequest, clock: FakeClock) -> Asyn
         await store.close()
 
 
-async def revisions(game: GameAtHand, first: int, page_size: int = 200) -> list[int]:
-    """Returns the revisions of a game's changes from one on, over all pages."""
+async def revisions(game: GameAtHand, after: int, page_size: int = 200) -> list[int]:
+    """Returns the revisions of a game's changes after one, over all pages."""
     found: list[int] = []
     token = ""
     while True:
-        request = gs.ListTurnsRequest(game_id=game.game_id, from_revision=first, page_size=page_size, page_token=token)
-        answer = await game.client.games.ListTurns(request)
+        request = gs.ListChangesRequest(
+            game_id=game.game_id, after_revision=after, page_size=page_size, page_token=token
+        )
+        answer = await game.client.games.ListChanges(request)
         found += [change.revision for change in answer.changes]
         token = answer.next_page_token
         if not token:
@@ -869,11 +871,11 @@ async def test_a_trimmed_history_begins_with_the_oldest_stored_change(short_memo
         oldest = newest - KEPT + 1
         assert await revisions(game, 0) == list(range(oldest, newest + 1))
         assert await revisions(game, 0, page_size=2) == list(range(oldest, newest + 1))
-        for first in (oldest, oldest + 2, newest):
-            assert await revisions(game, first) == list(range(first, newest + 1))
-        for first in (1, oldest - 1, newest + 1, newest + 100):
+        for after in (oldest - 1, oldest, oldest + 2, newest):
+            assert await revisions(game, after) == list(range(after + 1, newest + 1))
+        for after in (1, oldest - 2, newest + 1, newest + 100):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await revisions(game, first)
+                await revisions(game, after)
             assert refused.value.code() == grpc.StatusCode.OUT_OF_RANGE
             info = error_info(refused.value)
             assert info.reason == "HISTORY_UNAVAILABLE"
@@ -885,9 +887,9 @@ async def test_a_page_that_was_trimmed_meanwhile_is_refused_not_skipped(
 ) -> None:
     async with running_server(short_memory, NO_SWEEPS) as (_, client):
         game = await client.new_game()
-        first = await client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id, page_size=2))
+        first = await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id, page_size=2))
         assert [change.revision for change in first.changes] == [1, 2]
         for _ in range(KEPT):
             await game.draw()
-        following = gs.ListTurnsRequest(game_id=game.game_id, page_size=2, page_token=first.next_page_token)
-        assert await refusal(client.games.ListTurns(following)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+        following = gs.ListChangesRequest(game_id=game.game_id, page_size=2, page_token=first.next_page_token)
+        assert await refusal(client.games.ListChanges(following)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")

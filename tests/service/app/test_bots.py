@@ -172,7 +172,7 @@ async def test_a_bot_is_seated_and_visible_to_all(client: Client) -> None:
     expected = [("player 1", 0), ("Bot 1", HARD), ("Zoë", EASY), ("Bot 2", MEDIUM)]
     for seat in (0, 1):
         assert [(player.name, player.bot_level) for player in (await game.see(seat)).players] == expected
-    changes = (await client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id))).changes
+    changes = (await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id))).changes
     joined = [event.player_joined for change in changes for event in change.events if event.HasField("player_joined")]
     assert [(event.name, event.bot_level) for event in joined] == expected
 
@@ -288,7 +288,7 @@ async def test_a_bots_tiles_are_visible_to_no_other_seat(store: GameStore) -> No
         game = await new_game(client, EASY, HARD)
         await play_round(game)
         for viewer in (0, 1):
-            request = gs.WatchGameRequest(game_id=game.game_id, from_revision=1)
+            request = gs.WatchGameRequest(game_id=game.game_id, after_revision=1)
             updates = client.games.WatchGame(request, metadata=game.as_seat(viewer))
             events = [event async for update in updates for event in update.change.events]
             drawn = [event.tiles_drawn for event in events if event.HasField("tiles_drawn")]
@@ -306,8 +306,8 @@ async def test_bots_agree_with_a_claim_of_an_illegal_play(store: GameStore) -> N
         assert shown.game.turn.shown_play.revision == shown.game.revision
         after = await until(game, lambda now: len(now.rack) > len(before.rack))
         assert len(after.rack) == len(before.rack) + before.ruleset.penalty_tiles
-        request = gs.ListTurnsRequest(game_id=game.game_id, from_revision=shown.game.revision)
-        changes = (await client.games.ListTurns(request)).changes
+        request = gs.ListChangesRequest(game_id=game.game_id, after_revision=shown.game.revision - 1)
+        changes = (await client.games.ListChanges(request)).changes
         votes = [
             event.error_claimed for change in changes for event in change.events if event.HasField("error_claimed")
         ]
@@ -333,7 +333,7 @@ async def test_another_server_continues_when_the_first_is_killed(empty_redis_url
         async with grpc.aio.insecure_channel(second.target) as channel:
             game.client = Client(channel)
             # no call may touch the game: only the second server's sweeper may find it
-            watching = game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, from_revision=1))
+            watching = game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, after_revision=1))
             async with asyncio.timeout(LONG_SECONDS):
                 changes = [update.change async for update in watching if update.HasField("change")]
     assert changes[-1].events[-1].HasField("game_ended")
@@ -388,7 +388,7 @@ async def test_the_sweeper_wakes_a_bot_before_its_deadline(store: GameStore, clo
     assert [game_id for game_id, _ in await due(store)] == [game.game_id]
     async with running_server(store, server_settings(sweep_seconds=0.05)) as (_, client):
         game.client = client
-        watching = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, from_revision=1))
+        watching = client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, after_revision=1))
         async with asyncio.timeout(LONG_SECONDS):
             changes = [update.change async for update in watching if update.HasField("change")]
         assert changes[-1].events[-1].HasField("game_ended")

@@ -70,8 +70,8 @@ async def history(game: GameAtHand, seat: int = 0) -> list[game_pb2.GameChange]:
     found: list[game_pb2.GameChange] = []
     token = ""
     while True:
-        request = gs.ListTurnsRequest(game_id=game.game_id, page_size=200, page_token=token)
-        answer = await game.client.games.ListTurns(request, metadata=game.as_seat(seat))
+        request = gs.ListChangesRequest(game_id=game.game_id, page_size=200, page_token=token)
+        answer = await game.client.games.ListChanges(request, metadata=game.as_seat(seat))
         found += answer.changes
         token = answer.next_page_token
         if not token:
@@ -189,7 +189,7 @@ async def watches(game: GameAtHand, _seen: game_pb2.Game) -> None:
 
 
 async def resumes_watching(game: GameAtHand, seen: game_pb2.Game) -> None:
-    request = gs.WatchGameRequest(game_id=game.game_id, from_revision=seen.revision, etag=seen.etag)
+    request = gs.WatchGameRequest(game_id=game.game_id, after_revision=seen.revision, etag=seen.etag)
     async for update in game.client.games.WatchGame(request):
         assert update.change.revision == seen.revision + 1
         break
@@ -334,7 +334,7 @@ async def test_time_outs_draw_three_tiles_then_the_rest_then_pass_until_the_roun
     assert [timed_out.seat for timed_out in found] == [(first + n) % players + 1 for n in range(len(found))]
     end = await game.see()
     assert end.state == game_pb2.GAME_STATE_FINISHED
-    assert end.rounds[0].end == game_pb2.ROUND_END_BLOCKED
+    assert end.rounds[0].round_end == game_pb2.ROUND_END_BLOCKED
     assert end.pool_count == 0
     assert sum(player.tile_count for player in end.players) == 106
     clock.advance(LIMIT + 1)

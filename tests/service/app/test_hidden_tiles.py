@@ -146,7 +146,7 @@ def turns(seen: game_pb2.Game, rng: random.Random) -> Iterator[ts.PlayTurnReques
     """Yields turns of every kind, with tiles of the seat and with other tiles."""
     yield ts.PlayTurnRequest(draw=ts.DrawTile())
     passing = ts.PlayTurnRequest()
-    getattr(passing, "pass").SetInParent()
+    passing.pass_turn.SetInParent()
     yield passing
     own, table = list(seen.rack), [meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in seen.table]
     for tile in (1, 53, *own[:2]):
@@ -179,15 +179,15 @@ async def answer(scene: Scene, method: str, request: Message, viewer: int) -> by
         return f"{error.code().name} {error.details()} ".encode() + bytes(details)
 
 
-async def watched(scene: Scene, from_revision: int, last_revision: int, viewer: int) -> list[bytes]:
+async def watched(scene: Scene, after_revision: int, last_revision: int, viewer: int) -> list[bytes]:
     """Returns the updates of a watch from a revision on; 0: the snapshot."""
     rpc: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = scene.client.channel.unary_stream(
         "/rummikub.v1.GameService/WatchGame"
     )
-    request = gs.WatchGameRequest(game_id=GAME, from_revision=from_revision)
+    request = gs.WatchGameRequest(game_id=GAME, after_revision=after_revision)
     call = rpc(request.SerializeToString(), metadata=bearer(token_of(viewer)))
     updates = aiter(call)
-    told = [await anext(updates) for _ in range(last_revision - from_revision if from_revision else 1)]
+    told = [await anext(updates) for _ in range(last_revision - after_revision if after_revision else 1)]
     call.cancel()
     return told
 
@@ -204,10 +204,10 @@ async def read(scene: Scene, revision: int, viewer: int, first: int, watches: Se
     """
     told = [await answer(scene, "GameService/GetGame", gs.GetGameRequest(game_id=GAME), viewer)]
     for page in range(first, revision + 1, PAGE):
-        turns = gs.ListTurnsRequest(game_id=GAME, page_size=PAGE, from_revision=page)
-        told.append(await answer(scene, "GameService/ListTurns", turns, viewer))
-    for from_revision in watches:
-        told += await watched(scene, from_revision, revision, viewer)
+        turns = gs.ListChangesRequest(game_id=GAME, page_size=PAGE, after_revision=page - 1)
+        told.append(await answer(scene, "GameService/ListChanges", turns, viewer))
+    for after_revision in watches:
+        told += await watched(scene, after_revision, revision, viewer)
     return told
 
 

@@ -62,8 +62,8 @@ async def client(store: GameStore) -> AsyncIterator[Client]:
 
 async def history(game: GameAtHand, seat: int = 0) -> Sequence[game_pb2.GameChange]:
     """Returns all changes as a seat sees them."""
-    request = gs.ListTurnsRequest(game_id=game.game_id, page_size=200)
-    return (await game.client.games.ListTurns(request, metadata=game.as_seat(seat))).changes
+    request = gs.ListChangesRequest(game_id=game.game_id, page_size=200)
+    return (await game.client.games.ListChanges(request, metadata=game.as_seat(seat))).changes
 
 
 async def last_events(game: GameAtHand, seat: int = 0) -> list[game_pb2.GameEvent]:
@@ -369,9 +369,9 @@ async def test_the_response_to_an_illegal_play_has_its_violations_and_penalty(cl
     seat = before.turn.seat
     answer = await game.play_illegally()
     reasons = [error_reason_pb2.ErrorReason.Name(violation.reason) for violation in answer.violations]
-    assert reasons == ["ERROR_REASON_SET_TOO_SHORT"]
+    assert reasons == ["ERROR_REASON_MELD_TOO_SHORT"]
     assert answer.violations[0].subject == "play.table[0]"
-    assert answer.violations[0].description
+    assert answer.violations[0].text
     assert len(answer.tiles_drawn) == 3
     assert set(answer.tiles_drawn) <= set(answer.game.rack)
     assert (list(answer.tiles_played), answer.points, list(answer.game.table)) == ([], 0, [])
@@ -416,7 +416,7 @@ async def test_an_illegal_play_is_shown_to_all_and_the_turn_continues(client: Cl
         [event] = await last_events(game, viewer)
         assert event.illegal_play_shown.seat == seat
         assert event.illegal_play_shown.table == shown.table
-        assert list(event.illegal_play_shown.reasons) == [error_reason_pb2.ERROR_REASON_SET_TOO_SHORT]
+        assert list(event.illegal_play_shown.reasons) == [error_reason_pb2.ERROR_REASON_MELD_TOO_SHORT]
     await game.draw()
     assert not (await game.see()).turn.HasField("shown_play")
 
@@ -561,7 +561,7 @@ async def test_a_declared_joker_face_stays_on_the_table_and_is_visible(client: C
 
 
 async def test_a_meld_is_returned_in_its_canonical_order(client: Client) -> None:
-    rules = ruleset_pb2.Ruleset(set_order=ruleset_pb2.SET_ORDER_CANONICALISE)
+    rules = ruleset_pb2.Ruleset(meld_order=ruleset_pb2.MELD_ORDER_CANONICALISE)
     sent = [meld_pb2.Meld(tiles=tiles_of("R12 R13 J"))]
     answer = await client.validation.ValidateMelds(vs.ValidateMeldsRequest(ruleset=rules, melds=sent))
     assert list(answer.melds[0].tiles) == tiles_of("J R12 R13")
@@ -595,13 +595,13 @@ async def test_validation_runs_no_search_for_rulesets_that_search_in_games(clien
     assert [answer.seats[1].points for answer in (declined, unable)] == [-200, -100]
 
 
-async def test_joker_retrieval_same_set_defaults_by_retrieval_mode(client: Client) -> None:
+async def test_joker_retrieval_same_meld_defaults_by_retrieval_mode(client: Client) -> None:
     locked = ruleset_pb2.Ruleset(joker_retrieval_mode=ruleset_pb2.JOKER_RETRIEVAL_MODE_LOCKED)
     created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=locked))
-    assert created.game.ruleset.joker_retrieval_same_set == ruleset_pb2.JOKER_RETRIEVAL_SAME_SET_FORBIDDEN
-    locked.joker_retrieval_same_set = ruleset_pb2.JOKER_RETRIEVAL_SAME_SET_ALLOWED
+    assert created.game.ruleset.joker_retrieval_same_meld == ruleset_pb2.JOKER_RETRIEVAL_SAME_MELD_FORBIDDEN
+    locked.joker_retrieval_same_meld = ruleset_pb2.JOKER_RETRIEVAL_SAME_MELD_ALLOWED
     created = await client.games.CreateGame(gs.CreateGameRequest(ruleset=locked))
-    assert created.game.ruleset.joker_retrieval_same_set == ruleset_pb2.JOKER_RETRIEVAL_SAME_SET_ALLOWED
+    assert created.game.ruleset.joker_retrieval_same_meld == ruleset_pb2.JOKER_RETRIEVAL_SAME_MELD_ALLOWED
 
 
 async def test_boolean_options_are_used_as_sent(client: Client) -> None:

@@ -57,8 +57,8 @@ UNLIMITED = ruleset_pb2.Ruleset(turn_time_limit_seconds=0)
 class Watcher:
     """A WatchGame stream, read update by update."""
 
-    def __init__(self, game: GameAtHand, seat: int = 0, from_revision: int = 0, etag: str = "") -> None:
-        request = gs.WatchGameRequest(game_id=game.game_id, from_revision=from_revision, etag=etag)
+    def __init__(self, game: GameAtHand, seat: int = 0, after_revision: int = 0, etag: str = "") -> None:
+        request = gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision, etag=etag)
         self.call = game.client.games.WatchGame(request, metadata=game.as_seat(seat))
         self._updates = aiter(self.call)
 
@@ -107,8 +107,8 @@ class Watcher:
 
 async def history(game: GameAtHand, seat: int = 0) -> list[game_pb2.GameChange]:
     """Returns all changes as a seat sees them."""
-    request = gs.ListTurnsRequest(game_id=game.game_id, page_size=200)
-    return list((await game.client.games.ListTurns(request, metadata=game.as_seat(seat))).changes)
+    request = gs.ListChangesRequest(game_id=game.game_id, page_size=200)
+    return list((await game.client.games.ListChanges(request, metadata=game.as_seat(seat))).changes)
 
 
 async def resign(game: GameAtHand, seat: int) -> game_pb2.Game:
@@ -252,7 +252,7 @@ async def test_a_resume_with_the_etag_of_another_history_is_refused(client: Clie
 
 async def test_a_resume_from_a_future_revision_is_refused(client: Client) -> None:
     game = await client.new_game(ruleset=UNLIMITED)
-    for revision in (5, 6, 10**9, 2**63 - 1):
+    for revision in (5, 6, 10**9, 2**32 - 1):
         assert await refused(Watcher(game, 0, revision)) == (
             grpc.StatusCode.OUT_OF_RANGE,
             "HISTORY_UNAVAILABLE",
@@ -393,11 +393,11 @@ class Played:
         return await self.act(StartGame(1, new_shuffle(SeededChance(1), Ruleset(), 2)))
 
     def watched(
-        self, caller: Caller = SPECTATOR, from_revision: int = 0, stopping: asyncio.Event | None = None
+        self, caller: Caller = SPECTATOR, after_revision: int = 0, stopping: asyncio.Event | None = None
     ) -> AsyncGenerator[Update, None]:
         """Returns a watcher's updates; the caller decides how fast to read them."""
         watch = Watch(Games(self.store, SeededChance(1)), self.store, 60.0, stopping or asyncio.Event())
-        return watch.watch(self.game_id, caller, from_revision, "")
+        return watch.watch(self.game_id, caller, after_revision, "")
 
 
 @pytest.fixture
@@ -454,7 +454,7 @@ async def test_a_reader_who_is_slow_after_the_first_snapshot_gets_another(played
 
 async def test_a_resume_gets_every_change_no_matter_how_many(played: Played) -> None:
     record = await played.draw(LAG + 12)
-    async with aclosing(played.watched(from_revision=1)) as updates:
+    async with aclosing(played.watched(after_revision=1)) as updates:
         told = [await anext(updates) for _ in range(record.game.revision - 1)]
     assert revisions(told) == list(range(2, record.game.revision + 1))
 

@@ -194,8 +194,8 @@ WRONG = {
     "a seat twice": ((". / 1*{R1} 1*{R2} / {} / 1",), "the position has two racks of one seat"),
     "no preset": ((".+{}", "--preset", "sabr"), "--preset sabr: unknown preset; did you mean SABRA?"),
     "no option": (
-        (".+{}", "--option", "runwrap=NONE"),
-        "--option runwrap=NONE: unknown option 'runwrap'; did you mean run_wrap?",
+        (".+{}", "--option", "runwrap=OFF"),
+        "--option runwrap=OFF: unknown option 'runwrap'; did you mean run_wrap?",
     ),
     "no option at all": (
         (".+{}", "--option", "zzz"),
@@ -203,7 +203,7 @@ WRONG = {
     ),
     "no value": (
         (".+{}", "--option", "run_wrap=UP"),
-        "--option run_wrap=UP: invalid value 'UP' for run_wrap: expected NONE or ONE_HIGH or CYCLIC",
+        "--option run_wrap=UP: invalid value 'UP' for run_wrap: expected OFF or ONE_HIGH or CYCLIC",
     ),
     "no truth": (
         (".+{}", "--option", "jokers_may_lead=2"),

@@ -63,6 +63,7 @@ from rummikub.v1 import (
     tile_pb2,
     turn_service_pb2,
     validation_service_pb2,
+    violation_pb2,
 )
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
@@ -702,7 +703,7 @@ async def _(_stage: Stage, _rpc: str) -> Ask:
 
 INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "CreateGame": ("request_id", "short"),
-    "ListGames": ("page_size", 101),
+    "ListGames": ("page_token", "?"),
     "ListRulesets": ("page_token", "?"),
     "ValidateTurn": ("rack", [1] * 129),
     "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest()] * 1001),
@@ -828,7 +829,7 @@ NO_SUCH_FACE = meld_pb2.Meld(declared_faces=as_tiles([80]))
 TOO_MANY_FACES = meld_pb2.Meld(declared_faces=as_tiles([1] * 33))
 NO_SUCH_KIND = meld_pb2.Meld(kind=3)  # type: ignore[arg-type]  # not a kind
 MALFORMED_TABLES = {
-    "MALFORMED_SET": [
+    "MALFORMED_MELD": [
         ("{}[0].tiles", [TOO_LONG]),
         ("{}[1].kind", [meld_pb2.Meld(), NO_SUCH_KIND]),
         ("{}[0].declared_faces", [TOO_MANY_FACES]),
@@ -1191,7 +1192,7 @@ async def _too_old(stage: Stage, rpc: str) -> Ask:
 
 @case("STALE_STATE", *ON_A_REVISION)
 async def _yet_to_come(stage: Stage, rpc: str) -> Ask:
-    return Ask(on_game(rpc, stage, stage.game, revision=2**63 - 1), stage.game.as_seat(1))
+    return Ask(on_game(rpc, stage, stage.game, revision=2**32 - 1), stage.game.as_seat(1))
 
 
 @case("ETAG_MISMATCH", *ON_A_REVISION)
@@ -1203,27 +1204,27 @@ async def _(stage: Stage, rpc: str) -> Ask:
 
 @case("ETAG_MISMATCH", "WatchGame")
 async def _(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=3, etag=OTHER_ETAG))
+    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=3, etag=OTHER_ETAG))
 
 
 @case("HISTORY_UNAVAILABLE", "WatchGame")
 async def _not_yet(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=5))
+    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=5))
 
 
 @case("HISTORY_UNAVAILABLE", "WatchGame", staging=forgetful)
 async def _no_longer(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=2))
+    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=2))
 
 
-@case("HISTORY_UNAVAILABLE", "ListTurns", staging=forgetful)
+@case("HISTORY_UNAVAILABLE", "ListChanges", staging=forgetful)
 async def _from_before(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=2))
+    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=2))
 
 
-@case("HISTORY_UNAVAILABLE", "ListTurns")
+@case("HISTORY_UNAVAILABLE", "ListChanges")
 async def _from_later(stage: Stage, rpc: str) -> Ask:
-    return Ask(message(rpc, game_id=stage.game.game_id, from_revision=5))
+    return Ask(message(rpc, game_id=stage.game.game_id, after_revision=5))
 
 
 @case("NOT_YOUR_TURN", *ON_A_REVISION)
@@ -1250,7 +1251,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 async def _(stage: Stage, _rpc: str) -> Ask:
     game = await put(stage, a_game(Playing(a_round())))
     turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1)
-    getattr(turn, "pass").SetInParent()
+    turn.pass_turn.SetInParent()
     return Ask(turn, game.as_seat(1))
 
 
@@ -1270,7 +1271,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
 async def _(stage: Stage, _rpc: str) -> Ask:
     game = await put(stage, a_game(Playing(replace(a_round(rack=A_RUN), pool=())), MUST_PLAY))
     turn = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1)
-    getattr(turn, "pass").SetInParent()
+    turn.pass_turn.SetInParent()
     return Ask(turn, game.as_seat(1))
 
 
@@ -1379,12 +1380,7 @@ async def answer_to(client: Client, rpc: MethodDescriptor, ask: Ask) -> None:
 
 def details(refusal: grpc.aio.AioRpcError) -> list[Message]:
     """Returns the error details beside ErrorInfo."""
-    kinds: list[type[Message]] = [
-        error_details_pb2.BadRequest,
-        error_details_pb2.PreconditionFailure,
-        error_details_pb2.RetryInfo,
-        meld_pb2.IllegalTurn,
-    ]
+    kinds: list[type[Message]] = [violation_pb2.Refusal, error_details_pb2.BadRequest, error_details_pb2.RetryInfo]
     found = []
     for packed in status_details(refusal).details:
         if packed.TypeName() != "google.rpc.ErrorInfo":
@@ -1411,26 +1407,27 @@ async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
     assert (status.code, status.message) == (refusal.code().value[0], refusal.details())
     assert dict(refusal.trailing_metadata() or ())["x-request-id"]
     assert INSIDE not in str(refusal)
+    told = details(refusal)[0]
+    assert isinstance(told, violation_pb2.Refusal)
+    assert error_reason_pb2.ErrorReason.Name(told.reason) == f"ERROR_REASON_{info.reason}"
+    assert told.metadata == info.metadata
     match details(refusal):
-        case []:
+        case [violation_pb2.Refusal() as refused] if is_violation:
+            assert info.metadata["violations"] == "1"
+            [one] = refused.violations
+            assert one.reason == refused.reason
+            assert re.fullmatch(r"play\.table(\[\d+\])?", one.subject)
+            assert one.text
+            assert set(one.metadata) == documented.metadata
+        case [violation_pb2.Refusal() as refused]:
+            assert not refused.violations
             assert case.code not in {"INVALID_ARGUMENT", "UNAVAILABLE"} or case.reason == "MALFORMED_REQUEST"
-            assert not is_violation
-        case [error_details_pb2.BadRequest() as bad]:
+        case [violation_pb2.Refusal(), error_details_pb2.BadRequest() as bad]:
             assert documented.names_fields
             assert list(ask.fields) == field_violations(refusal)
             assert {one.reason for one in bad.field_violations} == {case.reason}
             assert all(one.description for one in bad.field_violations)
-        case [error_details_pb2.PreconditionFailure() as failure, meld_pb2.IllegalTurn() as illegal]:
-            assert is_violation
-            assert [one.type for one in failure.violations] == [case.reason]
-            assert re.fullmatch(r"play\.table(\[\d+\])?", failure.violations[0].subject)
-            assert failure.violations[0].description
-            assert info.metadata["violations"] == "1"
-            [one] = illegal.violations
-            assert error_reason_pb2.ErrorReason.Name(one.reason) == f"ERROR_REASON_{case.reason}"
-            assert (one.subject, one.description) == (failure.violations[0].subject, "")
-            assert set(one.metadata) == documented.metadata
-        case [error_details_pb2.RetryInfo() as retry]:
+        case [violation_pb2.Refusal(), error_details_pb2.RetryInfo() as retry]:
             assert case.code == "UNAVAILABLE" or case.reason in {"ANALYSIS_BUSY", "TOO_MANY_GAMES", "STORE_FULL"}
             assert retry.retry_delay.ToMilliseconds() > 0
         case others:
@@ -1465,7 +1462,7 @@ async def test_a_violation_is_an_answer_of_the_validation_service(reason: str, s
     assert [error_reason_pb2.ErrorReason.Name(one.reason) for one in answer.violations] == [f"ERROR_REASON_{reason}"]
     assert set(answer.violations[0].metadata) == documented_reasons()[reason].metadata
     assert re.fullmatch(r"table_after(\[\d+\])?", answer.violations[0].subject)
-    assert answer.violations[0].description
+    assert answer.violations[0].text
     assert not answer.goes_out
 
 
@@ -1478,10 +1475,9 @@ async def test_an_error_lists_the_first_violations_and_counts_all(stages: Stages
     request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=play)
     refusal = await refusal_of(stage.client, RPCS["PlayTurn"], Ask(request, game.as_seat(1)))
     assert error_info(refusal).reason == "TILE_DUPLICATED"
-    [failure, illegal] = details(refusal)
-    assert isinstance(failure, error_details_pb2.PreconditionFailure)
-    assert isinstance(illegal, meld_pb2.IllegalTurn)
-    assert len(failure.violations) == len(illegal.violations) == 16
+    [refused] = details(refusal)
+    assert isinstance(refused, violation_pb2.Refusal)
+    assert len(refused.violations) == 16
     assert int(error_info(refusal).metadata["violations"]) >= 128
     assert refusal.code() is grpc.StatusCode.FAILED_PRECONDITION
     assert size_of(refusal) < METADATA_LIMIT

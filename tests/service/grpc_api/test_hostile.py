@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from engine.tiles import JOKER
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -50,7 +50,7 @@ WRONG_TOKEN = "w" * 43
 PLAYERS = 3
 PLACES_IN_HISTORY = 1 + PLAYERS + 1
 """Revisions whose changes involve hidden tiles: a deal, draws, a time-out."""
-INT64_MAX = 2**63 - 1
+UINT32_MAX = 2**32 - 1
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -65,7 +65,7 @@ WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.
 OF_A_SEAT = [
     name for name in WITH_GAME_ID if "request_id" in RPCS[name].input_type.fields_by_name and name != "JoinGame"
 ]
-READING = ["GetGame", "ListGames", "WatchGame", "ListTurns"]
+READING = ["GetGame", "ListGames", "WatchGame", "ListChanges"]
 
 
 def settings_of_tests() -> Settings:
@@ -165,7 +165,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "GetGame": gs.GetGameRequest(game_id=game_id),
         "ListGames": gs.ListGamesRequest(state=game_pb2.GAME_STATE_PLAYING),
         "WatchGame": gs.WatchGameRequest(game_id=game_id),
-        "ListTurns": gs.ListTurnsRequest(game_id=game_id),
+        "ListChanges": gs.ListChangesRequest(game_id=game_id),
         "ResignGame": gs.ResignGameRequest(game_id=game_id),
         "StartNextRound": gs.StartNextRoundRequest(game_id=game_id),
         "RequestRedeal": gs.RequestRedealRequest(game_id=game_id),
@@ -247,10 +247,10 @@ def reason_of(refusal: grpc.aio.AioRpcError) -> tuple[str, str]:
 
 EMPTY_TURN = vs.ValidateTurnResponse(
     violations=[
-        meld_pb2.Violation(
+        violation_pb2.Violation(
             reason=error_reason_pb2.ERROR_REASON_NO_RACK_TILE_PLAYED,
             subject="table_after",
-            description="no tile was played from the rack: play one, draw or pass",
+            text="no tile was played from the rack: play one, draw or pass",
         )
     ]
 )
@@ -372,7 +372,7 @@ async def test_another_seats_token_does_not_take_the_turn(scene: Scene, rpc: str
 async def test_a_reader_sees_no_rack_but_their_own(scene: Scene, rpc: str, viewer: int) -> None:
     answer = await allowed(scene, rpc, usual_requests(scene)[rpc], scene.game.as_seat(viewer), viewer)
     output = message_factory.GetMessageClass(RPCS[rpc].output_type).FromString(answer)
-    expected = {"GetGame": 1, "ListGames": 0, "WatchGame": 1, "ListTurns": PLACES_IN_HISTORY}
+    expected = {"GetGame": 1, "ListGames": 0, "WatchGame": 1, "ListChanges": PLACES_IN_HISTORY}
     assert assert_seen_by(viewer, output) == expected[rpc]
 
 
@@ -388,7 +388,7 @@ async def test_the_search_for_secrets_would_find_a_rack(scene: Scene) -> None:
 @pytest.mark.parametrize("viewer", range(PLAYERS + 1))
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_watcher_from_the_beginning_sees_no_rack_but_their_own(scene: Scene, viewer: int) -> None:
-    request = gs.WatchGameRequest(game_id=scene.game.game_id, from_revision=1)
+    request = gs.WatchGameRequest(game_id=scene.game.game_id, after_revision=1)
     secrets = await scene.secrets(viewer)
     watch = scene.client.games.WatchGame(request, metadata=scene.game.as_seat(viewer))
     places = 0
@@ -619,7 +619,7 @@ async def test_an_invalid_tile_number_is_named(scene: Scene, number: int) -> Non
 async def test_more_tiles_than_a_request_may_carry_are_refused(scene: Scene) -> None:
     for rpc, request, place in tile_lists(scene, [1] * 129):
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)
-        reason = "FIELD_INVALID" if place == "tiles" or place.endswith(("rack", "river")) else "MALFORMED_SET"
+        reason = "FIELD_INVALID" if place == "tiles" or place.endswith(("rack", "river")) else "MALFORMED_MELD"
         assert reason_of(refusal) == ("INVALID_ARGUMENT", reason), place
         assert field_violations(refusal) == [place]
 
@@ -656,8 +656,8 @@ async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -
     play.play.table.append(kind)
     state = game_pb2.GameState.ValueType(number)
     requests: list[tuple[str, Message, str, str]] = [
-        ("PlayTurn", play, "MALFORMED_SET", "play.table[0].kind"),
-        ("ValidateMelds", vs.ValidateMeldsRequest(melds=[kind]), "MALFORMED_SET", "melds[0].kind"),
+        ("PlayTurn", play, "MALFORMED_MELD", "play.table[0].kind"),
+        ("ValidateMelds", vs.ValidateMeldsRequest(melds=[kind]), "MALFORMED_MELD", "melds[0].kind"),
         ("ListGames", gs.ListGamesRequest(state=state), "FIELD_INVALID", "state"),
         ("SuggestTurn", an.SuggestTurnRequest(tier=an.HintTier.ValueType(number)), "FIELD_INVALID", "tier"),
         ("BatchSuggestTurns", an.BatchSuggestTurnsRequest(tier=an.HintTier.ValueType(number)), "FIELD_INVALID", "tier"),
@@ -703,10 +703,8 @@ async def test_a_turn_on_another_revision_is_refused(scene: Scene) -> None:
     for revision, reason in (
         (scene.revision - 1, "STALE_STATE"),
         (scene.revision + 1, "STALE_STATE"),
-        (INT64_MAX, "STALE_STATE"),
+        (UINT32_MAX, "STALE_STATE"),
         (0, "FIELD_INVALID"),
-        (-1, "FIELD_INVALID"),
-        (-INT64_MAX - 1, "FIELD_INVALID"),
     ):
         turn = ts.PlayTurnRequest(game_id=scene.game.game_id, expected_revision=revision, draw=ts.DrawTile())
         refusal = await refused(scene, "PlayTurn", turn, scene.game.as_seat(scene.seat), scene.seat)
@@ -717,7 +715,7 @@ async def test_a_turn_on_another_revision_is_refused(scene: Scene) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_turn_with_another_etag_is_refused(scene: Scene) -> None:
-    history = await scene.client.games.ListTurns(gs.ListTurnsRequest(game_id=scene.game.game_id))
+    history = await scene.client.games.ListChanges(gs.ListChangesRequest(game_id=scene.game.game_id))
     earlier = history.changes[-2].etag
     foreign = (await scene.other.see()).etag
     for etag, reason in (
@@ -734,19 +732,11 @@ async def test_a_turn_with_another_etag_is_refused(scene: Scene) -> None:
         assert error_info(refusal).reason == reason
 
 
-@pytest.mark.parametrize(
-    ("revision", "code"),
-    [
-        (-1, "INVALID_ARGUMENT"),
-        (-INT64_MAX - 1, "INVALID_ARGUMENT"),
-        (INT64_MAX, "OUT_OF_RANGE"),
-        (10**6, "OUT_OF_RANGE"),
-    ],
-)
+@pytest.mark.parametrize("revision", [10**6, UINT32_MAX])
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_watch_from_an_unknown_revision_is_rejected(scene: Scene, revision: int, code: str) -> None:
-    request = gs.WatchGameRequest(game_id=scene.game.game_id, from_revision=revision)
-    assert (await refused(scene, "WatchGame", request)).code().name == code
+async def test_a_watch_from_an_unknown_revision_is_rejected(scene: Scene, revision: int) -> None:
+    request = gs.WatchGameRequest(game_id=scene.game.game_id, after_revision=revision)
+    assert (await refused(scene, "WatchGame", request)).code().name == "OUT_OF_RANGE"
 
 
 STRANGE_TEXTS = {
@@ -800,13 +790,11 @@ async def test_a_request_id_of_another_form_is_refused(scene: Scene, request_id:
         assert field_violations(refusal) == ["request_id"]
 
 
-@pytest.mark.parametrize("rpc", ["ListGames", "ListTurns", "ListRulesets"])
+@pytest.mark.parametrize("rpc", ["ListGames", "ListChanges", "ListRulesets"])
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_invalid_page_token_is_rejected(scene: Scene, rpc: str) -> None:
     usual = usual_requests(scene)[rpc]
     for field, value in (
-        ("page_size", 2**32 - 1),
-        ("page_size", 201),
         ("page_token", "?"),
         ("page_token", "LTE="),  # -1
         ("page_token", "Kg=="),  # *
@@ -924,7 +912,6 @@ async def test_an_edited_request_is_never_an_internal_error(
 
 EXTREMES: dict[int, list[int]] = {
     FieldDescriptor.TYPE_INT32: [0, 1, -1, 2**31 - 1, -(2**31)],
-    FieldDescriptor.TYPE_INT64: [0, 1, 2, -1, INT64_MAX, -INT64_MAX - 1],
     FieldDescriptor.TYPE_UINT32: [0, 1, 2, 100, 2**32 - 1],
     FieldDescriptor.TYPE_SINT32: [0, -1, 2**31 - 1],
     FieldDescriptor.TYPE_BOOL: [False, True],

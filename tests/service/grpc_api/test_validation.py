@@ -328,7 +328,7 @@ def test_out_of_the_ordinary_turns_are_answered_or_refused_as_by_the_codec(valid
         answer = asked(validation, data)
         assert answer == outcome(plain_turn, data), seed
         seen[sort_of(answer)] += 1
-    known = {"legal", "illegal", MALFORMED, "FIELD_INVALID", "MALFORMED_SET", "MALFORMED_TABLE", "TILE_UNKNOWN"}
+    known = {"legal", "illegal", MALFORMED, "FIELD_INVALID", "MALFORMED_MELD", "MALFORMED_TABLE", "TILE_UNKNOWN"}
     options = {"POSITION_IMPOSSIBLE", "OPTION_UNKNOWN", "OPTION_VALUE_INVALID"}
     assert seen.keys() == known | options
 

@@ -114,7 +114,7 @@ async def test_resuming_a_watch_of_a_history_that_a_failover_lost_is_refused(
 ) -> None:
     game, _, seen = before_and_lost
     for reason in ("HISTORY_UNAVAILABLE", "ETAG_MISMATCH"):
-        resumed = gs.WatchGameRequest(game_id=game.game_id, from_revision=seen.revision, etag=seen.etag)
+        resumed = gs.WatchGameRequest(game_id=game.game_id, after_revision=seen.revision, etag=seen.etag)
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await anext(aiter(game.client.games.WatchGame(resumed)))
         assert error_info(refusal.value).reason == reason

@@ -67,13 +67,13 @@ async def overdue(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIter
 
 
 async def changes(game: GameAtHand) -> list[int]:
-    """Returns the revisions of a game's history from ListTurns."""
-    answer = await game.client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id, page_size=100))
+    """Returns the revisions of a game's history from ListChanges."""
+    answer = await game.client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id, page_size=100))
     return [change.revision for change in answer.changes]
 
 
-def watch(game: GameAtHand, from_revision: int = 0) -> "AsyncIterator[gs.WatchGameResponse]":
-    return aiter(game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, from_revision=from_revision)))
+def watch(game: GameAtHand, after_revision: int = 0) -> "AsyncIterator[gs.WatchGameResponse]":
+    return aiter(game.client.games.WatchGame(gs.WatchGameRequest(game_id=game.game_id, after_revision=after_revision)))
 
 
 async def test_an_overdue_game_is_returned_as_stored(overdue: Overdue) -> None:
@@ -89,7 +89,7 @@ async def test_an_overdue_game_is_returned_as_stored(overdue: Overdue) -> None:
 
 async def test_an_overdue_game_can_be_watched_and_its_time_out_is_sent_once_stored(overdue: Overdue) -> None:
     game, seen = overdue.game, overdue.seen
-    fresh, resumed = watch(game), watch(game, from_revision=1)
+    fresh, resumed = watch(game), watch(game, after_revision=1)
     async with asyncio.timeout(20):
         assert (await anext(fresh)).snapshot.revision == seen.revision
         for revision in range(2, seen.revision + 1):

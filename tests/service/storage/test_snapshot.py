@@ -72,7 +72,7 @@ from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.replay import advance, replay
 from engine.ruleset import (
     Contract,
-    JokersMaxPerSet,
+    JokersMaxPerMeld,
     MatchEnd,
     PoolEmptyMode,
     Ruleset,
@@ -150,7 +150,7 @@ def random_game(seed: int) -> tuple[Stored, ...]:
 GOLDEN_RULES = Ruleset(
     geometry_jokers=4,
     turn_direction=TurnDirection.COUNTERCLOCKWISE,
-    jokers_max_per_set=JokersMaxPerSet.TWO,
+    jokers_max_per_meld=JokersMaxPerMeld.TWO,
     initial_meld_threshold=0,
     turn_time_limit_seconds=45,
     match_end=MatchEnd.FIXED_ROUNDS,
@@ -317,10 +317,10 @@ def happen_in_turns(made: MadeGame) -> None:
     made.happens(RiverTileLaid(1, made.offered[1]), made.turn(3))
     made.happens(TileDrawn(3, made.pool[0]))
     made.happens(TurnEnded(3), made.turn(2))
-    made.happens(IllegalPlayShown(2, PROPOSED, (Reason.SET_EMPTY, Reason.JOKER_DECLARATION_MISMATCH)))
+    made.happens(IllegalPlayShown(2, PROPOSED, (Reason.MELD_EMPTY, Reason.JOKER_DECLARATION_MISMATCH)))
     made.happens(ErrorClaimed(3, agrees=True))
     made.happens(ErrorClaimed(1, agrees=False))
-    made.happens(IllegalPlayShown(2, PROPOSED, (Reason.SET_EMPTY,)))
+    made.happens(IllegalPlayShown(2, PROPOSED, (Reason.MELD_EMPTY,)))
     made.happens(ErrorClaimed(3, agrees=True))
     made.happens(ErrorClaimed(1, agrees=True), TurnPenalised(2, made.pool[:3]), made.turn(1))
     made.happens(TilesDrawn(1, made.pool[:4]), made.turn(3))
@@ -821,7 +821,7 @@ async def test_the_etags_of_a_played_game_verify_over_its_whole_stream(client: C
         etag = lineage(etag, encode_change(entry.revision, entry.time_ms, entry.nonce, entry.events))
         assert entry.etag == etag
     assert seen.etag == etag
-    listed = await client.games.ListTurns(gs.ListTurnsRequest(game_id=game.game_id, page_size=200))
+    listed = await client.games.ListChanges(gs.ListChangesRequest(game_id=game.game_id, page_size=200))
     assert [change.etag for change in listed.changes] == [entry.etag for entry in entries]
     assert len({entry.nonce for entry in entries}) == len(entries)
 

@@ -19,9 +19,9 @@ from google.rpc import error_details_pb2, status_pb2
 
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
-from rummikub.v1.meld_pb2 import IllegalTurn, Violation
 from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
+from rummikub.v1.violation_pb2 import Refusal, Violation
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
@@ -107,8 +107,15 @@ def new_request_id() -> str:
     return str(uuid.uuid4())
 
 
+def refusal(error: grpc.RpcError) -> Refusal:
+    """Why a call was refused: reason, metadata and the violations of a turn; empty if the server did not say."""
+    refused = Refusal()
+    _read_details(error, refused)
+    return refused
+
+
 def error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo:
-    """Why a call was refused: `reason` is a name of ErrorReason without its prefix; empty if the server did not say."""
+    """The same for generic tools: `reason` is a name of ErrorReason without its prefix."""
     info = error_details_pb2.ErrorInfo()
     _read_details(error, info)
     return info
@@ -116,11 +123,7 @@ def error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo:
 
 def violations(error: grpc.RpcError) -> list[Violation]:
     """Returns the violations of a refused turn, 16 at most; empty if the call was refused for another reason."""
-    illegal, told = IllegalTurn(), error_details_pb2.PreconditionFailure()
-    _read_details(error, illegal, told)
-    for violation, described in zip(illegal.violations, told.violations, strict=False):
-        violation.description = described.description  # the status says it there only
-    return list(illegal.violations)
+    return list(refusal(error).violations)
 
 
 def _read_details(error: grpc.RpcError, *messages: Message) -> None:

@@ -415,7 +415,7 @@ class SuggestedStep(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     KIND_FIELD_NUMBER: _builtins.int
-    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
     MELD_FIELD_NUMBER: _builtins.int
     LAID_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
@@ -424,7 +424,7 @@ class SuggestedStep(_message.Message):
     PARTS_FIELD_NUMBER: _builtins.int
     kind: Global___StepKind.ValueType
     """The kind of the step."""
-    description: _builtins.str
+    text: _builtins.str
     """The step in one line of English, for a log or a first front end. Do not parse it: it may change."""
     @_builtins.property
     def meld(self) -> Global___StepMeld:
@@ -456,7 +456,7 @@ class SuggestedStep(_message.Message):
         self,
         *,
         kind: Global___StepKind.ValueType = ...,
-        description: _builtins.str = ...,
+        text: _builtins.str = ...,
         meld: Global___StepMeld | None = ...,
         laid: _meld_pb2.Meld | None = ...,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
@@ -466,7 +466,7 @@ class SuggestedStep(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["laid", b"laid", "left", b"left", "meld", b"meld", "source", b"source"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "kind", b"kind", "laid", b"laid", "left", b"left", "meld", b"meld", "parts", b"parts", "source", b"source", "tiles", b"tiles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "laid", b"laid", "left", b"left", "meld", b"meld", "parts", b"parts", "source", b"source", "text", b"text", "tiles", b"tiles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

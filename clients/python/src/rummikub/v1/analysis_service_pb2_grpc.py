@@ -84,7 +84,7 @@ class AnalysisServiceServicer:
 
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-        Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
         PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
         GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
         STORED_FORMAT_UNKNOWN).
@@ -95,7 +95,7 @@ class AnalysisServiceServicer:
 
     def HasLegalTurn(self, request, context):
         """Determines whether a legal turn exists that plays tiles.
-        Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -111,7 +111,7 @@ class AnalysisServiceServicer:
     def BatchSuggestTurns(self, request, context):
         """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
         the position.
-        Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

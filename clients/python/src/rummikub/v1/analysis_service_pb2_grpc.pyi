@@ -48,21 +48,21 @@ class AnalysisServiceStub:
 
     For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
     GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
     STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]
     """Determines whether a legal turn exists that plays tiles.
-    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
     """
     ArrangeTiles: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ArrangeTilesRequest, _analysis_service_pb2.ArrangeTilesResponse]
     """Determines whether tiles can all be arranged in melds, and returns an arrangement."""
     BatchSuggestTurns: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.BatchSuggestTurnsRequest, _analysis_service_pb2.BatchSuggestTurnsResponse]
     """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
     the position.
-    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
     """
 
 @_typing.type_check_only
@@ -85,21 +85,21 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
 
     For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
     GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
     STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]  # type: ignore[assignment]
     """Determines whether a legal turn exists that plays tiles.
-    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
     """
     ArrangeTiles: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ArrangeTilesRequest, _analysis_service_pb2.ArrangeTilesResponse]  # type: ignore[assignment]
     """Determines whether tiles can all be arranged in melds, and returns an arrangement."""
     BatchSuggestTurns: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.BatchSuggestTurnsRequest, _analysis_service_pb2.BatchSuggestTurnsResponse]  # type: ignore[assignment]
     """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
     the position.
-    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
     """
 
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -125,7 +125,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
 
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-        Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
         PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
         GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
         STORED_FORMAT_UNKNOWN).
@@ -138,7 +138,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.HasLegalTurnResponse, _abc.Awaitable[_analysis_service_pb2.HasLegalTurnResponse]]:
         """Determines whether a legal turn exists that plays tiles.
-        Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
         """
 
     @_abc_1.abstractmethod
@@ -157,7 +157,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_analysis_service_pb2.BatchSuggestTurnsResponse, _abc.Awaitable[_analysis_service_pb2.BatchSuggestTurnsResponse]]:
         """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
         the position.
-        Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
         """
 
 def add_AnalysisServiceServicer_to_server(servicer: AnalysisServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -28,7 +28,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type."""
     ERROR_REASON_FIELD_INVALID: _ErrorReason.ValueType  # 2
     """INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""
-    ERROR_REASON_MALFORMED_SET: _ErrorReason.ValueType  # 3
+    ERROR_REASON_MALFORMED_MELD: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it."""
     ERROR_REASON_MALFORMED_TABLE: _ErrorReason.ValueType  # 4
     """INVALID_ARGUMENT. A table has too many melds, a draft has too many tiles, or table_before or the table of a
@@ -64,7 +64,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
     """ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name."""
     ERROR_REASON_GAME_FULL: _ErrorReason.ValueType  # 205
-    """RESOURCE_EXHAUSTED. All seats are taken. Metadata: `players_max`."""
+    """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
     ERROR_REASON_TOO_FEW_PLAYERS: _ErrorReason.ValueType  # 206
     """FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`."""
     ERROR_REASON_GAME_ALREADY_STARTED: _ErrorReason.ValueType  # 207
@@ -144,19 +144,19 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_NO_RACK_TILE_PLAYED: _ErrorReason.ValueType  # 405
     """Violation. No tile of the rack is played (R38)."""
-    ERROR_REASON_SET_EMPTY: _ErrorReason.ValueType  # 501
+    ERROR_REASON_MELD_EMPTY: _ErrorReason.ValueType  # 501
     """Violation. The meld has no tiles (R11)."""
-    ERROR_REASON_SET_TOO_SHORT: _ErrorReason.ValueType  # 502
+    ERROR_REASON_MELD_TOO_SHORT: _ErrorReason.ValueType  # 502
     """Violation. The meld has one or two tiles (R11)."""
-    ERROR_REASON_SET_ALL_JOKERS: _ErrorReason.ValueType  # 503
+    ERROR_REASON_MELD_ALL_JOKERS: _ErrorReason.ValueType  # 503
     """Violation. The meld has no numbered tile, so the faces of its jokers are undefined."""
     ERROR_REASON_JOKERS_TOO_MANY: _ErrorReason.ValueType  # 504
-    """Violation. The meld has more jokers than jokers_max_per_set allows."""
+    """Violation. The meld has more jokers than jokers_max_per_meld allows."""
     ERROR_REASON_JOKERS_ADJACENT: _ErrorReason.ValueType  # 505
     """Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
-    ERROR_REASON_SET_KIND_AMBIGUOUS: _ErrorReason.ValueType  # 506
+    ERROR_REASON_MELD_KIND_AMBIGUOUS: _ErrorReason.ValueType  # 506
     """Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one."""
-    ERROR_REASON_SET_KIND_MISMATCH: _ErrorReason.ValueType  # 507
+    ERROR_REASON_MELD_KIND_MISMATCH: _ErrorReason.ValueType  # 507
     """Violation. The tiles do not form the stated kind, but the other one."""
     ERROR_REASON_GROUP_VALUE_MISMATCH: _ErrorReason.ValueType  # 508
     """Violation. The values of a group differ (R12)."""
@@ -176,13 +176,13 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Violation. The values of a run do not rise by exactly one (R14)."""
     ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: _ErrorReason.ValueType  # 516
     """Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15)."""
-    ERROR_REASON_SET_NOT_GROUP_NOR_RUN: _ErrorReason.ValueType  # 517
+    ERROR_REASON_MELD_NOT_GROUP_NOR_RUN: _ErrorReason.ValueType  # 517
     """Violation. The tiles form neither a group nor a run, and no more specific reason applies."""
     ERROR_REASON_RUN_TOO_LONG: _ErrorReason.ValueType  # 518
     """Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
     which runs may continue after 13.
     """
-    ERROR_REASON_JOKER_LEADS_SET: _ErrorReason.ValueType  # 519
+    ERROR_REASON_JOKER_LEADS_MELD: _ErrorReason.ValueType  # 519
     """Violation. The meld begins with a joker, against jokers_may_lead."""
     ERROR_REASON_JOKER_DECLARATION_REQUIRED: _ErrorReason.ValueType  # 520
     """Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
@@ -194,10 +194,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34)."""
     ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN: _ErrorReason.ValueType  # 603
     """Violation. The initial meld has a joker, against initial_meld_joker."""
-    ERROR_REASON_INITIAL_MELD_SINGLE_SET_REQUIRED: _ErrorReason.ValueType  # 604
-    """Violation. The initial meld has several melds, against initial_meld_sets."""
-    ERROR_REASON_INITIAL_MELD_NO_SET_REACHES_THRESHOLD: _ErrorReason.ValueType  # 605
-    """Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_sets. Metadata: `best`,
+    ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED: _ErrorReason.ValueType  # 604
+    """Violation. The initial meld has several melds, against initial_meld_count."""
+    ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: _ErrorReason.ValueType  # 605
+    """Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
     `threshold`.
     """
     ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: _ErrorReason.ValueType  # 606
@@ -239,7 +239,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     no penalty. Turns of ordinary games stay far below the limit; change less of the table at once.
     """
     ERROR_REASON_TABLE_MELD_CHANGED: _ErrorReason.ValueType  # 801
-    """Violation. A meld of the table was changed other than by growing, which manipulation NONE forbids."""
+    """Violation. A meld of the table was changed other than by growing, which manipulation OFF forbids."""
     ERROR_REASON_TABLE_MELD_DISSOLVED: _ErrorReason.ValueType  # 802
     """Violation. No two tiles of a meld of the table stay together in a meld of their own, which manipulation
     PRIMITIVES_ONLY requires.
@@ -247,10 +247,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_JOKER_FACE_EXHAUSTED: _ErrorReason.ValueType  # 803
     """Violation. A joker would stand for a face whose copies are all on the table, which jokers_beyond_physical forbids."""
     ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN: _ErrorReason.ValueType  # 811
-    """Violation. A joker left its meld, which joker_retrieval_mode NONE forbids."""
+    """Violation. A joker left its meld, which joker_retrieval_mode OFF forbids."""
     ERROR_REASON_JOKER_NOT_REPLACED: _ErrorReason.ValueType  # 812
     """Violation. A joker left its meld and no tile replaces it, which joker_retrieval_mode REPLACE requires (R46)."""
-    ERROR_REASON_JOKER_SET_LOCKED: _ErrorReason.ValueType  # 813
+    ERROR_REASON_JOKER_MELD_LOCKED: _ErrorReason.ValueType  # 813
     """Violation. A tile left or moved within a meld whose joker was not replaced, which joker_retrieval_mode LOCKED
     forbids (R53).
     """
@@ -260,9 +260,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
     both (R47).
     """
-    ERROR_REASON_JOKER_RETURNED_TO_SAME_SET: _ErrorReason.ValueType  # 816
-    """Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_set forbids."""
-    ERROR_REASON_JOKER_NOT_IN_NEW_SET: _ErrorReason.ValueType  # 817
+    ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD: _ErrorReason.ValueType  # 816
+    """Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids."""
+    ERROR_REASON_JOKER_NOT_IN_NEW_MELD: _ErrorReason.ValueType  # 817
     """Violation. A retrieved joker is not in a new meld, which joker_retrieval_reuse requires (R50)."""
     ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES: _ErrorReason.ValueType  # 818
     """Violation. The new meld of a retrieved joker has fewer than two tiles of the rack, which joker_retrieval_reuse
@@ -304,15 +304,15 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason why a request was refused or a turn is illegal.
 
-    Every refusal carries one google.rpc.ErrorInfo with domain `rummikub.v1`. Its `reason` is a name of this enum without
-    the prefix ERROR_REASON_; its `metadata` has the keys documented here. If fields are at fault, a
-    google.rpc.BadRequest names them (at most 16).
+    Every refusal carries one Refusal with this reason, and the metadata documented here. For tools that know only the
+    common details, a google.rpc.ErrorInfo with domain `rummikub.v1` says the same: its `reason` is the name of this enum
+    without the prefix ERROR_REASON_. If fields are at fault, a google.rpc.BadRequest names them (at most 16).
 
     "Violation" marks violations of the rules. ValidationService returns OK and lists them. TurnService refuses the turn
-    with FAILED_PRECONDITION: ErrorInfo has the first violation, and its metadata key `violations` their number;
-    google.rpc.PreconditionFailure and IllegalTurn list them (at most 16), the former with descriptions, the latter with
-    tiles. Violations have a fixed order: tiles, no tile of the rack played, melds from left to right, initial meld,
-    jokers and melds of the table, variants. UNAVAILABLE and ANALYSIS_BUSY come with a google.rpc.RetryInfo.
+    with FAILED_PRECONDITION: the reason is the first violation, the metadata key `violations` their number, and
+    Refusal.violations lists them (at most 16). Violations have a fixed order: tiles, no tile of the rack played, melds
+    from left to right, initial meld, jokers and melds of the table, variants. UNAVAILABLE and ANALYSIS_BUSY come with a
+    google.rpc.RetryInfo.
 
     The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the
     size limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection breaks or the server
@@ -325,7 +325,7 @@ ERROR_REASON_MALFORMED_REQUEST: ErrorReason.ValueType  # 1
 """INVALID_ARGUMENT. The bytes are not a message of the RPC's request type."""
 ERROR_REASON_FIELD_INVALID: ErrorReason.ValueType  # 2
 """INVALID_ARGUMENT. A field is missing, too long, out of range or malformed; BadRequest names it."""
-ERROR_REASON_MALFORMED_SET: ErrorReason.ValueType  # 3
+ERROR_REASON_MALFORMED_MELD: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it."""
 ERROR_REASON_MALFORMED_TABLE: ErrorReason.ValueType  # 4
 """INVALID_ARGUMENT. A table has too many melds, a draft has too many tiles, or table_before or the table of a
@@ -361,7 +361,7 @@ ERROR_REASON_AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 203
 ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
 """ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name."""
 ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 205
-"""RESOURCE_EXHAUSTED. All seats are taken. Metadata: `players_max`."""
+"""FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
 ERROR_REASON_TOO_FEW_PLAYERS: ErrorReason.ValueType  # 206
 """FAILED_PRECONDITION. The game cannot start yet. Metadata: `players`, `players_min`."""
 ERROR_REASON_GAME_ALREADY_STARTED: ErrorReason.ValueType  # 207
@@ -441,19 +441,19 @@ of other racks get the same answer.
 """
 ERROR_REASON_NO_RACK_TILE_PLAYED: ErrorReason.ValueType  # 405
 """Violation. No tile of the rack is played (R38)."""
-ERROR_REASON_SET_EMPTY: ErrorReason.ValueType  # 501
+ERROR_REASON_MELD_EMPTY: ErrorReason.ValueType  # 501
 """Violation. The meld has no tiles (R11)."""
-ERROR_REASON_SET_TOO_SHORT: ErrorReason.ValueType  # 502
+ERROR_REASON_MELD_TOO_SHORT: ErrorReason.ValueType  # 502
 """Violation. The meld has one or two tiles (R11)."""
-ERROR_REASON_SET_ALL_JOKERS: ErrorReason.ValueType  # 503
+ERROR_REASON_MELD_ALL_JOKERS: ErrorReason.ValueType  # 503
 """Violation. The meld has no numbered tile, so the faces of its jokers are undefined."""
 ERROR_REASON_JOKERS_TOO_MANY: ErrorReason.ValueType  # 504
-"""Violation. The meld has more jokers than jokers_max_per_set allows."""
+"""Violation. The meld has more jokers than jokers_max_per_meld allows."""
 ERROR_REASON_JOKERS_ADJACENT: ErrorReason.ValueType  # 505
 """Violation. Two jokers lie side by side in a run, against jokers_adjacent."""
-ERROR_REASON_SET_KIND_AMBIGUOUS: ErrorReason.ValueType  # 506
+ERROR_REASON_MELD_KIND_AMBIGUOUS: ErrorReason.ValueType  # 506
 """Violation. The tiles form both a run and a group, no kind is stated, and jokers_declaration requires one."""
-ERROR_REASON_SET_KIND_MISMATCH: ErrorReason.ValueType  # 507
+ERROR_REASON_MELD_KIND_MISMATCH: ErrorReason.ValueType  # 507
 """Violation. The tiles do not form the stated kind, but the other one."""
 ERROR_REASON_GROUP_VALUE_MISMATCH: ErrorReason.ValueType  # 508
 """Violation. The values of a group differ (R12)."""
@@ -473,13 +473,13 @@ ERROR_REASON_RUN_GAP: ErrorReason.ValueType  # 515
 """Violation. The values of a run do not rise by exactly one (R14)."""
 ERROR_REASON_RUN_JOKER_OUT_OF_RANGE: ErrorReason.ValueType  # 516
 """Violation. A joker would stand for a value below 1 or above 13, where the ruleset ends runs (R15)."""
-ERROR_REASON_SET_NOT_GROUP_NOR_RUN: ErrorReason.ValueType  # 517
+ERROR_REASON_MELD_NOT_GROUP_NOR_RUN: ErrorReason.ValueType  # 517
 """Violation. The tiles form neither a group nor a run, and no more specific reason applies."""
 ERROR_REASON_RUN_TOO_LONG: ErrorReason.ValueType  # 518
 """Violation. A run has more than 13 tiles (R16), and jokers hide which value occurs twice. Only with rulesets in
 which runs may continue after 13.
 """
-ERROR_REASON_JOKER_LEADS_SET: ErrorReason.ValueType  # 519
+ERROR_REASON_JOKER_LEADS_MELD: ErrorReason.ValueType  # 519
 """Violation. The meld begins with a joker, against jokers_may_lead."""
 ERROR_REASON_JOKER_DECLARATION_REQUIRED: ErrorReason.ValueType  # 520
 """Violation. jokers_declaration requires the kind of the meld, and in a group the face of each joker."""
@@ -491,10 +491,10 @@ ERROR_REASON_INITIAL_MELD_TABLE_MODIFIED: ErrorReason.ValueType  # 602
 """Violation. A meld of the table was changed before or in the turn of the initial meld (R33, R34)."""
 ERROR_REASON_INITIAL_MELD_JOKER_FORBIDDEN: ErrorReason.ValueType  # 603
 """Violation. The initial meld has a joker, against initial_meld_joker."""
-ERROR_REASON_INITIAL_MELD_SINGLE_SET_REQUIRED: ErrorReason.ValueType  # 604
-"""Violation. The initial meld has several melds, against initial_meld_sets."""
-ERROR_REASON_INITIAL_MELD_NO_SET_REACHES_THRESHOLD: ErrorReason.ValueType  # 605
-"""Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_sets. Metadata: `best`,
+ERROR_REASON_INITIAL_MELD_SINGLE_MELD_REQUIRED: ErrorReason.ValueType  # 604
+"""Violation. The initial meld has several melds, against initial_meld_count."""
+ERROR_REASON_INITIAL_MELD_NO_MELD_REACHES_THRESHOLD: ErrorReason.ValueType  # 605
+"""Violation. No meld of the initial meld reaches the threshold alone, against initial_meld_count. Metadata: `best`,
 `threshold`.
 """
 ERROR_REASON_INITIAL_MELD_BELOW_THRESHOLD: ErrorReason.ValueType  # 606
@@ -536,7 +536,7 @@ or the initial meld can be chosen, in too many ways. It replaces the rules that 
 no penalty. Turns of ordinary games stay far below the limit; change less of the table at once.
 """
 ERROR_REASON_TABLE_MELD_CHANGED: ErrorReason.ValueType  # 801
-"""Violation. A meld of the table was changed other than by growing, which manipulation NONE forbids."""
+"""Violation. A meld of the table was changed other than by growing, which manipulation OFF forbids."""
 ERROR_REASON_TABLE_MELD_DISSOLVED: ErrorReason.ValueType  # 802
 """Violation. No two tiles of a meld of the table stay together in a meld of their own, which manipulation
 PRIMITIVES_ONLY requires.
@@ -544,10 +544,10 @@ PRIMITIVES_ONLY requires.
 ERROR_REASON_JOKER_FACE_EXHAUSTED: ErrorReason.ValueType  # 803
 """Violation. A joker would stand for a face whose copies are all on the table, which jokers_beyond_physical forbids."""
 ERROR_REASON_JOKER_RETRIEVAL_FORBIDDEN: ErrorReason.ValueType  # 811
-"""Violation. A joker left its meld, which joker_retrieval_mode NONE forbids."""
+"""Violation. A joker left its meld, which joker_retrieval_mode OFF forbids."""
 ERROR_REASON_JOKER_NOT_REPLACED: ErrorReason.ValueType  # 812
 """Violation. A joker left its meld and no tile replaces it, which joker_retrieval_mode REPLACE requires (R46)."""
-ERROR_REASON_JOKER_SET_LOCKED: ErrorReason.ValueType  # 813
+ERROR_REASON_JOKER_MELD_LOCKED: ErrorReason.ValueType  # 813
 """Violation. A tile left or moved within a meld whose joker was not replaced, which joker_retrieval_mode LOCKED
 forbids (R53).
 """
@@ -557,9 +557,9 @@ ERROR_REASON_JOKER_GROUP_NEEDS_BOTH_COLORS: ErrorReason.ValueType  # 815
 """Violation. Only one missing color replaces the joker of a group of three; joker_retrieval_group_of_three requires
 both (R47).
 """
-ERROR_REASON_JOKER_RETURNED_TO_SAME_SET: ErrorReason.ValueType  # 816
-"""Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_set forbids."""
-ERROR_REASON_JOKER_NOT_IN_NEW_SET: ErrorReason.ValueType  # 817
+ERROR_REASON_JOKER_RETURNED_TO_SAME_MELD: ErrorReason.ValueType  # 816
+"""Violation. A retrieved joker is in its old meld again, which joker_retrieval_same_meld forbids."""
+ERROR_REASON_JOKER_NOT_IN_NEW_MELD: ErrorReason.ValueType  # 817
 """Violation. A retrieved joker is not in a new meld, which joker_retrieval_reuse requires (R50)."""
 ERROR_REASON_JOKER_REUSE_NEEDS_TWO_RACK_TILES: ErrorReason.ValueType  # 818
 """Violation. The new meld of a retrieved joker has fewer than two tiles of the rack, which joker_retrieval_reuse

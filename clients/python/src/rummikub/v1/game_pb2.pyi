@@ -354,12 +354,12 @@ class RoundResult(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROUND_FIELD_NUMBER: _builtins.int
-    END_FIELD_NUMBER: _builtins.int
+    ROUND_END_FIELD_NUMBER: _builtins.int
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     SEATS_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     """The round's number, from 1."""
-    end: Global___RoundEnd.ValueType
+    round_end: Global___RoundEnd.ValueType
     """The way in which the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -375,13 +375,13 @@ class RoundResult(_message.Message):
         self,
         *,
         round: _builtins.int = ...,
-        end: Global___RoundEnd.ValueType = ...,
+        round_end: Global___RoundEnd.ValueType = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
         seats: _abc.Iterable[Global___SeatResult] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "round", b"round", "seats", b"seats", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round", b"round", "round_end", b"round_end", "seats", b"seats", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

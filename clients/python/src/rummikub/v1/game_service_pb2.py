@@ -27,14 +27,14 @@ from rummikub.v1 import game_pb2 as rummikub_dot_v1_dot_game__pb2
 from rummikub.v1 import ruleset_pb2 as rummikub_dot_v1_dot_ruleset__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/game_service.proto\x12\x0brummikub.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x19rummikub/v1/ruleset.proto\"N\n\x11\x43reateGameRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"5\n\x12\x43reateGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"D\n\x0fJoinGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"U\n\x10JoinGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\x0c\n\x04seat\x18\x02 \x01(\r\x12\x12\n\nseat_token\x18\x03 \x01(\t\"h\n\rAddBotRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12$\n\x05level\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.BotLevel\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"?\n\x0e\x41\x64\x64\x42otResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\x0c\n\x04seat\x18\x02 \x01(\r\"7\n\x10LeaveGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"4\n\x11LeaveGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"7\n\x10StartGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"4\n\x11StartGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"!\n\x0eGetGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\"2\n\x0fGetGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"`\n\x10ListGamesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\x12%\n\x05state\x18\x03 \x01(\x0e\x32\x16.rummikub.v1.GameState\"U\n\x11ListGamesResponse\x12\'\n\x05games\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.GameSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"H\n\x10WatchGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x15\n\rfrom_revision\x18\x02 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\"\xc5\x01\n\x11WatchGameResponse\x12%\n\x08snapshot\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.GameH\x00\x12)\n\x06\x63hange\x18\x02 \x01(\x0b\x32\x17.rummikub.v1.GameChangeH\x00\x12+\n\theartbeat\x18\x03 \x01(\x0b\x32\x16.rummikub.v1.HeartbeatH\x00\x12\'\n\x07\x63losing\x18\x04 \x01(\x0b\x32\x14.rummikub.v1.ClosingH\x00\x42\x08\n\x06update\"\x1d\n\tHeartbeat\x12\x10\n\x08revision\x18\x01 \x01(\x03\"`\n\x07\x43losing\x12\x17\n\x0fresume_revision\x18\x01 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12.\n\x0bretry_delay\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"a\n\x10ListTurnsRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x15\n\rfrom_revision\x18\x04 \x01(\x03\"V\n\x11ListTurnsResponse\x12(\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x17.rummikub.v1.GameChange\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"8\n\x11ResignGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"5\n\x12ResignGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"<\n\x15StartNextRoundRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"9\n\x16StartNextRoundResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\";\n\x14RequestRedealRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"8\n\x15RequestRedealResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xae\x07\n\x0bGameService\x12M\n\nCreateGame\x12\x1e.rummikub.v1.CreateGameRequest\x1a\x1f.rummikub.v1.CreateGameResponse\x12G\n\x08JoinGame\x12\x1c.rummikub.v1.JoinGameRequest\x1a\x1d.rummikub.v1.JoinGameResponse\x12\x41\n\x06\x41\x64\x64\x42ot\x12\x1a.rummikub.v1.AddBotRequest\x1a\x1b.rummikub.v1.AddBotResponse\x12J\n\tLeaveGame\x12\x1d.rummikub.v1.LeaveGameRequest\x1a\x1e.rummikub.v1.LeaveGameResponse\x12J\n\tStartGame\x12\x1d.rummikub.v1.StartGameRequest\x1a\x1e.rummikub.v1.StartGameResponse\x12\x44\n\x07GetGame\x12\x1b.rummikub.v1.GetGameRequest\x1a\x1c.rummikub.v1.GetGameResponse\x12J\n\tListGames\x12\x1d.rummikub.v1.ListGamesRequest\x1a\x1e.rummikub.v1.ListGamesResponse\x12L\n\tWatchGame\x12\x1d.rummikub.v1.WatchGameRequest\x1a\x1e.rummikub.v1.WatchGameResponse0\x01\x12J\n\tListTurns\x12\x1d.rummikub.v1.ListTurnsRequest\x1a\x1e.rummikub.v1.ListTurnsResponse\x12M\n\nResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\x12Y\n\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\x12V\n\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponseB\x1aP\x01Z\x16rummikub/v1;rummikubv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/game_service.proto\x12\x0brummikub.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/game.proto\x1a\x19rummikub/v1/ruleset.proto\"N\n\x11\x43reateGameRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"5\n\x12\x43reateGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"D\n\x0fJoinGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"U\n\x10JoinGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\x0c\n\x04seat\x18\x02 \x01(\r\x12\x12\n\nseat_token\x18\x03 \x01(\t\"h\n\rAddBotRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12$\n\x05level\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.BotLevel\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"?\n\x0e\x41\x64\x64\x42otResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\x0c\n\x04seat\x18\x02 \x01(\r\"7\n\x10LeaveGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"4\n\x11LeaveGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"7\n\x10StartGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"4\n\x11StartGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"!\n\x0eGetGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\"2\n\x0fGetGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"`\n\x10ListGamesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\x12%\n\x05state\x18\x03 \x01(\x0e\x32\x16.rummikub.v1.GameState\"U\n\x11ListGamesResponse\x12\'\n\x05games\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.GameSummary\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"I\n\x10WatchGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_revision\x18\x02 \x01(\r\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\"\xc5\x01\n\x11WatchGameResponse\x12%\n\x08snapshot\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.GameH\x00\x12)\n\x06\x63hange\x18\x02 \x01(\x0b\x32\x17.rummikub.v1.GameChangeH\x00\x12+\n\theartbeat\x18\x03 \x01(\x0b\x32\x16.rummikub.v1.HeartbeatH\x00\x12\'\n\x07\x63losing\x18\x04 \x01(\x0b\x32\x14.rummikub.v1.ClosingH\x00\x42\x08\n\x06update\"\x1d\n\tHeartbeat\x12\x10\n\x08revision\x18\x01 \x01(\r\"`\n\x07\x43losing\x12\x17\n\x0fresume_revision\x18\x01 \x01(\r\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12.\n\x0bretry_delay\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"d\n\x12ListChangesRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x16\n\x0e\x61\x66ter_revision\x18\x04 \x01(\r\"X\n\x13ListChangesResponse\x12(\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x17.rummikub.v1.GameChange\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"8\n\x11ResignGameRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"5\n\x12ResignGameResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"<\n\x15StartNextRoundRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"9\n\x16StartNextRoundResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\";\n\x14RequestRedealRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"8\n\x15RequestRedealResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xb4\x07\n\x0bGameService\x12M\n\nCreateGame\x12\x1e.rummikub.v1.CreateGameRequest\x1a\x1f.rummikub.v1.CreateGameResponse\x12G\n\x08JoinGame\x12\x1c.rummikub.v1.JoinGameRequest\x1a\x1d.rummikub.v1.JoinGameResponse\x12\x41\n\x06\x41\x64\x64\x42ot\x12\x1a.rummikub.v1.AddBotRequest\x1a\x1b.rummikub.v1.AddBotResponse\x12J\n\tLeaveGame\x12\x1d.rummikub.v1.LeaveGameRequest\x1a\x1e.rummikub.v1.LeaveGameResponse\x12J\n\tStartGame\x12\x1d.rummikub.v1.StartGameRequest\x1a\x1e.rummikub.v1.StartGameResponse\x12\x44\n\x07GetGame\x12\x1b.rummikub.v1.GetGameRequest\x1a\x1c.rummikub.v1.GetGameResponse\x12J\n\tListGames\x12\x1d.rummikub.v1.ListGamesRequest\x1a\x1e.rummikub.v1.ListGamesResponse\x12L\n\tWatchGame\x12\x1d.rummikub.v1.WatchGameRequest\x1a\x1e.rummikub.v1.WatchGameResponse0\x01\x12P\n\x0bListChanges\x12\x1f.rummikub.v1.ListChangesRequest\x1a .rummikub.v1.ListChangesResponse\x12M\n\nResignGame\x12\x1e.rummikub.v1.ResignGameRequest\x1a\x1f.rummikub.v1.ResignGameResponse\x12Y\n\x0eStartNextRound\x12\".rummikub.v1.StartNextRoundRequest\x1a#.rummikub.v1.StartNextRoundResponse\x12V\n\rRequestRedeal\x12!.rummikub.v1.RequestRedealRequest\x1a\".rummikub.v1.RequestRedealResponseB\x88\x01\n\x0brummikub.v1B\x10GameServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.game_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'P\001Z\026rummikub/v1;rummikubv1'
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\020GameServiceProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
   _globals['_CREATEGAMEREQUEST']._serialized_start=130
   _globals['_CREATEGAMEREQUEST']._serialized_end=208
   _globals['_CREATEGAMERESPONSE']._serialized_start=210
@@ -64,29 +64,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTGAMESRESPONSE']._serialized_start=1000
   _globals['_LISTGAMESRESPONSE']._serialized_end=1085
   _globals['_WATCHGAMEREQUEST']._serialized_start=1087
-  _globals['_WATCHGAMEREQUEST']._serialized_end=1159
-  _globals['_WATCHGAMERESPONSE']._serialized_start=1162
-  _globals['_WATCHGAMERESPONSE']._serialized_end=1359
-  _globals['_HEARTBEAT']._serialized_start=1361
-  _globals['_HEARTBEAT']._serialized_end=1390
-  _globals['_CLOSING']._serialized_start=1392
-  _globals['_CLOSING']._serialized_end=1488
-  _globals['_LISTTURNSREQUEST']._serialized_start=1490
-  _globals['_LISTTURNSREQUEST']._serialized_end=1587
-  _globals['_LISTTURNSRESPONSE']._serialized_start=1589
-  _globals['_LISTTURNSRESPONSE']._serialized_end=1675
-  _globals['_RESIGNGAMEREQUEST']._serialized_start=1677
-  _globals['_RESIGNGAMEREQUEST']._serialized_end=1733
-  _globals['_RESIGNGAMERESPONSE']._serialized_start=1735
-  _globals['_RESIGNGAMERESPONSE']._serialized_end=1788
-  _globals['_STARTNEXTROUNDREQUEST']._serialized_start=1790
-  _globals['_STARTNEXTROUNDREQUEST']._serialized_end=1850
-  _globals['_STARTNEXTROUNDRESPONSE']._serialized_start=1852
-  _globals['_STARTNEXTROUNDRESPONSE']._serialized_end=1909
-  _globals['_REQUESTREDEALREQUEST']._serialized_start=1911
-  _globals['_REQUESTREDEALREQUEST']._serialized_end=1970
-  _globals['_REQUESTREDEALRESPONSE']._serialized_start=1972
-  _globals['_REQUESTREDEALRESPONSE']._serialized_end=2028
-  _globals['_GAMESERVICE']._serialized_start=2031
-  _globals['_GAMESERVICE']._serialized_end=2973
+  _globals['_WATCHGAMEREQUEST']._serialized_end=1160
+  _globals['_WATCHGAMERESPONSE']._serialized_start=1163
+  _globals['_WATCHGAMERESPONSE']._serialized_end=1360
+  _globals['_HEARTBEAT']._serialized_start=1362
+  _globals['_HEARTBEAT']._serialized_end=1391
+  _globals['_CLOSING']._serialized_start=1393
+  _globals['_CLOSING']._serialized_end=1489
+  _globals['_LISTCHANGESREQUEST']._serialized_start=1491
+  _globals['_LISTCHANGESREQUEST']._serialized_end=1591
+  _globals['_LISTCHANGESRESPONSE']._serialized_start=1593
+  _globals['_LISTCHANGESRESPONSE']._serialized_end=1681
+  _globals['_RESIGNGAMEREQUEST']._serialized_start=1683
+  _globals['_RESIGNGAMEREQUEST']._serialized_end=1739
+  _globals['_RESIGNGAMERESPONSE']._serialized_start=1741
+  _globals['_RESIGNGAMERESPONSE']._serialized_end=1794
+  _globals['_STARTNEXTROUNDREQUEST']._serialized_start=1796
+  _globals['_STARTNEXTROUNDREQUEST']._serialized_end=1856
+  _globals['_STARTNEXTROUNDRESPONSE']._serialized_start=1858
+  _globals['_STARTNEXTROUNDRESPONSE']._serialized_end=1915
+  _globals['_REQUESTREDEALREQUEST']._serialized_start=1917
+  _globals['_REQUESTREDEALREQUEST']._serialized_end=1976
+  _globals['_REQUESTREDEALRESPONSE']._serialized_start=1978
+  _globals['_REQUESTREDEALRESPONSE']._serialized_end=2034
+  _globals['_GAMESERVICE']._serialized_start=2037
+  _globals['_GAMESERVICE']._serialized_end=2985
 # @@protoc_insertion_point(module_scope)

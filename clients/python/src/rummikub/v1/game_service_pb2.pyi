@@ -357,7 +357,7 @@ class ListGamesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Maximum number of games in the response: 1 to 100; 0 means 20."""
+    """Maximum number of games in the response. 0 means 20; a larger number than 100 means 100."""
     page_token: _builtins.str
     """The next_page_token of the previous response, for the same state. Unset: the first page."""
     state: _game_pb2.GameState.ValueType
@@ -412,28 +412,28 @@ class WatchGameRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GAME_ID_FIELD_NUMBER: _builtins.int
-    FROM_REVISION_FIELD_NUMBER: _builtins.int
+    AFTER_REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
-    from_revision: _builtins.int
+    after_revision: _builtins.int
     """The last revision that the caller has seen; the stream starts with the next one. 0: the stream starts with a
     snapshot.
     """
     etag: _builtins.str
-    """The etag of from_revision. Optional, but always send it. Without it, a caller whose history the store has lost gets
+    """The etag of after_revision. Optional, but always send it. Without it, a caller whose history the store has lost gets
     changes of a different history; with it, the call is refused (ETAG_MISMATCH).
     """
     def __init__(
         self,
         *,
         game_id: _builtins.str = ...,
-        from_revision: _builtins.int = ...,
+        after_revision: _builtins.int = ...,
         etag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "from_revision", b"from_revision", "game_id", b"game_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_revision", b"after_revision", "etag", b"etag", "game_id", b"game_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -538,7 +538,7 @@ class Closing(_message.Message):
 Global___Closing: _TypeAlias = Closing  # noqa: Y015
 
 @_typing.final
-class ListTurnsRequest(_message.Message):
+class ListChangesRequest(_message.Message):
     """A request for a game's history."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -546,33 +546,33 @@ class ListTurnsRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
-    FROM_REVISION_FIELD_NUMBER: _builtins.int
+    AFTER_REVISION_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
     page_size: _builtins.int
-    """Maximum number of changes in the response: 1 to 200; 0 means 50."""
+    """Maximum number of changes in the response. 0 means 50; a larger number than 200 means 200."""
     page_token: _builtins.str
     """The next_page_token of the previous response. Unset: the first page."""
-    from_revision: _builtins.int
-    """The first revision to list. 0: the oldest that is stored."""
+    after_revision: _builtins.int
+    """Lists the changes after this revision. 0: from the oldest that is stored."""
     def __init__(
         self,
         *,
         game_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
-        from_revision: _builtins.int = ...,
+        after_revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_revision", b"from_revision", "game_id", b"game_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_revision", b"after_revision", "game_id", b"game_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListTurnsRequest: _TypeAlias = ListTurnsRequest  # noqa: Y015
+Global___ListChangesRequest: _TypeAlias = ListChangesRequest  # noqa: Y015
 
 @_typing.final
-class ListTurnsResponse(_message.Message):
+class ListChangesResponse(_message.Message):
     """A page of a game's history."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -597,7 +597,7 @@ class ListTurnsResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListTurnsResponse: _TypeAlias = ListTurnsResponse  # noqa: Y015
+Global___ListChangesResponse: _TypeAlias = ListChangesResponse  # noqa: Y015
 
 @_typing.final
 class ResignGameRequest(_message.Message):

@@ -90,10 +90,10 @@ class GameServiceStub:
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameResponse.FromString,
                 _registered_method=True)
-        self.ListTurns = channel.unary_unary(
-                '/rummikub.v1.GameService/ListTurns',
-                request_serializer=rummikub_dot_v1_dot_game__service__pb2.ListTurnsRequest.SerializeToString,
-                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListTurnsResponse.FromString,
+        self.ListChanges = channel.unary_unary(
+                '/rummikub.v1.GameService/ListChanges',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.ListChangesRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListChangesResponse.FromString,
                 _registered_method=True)
         self.ResignGame = channel.unary_unary(
                 '/rummikub.v1.GameService/ResignGame',
@@ -142,8 +142,8 @@ class GameServiceServicer:
 
     def JoinGame(self, request, context):
         """Takes the lowest free seat and returns its token, which only this response contains.
-        Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION
-        (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED
+        (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -155,7 +155,7 @@ class GameServiceServicer:
         agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
         whole game, and plays on when others resign; when only bots are left, the game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-        RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -204,7 +204,7 @@ class GameServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListTurns(self, request, context):
+    def ListChanges(self, request, context):
         """Lists a game's changes in order, as the caller may see them.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
@@ -285,10 +285,10 @@ def add_GameServiceServicer_to_server(servicer, server):
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.WatchGameResponse.SerializeToString,
             ),
-            'ListTurns': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListTurns,
-                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListTurnsRequest.FromString,
-                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.ListTurnsResponse.SerializeToString,
+            'ListChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListChanges,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ListChangesRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.ListChangesResponse.SerializeToString,
             ),
             'ResignGame': grpc.unary_unary_rpc_method_handler(
                     servicer.ResignGame,
@@ -549,7 +549,7 @@ class GameService:
             _registered_method=True)
 
     @staticmethod
-    def ListTurns(request,
+    def ListChanges(request,
             target,
             options=(),
             channel_credentials=None,
@@ -562,9 +562,9 @@ class GameService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/rummikub.v1.GameService/ListTurns',
-            rummikub_dot_v1_dot_game__service__pb2.ListTurnsRequest.SerializeToString,
-            rummikub_dot_v1_dot_game__service__pb2.ListTurnsResponse.FromString,
+            '/rummikub.v1.GameService/ListChanges',
+            rummikub_dot_v1_dot_game__service__pb2.ListChangesRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.ListChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,

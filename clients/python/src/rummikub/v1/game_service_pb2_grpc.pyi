@@ -56,8 +56,8 @@ class GameServiceStub:
     """
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
     """Takes the lowest free seat and returns its token, which only this response contains.
-    Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION
-    (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED
+    (DUPLICATE_REQUEST).
     """
     AddBot: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]
     """Adds a bot, which the service plays, in the lowest free seat. Any seated player may call it while the game is in
@@ -65,7 +65,7 @@ class GameServiceStub:
     agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
     whole game, and plays on when others resign; when only bots are left, the game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]
     """Frees the caller's seat while the game is in the lobby, and invalidates the token.
@@ -88,7 +88,7 @@ class GameServiceStub:
     it).
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
-    ListTurns: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListTurnsRequest, _game_service_pb2.ListTurnsResponse]
+    ListChanges: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]
     """Lists a game's changes in order, as the caller may see them.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
@@ -139,8 +139,8 @@ class GameServiceAsyncStub(GameServiceStub):
     """
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
     """Takes the lowest free seat and returns its token, which only this response contains.
-    Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION
-    (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED
+    (DUPLICATE_REQUEST).
     """
     AddBot: _aio.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]  # type: ignore[assignment]
     """Adds a bot, which the service plays, in the lowest free seat. Any seated player may call it while the game is in
@@ -148,7 +148,7 @@ class GameServiceAsyncStub(GameServiceStub):
     agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
     whole game, and plays on when others resign; when only bots are left, the game ends with the round.
     Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-    RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+    FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]  # type: ignore[assignment]
     """Frees the caller's seat while the game is in the lobby, and invalidates the token.
@@ -171,7 +171,7 @@ class GameServiceAsyncStub(GameServiceStub):
     it).
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
-    ListTurns: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListTurnsRequest, _game_service_pb2.ListTurnsResponse]  # type: ignore[assignment]
+    ListChanges: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]  # type: ignore[assignment]
     """Lists a game's changes in order, as the caller may see them.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
@@ -231,8 +231,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.JoinGameResponse, _abc.Awaitable[_game_service_pb2.JoinGameResponse]]:
         """Takes the lowest free seat and returns its token, which only this response contains.
-        Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION
-        (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED
+        (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod
@@ -246,7 +246,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         agrees to claims of illegal plays. It never starts a round or demands a new deal. A bot has no token, stays for the
         whole game, and plays on when others resign; when only bots are left, the game ends with the round.
         Errors: INVALID_ARGUMENT (FIELD_INVALID), PERMISSION_DENIED (NOT_A_PLAYER), ALREADY_EXISTS (PLAYER_ALREADY_JOINED),
-        RESOURCE_EXHAUSTED (GAME_FULL), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
+        FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod
@@ -301,11 +301,11 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
-    def ListTurns(
+    def ListChanges(
         self,
-        request: _game_service_pb2.ListTurnsRequest,
+        request: _game_service_pb2.ListChangesRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_game_service_pb2.ListTurnsResponse, _abc.Awaitable[_game_service_pb2.ListTurnsResponse]]:
+    ) -> _typing.Union[_game_service_pb2.ListChangesResponse, _abc.Awaitable[_game_service_pb2.ListChangesResponse]]:
         """Lists a game's changes in order, as the caller may see them.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """

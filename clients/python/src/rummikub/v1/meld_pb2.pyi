@@ -8,8 +8,8 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
-from rummikub.v1 import error_reason_pb2 as _error_reason_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
+from rummikub.v1 import violation_pb2 as _violation_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -56,7 +56,7 @@ class Meld(_message.Message):
     DECLARED_FACES_FIELD_NUMBER: _builtins.int
     kind: Global___MeldKind.ValueType
     """The kind that the player states. Optional unless jokers_declaration requires it. It matters where one numbered tile
-    and jokers fit both kinds. Stating a kind that the tiles do not form is a violation (SET_KIND_MISMATCH or the
+    and jokers fit both kinds. Stating a kind that the tiles do not form is a violation (MELD_KIND_MISMATCH or the
     reason of that kind).
     """
     @_builtins.property
@@ -176,7 +176,7 @@ class MeldReading(_message.Message):
     """The sum of the tiles' values; a joker counts as the tile that it stands for (R20). 0 when the tiles form no meld."""
     @_builtins.property
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles as sent; with SET_ORDER_CANONICALISE, in the order in which they are read, whether or not they form a
+        """The tiles as sent; with MELD_ORDER_CANONICALISE, in the order in which they are read, whether or not they form a
         meld.
         """
 
@@ -185,7 +185,7 @@ class MeldReading(_message.Message):
         """The faces of each joker, from left to right. Empty when the tiles form no meld."""
 
     @_builtins.property
-    def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Violation]:
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
         """The reasons why the tiles form no meld. Empty when they form one."""
 
     def __init__(
@@ -195,7 +195,7 @@ class MeldReading(_message.Message):
         kind: Global___MeldKind.ValueType = ...,
         points: _builtins.int = ...,
         jokers: _abc.Iterable[Global___JokerFaces] | None = ...,
-        violations: _abc.Iterable[Global___Violation] | None = ...,
+        violations: _abc.Iterable[_violation_pb2.Violation] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -204,101 +204,3 @@ class MeldReading(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MeldReading: _TypeAlias = MeldReading  # noqa: Y015
-
-@_typing.final
-class Violation(_message.Message):
-    """One violation of the rules."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    @_typing.final
-    class MetadataEntry(_message.Message):
-        DESCRIPTOR: _descriptor.Descriptor
-
-        KEY_FIELD_NUMBER: _builtins.int
-        VALUE_FIELD_NUMBER: _builtins.int
-        key: _builtins.str
-        value: _builtins.str
-        def __init__(
-            self,
-            *,
-            key: _builtins.str = ...,
-            value: _builtins.str = ...,
-        ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
-        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-    REASON_FIELD_NUMBER: _builtins.int
-    SUBJECT_FIELD_NUMBER: _builtins.int
-    DESCRIPTION_FIELD_NUMBER: _builtins.int
-    TILES_FIELD_NUMBER: _builtins.int
-    METADATA_FIELD_NUMBER: _builtins.int
-    SUGGESTED_ORDER_FIELD_NUMBER: _builtins.int
-    reason: _error_reason_pb2.ErrorReason.ValueType
-    """The stable name of the violation."""
-    subject: _builtins.str
-    """The element at fault, as a path into the request, or into the turn of a batch or stream: `table_after[3]`,
-    `melds[1]`, `play.table`.
-    """
-    description: _builtins.str
-    """One sentence in English for a developer or a log. Do not parse it: it may change."""
-    @_builtins.property
-    def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The tiles concerned, if any: those of the meld, or the missing ones."""
-
-    @_builtins.property
-    def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Numbers that belong to the reason, under the keys documented in ErrorReason (`total`, `threshold`)."""
-
-    @_builtins.property
-    def suggested_order(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
-        """The same tiles in an order in which they form a meld, if the order is what is wrong. Declarations that
-        jokers_declaration requires are still needed.
-        """
-
-    def __init__(
-        self,
-        *,
-        reason: _error_reason_pb2.ErrorReason.ValueType = ...,
-        subject: _builtins.str = ...,
-        description: _builtins.str = ...,
-        tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        metadata: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
-        suggested_order: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "metadata", b"metadata", "reason", b"reason", "subject", b"subject", "suggested_order", b"suggested_order", "tiles", b"tiles"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Violation: _TypeAlias = Violation  # noqa: Y015
-
-@_typing.final
-class IllegalTurn(_message.Message):
-    """The violations of an illegal turn, as a detail of TurnService's status. It carries the tiles and metadata that
-    PreconditionFailure cannot; PreconditionFailure has the descriptions, in the same order.
-    """
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    VIOLATIONS_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Violation]:
-        """The first 16 violations, each with its first 32 tiles."""
-
-    def __init__(
-        self,
-        *,
-        violations: _abc.Iterable[Global___Violation] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["violations", b"violations"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___IllegalTurn: _TypeAlias = IllegalTurn  # noqa: Y015

@@ -165,7 +165,7 @@ class _RunWrapEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunWrap.Value
     DESCRIPTOR: _descriptor.EnumDescriptor
     RUN_WRAP_UNSPECIFIED: _RunWrap.ValueType  # 0
     """Unset: the preset's value applies."""
-    RUN_WRAP_NONE: _RunWrap.ValueType  # 1
+    RUN_WRAP_OFF: _RunWrap.ValueType  # 1
     """1 is lowest and never follows 13. Evidence: all sources."""
     RUN_WRAP_ONE_HIGH: _RunWrap.ValueType  # 2
     """12 13 1 is a run, 13 1 2 is not; the 1 counts 1. Evidence: Okey, Romanian rummy, Machiavelli, Vatikan."""
@@ -177,7 +177,7 @@ class RunWrap(_RunWrap, metaclass=_RunWrapEnumTypeWrapper):
 
 RUN_WRAP_UNSPECIFIED: RunWrap.ValueType  # 0
 """Unset: the preset's value applies."""
-RUN_WRAP_NONE: RunWrap.ValueType  # 1
+RUN_WRAP_OFF: RunWrap.ValueType  # 1
 """1 is lowest and never follows 13. Evidence: all sources."""
 RUN_WRAP_ONE_HIGH: RunWrap.ValueType  # 2
 """12 13 1 is a run, 13 1 2 is not; the 1 counts 1. Evidence: Okey, Romanian rummy, Machiavelli, Vatikan."""
@@ -185,37 +185,37 @@ RUN_WRAP_CYCLIC: RunWrap.ValueType  # 3
 """13 1 2 is a run; a run has at most 13 tiles. Evidence: a private German variant."""
 Global___RunWrap: _TypeAlias = RunWrap  # noqa: Y015
 
-class _JokersMaxPerSet:
+class _JokersMaxPerMeld:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _JokersMaxPerSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokersMaxPerSet.ValueType], _builtins.type):
+class _JokersMaxPerMeldEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokersMaxPerMeld.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    JOKERS_MAX_PER_SET_UNSPECIFIED: _JokersMaxPerSet.ValueType  # 0
+    JOKERS_MAX_PER_MELD_UNSPECIFIED: _JokersMaxPerMeld.ValueType  # 0
     """Unset: the preset's value applies."""
-    JOKERS_MAX_PER_SET_UNLIMITED_WITH_ONE_NATURAL: _JokersMaxPerSet.ValueType  # 1
+    JOKERS_MAX_PER_MELD_UNLIMITED_WITH_ONE_NATURAL: _JokersMaxPerMeld.ValueType  # 1
     """Any number, with at least one numbered tile. Evidence: publisher's site, tournaments, two sources."""
-    JOKERS_MAX_PER_SET_ONE: _JokersMaxPerSet.ValueType  # 2
+    JOKERS_MAX_PER_MELD_ONE: _JokersMaxPerMeld.ValueType  # 2
     """At most one joker. Evidence: private rules."""
-    JOKERS_MAX_PER_SET_TWO: _JokersMaxPerSet.ValueType  # 3
+    JOKERS_MAX_PER_MELD_TWO: _JokersMaxPerMeld.ValueType  # 3
     """At most two jokers. Differs from no limit only in games with more than two. Evidence: none; general rummy practice."""
-    JOKERS_MAX_PER_SET_NOT_MORE_THAN_NATURALS: _JokersMaxPerSet.ValueType  # 4
+    JOKERS_MAX_PER_MELD_NOT_MORE_THAN_NATURALS: _JokersMaxPerMeld.ValueType  # 4
     """No more jokers than numbered tiles. Evidence: general rummy practice."""
 
-class JokersMaxPerSet(_JokersMaxPerSet, metaclass=_JokersMaxPerSetEnumTypeWrapper):
-    """How many jokers one meld may hold (option jokers_max_per_set)."""
+class JokersMaxPerMeld(_JokersMaxPerMeld, metaclass=_JokersMaxPerMeldEnumTypeWrapper):
+    """How many jokers one meld may hold (option jokers_max_per_meld)."""
 
-JOKERS_MAX_PER_SET_UNSPECIFIED: JokersMaxPerSet.ValueType  # 0
+JOKERS_MAX_PER_MELD_UNSPECIFIED: JokersMaxPerMeld.ValueType  # 0
 """Unset: the preset's value applies."""
-JOKERS_MAX_PER_SET_UNLIMITED_WITH_ONE_NATURAL: JokersMaxPerSet.ValueType  # 1
+JOKERS_MAX_PER_MELD_UNLIMITED_WITH_ONE_NATURAL: JokersMaxPerMeld.ValueType  # 1
 """Any number, with at least one numbered tile. Evidence: publisher's site, tournaments, two sources."""
-JOKERS_MAX_PER_SET_ONE: JokersMaxPerSet.ValueType  # 2
+JOKERS_MAX_PER_MELD_ONE: JokersMaxPerMeld.ValueType  # 2
 """At most one joker. Evidence: private rules."""
-JOKERS_MAX_PER_SET_TWO: JokersMaxPerSet.ValueType  # 3
+JOKERS_MAX_PER_MELD_TWO: JokersMaxPerMeld.ValueType  # 3
 """At most two jokers. Differs from no limit only in games with more than two. Evidence: none; general rummy practice."""
-JOKERS_MAX_PER_SET_NOT_MORE_THAN_NATURALS: JokersMaxPerSet.ValueType  # 4
+JOKERS_MAX_PER_MELD_NOT_MORE_THAN_NATURALS: JokersMaxPerMeld.ValueType  # 4
 """No more jokers than numbered tiles. Evidence: general rummy practice."""
-Global___JokersMaxPerSet: _TypeAlias = JokersMaxPerSet  # noqa: Y015
+Global___JokersMaxPerMeld: _TypeAlias = JokersMaxPerMeld  # noqa: Y015
 
 class _JokersAdjacent:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -254,7 +254,7 @@ class _JokersDeclarationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Jok
     stated. Evidence: the English article.
     """
     JOKERS_DECLARATION_EXPLICIT_WHEN_AMBIGUOUS: _JokersDeclaration.ValueType  # 2
-    """Where the tiles fit both kinds, the kind must be stated (SET_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
+    """Where the tiles fit both kinds, the kind must be stated (MELD_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
     JOKERS_DECLARATION_EXPLICIT_WHEN_TWO: _JokersDeclaration.ValueType  # 3
     """In each meld with two jokers or more: the kind, and in a group also the faces (JOKER_DECLARATION_REQUIRED).
     Evidence: one guide.
@@ -274,7 +274,7 @@ JOKERS_DECLARATION_POSITIONAL: JokersDeclaration.ValueType  # 1
 stated. Evidence: the English article.
 """
 JOKERS_DECLARATION_EXPLICIT_WHEN_AMBIGUOUS: JokersDeclaration.ValueType  # 2
-"""Where the tiles fit both kinds, the kind must be stated (SET_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
+"""Where the tiles fit both kinds, the kind must be stated (MELD_KIND_AMBIGUOUS). Evidence: a fragment of a rules site."""
 JOKERS_DECLARATION_EXPLICIT_WHEN_TWO: JokersDeclaration.ValueType  # 3
 """In each meld with two jokers or more: the kind, and in a group also the faces (JOKER_DECLARATION_REQUIRED).
 Evidence: one guide.
@@ -309,37 +309,37 @@ INITIAL_MELD_COMPARISON_GREATER_THAN: InitialMeldComparison.ValueType  # 2
 """The total must exceed the threshold. Evidence: the wording of one guide."""
 Global___InitialMeldComparison: _TypeAlias = InitialMeldComparison  # noqa: Y015
 
-class _InitialMeldSets:
+class _InitialMeldCount:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _InitialMeldSetsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InitialMeldSets.ValueType], _builtins.type):
+class _InitialMeldCountEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_InitialMeldCount.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    INITIAL_MELD_SETS_UNSPECIFIED: _InitialMeldSets.ValueType  # 0
+    INITIAL_MELD_COUNT_UNSPECIFIED: _InitialMeldCount.ValueType  # 0
     """Unset: the preset's value applies."""
-    INITIAL_MELD_SETS_ONE_OR_MORE: _InitialMeldSets.ValueType  # 1
+    INITIAL_MELD_COUNT_ONE_OR_MORE: _InitialMeldCount.ValueType  # 1
     """Any number; their totals are added. Evidence: most sources, manuals, tournaments."""
-    INITIAL_MELD_SETS_SINGLE_SET: _InitialMeldSets.ValueType  # 2
-    """Exactly one meld (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two sources."""
-    INITIAL_MELD_SETS_ONE_SET_REACHES_THRESHOLD: _InitialMeldSets.ValueType  # 3
-    """Any number, but one of them alone must reach the threshold (INITIAL_MELD_NO_SET_REACHES_THRESHOLD). Evidence: one
+    INITIAL_MELD_COUNT_SINGLE_MELD: _InitialMeldCount.ValueType  # 2
+    """Exactly one meld (INITIAL_MELD_SINGLE_MELD_REQUIRED). Evidence: the singular of two sources."""
+    INITIAL_MELD_COUNT_ONE_MELD_REACHES_THRESHOLD: _InitialMeldCount.ValueType  # 3
+    """Any number, but one of them alone must reach the threshold (INITIAL_MELD_NO_MELD_REACHES_THRESHOLD). Evidence: one
     guide's "at least one combination".
     """
 
-class InitialMeldSets(_InitialMeldSets, metaclass=_InitialMeldSetsEnumTypeWrapper):
-    """How many melds the initial meld may consist of (option initial_meld_sets, R31)."""
+class InitialMeldCount(_InitialMeldCount, metaclass=_InitialMeldCountEnumTypeWrapper):
+    """How many melds the initial meld may consist of (option initial_meld_count, R31)."""
 
-INITIAL_MELD_SETS_UNSPECIFIED: InitialMeldSets.ValueType  # 0
+INITIAL_MELD_COUNT_UNSPECIFIED: InitialMeldCount.ValueType  # 0
 """Unset: the preset's value applies."""
-INITIAL_MELD_SETS_ONE_OR_MORE: InitialMeldSets.ValueType  # 1
+INITIAL_MELD_COUNT_ONE_OR_MORE: InitialMeldCount.ValueType  # 1
 """Any number; their totals are added. Evidence: most sources, manuals, tournaments."""
-INITIAL_MELD_SETS_SINGLE_SET: InitialMeldSets.ValueType  # 2
-"""Exactly one meld (INITIAL_MELD_SINGLE_SET_REQUIRED). Evidence: the singular of two sources."""
-INITIAL_MELD_SETS_ONE_SET_REACHES_THRESHOLD: InitialMeldSets.ValueType  # 3
-"""Any number, but one of them alone must reach the threshold (INITIAL_MELD_NO_SET_REACHES_THRESHOLD). Evidence: one
+INITIAL_MELD_COUNT_SINGLE_MELD: InitialMeldCount.ValueType  # 2
+"""Exactly one meld (INITIAL_MELD_SINGLE_MELD_REQUIRED). Evidence: the singular of two sources."""
+INITIAL_MELD_COUNT_ONE_MELD_REACHES_THRESHOLD: InitialMeldCount.ValueType  # 3
+"""Any number, but one of them alone must reach the threshold (INITIAL_MELD_NO_MELD_REACHES_THRESHOLD). Evidence: one
 guide's "at least one combination".
 """
-Global___InitialMeldSets: _TypeAlias = InitialMeldSets  # noqa: Y015
+Global___InitialMeldCount: _TypeAlias = InitialMeldCount  # noqa: Y015
 
 class _InitialMeldJoker:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -551,7 +551,7 @@ class _JokerRetrievalModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Jo
     """
     JOKER_RETRIEVAL_MODE_LOCKED: _JokerRetrievalMode.ValueType  # 3
     """A meld with a joker may only grow until the joker is replaced. Evidence: the first guide, a rules site."""
-    JOKER_RETRIEVAL_MODE_NONE: _JokerRetrievalMode.ValueType  # 4
+    JOKER_RETRIEVAL_MODE_OFF: _JokerRetrievalMode.ValueType  # 4
     """A joker never leaves its meld (JOKER_RETRIEVAL_FORBIDDEN). Evidence: house rules."""
 
 class JokerRetrievalMode(_JokerRetrievalMode, metaclass=_JokerRetrievalModeEnumTypeWrapper):
@@ -567,7 +567,7 @@ older sheet, the French and Spanish articles.
 """
 JOKER_RETRIEVAL_MODE_LOCKED: JokerRetrievalMode.ValueType  # 3
 """A meld with a joker may only grow until the joker is replaced. Evidence: the first guide, a rules site."""
-JOKER_RETRIEVAL_MODE_NONE: JokerRetrievalMode.ValueType  # 4
+JOKER_RETRIEVAL_MODE_OFF: JokerRetrievalMode.ValueType  # 4
 """A joker never leaves its meld (JOKER_RETRIEVAL_FORBIDDEN). Evidence: house rules."""
 Global___JokerRetrievalMode: _TypeAlias = JokerRetrievalMode  # noqa: Y015
 
@@ -607,23 +607,23 @@ class _JokerRetrievalReuseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_J
     DESCRIPTOR: _descriptor.EnumDescriptor
     JOKER_RETRIEVAL_REUSE_UNSPECIFIED: _JokerRetrievalReuse.ValueType  # 0
     """Unset: the preset's value applies."""
-    JOKER_RETRIEVAL_REUSE_ANY_SET: _JokerRetrievalReuse.ValueType  # 1
+    JOKER_RETRIEVAL_REUSE_ANY_MELD: _JokerRetrievalReuse.ValueType  # 1
     """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
-    JOKER_RETRIEVAL_REUSE_NEW_SET: _JokerRetrievalReuse.ValueType  # 2
+    JOKER_RETRIEVAL_REUSE_NEW_MELD: _JokerRetrievalReuse.ValueType  # 2
     """A new meld: it has no tile of the joker's old meld and contains no whole meld of the old table
-    (JOKER_NOT_IN_NEW_SET). Evidence: the Spanish article, the first guide.
+    (JOKER_NOT_IN_NEW_MELD). Evidence: the Spanish article, the first guide.
     """
-    JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: _JokerRetrievalReuse.ValueType  # 3
+    JOKER_RETRIEVAL_REUSE_NEW_MELD_TWO_RACK_TILES: _JokerRetrievalReuse.ValueType  # 3
     """A new meld with at least two tiles of the rack (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
     older sheet.
     """
-    JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: _JokerRetrievalReuse.ValueType  # 4
+    JOKER_RETRIEVAL_REUSE_NEW_MELD_ALL_RACK: _JokerRetrievalReuse.ValueType  # 4
     """A new meld whose other tiles all come from the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
     rummy program.
     """
-    JOKER_RETRIEVAL_REUSE_NEW_SET_IF_REPLACED: _JokerRetrievalReuse.ValueType  # 5
-    """A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld,
-    which needed one there (JOKER_NOT_IN_NEW_SET). Any meld if the joker left without being replaced. Requires
+    JOKER_RETRIEVAL_REUSE_NEW_MELD_IF_REPLACED: _JokerRetrievalReuse.ValueType  # 5
+    """A new meld, as with NEW_MELD, if the joker was replaced: a tile that it stood for took its place in its old meld,
+    which needed one there (JOKER_NOT_IN_NEW_MELD). Any meld if the joker left without being replaced. Requires
     JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT), because other modes replace every retrieved joker. Evidence: the
     English article.
     """
@@ -633,59 +633,59 @@ class JokerRetrievalReuse(_JokerRetrievalReuse, metaclass=_JokerRetrievalReuseEn
 
 JOKER_RETRIEVAL_REUSE_UNSPECIFIED: JokerRetrievalReuse.ValueType  # 0
 """Unset: the preset's value applies."""
-JOKER_RETRIEVAL_REUSE_ANY_SET: JokerRetrievalReuse.ValueType  # 1
+JOKER_RETRIEVAL_REUSE_ANY_MELD: JokerRetrievalReuse.ValueType  # 1
 """Any meld. Evidence: current manuals; implied by JOKER_RETRIEVAL_MODE_FREE."""
-JOKER_RETRIEVAL_REUSE_NEW_SET: JokerRetrievalReuse.ValueType  # 2
+JOKER_RETRIEVAL_REUSE_NEW_MELD: JokerRetrievalReuse.ValueType  # 2
 """A new meld: it has no tile of the joker's old meld and contains no whole meld of the old table
-(JOKER_NOT_IN_NEW_SET). Evidence: the Spanish article, the first guide.
+(JOKER_NOT_IN_NEW_MELD). Evidence: the Spanish article, the first guide.
 """
-JOKER_RETRIEVAL_REUSE_NEW_SET_TWO_RACK_TILES: JokerRetrievalReuse.ValueType  # 3
+JOKER_RETRIEVAL_REUSE_NEW_MELD_TWO_RACK_TILES: JokerRetrievalReuse.ValueType  # 3
 """A new meld with at least two tiles of the rack (JOKER_REUSE_NEEDS_TWO_RACK_TILES). Evidence: the French article, an
 older sheet.
 """
-JOKER_RETRIEVAL_REUSE_NEW_SET_ALL_RACK: JokerRetrievalReuse.ValueType  # 4
+JOKER_RETRIEVAL_REUSE_NEW_MELD_ALL_RACK: JokerRetrievalReuse.ValueType  # 4
 """A new meld whose other tiles all come from the rack (JOKER_REUSE_NEEDS_RACK_ONLY). Evidence: the option list of a
 rummy program.
 """
-JOKER_RETRIEVAL_REUSE_NEW_SET_IF_REPLACED: JokerRetrievalReuse.ValueType  # 5
-"""A new meld, as with NEW_SET, if the joker was replaced: a tile that it stood for took its place in its old meld,
-which needed one there (JOKER_NOT_IN_NEW_SET). Any meld if the joker left without being replaced. Requires
+JOKER_RETRIEVAL_REUSE_NEW_MELD_IF_REPLACED: JokerRetrievalReuse.ValueType  # 5
+"""A new meld, as with NEW_MELD, if the joker was replaced: a tile that it stood for took its place in its old meld,
+which needed one there (JOKER_NOT_IN_NEW_MELD). Any meld if the joker left without being replaced. Requires
 JOKER_RETRIEVAL_MODE_FREE (OPTIONS_CONFLICT), because other modes replace every retrieved joker. Evidence: the
 English article.
 """
 Global___JokerRetrievalReuse: _TypeAlias = JokerRetrievalReuse  # noqa: Y015
 
-class _JokerRetrievalSameSet:
+class _JokerRetrievalSameMeld:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _JokerRetrievalSameSetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokerRetrievalSameSet.ValueType], _builtins.type):
+class _JokerRetrievalSameMeldEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_JokerRetrievalSameMeld.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    JOKER_RETRIEVAL_SAME_SET_UNSPECIFIED: _JokerRetrievalSameSet.ValueType  # 0
+    JOKER_RETRIEVAL_SAME_MELD_UNSPECIFIED: _JokerRetrievalSameMeld.ValueType  # 0
     """Unset: the preset's value applies."""
-    JOKER_RETRIEVAL_SAME_SET_ALLOWED: _JokerRetrievalSameSet.ValueType  # 1
+    JOKER_RETRIEVAL_SAME_MELD_ALLOWED: _JokerRetrievalSameMeld.ValueType  # 1
     """It may return. Default with JOKER_RETRIEVAL_MODE_FREE. Evidence: current manuals, where only the final table
     matters.
     """
-    JOKER_RETRIEVAL_SAME_SET_FORBIDDEN: _JokerRetrievalSameSet.ValueType  # 2
-    """It may not return (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in
+    JOKER_RETRIEVAL_SAME_MELD_FORBIDDEN: _JokerRetrievalSameMeld.ValueType  # 2
+    """It may not return (JOKER_RETURNED_TO_SAME_MELD). Default with the other modes. Evidence: a rules site; "new set" in
     two sources.
     """
 
-class JokerRetrievalSameSet(_JokerRetrievalSameSet, metaclass=_JokerRetrievalSameSetEnumTypeWrapper):
-    """Whether a retrieved joker may return to its old meld (option joker_retrieval_same_set)."""
+class JokerRetrievalSameMeld(_JokerRetrievalSameMeld, metaclass=_JokerRetrievalSameMeldEnumTypeWrapper):
+    """Whether a retrieved joker may return to its old meld (option joker_retrieval_same_meld)."""
 
-JOKER_RETRIEVAL_SAME_SET_UNSPECIFIED: JokerRetrievalSameSet.ValueType  # 0
+JOKER_RETRIEVAL_SAME_MELD_UNSPECIFIED: JokerRetrievalSameMeld.ValueType  # 0
 """Unset: the preset's value applies."""
-JOKER_RETRIEVAL_SAME_SET_ALLOWED: JokerRetrievalSameSet.ValueType  # 1
+JOKER_RETRIEVAL_SAME_MELD_ALLOWED: JokerRetrievalSameMeld.ValueType  # 1
 """It may return. Default with JOKER_RETRIEVAL_MODE_FREE. Evidence: current manuals, where only the final table
 matters.
 """
-JOKER_RETRIEVAL_SAME_SET_FORBIDDEN: JokerRetrievalSameSet.ValueType  # 2
-"""It may not return (JOKER_RETURNED_TO_SAME_SET). Default with the other modes. Evidence: a rules site; "new set" in
+JOKER_RETRIEVAL_SAME_MELD_FORBIDDEN: JokerRetrievalSameMeld.ValueType  # 2
+"""It may not return (JOKER_RETURNED_TO_SAME_MELD). Default with the other modes. Evidence: a rules site; "new set" in
 two sources.
 """
-Global___JokerRetrievalSameSet: _TypeAlias = JokerRetrievalSameSet  # noqa: Y015
+Global___JokerRetrievalSameMeld: _TypeAlias = JokerRetrievalSameMeld  # noqa: Y015
 
 class _JokerRetrievalGroupOfThree:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -871,7 +871,7 @@ class _ScoreNeverMeldedEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Scor
     DESCRIPTOR: _descriptor.EnumDescriptor
     SCORE_NEVER_MELDED_UNSPECIFIED: _ScoreNeverMelded.ValueType  # 0
     """Unset: the preset's value applies."""
-    SCORE_NEVER_MELDED_NONE: _ScoreNeverMelded.ValueType  # 1
+    SCORE_NEVER_MELDED_OFF: _ScoreNeverMelded.ValueType  # 1
     """Nothing extra. Evidence: most sources by silence."""
     SCORE_NEVER_MELDED_CREDIT_EVERY_OTHER_PLAYER: _ScoreNeverMelded.ValueType  # 2
     """The value of the loser's rack is credited to every other player; the winner is not credited twice. Not zero-sum.
@@ -891,7 +891,7 @@ class ScoreNeverMelded(_ScoreNeverMelded, metaclass=_ScoreNeverMeldedEnumTypeWra
 
 SCORE_NEVER_MELDED_UNSPECIFIED: ScoreNeverMelded.ValueType  # 0
 """Unset: the preset's value applies."""
-SCORE_NEVER_MELDED_NONE: ScoreNeverMelded.ValueType  # 1
+SCORE_NEVER_MELDED_OFF: ScoreNeverMelded.ValueType  # 1
 """Nothing extra. Evidence: most sources by silence."""
 SCORE_NEVER_MELDED_CREDIT_EVERY_OTHER_PLAYER: ScoreNeverMelded.ValueType  # 2
 """The value of the loser's rack is credited to every other player; the winner is not credited twice. Not zero-sum.
@@ -1137,7 +1137,7 @@ class _TeamsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Teams.ValueType
     DESCRIPTOR: _descriptor.EnumDescriptor
     TEAMS_UNSPECIFIED: _Teams.ValueType  # 0
     """Unset: the preset's value applies."""
-    TEAMS_NONE: _Teams.ValueType  # 1
+    TEAMS_OFF: _Teams.ValueType  # 1
     """Each player scores alone. Evidence: all sources."""
     TEAMS_PAIRS: _Teams.ValueType  # 2
     """Four players; opposite seats form a team. The winning team wins the other team's rack values minus its own, at
@@ -1149,7 +1149,7 @@ class Teams(_Teams, metaclass=_TeamsEnumTypeWrapper):
 
 TEAMS_UNSPECIFIED: Teams.ValueType  # 0
 """Unset: the preset's value applies."""
-TEAMS_NONE: Teams.ValueType  # 1
+TEAMS_OFF: Teams.ValueType  # 1
 """Each player scores alone. Evidence: all sources."""
 TEAMS_PAIRS: Teams.ValueType  # 2
 """Four players; opposite seats form a team. The winning team wins the other team's rack values minus its own, at
@@ -1157,33 +1157,33 @@ least 0. Evidence: a club.
 """
 Global___Teams: _TypeAlias = Teams  # noqa: Y015
 
-class _SetOrder:
+class _MeldOrder:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
 
-class _SetOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SetOrder.ValueType], _builtins.type):
+class _MeldOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MeldOrder.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
-    SET_ORDER_UNSPECIFIED: _SetOrder.ValueType  # 0
+    MELD_ORDER_UNSPECIFIED: _MeldOrder.ValueType  # 0
     """Unset: the preset's value applies."""
-    SET_ORDER_STRICT: _SetOrder.ValueType  # 1
+    MELD_ORDER_STRICT: _MeldOrder.ValueType  # 1
     """Tiles must be sent in order. Evidence: none; a decision."""
-    SET_ORDER_CANONICALISE: _SetOrder.ValueType  # 2
+    MELD_ORDER_CANONICALISE: _MeldOrder.ValueType  # 2
     """The order does not matter: runs are sorted; jokers fill the gaps first, then the high end, then the low end. The
     answer has the canonical order. Evidence: none; a decision for clients without order.
     """
 
-class SetOrder(_SetOrder, metaclass=_SetOrderEnumTypeWrapper):
-    """Whether the order of a run's tiles matters (option set_order)."""
+class MeldOrder(_MeldOrder, metaclass=_MeldOrderEnumTypeWrapper):
+    """Whether the order of a run's tiles matters (option meld_order)."""
 
-SET_ORDER_UNSPECIFIED: SetOrder.ValueType  # 0
+MELD_ORDER_UNSPECIFIED: MeldOrder.ValueType  # 0
 """Unset: the preset's value applies."""
-SET_ORDER_STRICT: SetOrder.ValueType  # 1
+MELD_ORDER_STRICT: MeldOrder.ValueType  # 1
 """Tiles must be sent in order. Evidence: none; a decision."""
-SET_ORDER_CANONICALISE: SetOrder.ValueType  # 2
+MELD_ORDER_CANONICALISE: MeldOrder.ValueType  # 2
 """The order does not matter: runs are sorted; jokers fill the gaps first, then the high end, then the low end. The
 answer has the canonical order. Evidence: none; a decision for clients without order.
 """
-Global___SetOrder: _TypeAlias = SetOrder  # noqa: Y015
+Global___MeldOrder: _TypeAlias = MeldOrder  # noqa: Y015
 
 class _InitialMeldRequiredKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -1281,7 +1281,7 @@ class _ManipulationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Manipula
     """No meld may be dissolved: at least two of its tiles stay together in a meld of the same kind that continues no
     other meld (TABLE_MELD_DISSOLVED). Evidence: none; a reading.
     """
-    MANIPULATION_NONE: _Manipulation.ValueType  # 3
+    MANIPULATION_OFF: _Manipulation.ValueType  # 3
     """Melds may only grow (TABLE_MELD_CHANGED). Evidence: American Rummikub."""
 
 class Manipulation(_Manipulation, metaclass=_ManipulationEnumTypeWrapper):
@@ -1295,7 +1295,7 @@ MANIPULATION_PRIMITIVES_ONLY: Manipulation.ValueType  # 2
 """No meld may be dissolved: at least two of its tiles stay together in a meld of the same kind that continues no
 other meld (TABLE_MELD_DISSOLVED). Evidence: none; a reading.
 """
-MANIPULATION_NONE: Manipulation.ValueType  # 3
+MANIPULATION_OFF: Manipulation.ValueType  # 3
 """Melds may only grow (TABLE_MELD_CHANGED). Evidence: American Rummikub."""
 Global___Manipulation: _TypeAlias = Manipulation  # noqa: Y015
 
@@ -1447,7 +1447,7 @@ class _ContractEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Contract.Val
     DESCRIPTOR: _descriptor.EnumDescriptor
     CONTRACT_UNSPECIFIED: _Contract.ValueType  # 0
     """Unset: the preset's value applies."""
-    CONTRACT_NONE: _Contract.ValueType  # 1
+    CONTRACT_OFF: _Contract.ValueType  # 1
     """Any meld. Evidence: all sources."""
     CONTRACT_VALUES_BELOW_10: _Contract.ValueType  # 2
     """Only values below 10; a joker counts as the tile that it stands for (CONTRACT_VIOLATED). Evidence: the French
@@ -1465,7 +1465,7 @@ class Contract(_Contract, metaclass=_ContractEnumTypeWrapper):
 
 CONTRACT_UNSPECIFIED: Contract.ValueType  # 0
 """Unset: the preset's value applies."""
-CONTRACT_NONE: Contract.ValueType  # 1
+CONTRACT_OFF: Contract.ValueType  # 1
 """Any meld. Evidence: all sources."""
 CONTRACT_VALUES_BELOW_10: Contract.ValueType  # 2
 """Only values below 10; a joker counts as the tile that it stands for (CONTRACT_VIOLATED). Evidence: the French
@@ -1487,7 +1487,7 @@ class _HintsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Hints.ValueType
     DESCRIPTOR: _descriptor.EnumDescriptor
     HINTS_UNSPECIFIED: _Hints.ValueType  # 0
     """Unset: the preset's value applies."""
-    HINTS_NONE: _Hints.ValueType  # 1
+    HINTS_OFF: _Hints.ValueType  # 1
     """No hints (HINT_NOT_ALLOWED). Evidence: none; our own."""
     HINTS_PLAY_EXISTS: _Hints.ValueType  # 2
     """Only whether a play exists. Evidence: none; our own."""
@@ -1503,7 +1503,7 @@ class Hints(_Hints, metaclass=_HintsEnumTypeWrapper):
 
 HINTS_UNSPECIFIED: Hints.ValueType  # 0
 """Unset: the preset's value applies."""
-HINTS_NONE: Hints.ValueType  # 1
+HINTS_OFF: Hints.ValueType  # 1
 """No hints (HINT_NOT_ALLOWED). Evidence: none; our own."""
 HINTS_PLAY_EXISTS: Hints.ValueType  # 2
 """Only whether a play exists. Evidence: none; our own."""
@@ -1515,7 +1515,7 @@ Global___Hints: _TypeAlias = Hints  # noqa: Y015
 
 @_typing.final
 class Ruleset(_message.Message):
-    """The rules of a game. An unset field has the preset's value, except joker_retrieval_same_set. In answers every field
+    """The rules of a game. An unset field has the preset's value, except joker_retrieval_same_meld. In answers every field
     is set.
 
     A number out of range is refused with INVALID_ARGUMENT and OPTION_VALUE_INVALID. Options that contradict each other,
@@ -1532,12 +1532,12 @@ class Ruleset(_message.Message):
     START_DRAW_JOKER_FIELD_NUMBER: _builtins.int
     TURN_DIRECTION_FIELD_NUMBER: _builtins.int
     RUN_WRAP_FIELD_NUMBER: _builtins.int
-    JOKERS_MAX_PER_SET_FIELD_NUMBER: _builtins.int
+    JOKERS_MAX_PER_MELD_FIELD_NUMBER: _builtins.int
     JOKERS_ADJACENT_FIELD_NUMBER: _builtins.int
     JOKERS_DECLARATION_FIELD_NUMBER: _builtins.int
     INITIAL_MELD_THRESHOLD_FIELD_NUMBER: _builtins.int
     INITIAL_MELD_COMPARISON_FIELD_NUMBER: _builtins.int
-    INITIAL_MELD_SETS_FIELD_NUMBER: _builtins.int
+    INITIAL_MELD_COUNT_FIELD_NUMBER: _builtins.int
     INITIAL_MELD_JOKER_FIELD_NUMBER: _builtins.int
     INITIAL_MELD_SAME_TURN_TABLE_PLAY_FIELD_NUMBER: _builtins.int
     TURN_VOLUNTARY_DRAW_FIELD_NUMBER: _builtins.int
@@ -1548,7 +1548,7 @@ class Ruleset(_message.Message):
     JOKER_RETRIEVAL_MODE_FIELD_NUMBER: _builtins.int
     JOKER_RETRIEVAL_SOURCE_FIELD_NUMBER: _builtins.int
     JOKER_RETRIEVAL_REUSE_FIELD_NUMBER: _builtins.int
-    JOKER_RETRIEVAL_SAME_SET_FIELD_NUMBER: _builtins.int
+    JOKER_RETRIEVAL_SAME_MELD_FIELD_NUMBER: _builtins.int
     JOKER_RETRIEVAL_GROUP_OF_THREE_FIELD_NUMBER: _builtins.int
     POOL_EMPTY_MODE_FIELD_NUMBER: _builtins.int
     POOL_EMPTY_PASS_FIELD_NUMBER: _builtins.int
@@ -1573,7 +1573,7 @@ class Ruleset(_message.Message):
     START_PLAYER_FIELD_NUMBER: _builtins.int
     START_PLAYER_NEXT_ROUNDS_FIELD_NUMBER: _builtins.int
     TEAMS_FIELD_NUMBER: _builtins.int
-    SET_ORDER_FIELD_NUMBER: _builtins.int
+    MELD_ORDER_FIELD_NUMBER: _builtins.int
     JOKERS_MAY_LEAD_FIELD_NUMBER: _builtins.int
     JOKERS_BEYOND_PHYSICAL_FIELD_NUMBER: _builtins.int
     INITIAL_MELD_REQUIRED_KIND_FIELD_NUMBER: _builtins.int
@@ -1608,8 +1608,8 @@ class Ruleset(_message.Message):
     turn_direction: Global___TurnDirection.ValueType
     """The direction in which turns pass around the table. Default CLOCKWISE."""
     run_wrap: Global___RunWrap.ValueType
-    """Whether a run may continue after 13. Default NONE."""
-    jokers_max_per_set: Global___JokersMaxPerSet.ValueType
+    """Whether a run may continue after 13. Default OFF."""
+    jokers_max_per_meld: Global___JokersMaxPerMeld.ValueType
     """How many jokers one meld may hold. Default UNLIMITED_WITH_ONE_NATURAL."""
     jokers_adjacent: Global___JokersAdjacent.ValueType
     """Whether two jokers may lie side by side in a run. Default ALLOWED."""
@@ -1621,7 +1621,7 @@ class Ruleset(_message.Message):
     """
     initial_meld_comparison: Global___InitialMeldComparison.ValueType
     """How the initial meld's total is compared with the threshold. Default AT_LEAST."""
-    initial_meld_sets: Global___InitialMeldSets.ValueType
+    initial_meld_count: Global___InitialMeldCount.ValueType
     """How many melds the initial meld may consist of. Default ONE_OR_MORE."""
     initial_meld_joker: Global___InitialMeldJoker.ValueType
     """How many points a joker counts in the initial meld. Default REPRESENTED_VALUE."""
@@ -1644,8 +1644,8 @@ class Ruleset(_message.Message):
     joker_retrieval_source: Global___JokerRetrievalSource.ValueType
     """Where the tile that replaces a joker may come from. Default RACK_OR_TABLE."""
     joker_retrieval_reuse: Global___JokerRetrievalReuse.ValueType
-    """In which melds a retrieved joker may be used. Default ANY_SET."""
-    joker_retrieval_same_set: Global___JokerRetrievalSameSet.ValueType
+    """In which melds a retrieved joker may be used. Default ANY_MELD."""
+    joker_retrieval_same_meld: Global___JokerRetrievalSameMeld.ValueType
     """Whether a retrieved joker may return to its old meld. Default ALLOWED with JOKER_RETRIEVAL_MODE_FREE, otherwise
     FORBIDDEN. If this field is unset and joker_retrieval_mode differs from the preset's, that default applies instead
     of the preset's value.
@@ -1667,7 +1667,7 @@ class Ruleset(_message.Message):
     tournament.
     """
     score_never_melded: Global___ScoreNeverMelded.ValueType
-    """What a loser who never melded pays. Default NONE."""
+    """What a loser who never melded pays. Default OFF."""
     match_end: Global___MatchEnd.ValueType
     """When the game ends. Default SINGLE_ROUND."""
     match_rounds: _builtins.int
@@ -1713,11 +1713,11 @@ class Ruleset(_message.Message):
     start_player_next_rounds: Global___StartPlayerNextRounds.ValueType
     """Who starts the later rounds. Default HIGHEST_DRAW."""
     teams: Global___Teams.ValueType
-    """Whether players score alone or in teams. Default NONE."""
-    set_order: Global___SetOrder.ValueType
+    """Whether players score alone or in teams. Default OFF."""
+    meld_order: Global___MeldOrder.ValueType
     """Whether the order of a run's tiles matters. Default STRICT."""
     jokers_may_lead: _builtins.bool
-    """Whether a joker may be the first tile of a meld, in the order in which the meld is read (JOKER_LEADS_SET). Default
+    """Whether a joker may be the first tile of a meld, in the order in which the meld is read (JOKER_LEADS_MELD). Default
     true. Evidence: false is a reading of the French article.
     """
     jokers_beyond_physical: _builtins.bool
@@ -1755,7 +1755,7 @@ class Ruleset(_message.Message):
     match_winner: Global___MatchWinner.ValueType
     """Who wins a game of several rounds. Default HIGHEST_TOTAL."""
     contract: Global___Contract.ValueType
-    """What every meld with a played tile must satisfy. Default NONE."""
+    """What every meld with a played tile must satisfy. Default OFF."""
     contract_points: _builtins.int
     """Extra points for the winner of a round with a contract, if that player has melded: 0 to 1000. Default 0. Other
     values require a contract (OPTIONS_CONFLICT). Evidence: the French article names no number.
@@ -1769,85 +1769,79 @@ class Ruleset(_message.Message):
         geometry_jokers: _builtins.int | None = ...,
         players_min: _builtins.int | None = ...,
         players_max: _builtins.int | None = ...,
-        start_draw_joker: Global___StartDrawJoker.ValueType | None = ...,
-        turn_direction: Global___TurnDirection.ValueType | None = ...,
-        run_wrap: Global___RunWrap.ValueType | None = ...,
-        jokers_max_per_set: Global___JokersMaxPerSet.ValueType | None = ...,
-        jokers_adjacent: Global___JokersAdjacent.ValueType | None = ...,
-        jokers_declaration: Global___JokersDeclaration.ValueType | None = ...,
+        start_draw_joker: Global___StartDrawJoker.ValueType = ...,
+        turn_direction: Global___TurnDirection.ValueType = ...,
+        run_wrap: Global___RunWrap.ValueType = ...,
+        jokers_max_per_meld: Global___JokersMaxPerMeld.ValueType = ...,
+        jokers_adjacent: Global___JokersAdjacent.ValueType = ...,
+        jokers_declaration: Global___JokersDeclaration.ValueType = ...,
         initial_meld_threshold: _builtins.int | None = ...,
-        initial_meld_comparison: Global___InitialMeldComparison.ValueType | None = ...,
-        initial_meld_sets: Global___InitialMeldSets.ValueType | None = ...,
-        initial_meld_joker: Global___InitialMeldJoker.ValueType | None = ...,
-        initial_meld_same_turn_table_play: Global___InitialMeldSameTurnTablePlay.ValueType | None = ...,
-        turn_voluntary_draw: Global___TurnVoluntaryDraw.ValueType | None = ...,
-        turn_draw: Global___TurnDraw.ValueType | None = ...,
+        initial_meld_comparison: Global___InitialMeldComparison.ValueType = ...,
+        initial_meld_count: Global___InitialMeldCount.ValueType = ...,
+        initial_meld_joker: Global___InitialMeldJoker.ValueType = ...,
+        initial_meld_same_turn_table_play: Global___InitialMeldSameTurnTablePlay.ValueType = ...,
+        turn_voluntary_draw: Global___TurnVoluntaryDraw.ValueType = ...,
+        turn_draw: Global___TurnDraw.ValueType = ...,
         turn_time_limit_seconds: _builtins.int | None = ...,
-        turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType | None = ...,
-        turn_invalid_submission: Global___TurnInvalidSubmission.ValueType | None = ...,
-        joker_retrieval_mode: Global___JokerRetrievalMode.ValueType | None = ...,
-        joker_retrieval_source: Global___JokerRetrievalSource.ValueType | None = ...,
-        joker_retrieval_reuse: Global___JokerRetrievalReuse.ValueType | None = ...,
-        joker_retrieval_same_set: Global___JokerRetrievalSameSet.ValueType | None = ...,
-        joker_retrieval_group_of_three: Global___JokerRetrievalGroupOfThree.ValueType | None = ...,
-        pool_empty_mode: Global___PoolEmptyMode.ValueType | None = ...,
-        pool_empty_pass: Global___PoolEmptyPass.ValueType | None = ...,
-        pool_empty_stuck_test: Global___PoolEmptyStuckTest.ValueType | None = ...,
-        score_blocked_winner: Global___ScoreBlockedWinner.ValueType | None = ...,
-        score_blocked_points: Global___ScoreBlockedPoints.ValueType | None = ...,
+        turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType = ...,
+        turn_invalid_submission: Global___TurnInvalidSubmission.ValueType = ...,
+        joker_retrieval_mode: Global___JokerRetrievalMode.ValueType = ...,
+        joker_retrieval_source: Global___JokerRetrievalSource.ValueType = ...,
+        joker_retrieval_reuse: Global___JokerRetrievalReuse.ValueType = ...,
+        joker_retrieval_same_meld: Global___JokerRetrievalSameMeld.ValueType = ...,
+        joker_retrieval_group_of_three: Global___JokerRetrievalGroupOfThree.ValueType = ...,
+        pool_empty_mode: Global___PoolEmptyMode.ValueType = ...,
+        pool_empty_pass: Global___PoolEmptyPass.ValueType = ...,
+        pool_empty_stuck_test: Global___PoolEmptyStuckTest.ValueType = ...,
+        score_blocked_winner: Global___ScoreBlockedWinner.ValueType = ...,
+        score_blocked_points: Global___ScoreBlockedPoints.ValueType = ...,
         score_joker_penalty: _builtins.int | None = ...,
-        score_never_melded: Global___ScoreNeverMelded.ValueType | None = ...,
-        match_end: Global___MatchEnd.ValueType | None = ...,
+        score_never_melded: Global___ScoreNeverMelded.ValueType = ...,
+        match_end: Global___MatchEnd.ValueType = ...,
         match_rounds: _builtins.int | None = ...,
         match_target_score: _builtins.int | None = ...,
         geometry_colors: _builtins.int | None = ...,
         geometry_copies: _builtins.int | None = ...,
         geometry_jokers_per_player: _builtins.int | None = ...,
         deal_hand_size: _builtins.int | None = ...,
-        deal_order: Global___DealOrder.ValueType | None = ...,
-        deal_three_pairs_reshuffle: Global___DealThreePairsReshuffle.ValueType | None = ...,
+        deal_order: Global___DealOrder.ValueType = ...,
+        deal_three_pairs_reshuffle: Global___DealThreePairsReshuffle.ValueType = ...,
         deal_fixed_jokers: _builtins.int | None = ...,
-        start_draw_tile: Global___StartDrawTile.ValueType | None = ...,
-        start_draw_tie: Global___StartDrawTie.ValueType | None = ...,
-        start_draw_determines: Global___StartDrawDetermines.ValueType | None = ...,
-        start_player: Global___StartPlayer.ValueType | None = ...,
-        start_player_next_rounds: Global___StartPlayerNextRounds.ValueType | None = ...,
-        teams: Global___Teams.ValueType | None = ...,
-        set_order: Global___SetOrder.ValueType | None = ...,
+        start_draw_tile: Global___StartDrawTile.ValueType = ...,
+        start_draw_tie: Global___StartDrawTie.ValueType = ...,
+        start_draw_determines: Global___StartDrawDetermines.ValueType = ...,
+        start_player: Global___StartPlayer.ValueType = ...,
+        start_player_next_rounds: Global___StartPlayerNextRounds.ValueType = ...,
+        teams: Global___Teams.ValueType = ...,
+        meld_order: Global___MeldOrder.ValueType = ...,
         jokers_may_lead: _builtins.bool | None = ...,
         jokers_beyond_physical: _builtins.bool | None = ...,
-        initial_meld_required_kind: Global___InitialMeldRequiredKind.ValueType | None = ...,
+        initial_meld_required_kind: Global___InitialMeldRequiredKind.ValueType = ...,
         initial_meld_voluntary_delay: _builtins.bool | None = ...,
-        turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType | None = ...,
-        turn_timeout_clean: Global___TurnTimeoutClean.ValueType | None = ...,
+        turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType = ...,
+        turn_timeout_clean: Global___TurnTimeoutClean.ValueType = ...,
         penalty_tiles: _builtins.int | None = ...,
-        manipulation: Global___Manipulation.ValueType | None = ...,
+        manipulation: Global___Manipulation.ValueType = ...,
         joker_retrieval_end_of_run_free: _builtins.bool | None = ...,
-        pool_empty_last_chance_start: Global___PoolEmptyLastChanceStart.ValueType | None = ...,
-        score_blocked_tie: Global___ScoreBlockedTie.ValueType | None = ...,
-        win_call: Global___WinCall.ValueType | None = ...,
-        score_winner: Global___ScoreWinner.ValueType | None = ...,
-        match_winner: Global___MatchWinner.ValueType | None = ...,
-        contract: Global___Contract.ValueType | None = ...,
+        pool_empty_last_chance_start: Global___PoolEmptyLastChanceStart.ValueType = ...,
+        score_blocked_tie: Global___ScoreBlockedTie.ValueType = ...,
+        win_call: Global___WinCall.ValueType = ...,
+        score_winner: Global___ScoreWinner.ValueType = ...,
+        match_winner: Global___MatchWinner.ValueType = ...,
+        contract: Global___Contract.ValueType = ...,
         contract_points: _builtins.int | None = ...,
-        hints: Global___Hints.ValueType | None = ...,
+        hints: Global___Hints.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_contract", b"_contract", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_deal_order", b"_deal_order", "_deal_three_pairs_reshuffle", b"_deal_three_pairs_reshuffle", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_hints", b"_hints", "_initial_meld_comparison", b"_initial_meld_comparison", "_initial_meld_joker", b"_initial_meld_joker", "_initial_meld_required_kind", b"_initial_meld_required_kind", "_initial_meld_same_turn_table_play", b"_initial_meld_same_turn_table_play", "_initial_meld_sets", b"_initial_meld_sets", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_joker_retrieval_group_of_three", b"_joker_retrieval_group_of_three", "_joker_retrieval_mode", b"_joker_retrieval_mode", "_joker_retrieval_reuse", b"_joker_retrieval_reuse", "_joker_retrieval_same_set", b"_joker_retrieval_same_set", "_joker_retrieval_source", b"_joker_retrieval_source", "_jokers_adjacent", b"_jokers_adjacent", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_declaration", b"_jokers_declaration", "_jokers_max_per_set", b"_jokers_max_per_set", "_jokers_may_lead", b"_jokers_may_lead", "_manipulation", b"_manipulation", "_match_end", b"_match_end", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_match_winner", b"_match_winner", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_pool_empty_last_chance_start", b"_pool_empty_last_chance_start", "_pool_empty_mode", b"_pool_empty_mode", "_pool_empty_pass", b"_pool_empty_pass", "_pool_empty_stuck_test", b"_pool_empty_stuck_test", "_run_wrap", b"_run_wrap", "_score_blocked_points", b"_score_blocked_points", "_score_blocked_tie", b"_score_blocked_tie", "_score_blocked_winner", b"_score_blocked_winner", "_score_joker_penalty", b"_score_joker_penalty", "_score_never_melded", b"_score_never_melded", "_score_winner", b"_score_winner", "_set_order", b"_set_order", "_start_draw_determines", b"_start_draw_determines", "_start_draw_joker", b"_start_draw_joker", "_start_draw_tie", b"_start_draw_tie", "_start_draw_tile", b"_start_draw_tile", "_start_player", b"_start_player", "_start_player_next_rounds", b"_start_player_next_rounds", "_teams", b"_teams", "_turn_direction", b"_turn_direction", "_turn_draw", b"_turn_draw", "_turn_invalid_submission", b"_turn_invalid_submission", "_turn_play_after_draw", b"_turn_play_after_draw", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "_turn_timeout_clean", b"_turn_timeout_clean", "_turn_timeout_dirty", b"_turn_timeout_dirty", "_turn_voluntary_draw", b"_turn_voluntary_draw", "_win_call", b"_win_call", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_sets", b"initial_meld_sets", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_set", b"joker_retrieval_same_set", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_set", b"jokers_max_per_set", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "set_order", b"set_order", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "score_joker_penalty", b"score_joker_penalty", "turn_time_limit_seconds", b"turn_time_limit_seconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract", b"_contract", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_deal_order", b"_deal_order", "_deal_three_pairs_reshuffle", b"_deal_three_pairs_reshuffle", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_hints", b"_hints", "_initial_meld_comparison", b"_initial_meld_comparison", "_initial_meld_joker", b"_initial_meld_joker", "_initial_meld_required_kind", b"_initial_meld_required_kind", "_initial_meld_same_turn_table_play", b"_initial_meld_same_turn_table_play", "_initial_meld_sets", b"_initial_meld_sets", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_joker_retrieval_group_of_three", b"_joker_retrieval_group_of_three", "_joker_retrieval_mode", b"_joker_retrieval_mode", "_joker_retrieval_reuse", b"_joker_retrieval_reuse", "_joker_retrieval_same_set", b"_joker_retrieval_same_set", "_joker_retrieval_source", b"_joker_retrieval_source", "_jokers_adjacent", b"_jokers_adjacent", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_declaration", b"_jokers_declaration", "_jokers_max_per_set", b"_jokers_max_per_set", "_jokers_may_lead", b"_jokers_may_lead", "_manipulation", b"_manipulation", "_match_end", b"_match_end", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_match_winner", b"_match_winner", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_pool_empty_last_chance_start", b"_pool_empty_last_chance_start", "_pool_empty_mode", b"_pool_empty_mode", "_pool_empty_pass", b"_pool_empty_pass", "_pool_empty_stuck_test", b"_pool_empty_stuck_test", "_run_wrap", b"_run_wrap", "_score_blocked_points", b"_score_blocked_points", "_score_blocked_tie", b"_score_blocked_tie", "_score_blocked_winner", b"_score_blocked_winner", "_score_joker_penalty", b"_score_joker_penalty", "_score_never_melded", b"_score_never_melded", "_score_winner", b"_score_winner", "_set_order", b"_set_order", "_start_draw_determines", b"_start_draw_determines", "_start_draw_joker", b"_start_draw_joker", "_start_draw_tie", b"_start_draw_tie", "_start_draw_tile", b"_start_draw_tile", "_start_player", b"_start_player", "_start_player_next_rounds", b"_start_player_next_rounds", "_teams", b"_teams", "_turn_direction", b"_turn_direction", "_turn_draw", b"_turn_draw", "_turn_invalid_submission", b"_turn_invalid_submission", "_turn_play_after_draw", b"_turn_play_after_draw", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "_turn_timeout_clean", b"_turn_timeout_clean", "_turn_timeout_dirty", b"_turn_timeout_dirty", "_turn_voluntary_draw", b"_turn_voluntary_draw", "_win_call", b"_win_call", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_sets", b"initial_meld_sets", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_set", b"joker_retrieval_same_set", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_set", b"jokers_max_per_set", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "set_order", b"set_order", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__contract: _TypeAlias = _typing.Literal["contract"]  # noqa: Y015
-    _WhichOneofArgType__contract: _TypeAlias = _typing.Literal["_contract", b"_contract"]  # noqa: Y015
     _WhichOneofReturnType__contract_points: _TypeAlias = _typing.Literal["contract_points"]  # noqa: Y015
     _WhichOneofArgType__contract_points: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points"]  # noqa: Y015
     _WhichOneofReturnType__deal_fixed_jokers: _TypeAlias = _typing.Literal["deal_fixed_jokers"]  # noqa: Y015
     _WhichOneofArgType__deal_fixed_jokers: _TypeAlias = _typing.Literal["_deal_fixed_jokers", b"_deal_fixed_jokers"]  # noqa: Y015
     _WhichOneofReturnType__deal_hand_size: _TypeAlias = _typing.Literal["deal_hand_size"]  # noqa: Y015
     _WhichOneofArgType__deal_hand_size: _TypeAlias = _typing.Literal["_deal_hand_size", b"_deal_hand_size"]  # noqa: Y015
-    _WhichOneofReturnType__deal_order: _TypeAlias = _typing.Literal["deal_order"]  # noqa: Y015
-    _WhichOneofArgType__deal_order: _TypeAlias = _typing.Literal["_deal_order", b"_deal_order"]  # noqa: Y015
-    _WhichOneofReturnType__deal_three_pairs_reshuffle: _TypeAlias = _typing.Literal["deal_three_pairs_reshuffle"]  # noqa: Y015
-    _WhichOneofArgType__deal_three_pairs_reshuffle: _TypeAlias = _typing.Literal["_deal_three_pairs_reshuffle", b"_deal_three_pairs_reshuffle"]  # noqa: Y015
     _WhichOneofReturnType__geometry_colors: _TypeAlias = _typing.Literal["geometry_colors"]  # noqa: Y015
     _WhichOneofArgType__geometry_colors: _TypeAlias = _typing.Literal["_geometry_colors", b"_geometry_colors"]  # noqa: Y015
     _WhichOneofReturnType__geometry_copies: _TypeAlias = _typing.Literal["geometry_copies"]  # noqa: Y015
@@ -1856,128 +1850,36 @@ class Ruleset(_message.Message):
     _WhichOneofArgType__geometry_jokers: _TypeAlias = _typing.Literal["_geometry_jokers", b"_geometry_jokers"]  # noqa: Y015
     _WhichOneofReturnType__geometry_jokers_per_player: _TypeAlias = _typing.Literal["geometry_jokers_per_player"]  # noqa: Y015
     _WhichOneofArgType__geometry_jokers_per_player: _TypeAlias = _typing.Literal["_geometry_jokers_per_player", b"_geometry_jokers_per_player"]  # noqa: Y015
-    _WhichOneofReturnType__hints: _TypeAlias = _typing.Literal["hints"]  # noqa: Y015
-    _WhichOneofArgType__hints: _TypeAlias = _typing.Literal["_hints", b"_hints"]  # noqa: Y015
-    _WhichOneofReturnType__initial_meld_comparison: _TypeAlias = _typing.Literal["initial_meld_comparison"]  # noqa: Y015
-    _WhichOneofArgType__initial_meld_comparison: _TypeAlias = _typing.Literal["_initial_meld_comparison", b"_initial_meld_comparison"]  # noqa: Y015
-    _WhichOneofReturnType__initial_meld_joker: _TypeAlias = _typing.Literal["initial_meld_joker"]  # noqa: Y015
-    _WhichOneofArgType__initial_meld_joker: _TypeAlias = _typing.Literal["_initial_meld_joker", b"_initial_meld_joker"]  # noqa: Y015
-    _WhichOneofReturnType__initial_meld_required_kind: _TypeAlias = _typing.Literal["initial_meld_required_kind"]  # noqa: Y015
-    _WhichOneofArgType__initial_meld_required_kind: _TypeAlias = _typing.Literal["_initial_meld_required_kind", b"_initial_meld_required_kind"]  # noqa: Y015
-    _WhichOneofReturnType__initial_meld_same_turn_table_play: _TypeAlias = _typing.Literal["initial_meld_same_turn_table_play"]  # noqa: Y015
-    _WhichOneofArgType__initial_meld_same_turn_table_play: _TypeAlias = _typing.Literal["_initial_meld_same_turn_table_play", b"_initial_meld_same_turn_table_play"]  # noqa: Y015
-    _WhichOneofReturnType__initial_meld_sets: _TypeAlias = _typing.Literal["initial_meld_sets"]  # noqa: Y015
-    _WhichOneofArgType__initial_meld_sets: _TypeAlias = _typing.Literal["_initial_meld_sets", b"_initial_meld_sets"]  # noqa: Y015
     _WhichOneofReturnType__initial_meld_threshold: _TypeAlias = _typing.Literal["initial_meld_threshold"]  # noqa: Y015
     _WhichOneofArgType__initial_meld_threshold: _TypeAlias = _typing.Literal["_initial_meld_threshold", b"_initial_meld_threshold"]  # noqa: Y015
     _WhichOneofReturnType__initial_meld_voluntary_delay: _TypeAlias = _typing.Literal["initial_meld_voluntary_delay"]  # noqa: Y015
     _WhichOneofArgType__initial_meld_voluntary_delay: _TypeAlias = _typing.Literal["_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay"]  # noqa: Y015
     _WhichOneofReturnType__joker_retrieval_end_of_run_free: _TypeAlias = _typing.Literal["joker_retrieval_end_of_run_free"]  # noqa: Y015
     _WhichOneofArgType__joker_retrieval_end_of_run_free: _TypeAlias = _typing.Literal["_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free"]  # noqa: Y015
-    _WhichOneofReturnType__joker_retrieval_group_of_three: _TypeAlias = _typing.Literal["joker_retrieval_group_of_three"]  # noqa: Y015
-    _WhichOneofArgType__joker_retrieval_group_of_three: _TypeAlias = _typing.Literal["_joker_retrieval_group_of_three", b"_joker_retrieval_group_of_three"]  # noqa: Y015
-    _WhichOneofReturnType__joker_retrieval_mode: _TypeAlias = _typing.Literal["joker_retrieval_mode"]  # noqa: Y015
-    _WhichOneofArgType__joker_retrieval_mode: _TypeAlias = _typing.Literal["_joker_retrieval_mode", b"_joker_retrieval_mode"]  # noqa: Y015
-    _WhichOneofReturnType__joker_retrieval_reuse: _TypeAlias = _typing.Literal["joker_retrieval_reuse"]  # noqa: Y015
-    _WhichOneofArgType__joker_retrieval_reuse: _TypeAlias = _typing.Literal["_joker_retrieval_reuse", b"_joker_retrieval_reuse"]  # noqa: Y015
-    _WhichOneofReturnType__joker_retrieval_same_set: _TypeAlias = _typing.Literal["joker_retrieval_same_set"]  # noqa: Y015
-    _WhichOneofArgType__joker_retrieval_same_set: _TypeAlias = _typing.Literal["_joker_retrieval_same_set", b"_joker_retrieval_same_set"]  # noqa: Y015
-    _WhichOneofReturnType__joker_retrieval_source: _TypeAlias = _typing.Literal["joker_retrieval_source"]  # noqa: Y015
-    _WhichOneofArgType__joker_retrieval_source: _TypeAlias = _typing.Literal["_joker_retrieval_source", b"_joker_retrieval_source"]  # noqa: Y015
-    _WhichOneofReturnType__jokers_adjacent: _TypeAlias = _typing.Literal["jokers_adjacent"]  # noqa: Y015
-    _WhichOneofArgType__jokers_adjacent: _TypeAlias = _typing.Literal["_jokers_adjacent", b"_jokers_adjacent"]  # noqa: Y015
     _WhichOneofReturnType__jokers_beyond_physical: _TypeAlias = _typing.Literal["jokers_beyond_physical"]  # noqa: Y015
     _WhichOneofArgType__jokers_beyond_physical: _TypeAlias = _typing.Literal["_jokers_beyond_physical", b"_jokers_beyond_physical"]  # noqa: Y015
-    _WhichOneofReturnType__jokers_declaration: _TypeAlias = _typing.Literal["jokers_declaration"]  # noqa: Y015
-    _WhichOneofArgType__jokers_declaration: _TypeAlias = _typing.Literal["_jokers_declaration", b"_jokers_declaration"]  # noqa: Y015
-    _WhichOneofReturnType__jokers_max_per_set: _TypeAlias = _typing.Literal["jokers_max_per_set"]  # noqa: Y015
-    _WhichOneofArgType__jokers_max_per_set: _TypeAlias = _typing.Literal["_jokers_max_per_set", b"_jokers_max_per_set"]  # noqa: Y015
     _WhichOneofReturnType__jokers_may_lead: _TypeAlias = _typing.Literal["jokers_may_lead"]  # noqa: Y015
     _WhichOneofArgType__jokers_may_lead: _TypeAlias = _typing.Literal["_jokers_may_lead", b"_jokers_may_lead"]  # noqa: Y015
-    _WhichOneofReturnType__manipulation: _TypeAlias = _typing.Literal["manipulation"]  # noqa: Y015
-    _WhichOneofArgType__manipulation: _TypeAlias = _typing.Literal["_manipulation", b"_manipulation"]  # noqa: Y015
-    _WhichOneofReturnType__match_end: _TypeAlias = _typing.Literal["match_end"]  # noqa: Y015
-    _WhichOneofArgType__match_end: _TypeAlias = _typing.Literal["_match_end", b"_match_end"]  # noqa: Y015
     _WhichOneofReturnType__match_rounds: _TypeAlias = _typing.Literal["match_rounds"]  # noqa: Y015
     _WhichOneofArgType__match_rounds: _TypeAlias = _typing.Literal["_match_rounds", b"_match_rounds"]  # noqa: Y015
     _WhichOneofReturnType__match_target_score: _TypeAlias = _typing.Literal["match_target_score"]  # noqa: Y015
     _WhichOneofArgType__match_target_score: _TypeAlias = _typing.Literal["_match_target_score", b"_match_target_score"]  # noqa: Y015
-    _WhichOneofReturnType__match_winner: _TypeAlias = _typing.Literal["match_winner"]  # noqa: Y015
-    _WhichOneofArgType__match_winner: _TypeAlias = _typing.Literal["_match_winner", b"_match_winner"]  # noqa: Y015
     _WhichOneofReturnType__penalty_tiles: _TypeAlias = _typing.Literal["penalty_tiles"]  # noqa: Y015
     _WhichOneofArgType__penalty_tiles: _TypeAlias = _typing.Literal["_penalty_tiles", b"_penalty_tiles"]  # noqa: Y015
     _WhichOneofReturnType__players_max: _TypeAlias = _typing.Literal["players_max"]  # noqa: Y015
     _WhichOneofArgType__players_max: _TypeAlias = _typing.Literal["_players_max", b"_players_max"]  # noqa: Y015
     _WhichOneofReturnType__players_min: _TypeAlias = _typing.Literal["players_min"]  # noqa: Y015
     _WhichOneofArgType__players_min: _TypeAlias = _typing.Literal["_players_min", b"_players_min"]  # noqa: Y015
-    _WhichOneofReturnType__pool_empty_last_chance_start: _TypeAlias = _typing.Literal["pool_empty_last_chance_start"]  # noqa: Y015
-    _WhichOneofArgType__pool_empty_last_chance_start: _TypeAlias = _typing.Literal["_pool_empty_last_chance_start", b"_pool_empty_last_chance_start"]  # noqa: Y015
-    _WhichOneofReturnType__pool_empty_mode: _TypeAlias = _typing.Literal["pool_empty_mode"]  # noqa: Y015
-    _WhichOneofArgType__pool_empty_mode: _TypeAlias = _typing.Literal["_pool_empty_mode", b"_pool_empty_mode"]  # noqa: Y015
-    _WhichOneofReturnType__pool_empty_pass: _TypeAlias = _typing.Literal["pool_empty_pass"]  # noqa: Y015
-    _WhichOneofArgType__pool_empty_pass: _TypeAlias = _typing.Literal["_pool_empty_pass", b"_pool_empty_pass"]  # noqa: Y015
-    _WhichOneofReturnType__pool_empty_stuck_test: _TypeAlias = _typing.Literal["pool_empty_stuck_test"]  # noqa: Y015
-    _WhichOneofArgType__pool_empty_stuck_test: _TypeAlias = _typing.Literal["_pool_empty_stuck_test", b"_pool_empty_stuck_test"]  # noqa: Y015
-    _WhichOneofReturnType__run_wrap: _TypeAlias = _typing.Literal["run_wrap"]  # noqa: Y015
-    _WhichOneofArgType__run_wrap: _TypeAlias = _typing.Literal["_run_wrap", b"_run_wrap"]  # noqa: Y015
-    _WhichOneofReturnType__score_blocked_points: _TypeAlias = _typing.Literal["score_blocked_points"]  # noqa: Y015
-    _WhichOneofArgType__score_blocked_points: _TypeAlias = _typing.Literal["_score_blocked_points", b"_score_blocked_points"]  # noqa: Y015
-    _WhichOneofReturnType__score_blocked_tie: _TypeAlias = _typing.Literal["score_blocked_tie"]  # noqa: Y015
-    _WhichOneofArgType__score_blocked_tie: _TypeAlias = _typing.Literal["_score_blocked_tie", b"_score_blocked_tie"]  # noqa: Y015
-    _WhichOneofReturnType__score_blocked_winner: _TypeAlias = _typing.Literal["score_blocked_winner"]  # noqa: Y015
-    _WhichOneofArgType__score_blocked_winner: _TypeAlias = _typing.Literal["_score_blocked_winner", b"_score_blocked_winner"]  # noqa: Y015
     _WhichOneofReturnType__score_joker_penalty: _TypeAlias = _typing.Literal["score_joker_penalty"]  # noqa: Y015
     _WhichOneofArgType__score_joker_penalty: _TypeAlias = _typing.Literal["_score_joker_penalty", b"_score_joker_penalty"]  # noqa: Y015
-    _WhichOneofReturnType__score_never_melded: _TypeAlias = _typing.Literal["score_never_melded"]  # noqa: Y015
-    _WhichOneofArgType__score_never_melded: _TypeAlias = _typing.Literal["_score_never_melded", b"_score_never_melded"]  # noqa: Y015
-    _WhichOneofReturnType__score_winner: _TypeAlias = _typing.Literal["score_winner"]  # noqa: Y015
-    _WhichOneofArgType__score_winner: _TypeAlias = _typing.Literal["_score_winner", b"_score_winner"]  # noqa: Y015
-    _WhichOneofReturnType__set_order: _TypeAlias = _typing.Literal["set_order"]  # noqa: Y015
-    _WhichOneofArgType__set_order: _TypeAlias = _typing.Literal["_set_order", b"_set_order"]  # noqa: Y015
-    _WhichOneofReturnType__start_draw_determines: _TypeAlias = _typing.Literal["start_draw_determines"]  # noqa: Y015
-    _WhichOneofArgType__start_draw_determines: _TypeAlias = _typing.Literal["_start_draw_determines", b"_start_draw_determines"]  # noqa: Y015
-    _WhichOneofReturnType__start_draw_joker: _TypeAlias = _typing.Literal["start_draw_joker"]  # noqa: Y015
-    _WhichOneofArgType__start_draw_joker: _TypeAlias = _typing.Literal["_start_draw_joker", b"_start_draw_joker"]  # noqa: Y015
-    _WhichOneofReturnType__start_draw_tie: _TypeAlias = _typing.Literal["start_draw_tie"]  # noqa: Y015
-    _WhichOneofArgType__start_draw_tie: _TypeAlias = _typing.Literal["_start_draw_tie", b"_start_draw_tie"]  # noqa: Y015
-    _WhichOneofReturnType__start_draw_tile: _TypeAlias = _typing.Literal["start_draw_tile"]  # noqa: Y015
-    _WhichOneofArgType__start_draw_tile: _TypeAlias = _typing.Literal["_start_draw_tile", b"_start_draw_tile"]  # noqa: Y015
-    _WhichOneofReturnType__start_player: _TypeAlias = _typing.Literal["start_player"]  # noqa: Y015
-    _WhichOneofArgType__start_player: _TypeAlias = _typing.Literal["_start_player", b"_start_player"]  # noqa: Y015
-    _WhichOneofReturnType__start_player_next_rounds: _TypeAlias = _typing.Literal["start_player_next_rounds"]  # noqa: Y015
-    _WhichOneofArgType__start_player_next_rounds: _TypeAlias = _typing.Literal["_start_player_next_rounds", b"_start_player_next_rounds"]  # noqa: Y015
-    _WhichOneofReturnType__teams: _TypeAlias = _typing.Literal["teams"]  # noqa: Y015
-    _WhichOneofArgType__teams: _TypeAlias = _typing.Literal["_teams", b"_teams"]  # noqa: Y015
-    _WhichOneofReturnType__turn_direction: _TypeAlias = _typing.Literal["turn_direction"]  # noqa: Y015
-    _WhichOneofArgType__turn_direction: _TypeAlias = _typing.Literal["_turn_direction", b"_turn_direction"]  # noqa: Y015
-    _WhichOneofReturnType__turn_draw: _TypeAlias = _typing.Literal["turn_draw"]  # noqa: Y015
-    _WhichOneofArgType__turn_draw: _TypeAlias = _typing.Literal["_turn_draw", b"_turn_draw"]  # noqa: Y015
-    _WhichOneofReturnType__turn_invalid_submission: _TypeAlias = _typing.Literal["turn_invalid_submission"]  # noqa: Y015
-    _WhichOneofArgType__turn_invalid_submission: _TypeAlias = _typing.Literal["_turn_invalid_submission", b"_turn_invalid_submission"]  # noqa: Y015
-    _WhichOneofReturnType__turn_play_after_draw: _TypeAlias = _typing.Literal["turn_play_after_draw"]  # noqa: Y015
-    _WhichOneofArgType__turn_play_after_draw: _TypeAlias = _typing.Literal["_turn_play_after_draw", b"_turn_play_after_draw"]  # noqa: Y015
     _WhichOneofReturnType__turn_time_limit_seconds: _TypeAlias = _typing.Literal["turn_time_limit_seconds"]  # noqa: Y015
     _WhichOneofArgType__turn_time_limit_seconds: _TypeAlias = _typing.Literal["_turn_time_limit_seconds", b"_turn_time_limit_seconds"]  # noqa: Y015
-    _WhichOneofReturnType__turn_timeout_clean: _TypeAlias = _typing.Literal["turn_timeout_clean"]  # noqa: Y015
-    _WhichOneofArgType__turn_timeout_clean: _TypeAlias = _typing.Literal["_turn_timeout_clean", b"_turn_timeout_clean"]  # noqa: Y015
-    _WhichOneofReturnType__turn_timeout_dirty: _TypeAlias = _typing.Literal["turn_timeout_dirty"]  # noqa: Y015
-    _WhichOneofArgType__turn_timeout_dirty: _TypeAlias = _typing.Literal["_turn_timeout_dirty", b"_turn_timeout_dirty"]  # noqa: Y015
-    _WhichOneofReturnType__turn_voluntary_draw: _TypeAlias = _typing.Literal["turn_voluntary_draw"]  # noqa: Y015
-    _WhichOneofArgType__turn_voluntary_draw: _TypeAlias = _typing.Literal["_turn_voluntary_draw", b"_turn_voluntary_draw"]  # noqa: Y015
-    _WhichOneofReturnType__win_call: _TypeAlias = _typing.Literal["win_call"]  # noqa: Y015
-    _WhichOneofArgType__win_call: _TypeAlias = _typing.Literal["_win_call", b"_win_call"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__contract) -> _WhichOneofReturnType__contract | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__contract_points) -> _WhichOneofReturnType__contract_points | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_fixed_jokers) -> _WhichOneofReturnType__deal_fixed_jokers | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_hand_size) -> _WhichOneofReturnType__deal_hand_size | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_order) -> _WhichOneofReturnType__deal_order | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__deal_three_pairs_reshuffle) -> _WhichOneofReturnType__deal_three_pairs_reshuffle | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_colors) -> _WhichOneofReturnType__geometry_colors | None: ...
     @_typing.overload
@@ -1987,53 +1889,19 @@ class Ruleset(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__geometry_jokers_per_player) -> _WhichOneofReturnType__geometry_jokers_per_player | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__hints) -> _WhichOneofReturnType__hints | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_comparison) -> _WhichOneofReturnType__initial_meld_comparison | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_joker) -> _WhichOneofReturnType__initial_meld_joker | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_required_kind) -> _WhichOneofReturnType__initial_meld_required_kind | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_same_turn_table_play) -> _WhichOneofReturnType__initial_meld_same_turn_table_play | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_sets) -> _WhichOneofReturnType__initial_meld_sets | None: ...
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_threshold) -> _WhichOneofReturnType__initial_meld_threshold | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__initial_meld_voluntary_delay) -> _WhichOneofReturnType__initial_meld_voluntary_delay | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_retrieval_end_of_run_free) -> _WhichOneofReturnType__joker_retrieval_end_of_run_free | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_retrieval_group_of_three) -> _WhichOneofReturnType__joker_retrieval_group_of_three | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_retrieval_mode) -> _WhichOneofReturnType__joker_retrieval_mode | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_retrieval_reuse) -> _WhichOneofReturnType__joker_retrieval_reuse | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_retrieval_same_set) -> _WhichOneofReturnType__joker_retrieval_same_set | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__joker_retrieval_source) -> _WhichOneofReturnType__joker_retrieval_source | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_adjacent) -> _WhichOneofReturnType__jokers_adjacent | None: ...
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_beyond_physical) -> _WhichOneofReturnType__jokers_beyond_physical | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_declaration) -> _WhichOneofReturnType__jokers_declaration | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_max_per_set) -> _WhichOneofReturnType__jokers_max_per_set | None: ...
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__jokers_may_lead) -> _WhichOneofReturnType__jokers_may_lead | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__manipulation) -> _WhichOneofReturnType__manipulation | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__match_end) -> _WhichOneofReturnType__match_end | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__match_rounds) -> _WhichOneofReturnType__match_rounds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__match_target_score) -> _WhichOneofReturnType__match_target_score | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__match_winner) -> _WhichOneofReturnType__match_winner | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__penalty_tiles) -> _WhichOneofReturnType__penalty_tiles | None: ...
     @_typing.overload
@@ -2041,60 +1909,8 @@ class Ruleset(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__players_min) -> _WhichOneofReturnType__players_min | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__pool_empty_last_chance_start) -> _WhichOneofReturnType__pool_empty_last_chance_start | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__pool_empty_mode) -> _WhichOneofReturnType__pool_empty_mode | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__pool_empty_pass) -> _WhichOneofReturnType__pool_empty_pass | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__pool_empty_stuck_test) -> _WhichOneofReturnType__pool_empty_stuck_test | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__run_wrap) -> _WhichOneofReturnType__run_wrap | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__score_blocked_points) -> _WhichOneofReturnType__score_blocked_points | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__score_blocked_tie) -> _WhichOneofReturnType__score_blocked_tie | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__score_blocked_winner) -> _WhichOneofReturnType__score_blocked_winner | None: ...
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score_joker_penalty) -> _WhichOneofReturnType__score_joker_penalty | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__score_never_melded) -> _WhichOneofReturnType__score_never_melded | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__score_winner) -> _WhichOneofReturnType__score_winner | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__set_order) -> _WhichOneofReturnType__set_order | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_draw_determines) -> _WhichOneofReturnType__start_draw_determines | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_draw_joker) -> _WhichOneofReturnType__start_draw_joker | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_draw_tie) -> _WhichOneofReturnType__start_draw_tie | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_draw_tile) -> _WhichOneofReturnType__start_draw_tile | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_player) -> _WhichOneofReturnType__start_player | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__start_player_next_rounds) -> _WhichOneofReturnType__start_player_next_rounds | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__teams) -> _WhichOneofReturnType__teams | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_direction) -> _WhichOneofReturnType__turn_direction | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_draw) -> _WhichOneofReturnType__turn_draw | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_invalid_submission) -> _WhichOneofReturnType__turn_invalid_submission | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_play_after_draw) -> _WhichOneofReturnType__turn_play_after_draw | None: ...
-    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_time_limit_seconds) -> _WhichOneofReturnType__turn_time_limit_seconds | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_timeout_clean) -> _WhichOneofReturnType__turn_timeout_clean | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_timeout_dirty) -> _WhichOneofReturnType__turn_timeout_dirty | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__turn_voluntary_draw) -> _WhichOneofReturnType__turn_voluntary_draw | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__win_call) -> _WhichOneofReturnType__win_call | None: ...
 
 Global___Ruleset: _TypeAlias = Ruleset  # noqa: Y015

@@ -10,6 +10,7 @@ from google.protobuf.internal import containers as _containers
 from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
+from rummikub.v1 import violation_pb2 as _violation_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -126,7 +127,7 @@ class PlayTurnRequest(_message.Message):
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     PLAY_FIELD_NUMBER: _builtins.int
     DRAW_FIELD_NUMBER: _builtins.int
-    PASS_FIELD_NUMBER: _builtins.int
+    PASS_TURN_FIELD_NUMBER: _builtins.int
     LAY_ON_RIVER_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
@@ -154,6 +155,10 @@ class PlayTurnRequest(_message.Message):
         """Draws a tile."""
 
     @_builtins.property
+    def pass_turn(self) -> Global___Pass:
+        """Passes."""
+
+    @_builtins.property
     def lay_on_river(self) -> Global___LayOnRiver:
         """Lays a drawn tile on the River."""
 
@@ -167,13 +172,14 @@ class PlayTurnRequest(_message.Message):
         validate_only: _builtins.bool = ...,
         play: Global___PlayTiles | None = ...,
         draw: Global___DrawTile | None = ...,
+        pass_turn: Global___Pass | None = ...,
         lay_on_river: Global___LayOnRiver | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "lay_on_river", b"lay_on_river", "pass", b"pass", "play", b"play"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "etag", b"etag", "expected_revision", b"expected_revision", "game_id", b"game_id", "lay_on_river", b"lay_on_river", "pass", b"pass", "play", b"play", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "draw", b"draw", "etag", b"etag", "expected_revision", b"expected_revision", "game_id", b"game_id", "lay_on_river", b"lay_on_river", "pass_turn", b"pass_turn", "play", b"play", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass", "lay_on_river"]  # noqa: Y015
+    _WhichOneofReturnType_action: _TypeAlias = _typing.Literal["play", "draw", "pass_turn", "lay_on_river"]  # noqa: Y015
     _WhichOneofArgType_action: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_action) -> _WhichOneofReturnType_action | None: ...
 
@@ -205,7 +211,7 @@ class PlayTurnResponse(_message.Message):
         """The tiles drawn, if any: the two to choose from, or the penalty. Never set with validate_only."""
 
     @_builtins.property
-    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Violation]:
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
         """The reasons why the play was illegal, if turn_invalid_submission is not REJECT. Empty when it was legal."""
 
     def __init__(
@@ -215,7 +221,7 @@ class PlayTurnResponse(_message.Message):
         tiles_played: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         points: _builtins.int = ...,
         tiles_drawn: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        violations: _abc.Iterable[_meld_pb2.Violation] | None = ...,
+        violations: _abc.Iterable[_violation_pb2.Violation] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...

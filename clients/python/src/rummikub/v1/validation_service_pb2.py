@@ -26,44 +26,45 @@ from rummikub.v1 import game_pb2 as rummikub_dot_v1_dot_game__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
 from rummikub.v1 import ruleset_pb2 as rummikub_dot_v1_dot_ruleset__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
+from rummikub.v1 import violation_pb2 as rummikub_dot_v1_dot_violation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$rummikub/v1/validation_service.proto\x12\x0brummikub.v1\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"_\n\x14ValidateMeldsRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12 \n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\"@\n\x15ValidateMeldsResponse\x12\'\n\x05melds\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.MeldReading\"\xcd\x02\n\x13ValidateTurnRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\'\n\x0ctable_before\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12&\n\x0btable_after\x18\x03 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\nhas_melded\x18\x05 \x01(\x08\x12 \n\x05river\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x18\n\x0briver_index\x18\x07 \x01(\rH\x00\x88\x01\x01\x12%\n\ntile_drawn\x18\x08 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x16\n\x0e\x63\x61lls_rummikub\x18\t \x01(\x08\x42\x0e\n\x0c_river_index\"\xb3\x01\n\x14ValidateTurnResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\"s\n\x19\x42\x61tchValidateTurnsRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12/\n\x05turns\x18\x02 \x03(\x0b\x32 .rummikub.v1.ValidateTurnRequest\"N\n\x1a\x42\x61tchValidateTurnsResponse\x12\x30\n\x05turns\x18\x01 \x03(\x0b\x32!.rummikub.v1.ValidateTurnResponse\"d\n\x1aStreamValidateTurnsRequest\x12.\n\x04turn\x18\x01 \x01(\x0b\x32 .rummikub.v1.ValidateTurnRequest\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"f\n\x1bStreamValidateTurnsResponse\x12/\n\x04turn\x18\x01 \x01(\x0b\x32!.rummikub.v1.ValidateTurnResponse\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"l\n\x0bRackToScore\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04rack\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x14\n\x0cnever_melded\x18\x03 \x01(\x08\x12\x18\n\x10\x64\x65\x63lined_to_meld\x18\x04 \x01(\x08\"c\n\x11ScoreRoundRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\'\n\x05racks\x18\x02 \x03(\x0b\x32\x18.rummikub.v1.RackToScore\"v\n\x12ScoreRoundResponse\x12\"\n\x03\x65nd\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x02 \x03(\r\x12&\n\x05seats\x18\x03 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"<\n\x13ListRulesetsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"p\n\x0cNamedRuleset\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x1b\n\x13unsupported_options\x18\x04 \x03(\t\"\\\n\x14ListRulesetsResponse\x12+\n\x08rulesets\x18\x01 \x03(\x0b\x32\x19.rummikub.v1.NamedRuleset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xb9\x04\n\x11ValidationService\x12V\n\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\x12S\n\x0cValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\x12\x65\n\x12\x42\x61tchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a\'.rummikub.v1.BatchValidateTurnsResponse\x12l\n\x13StreamValidateTurns\x12\'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x01\x30\x01\x12M\n\nScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\x12S\n\x0cListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponseB\x1aP\x01Z\x16rummikub/v1;rummikubv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$rummikub/v1/validation_service.proto\x12\x0brummikub.v1\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"_\n\x14ValidateMeldsRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12 \n\x05melds\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\"@\n\x15ValidateMeldsResponse\x12\'\n\x05melds\x18\x01 \x03(\x0b\x32\x18.rummikub.v1.MeldReading\"\xcd\x02\n\x13ValidateTurnRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\'\n\x0ctable_before\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12&\n\x0btable_after\x18\x03 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\nhas_melded\x18\x05 \x01(\x08\x12 \n\x05river\x18\x06 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x18\n\x0briver_index\x18\x07 \x01(\rH\x00\x88\x01\x01\x12%\n\ntile_drawn\x18\x08 \x01(\x0e\x32\x11.rummikub.v1.Tile\x12\x16\n\x0e\x63\x61lls_rummikub\x18\t \x01(\x08\x42\x0e\n\x0c_river_index\"\xb3\x01\n\x14ValidateTurnResponse\x12*\n\nviolations\x18\x01 \x03(\x0b\x32\x16.rummikub.v1.Violation\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12$\n\track_left\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x10\n\x08goes_out\x18\x05 \x01(\x08\"s\n\x19\x42\x61tchValidateTurnsRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12/\n\x05turns\x18\x02 \x03(\x0b\x32 .rummikub.v1.ValidateTurnRequest\"N\n\x1a\x42\x61tchValidateTurnsResponse\x12\x30\n\x05turns\x18\x01 \x03(\x0b\x32!.rummikub.v1.ValidateTurnResponse\"d\n\x1aStreamValidateTurnsRequest\x12.\n\x04turn\x18\x01 \x01(\x0b\x32 .rummikub.v1.ValidateTurnRequest\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"f\n\x1bStreamValidateTurnsResponse\x12/\n\x04turn\x18\x01 \x01(\x0b\x32!.rummikub.v1.ValidateTurnResponse\x12\x16\n\x0e\x63orrelation_id\x18\x02 \x01(\t\"l\n\x0bRackToScore\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04rack\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x14\n\x0cnever_melded\x18\x03 \x01(\x08\x12\x18\n\x10\x64\x65\x63lined_to_meld\x18\x04 \x01(\x08\"c\n\x11ScoreRoundRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\'\n\x05racks\x18\x02 \x03(\x0b\x32\x18.rummikub.v1.RackToScore\"|\n\x12ScoreRoundResponse\x12(\n\tround_end\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x02 \x03(\r\x12&\n\x05seats\x18\x03 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"<\n\x13ListRulesetsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"p\n\x0cNamedRuleset\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x1b\n\x13unsupported_options\x18\x04 \x03(\t\"\\\n\x14ListRulesetsResponse\x12+\n\x08rulesets\x18\x01 \x03(\x0b\x32\x19.rummikub.v1.NamedRuleset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xb9\x04\n\x11ValidationService\x12V\n\rValidateMelds\x12!.rummikub.v1.ValidateMeldsRequest\x1a\".rummikub.v1.ValidateMeldsResponse\x12S\n\x0cValidateTurn\x12 .rummikub.v1.ValidateTurnRequest\x1a!.rummikub.v1.ValidateTurnResponse\x12\x65\n\x12\x42\x61tchValidateTurns\x12&.rummikub.v1.BatchValidateTurnsRequest\x1a\'.rummikub.v1.BatchValidateTurnsResponse\x12l\n\x13StreamValidateTurns\x12\'.rummikub.v1.StreamValidateTurnsRequest\x1a(.rummikub.v1.StreamValidateTurnsResponse(\x01\x30\x01\x12M\n\nScoreRound\x12\x1e.rummikub.v1.ScoreRoundRequest\x1a\x1f.rummikub.v1.ScoreRoundResponse\x12S\n\x0cListRulesets\x12 .rummikub.v1.ListRulesetsRequest\x1a!.rummikub.v1.ListRulesetsResponseB\x8e\x01\n\x0brummikub.v1B\x16ValidationServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.validation_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'P\001Z\026rummikub/v1;rummikubv1'
-  _globals['_VALIDATEMELDSREQUEST']._serialized_start=152
-  _globals['_VALIDATEMELDSREQUEST']._serialized_end=247
-  _globals['_VALIDATEMELDSRESPONSE']._serialized_start=249
-  _globals['_VALIDATEMELDSRESPONSE']._serialized_end=313
-  _globals['_VALIDATETURNREQUEST']._serialized_start=316
-  _globals['_VALIDATETURNREQUEST']._serialized_end=649
-  _globals['_VALIDATETURNRESPONSE']._serialized_start=652
-  _globals['_VALIDATETURNRESPONSE']._serialized_end=831
-  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_start=833
-  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_end=948
-  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_start=950
-  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_end=1028
-  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_start=1030
-  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_end=1130
-  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_start=1132
-  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_end=1234
-  _globals['_RACKTOSCORE']._serialized_start=1236
-  _globals['_RACKTOSCORE']._serialized_end=1344
-  _globals['_SCOREROUNDREQUEST']._serialized_start=1346
-  _globals['_SCOREROUNDREQUEST']._serialized_end=1445
-  _globals['_SCOREROUNDRESPONSE']._serialized_start=1447
-  _globals['_SCOREROUNDRESPONSE']._serialized_end=1565
-  _globals['_LISTRULESETSREQUEST']._serialized_start=1567
-  _globals['_LISTRULESETSREQUEST']._serialized_end=1627
-  _globals['_NAMEDRULESET']._serialized_start=1629
-  _globals['_NAMEDRULESET']._serialized_end=1741
-  _globals['_LISTRULESETSRESPONSE']._serialized_start=1743
-  _globals['_LISTRULESETSRESPONSE']._serialized_end=1835
-  _globals['_VALIDATIONSERVICE']._serialized_start=1838
-  _globals['_VALIDATIONSERVICE']._serialized_end=2407
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\026ValidationServiceProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
+  _globals['_VALIDATEMELDSREQUEST']._serialized_start=181
+  _globals['_VALIDATEMELDSREQUEST']._serialized_end=276
+  _globals['_VALIDATEMELDSRESPONSE']._serialized_start=278
+  _globals['_VALIDATEMELDSRESPONSE']._serialized_end=342
+  _globals['_VALIDATETURNREQUEST']._serialized_start=345
+  _globals['_VALIDATETURNREQUEST']._serialized_end=678
+  _globals['_VALIDATETURNRESPONSE']._serialized_start=681
+  _globals['_VALIDATETURNRESPONSE']._serialized_end=860
+  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_start=862
+  _globals['_BATCHVALIDATETURNSREQUEST']._serialized_end=977
+  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_start=979
+  _globals['_BATCHVALIDATETURNSRESPONSE']._serialized_end=1057
+  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_start=1059
+  _globals['_STREAMVALIDATETURNSREQUEST']._serialized_end=1159
+  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_start=1161
+  _globals['_STREAMVALIDATETURNSRESPONSE']._serialized_end=1263
+  _globals['_RACKTOSCORE']._serialized_start=1265
+  _globals['_RACKTOSCORE']._serialized_end=1373
+  _globals['_SCOREROUNDREQUEST']._serialized_start=1375
+  _globals['_SCOREROUNDREQUEST']._serialized_end=1474
+  _globals['_SCOREROUNDRESPONSE']._serialized_start=1476
+  _globals['_SCOREROUNDRESPONSE']._serialized_end=1600
+  _globals['_LISTRULESETSREQUEST']._serialized_start=1602
+  _globals['_LISTRULESETSREQUEST']._serialized_end=1662
+  _globals['_NAMEDRULESET']._serialized_start=1664
+  _globals['_NAMEDRULESET']._serialized_end=1776
+  _globals['_LISTRULESETSRESPONSE']._serialized_start=1778
+  _globals['_LISTRULESETSRESPONSE']._serialized_end=1870
+  _globals['_VALIDATIONSERVICE']._serialized_start=1873
+  _globals['_VALIDATIONSERVICE']._serialized_end=2442
 # @@protoc_insertion_point(module_scope)

@@ -11,6 +11,7 @@ from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
+from rummikub.v1 import violation_pb2 as _violation_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -161,12 +162,12 @@ class ValidateTurnResponse(_message.Message):
     """The points of tiles_played: a numbered tile counts its value, a joker the value of the tile that it stands for.
     Jokers are interchangeable, so if the table had jokers too, the jokers worth most among the new or changed melds
     count as the played ones. For a legal initial meld this is the total that is compared with the threshold, unless
-    initial_meld_joker, initial_meld_sets or initial_meld_same_turn_table_play change it.
+    initial_meld_joker, initial_meld_count or initial_meld_same_turn_table_play change it.
     """
     goes_out: _builtins.bool
     """Whether the turn is legal and leaves the rack empty, which wins the round (R57)."""
     @_builtins.property
-    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Violation]:
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
         """Every violation of the rules, in a fixed order. Empty when the turn is legal."""
 
     @_builtins.property
@@ -180,7 +181,7 @@ class ValidateTurnResponse(_message.Message):
     def __init__(
         self,
         *,
-        violations: _abc.Iterable[_meld_pb2.Violation] | None = ...,
+        violations: _abc.Iterable[_violation_pb2.Violation] | None = ...,
         tiles_played: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         points: _builtins.int = ...,
         rack_left: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
@@ -384,10 +385,10 @@ class ScoreRoundResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    END_FIELD_NUMBER: _builtins.int
+    ROUND_END_FIELD_NUMBER: _builtins.int
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     SEATS_FIELD_NUMBER: _builtins.int
-    end: _game_pb2.RoundEnd.ValueType
+    round_end: _game_pb2.RoundEnd.ValueType
     """The way in which the round ended."""
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -400,13 +401,13 @@ class ScoreRoundResponse(_message.Message):
     def __init__(
         self,
         *,
-        end: _game_pb2.RoundEnd.ValueType = ...,
+        round_end: _game_pb2.RoundEnd.ValueType = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
         seats: _abc.Iterable[_game_pb2.SeatResult] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "seats", b"seats", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_end", b"round_end", "seats", b"seats", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -421,7 +422,7 @@ class ListRulesetsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Maximum number of presets in the response: 1 to 50; 0 means 50."""
+    """Maximum number of presets in the response. 0 means 50, as does a larger number."""
     page_token: _builtins.str
     """The next_page_token of the previous response. Unset: the first page."""
     def __init__(

@@ -42,19 +42,19 @@ class ValidationServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ValidationServiceAsyncStub: ...
     ValidateMelds: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateMeldsRequest, _validation_service_pb2.ValidateMeldsResponse]
     """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
     """
     ValidateTurn: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateTurnRequest, _validation_service_pb2.ValidateTurnResponse]
     """Judges a turn.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     BatchValidateTurns: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]
     """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     StreamValidateTurns: _grpc.StreamStreamMultiCallable[_validation_service_pb2.StreamValidateTurnsRequest, _validation_service_pb2.StreamValidateTurnsResponse]
     """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     ScoreRound: _grpc.UnaryUnaryMultiCallable[_validation_service_pb2.ScoreRoundRequest, _validation_service_pb2.ScoreRoundResponse]
     """Scores a finished round (R60 to R63).
@@ -79,19 +79,19 @@ class ValidationServiceAsyncStub(ValidationServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ValidateMelds: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateMeldsRequest, _validation_service_pb2.ValidateMeldsResponse]  # type: ignore[assignment]
     """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-    Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
     """
     ValidateTurn: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ValidateTurnRequest, _validation_service_pb2.ValidateTurnResponse]  # type: ignore[assignment]
     """Judges a turn.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     BatchValidateTurns: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.BatchValidateTurnsRequest, _validation_service_pb2.BatchValidateTurnsResponse]  # type: ignore[assignment]
     """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     StreamValidateTurns: _aio.StreamStreamMultiCallable[_validation_service_pb2.StreamValidateTurnsRequest, _validation_service_pb2.StreamValidateTurnsResponse]  # type: ignore[assignment]
     """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+    Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
     """
     ScoreRound: _aio.UnaryUnaryMultiCallable[_validation_service_pb2.ScoreRoundRequest, _validation_service_pb2.ScoreRoundResponse]  # type: ignore[assignment]
     """Scores a finished round (R60 to R63).
@@ -119,7 +119,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidateMeldsResponse, _abc.Awaitable[_validation_service_pb2.ValidateMeldsResponse]]:
         """Reads melds: returns the kind, the points and the faces of jokers, or the reasons why the tiles form no meld.
-        Errors: INVALID_ARGUMENT (MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
         """
 
     @_abc_1.abstractmethod
@@ -129,7 +129,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.ValidateTurnResponse, _abc.Awaitable[_validation_service_pb2.ValidateTurnResponse]]:
         """Judges a turn.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
 
     @_abc_1.abstractmethod
@@ -139,7 +139,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_validation_service_pb2.BatchValidateTurnsResponse, _abc.Awaitable[_validation_service_pb2.BatchValidateTurnsResponse]]:
         """Judges many turns in one message. One malformed turn refuses the whole batch; the error names the turn.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
 
     @_abc_1.abstractmethod
@@ -149,7 +149,7 @@ class ValidationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_validation_service_pb2.StreamValidateTurnsResponse], _abc.AsyncIterator[_validation_service_pb2.StreamValidateTurnsResponse]]:
         """Judges turns as they arrive and answers in the same order. A malformed turn ends the stream.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_SET, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
+        Errors: INVALID_ARGUMENT (FIELD_INVALID, MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN, POSITION_IMPOSSIBLE).
         """
 
     @_abc_1.abstractmethod
