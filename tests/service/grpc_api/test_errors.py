@@ -189,9 +189,9 @@ def general(comment: str, rpc: MethodDescriptor) -> set[tuple[str, str]]:
     """Returns the errors that a service documents for every RPC, unary RPCs, or RPCs with a field."""
     pairs = set()
     for kind, field, clause in re.findall(
-        r"[Ee]very RPC (with an? (\w+) |of one request |may answer )(.*?)(?=[;.])", comment
+        r"[Ee]very RPC (with a single request|with an? (\w+)|may return),? (.*?)(?=[;.])", comment
     ):
-        if has_field(rpc.input_type, field) if field else not (kind.startswith("of") and rpc.client_streaming):
+        if has_field(rpc.input_type, field) if field else not ("single" in kind and rpc.client_streaming):
             pairs |= listed(clause)
     return pairs
 
@@ -203,7 +203,7 @@ def documented_errors() -> dict[str, set[tuple[str, str]]]:
     found = {}
     for file, service in SERVICES.items():
         of_all = comments[file][f"service {service.name} {{"]
-        if "as in GameService" in of_all:
+        if "general errors are as in GameService" in of_all:
             of_all = comments["game_service.proto"]["service GameService {"]
         for rpc in service.methods:
             own = next(text for declared, text in comments[file].items() if declared.startswith(f"rpc {rpc.name}("))
