@@ -16,8 +16,8 @@ def of_kept(tables: Tables, stays: Outcome, melds: tuple[int, ...]) -> Condition
     return frozenset([AtLeast(1, frozenset([(face, new, old) for face in faces])) for new, faces in shared])
 
 
-def of_new_set(tables: Tables, old: int, new: int) -> list[FromOneOf | AtLeast]:
-    """Returns what a new set demands of a retrieved joker's new meld: no tile of its old meld, no whole old meld."""
+def of_new_meld(tables: Tables, old: int, new: int) -> list[FromOneOf | AtLeast]:
+    """Returns what NEW_MELD demands of a retrieved joker's new meld: no tile of its old meld, no whole old meld."""
     shared = tables.old_naturals[old] & tables.new_naturals[new]
     conditions: list[FromOneOf | AtLeast] = [
         FromOneOf(face, new, frozenset(tables.sources[face]) - {old}) for face in shared
@@ -43,16 +43,16 @@ def not_all_in(tables: Tables, old: int, new: int) -> AtLeast:
 
 def of_shared_use(tables: Tables, demands: Demands, outcome: Outcome) -> Conditions | None:
     """Returns what joker_retrieval_reuse demands where several old melds are involved; None if that is illegal."""
-    if not outcome.new_sets:
+    if not outcome.fresh_melds:
         return NO_CONDITIONS
-    shared = any(outcome.melds.count(new) > 1 for new in outcome.new_sets)
+    shared = any(outcome.melds.count(new) > 1 for new in outcome.fresh_melds)
     if shared and demands.reuse is JokerRetrievalReuse.NEW_MELD_ALL_RACK:
         return None
     conditions: list[FromOneOf | AtLeast] = [
-        not_all_in(tables, old, new) for old, new in outcome.may_contain if new in outcome.new_sets
+        not_all_in(tables, old, new) for old, new in outcome.may_contain if new in outcome.fresh_melds
     ]
     if demands.reuse is JokerRetrievalReuse.NEW_MELD_TWO_RACK_TILES:
-        conditions += [_two_rack_tiles(tables, new, outcome.melds.count(new)) for new in outcome.new_sets]
+        conditions += [_two_rack_tiles(tables, new, outcome.melds.count(new)) for new in outcome.fresh_melds]
     return frozenset(conditions)
 
 

@@ -21,7 +21,7 @@ class Demands(NamedTuple):
         rack_only: That tile must come from the rack (joker_retrieval_source).
         both_colors: The joker of a group of three needs both missing colors (joker_retrieval_group_of_three).
         end_is_free: A joker at the end of a long run needs no replacement (joker_retrieval_end_of_run_free).
-        other_set: A retrieved joker may not return to its old meld (joker_retrieval_same_meld).
+        other_meld: A retrieved joker may not return to its old meld (joker_retrieval_same_meld).
         reuse: joker_retrieval_reuse.
         widens: A kept joker may stand for more faces than before, as in a group that has lost a color.
     """
@@ -31,7 +31,7 @@ class Demands(NamedTuple):
     rack_only: bool = False
     both_colors: bool = False
     end_is_free: bool = False
-    other_set: bool = False
+    other_meld: bool = False
     reuse: JokerRetrievalReuse = JokerRetrievalReuse.ANY_MELD
     widens: bool = False
 
@@ -44,14 +44,14 @@ def demands_of(ruleset: Ruleset) -> Demands:
     mode = ruleset.joker_retrieval_mode
     replaces = mode is not JokerRetrievalMode.FREE
     both_colors = ruleset.joker_retrieval_group_of_three is JokerRetrievalGroupOfThree.BOTH_COLORS
-    same_set_forbidden = ruleset.joker_retrieval_same_meld is JokerRetrievalSameMeld.FORBIDDEN
+    same_meld_forbidden = ruleset.joker_retrieval_same_meld is JokerRetrievalSameMeld.FORBIDDEN
     return Demands(
         mode,
         must_replace=replaces,
         rack_only=replaces and ruleset.joker_retrieval_source is JokerRetrievalSource.RACK_ONLY,
         both_colors=replaces and both_colors,
         end_is_free=replaces and ruleset.joker_retrieval_end_of_run_free,
-        other_set=same_set_forbidden and mode is not JokerRetrievalMode.OFF,
+        other_meld=same_meld_forbidden and mode is not JokerRetrievalMode.OFF,
         reuse=ruleset.joker_retrieval_reuse,
     )
 

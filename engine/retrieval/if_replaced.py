@@ -1,18 +1,18 @@
-"""Outcomes under joker_retrieval_reuse NEW_MELD_IF_REPLACED: only a replaced joker must go to a new set."""
+"""Outcomes under joker_retrieval_reuse NEW_MELD_IF_REPLACED: only a replaced joker must go to a new meld."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import combinations, permutations
 
 from engine.matching import unmatched
 from engine.melds import MIN_TILES, MeldKind
-from engine.retrieval.conditions import not_all_in, of_new_set
+from engine.retrieval.conditions import not_all_in, of_new_meld
 from engine.retrieval.outcome import Outcome
 from engine.retrieval.tables import FromOneOf, Tables
 from engine.tiles import Tile
 
 
 def replaced_or_not(tables: Tables, outcome: Outcome, retrieved_to: tuple[int, ...]) -> Iterator[Outcome]:
-    """Yields the outcomes of an old meld, each retrieved joker being replaced and in a new set, or not replaced.
+    """Yields the outcomes of an old meld, each retrieved joker being replaced and in a fresh meld, or not replaced.
 
     Args:
         tables: The tables.
@@ -31,10 +31,10 @@ def replaced_or_not(tables: Tables, outcome: Outcome, retrieved_to: tuple[int, .
             for role in replaced:
                 others.remove(role)
             least = {new: _fewest_replacing(tables, old, new, others) for new in containing}
-            for new_sets in set(permutations(retrieved_to, size)):
+            for fresh_melds in set(permutations(retrieved_to, size)):
                 tables.effort.take(4)
-                if all(outcome.melds.count(new) == 1 for new in new_sets):
-                    yield from _with_replaced(tables, outcome, replaced, new_sets, least)
+                if all(outcome.melds.count(new) == 1 for new in fresh_melds):
+                    yield from _with_replaced(tables, outcome, replaced, fresh_melds, least)
 
 
 def _contains_at_most_one(tables: Tables, new: int) -> bool:
@@ -46,7 +46,7 @@ def _with_replaced(
     tables: Tables,
     outcome: Outcome,
     replaced: tuple[int, ...],
-    new_sets: tuple[int, ...],
+    fresh_melds: tuple[int, ...],
     least: Mapping[int, list[tuple[Tile, ...]]],
 ) -> Iterator[Outcome]:
     """Yields the outcomes in which certain jokers of an old meld were replaced and the others left before.
@@ -57,13 +57,13 @@ def _with_replaced(
         tables: The tables.
         outcome: The outcome so far.
         replaced: The roles of the replaced jokers.
-        new_sets: The new sets that contain them.
+        fresh_melds: The new melds that contain them.
         least: For each new meld that has all numbered tiles of the old one: the tiles there that must have replaced
             jokers, in alternatives.
     """
     old = outcome.departures[0].old
-    conditions = outcome.conditions.union(*[of_new_set(tables, old, new) for new in new_sets])
-    outcome = outcome._replace(conditions=conditions, new_sets=frozenset(new_sets))
+    conditions = outcome.conditions.union(*[of_new_meld(tables, old, new) for new in fresh_melds])
+    outcome = outcome._replace(conditions=conditions, fresh_melds=frozenset(fresh_melds))
     apart = []
     for new, ways in least.items():
         if ways != [()]:

@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
             their new meld.
         departures: The jokers that left each old meld.
         conditions: The conditions on numbered tiles.
-        new_sets: The new melds that must be new sets, because they contain retrieved jokers.
+        fresh_melds: The new melds that NEW_MELD applies to, because they contain retrieved jokers.
         may_contain: (old, new) where the new meld may contain the whole old one, judged by faces and jokers. Recorded
             only where a rule depends on it.
         replacing: (new meld, face) of tiles that must have replaced a joker.
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     roles: tuple[int, ...] = ()
     departures: tuple[Departure, ...] = ()
     conditions: Conditions = NO_CONDITIONS
-    new_sets: frozenset[int] = frozenset()
+    fresh_melds: frozenset[int] = frozenset()
     may_contain: frozenset[tuple[int, int]] = frozenset()
     replacing: frozenset[tuple[int, Tile]] = frozenset()
     replaced: tuple[tuple[int, frozenset[Tile]], ...] = ()
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
             tuple(sorted(self.roles + other.roles)),
             self.departures + other.departures,
             self.conditions | other.conditions,
-            self.new_sets | other.new_sets,
+            self.fresh_melds | other.fresh_melds,
             self.may_contain | other.may_contain,
             self.replacing | other.replacing,
             self.replaced + other.replaced,

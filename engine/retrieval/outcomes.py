@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import combinations, product
 
-from engine.retrieval.conditions import not_all_in, of_kept, of_new_set, of_rack
+from engine.retrieval.conditions import not_all_in, of_kept, of_new_meld, of_rack
 from engine.retrieval.demands import Demands
 from engine.retrieval.if_replaced import replaced_or_not
 from engine.retrieval.outcome import Departure, Outcome
@@ -59,23 +59,23 @@ def _retrieved(tables: Tables, demands: Demands, stays: Outcome, retrieved_to: t
     conditions = of_kept(tables, stays, melds)
     may_contain_old = old in tables.contained_in[melds[0]] and melds.count(melds[0]) == len(melds)
     if demands.reuse is JokerRetrievalReuse.NEW_MELD_IF_REPLACED:
-        if may_contain_old and retrieved_to and demands.other_set:
+        if may_contain_old and retrieved_to and demands.other_meld:
             conditions |= {not_all_in(tables, old, melds[0])}
         may_contain = frozenset([(old, melds[0])] if may_contain_old else ())
         outcome = stays._replace(melds=melds, conditions=conditions, may_contain=may_contain)
         yield from replaced_or_not(tables, outcome, retrieved_to)
     elif demands.reuse is not JokerRetrievalReuse.ANY_MELD:
         if all(melds.count(new) == 1 for new in retrieved_to):
-            conditions = conditions.union(*[of_new_set(tables, old, new) for new in retrieved_to])
+            conditions = conditions.union(*[of_new_meld(tables, old, new) for new in retrieved_to])
             if demands.reuse is JokerRetrievalReuse.NEW_MELD_ALL_RACK:
                 conditions = conditions.union(*[of_rack(tables, new) for new in retrieved_to])
             may_contain = frozenset([(old, melds[0])] if may_contain_old else ())
             yield stays._replace(
-                melds=melds, conditions=conditions, new_sets=frozenset(retrieved_to), may_contain=may_contain
+                melds=melds, conditions=conditions, fresh_melds=frozenset(retrieved_to), may_contain=may_contain
             )
-    elif may_contain_old and retrieved_to and (demands.other_set or demands.mode is JokerRetrievalMode.LOCKED):
+    elif may_contain_old and retrieved_to and (demands.other_meld or demands.mode is JokerRetrievalMode.LOCKED):
         yield stays._replace(melds=melds, conditions=conditions | {not_all_in(tables, old, melds[0])})
-        if not demands.other_set:
+        if not demands.other_meld:
             yield from _with_other_faces(tables, stays._replace(melds=melds, conditions=conditions))
     else:
         yield stays._replace(melds=melds, conditions=conditions)

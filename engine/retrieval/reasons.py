@@ -45,7 +45,7 @@ def may_be_retrieved(before: Table, after: Table, played: Counter[Tile], ruleset
 
 def _replacement_reasons(tables: Tables, demands: Demands) -> tuple[Reason, ...]:
     """Returns the violations in how jokers left their melds, whatever they were used for."""
-    alone = demands._replace(other_set=False, reuse=JokerRetrievalReuse.ANY_MELD)
+    alone = demands._replace(other_meld=False, reuse=JokerRetrievalReuse.ANY_MELD)
     if is_possible(tables, alone):
         return ()
     milder = {
@@ -82,7 +82,7 @@ def _use_reasons(tables: Tables, demands: Demands) -> tuple[Reason, ...]:
     """
     free = NO_DEMANDS._replace(widens=demands.must_replace)
     found = []
-    if demands.other_set and not is_possible(tables, free._replace(other_set=True)):
+    if demands.other_meld and not is_possible(tables, free._replace(other_meld=True)):
         found.append(Reason.JOKER_RETURNED_TO_SAME_MELD)
     for reuse in _ever_stricter(demands.reuse):
         if not is_possible(tables, free._replace(reuse=reuse)):

@@ -167,7 +167,7 @@ class Games:
         entries = await self._store.events(game_id, after_revision + 1, limit + 1)
         if after_revision and (not entries or entries[0].revision != after_revision + 1):
             oldest, newest = await self._store.bounds(game_id)
-            if entries or newest != after_revision:
+            if entries or not oldest - 1 <= after_revision <= newest:
                 raise HistoryUnavailable(oldest, newest)
         following = entries[limit - 1].revision if len(entries) > limit else 0
         return tuple(change_view(entry, seat) for entry in entries[:limit]), following

@@ -25,7 +25,7 @@ from service.fast_listener.calls import (
     StreamMethod,
     UnaryMethod,
 )
-from service.grpc_api.interceptor import DETAILS, REQUEST_ID, log_call, sent_request_id
+from service.grpc_api.interceptor import REQUEST_ID, log_call, sent_request_id
 from service.grpc_api.status import status_of
 from service.metrics.metrics import Metrics
 from service.runtime.admission import Admission, CallAdmission
@@ -330,7 +330,7 @@ class _Streams:
 def _error_result(error: Exception, request_id: str) -> CallResult:
     """Returns the result for an exception."""
     status = status_of(error)
-    trailing = ((DETAILS, status.serialize()), (REQUEST_ID, request_id))
+    trailing = (*status.trailing_metadata(), (REQUEST_ID, request_id))
     return CallResult(None, trailing, status.code, status.message, status.reason)
 
 

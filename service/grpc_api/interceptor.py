@@ -25,7 +25,6 @@ from service.metrics.metrics import Metrics
 from service.runtime.admission import SERVER_METHODS, CallAdmission, peer_address
 
 REQUEST_ID: Final = "x-request-id"
-DETAILS: Final = "grpc-status-details-bin"
 
 _REQUEST_ID_FORM: Final = re.compile(r"[!-~]{1,64}")
 _FREQUENT: Final = "/rummikub.v1.ValidationService/"
@@ -315,10 +314,10 @@ class _Call:
         status = status_of(error)
         if not isinstance(error, Fault):
             _log.exception("fault", method=self._method, request_id=self._request_id, exc_info=error)
-        await self._abort_with(status.code, status.message, status.reason, ((DETAILS, status.serialize()),))
+        await self._abort_with(status.code, status.message, status.reason, status.trailing_metadata())
 
     async def _abort_with(
-        self, code: grpc.StatusCode, message: str, reason: str = "", trailing: tuple[tuple[str, bytes], ...] = ()
+        self, code: grpc.StatusCode, message: str, reason: str = "", trailing: tuple[tuple[str, str | bytes], ...] = ()
     ) -> None:
         self._record(code.name, reason)
         try:

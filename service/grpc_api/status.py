@@ -2,9 +2,13 @@
 
 Every status has exactly one google.rpc.ErrorInfo, one Refusal with the same reason and metadata and the violations of
 an illegal turn, and at most one of BadRequest and RetryInfo. Any other exception becomes INTERNAL.
+
+A status with RetryInfo has its delay as RETRY_PUSHBACK too: gRPC libraries that retry by a service config read only
+that.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import grpc
@@ -43,8 +47,12 @@ from service.errors import (
 )
 
 DOMAIN: Final = "rummikub.v1"
-RETRY_SECONDS: Final = 1
-"""The delay in RetryInfo."""
+DETAILS: Final = "grpc-status-details-bin"
+"""The trailing metadata for the google.rpc.Status."""
+RETRY_PUSHBACK: Final = "grpc-retry-pushback-ms"
+"""The trailing metadata for the delay before a retry."""
+RETRY_MS: Final = 1_000
+"""The delay before a retry, in milliseconds."""
 VIOLATIONS_MAX: Final = 16
 """Most violations in a status, because clients limit the size of trailing metadata."""
 DESCRIPTION_MAX: Final = 200
@@ -136,32 +144,45 @@ RETRYABLE: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOU
 """The codes of temporary failures; statuses from PLAIN with these codes have RetryInfo."""
 
 
+@dataclass(frozen=True)
 class Status:
-    """A status: code, reason, message, details."""
+    """A status.
 
-    def __init__(
-        self,
-        code: grpc.StatusCode,
-        reason: str,
-        message: str,
-        metadata: Mapping[str, object] | None = None,
-        *details: Message | None,
-        violations: Sequence[violation_pb2.Violation] = (),
-    ) -> None:
-        self.code = code
-        self.reason = reason
-        self.message = message
-        self._metadata = {key: str(value) for key, value in (metadata or {}).items()}
-        self._details = tuple(detail for detail in details if detail)
-        self._violations = violations
+    Attributes:
+        code: The gRPC code.
+        reason: The name of an ErrorReason.
+        message: The text for a developer.
+        metadata: The reason's metadata.
+        detail: A BadRequest, if fields are at fault.
+        violations: The violations of an illegal turn.
+        retry_ms: The delay before a retry, if one may succeed.
+    """
 
-    def serialize(self) -> bytes:
-        """Returns the google.rpc.Status for the trailing metadata `grpc-status-details-bin`."""
-        info = error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=self._metadata)
+    code: grpc.StatusCode
+    reason: str
+    message: str
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    detail: Message | None = None
+    violations: Sequence[violation_pb2.Violation] = ()
+    retry_ms: int | None = None
+
+    def trailing_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
+        """Returns the trailing metadata: the details, and the delay before a retry."""
+        details = ((DETAILS, self._serialized()),)
+        return details if self.retry_ms is None else (*details, (RETRY_PUSHBACK, str(self.retry_ms)))
+
+    def _serialized(self) -> bytes:
+        """Returns the google.rpc.Status."""
+        metadata = {key: str(value) for key, value in self.metadata.items()}
+        info = error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=metadata)
         refusal = violation_pb2.Refusal(
-            reason=reason_number(self.reason), metadata=self._metadata, violations=self._violations
+            reason=reason_number(self.reason), metadata=metadata, violations=self.violations
         )
-        details = [_packed(info), _packed(refusal), *map(_packed, self._details)]
+        details = [_packed(info), _packed(refusal)]
+        if self.detail is not None:
+            details.append(_packed(self.detail))
+        if self.retry_ms is not None:
+            details.append(_packed(error_details_pb2.RetryInfo(retry_delay=_duration(self.retry_ms))))
         number: int = self.code.value[0]
         status: Message = status_pb2.Status(code=number, message=self.message, details=details)
         return status.SerializeToString()
@@ -173,8 +194,10 @@ def _packed(message: Message) -> Any:
     return packed
 
 
-def _retry() -> error_details_pb2.RetryInfo:
-    return error_details_pb2.RetryInfo(retry_delay=Duration(seconds=RETRY_SECONDS))
+def _duration(milliseconds: int) -> Duration:
+    duration = Duration()
+    duration.FromMilliseconds(milliseconds)
+    return duration
 
 
 def status_of(error: Exception) -> Status:
@@ -202,8 +225,7 @@ def status_of(error: Exception) -> Status:
             return Status(_FAILED_PRECONDITION, "HINT_NOT_ALLOWED", message, {"hints": error.allowed.name})
         case _ if type(error) in PLAIN:
             code, reason, message = PLAIN[type(error)]
-            retry = _retry() if code in RETRYABLE else None
-            return Status(code, reason, message, None, retry)
+            return Status(code, reason, message, retry_ms=RETRY_MS if code in RETRYABLE else None)
         case _:
             return Status(grpc.StatusCode.INTERNAL, "INTERNAL", "internal error; the server's log has the request id")
 
@@ -226,7 +248,7 @@ def _invalid(error: InvalidRequest) -> Status:
     first = error.fields[0]
     detail = error_details_pb2.BadRequest(field_violations=violations)
     message = f"{first.field}: {_short(first.description)}"
-    return Status(grpc.StatusCode.INVALID_ARGUMENT, first.reason, message, None, detail)
+    return Status(grpc.StatusCode.INVALID_ARGUMENT, first.reason, message, detail=detail)
 
 
 def _refused(refused: Refused) -> Status:

@@ -38,7 +38,7 @@ from support.conformance_cases import (
     tile_name,
 )
 from support.conformance_messages import ruleset_of, table_of, tile_of, tiles_of
-from support.harness import Client, FakeClock, GameAtHand, SeededChance, error_info, status_details
+from support.harness import Client, FakeClock, GameAtHand, SeededChance, error_info, refusal_detail, status_details
 
 FACE_OF = {tile_pb2.Tile.Value(tile_name(face)): face for face in FACES}
 
@@ -346,9 +346,10 @@ async def _first(service: Service, question: LittleGame, options: Options) -> Ga
 
 def _reasons(error: grpc.aio.AioRpcError) -> Faces:
     """Returns every reason of an error."""
-    failure = error_details_pb2.PreconditionFailure()
-    reason = error_info(error).reason
-    if not any(detail.Unpack(failure) for detail in status_details(error).details):
+    refused = refusal_detail(error)
+    reason = reason_name(refused.reason)
+    if not refused.violations:
         return (reason,)
-    assert failure.violations[0].type == reason
-    return tuple(violation.type for violation in failure.violations)
+    reasons = tuple(reason_name(violation.reason) for violation in refused.violations)
+    assert reasons[0] == reason
+    return reasons

@@ -59,7 +59,15 @@ from support.conformance_cases import (
     seen_as_stated,
 )
 from support.conformance_messages import KINDS, ruleset_of, table_of, tiles_of
-from support.harness import Client, FakeClock, GameAtHand, error_info, memory_store, server_settings, status_details
+from support.harness import (
+    Client,
+    FakeClock,
+    GameAtHand,
+    error_info,
+    memory_store,
+    refusal_detail,
+    server_settings,
+)
 
 SUITE = load()
 TURN_MS = 1_000
@@ -200,8 +208,7 @@ async def test_an_illegal_turn_in_a_game(case: TurnCase, service: Service) -> No
     with pytest.raises(grpc.aio.AioRpcError) as refusal:
         await service.client.turns.PlayTurn(request, metadata=game.as_seat(1))
     assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-    refused = violation_pb2.Refusal()
-    assert status_details(refusal.value).details[1].Unpack(refused)
+    refused = refusal_detail(refusal.value)
     breaches = [breach(violation) for violation in judged.violations]
     subjects = [(one.subject or "").replace("table_after", "play.table") for one in breaches]
     assert [one.subject for one in refused.violations] == subjects

@@ -486,7 +486,7 @@ RETRIEVALS = [
 
 VALUES_OF_RETRIEVAL: dict[str, tuple[str, object]] = {
     value.name: (f"joker_retrieval_{option}", value)
-    for option in ("mode", "source", "reuse", "same_set", "group_of_three")
+    for option in ("mode", "source", "reuse", "same_meld", "group_of_three")
     for value in type(getattr(SABRA, f"joker_retrieval_{option}"))
 } | {"END_OF_RUN_FREE": ("joker_retrieval_end_of_run_free", True)}
 

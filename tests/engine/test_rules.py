@@ -26,7 +26,7 @@ from support.plays import judge_text, judged, play_of, to_tables
 GREATER_THAN = replace(SABRA, initial_meld_comparison=InitialMeldComparison.GREATER_THAN)
 SINGLE_MELD = replace(SABRA, initial_meld_count=InitialMeldCount.SINGLE_MELD)
 ONE_MELD_REACHES = replace(SABRA, initial_meld_count=InitialMeldCount.ONE_MELD_REACHES_THRESHOLD)
-ONE_SET_EXCEEDS = replace(ONE_MELD_REACHES, initial_meld_comparison=InitialMeldComparison.GREATER_THAN)
+ONE_MELD_EXCEEDS = replace(ONE_MELD_REACHES, initial_meld_comparison=InitialMeldComparison.GREATER_THAN)
 JOKER_ZERO = replace(SABRA, initial_meld_joker=InitialMeldJoker.ZERO)
 JOKER_FORBIDDEN = replace(SABRA, initial_meld_joker=InitialMeldJoker.FORBIDDEN)
 THRESHOLD_0 = replace(SABRA, initial_meld_threshold=0)
@@ -155,7 +155,7 @@ ILLEGAL = [
     Row(". + {R9 B9 K9 R5 B5 K5} -> [R9 B9 K9] | [R5 B5 K5] ; {}",
         Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD, metadata=best_of(27), ruleset=ONE_MELD_REACHES),
     Row(". + {R10 B10 K10 R5 B5 K5} -> [R10 B10 K10] | [R5 B5 K5] ; {}",
-        Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD, metadata=best_of(30), ruleset=ONE_SET_EXCEEDS),
+        Reason.INITIAL_MELD_NO_MELD_REACHES_THRESHOLD, metadata=best_of(30), ruleset=ONE_MELD_EXCEEDS),
     Row(". + {R9 B9 K9} -> [R9 B9 K9] ; {}", Reason.INITIAL_MELD_BELOW_THRESHOLD, metadata=below(27)),
     Row("[R10 B10 K10] + {R9 B9 K9} -> [R10 B10 K10] | [R9 B9 K9] ; {}",
         Reason.INITIAL_MELD_BELOW_THRESHOLD, metadata=below(27)),

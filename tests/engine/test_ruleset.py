@@ -347,9 +347,9 @@ def test_whether_a_joker_may_go_back_follows_a_chosen_mode(mode: JokerRetrievalM
 
 
 @pytest.mark.parametrize("mode", JokerRetrievalMode)
-@pytest.mark.parametrize("same_set", JokerRetrievalSameMeld)
-def test_whether_a_joker_may_go_back_can_be_chosen(mode: JokerRetrievalMode, same_set: JokerRetrievalSameMeld) -> None:
-    assert chosen(joker_retrieval_mode=mode, joker_retrieval_same_meld=same_set).joker_retrieval_same_meld is same_set
+@pytest.mark.parametrize("same_meld", JokerRetrievalSameMeld)
+def test_whether_a_joker_may_go_back_can_be_chosen(mode: JokerRetrievalMode, same_meld: JokerRetrievalSameMeld) -> None:
+    assert chosen(joker_retrieval_mode=mode, joker_retrieval_same_meld=same_meld).joker_retrieval_same_meld is same_meld
 
 
 def test_without_a_chosen_mode_the_presets_value_stays() -> None:

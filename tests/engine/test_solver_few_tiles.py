@@ -49,7 +49,7 @@ def in_no_order(melds: tuple[Meld, ...]) -> object:
 @pytest.mark.parametrize("seed", range(6))
 def test_partitions_are_those_of_a_plain_enumeration(seed: int) -> None:
     rng, most = random.Random(seed), 0
-    for _ in range(25):
+    for _ in range(50):
         ruleset = random_rules(rng)
         situation = small_situation(rng, ruleset)
         on_table = tuple(t for meld in situation.table for t in meld.tiles)

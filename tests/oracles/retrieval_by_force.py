@@ -11,7 +11,7 @@ the new table. P are the tiles that came from the rack, including jokers.
 Interpretations, where the rules leave something open:
 
 * OFF: a joker that does not *remain* is retrieved, hence illegal. Other tiles of its meld may move.
-* FREE with ANY_MELD and same_set FORBIDDEN forbids the same set. "Allowed with FREE" is only a default.
+* FREE with ANY_MELD and same_meld FORBIDDEN forbids the same meld. "Allowed with FREE" is only a default.
 * A replacement is a numbered tile. Each tile replaces at most one joker. Two jokers of one group need two tiles, which
   may have the same face, unless a joker of the meld remains: then the tiles are in one meld with it.
 * A tile may replace a joker without taking its position in the end, or without moving at all: it only has to exist.
@@ -32,7 +32,7 @@ Interpretations, where the rules leave something open:
   place. Each tile takes the place of one joker. j was not replaced if A's numbered tiles would be in valid melds (three
   tiles or more) without those tiles, not counting tiles that replaced other jokers: j may have left before they came.
   The player chooses which jokers were replaced.
-* same_set FORBIDDEN looks for A without j, but with the other jokers of A, in B.
+* same_meld FORBIDDEN looks for A without j, but with the other jokers of A, in B.
 """
 
 from collections import Counter, defaultdict
@@ -224,7 +224,7 @@ def _not_remaining(assignment: Assignment) -> tuple[Physical, ...]:
 
 
 def _used_well(assignment: Assignment, retrieved: tuple[Physical, ...], ruleset: Ruleset) -> bool:
-    """Returns whether the options reuse and same_set allow the use of retrieved jokers."""
+    """Returns whether the options reuse and same_meld allow the use of retrieved jokers."""
     if ruleset.joker_retrieval_reuse is JokerRetrievalReuse.NEW_MELD_IF_REPLACED and not _replaced_reused(
         assignment, retrieved
     ):

@@ -26,7 +26,15 @@ from engine.events import GameCreated
 from engine.game import Game
 from engine.tiles import Tile
 from load.servers import free_port
-from rummikub.v1 import analysis_service_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2, validation_service_pb2
+from rummikub.v1 import (
+    analysis_service_pb2,
+    game_pb2,
+    meld_pb2,
+    ruleset_pb2,
+    tile_pb2,
+    validation_service_pb2,
+    violation_pb2,
+)
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1.analysis_service_pb2_grpc import AnalysisServiceStub
@@ -610,6 +618,23 @@ def error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo:
             infos.append(info)
     assert len(infos) == 1
     return infos[0]
+
+
+def refusal_detail(error: grpc.aio.AioRpcError) -> violation_pb2.Refusal:
+    """Returns the Refusal of an error."""
+    refusal = violation_pb2.Refusal()
+    assert any(detail.Unpack(refusal) for detail in status_details(error).details)
+    return refusal
+
+
+def retry_ms(error: grpc.aio.AioRpcError) -> int | None:
+    """Returns the delay before a retry; None without one. Checks that both places of a status agree on it."""
+    retry = error_details_pb2.RetryInfo()
+    has_retry = any(detail.Unpack(retry) for detail in status_details(error).details)
+    milliseconds = retry.retry_delay.ToMilliseconds() if has_retry else None
+    pushback = dict(error.trailing_metadata() or ()).get("grpc-retry-pushback-ms")
+    assert pushback == (None if milliseconds is None else str(milliseconds))
+    return milliseconds
 
 
 def field_violations(error: grpc.aio.AioRpcError) -> list[str]:

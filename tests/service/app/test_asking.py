@@ -204,7 +204,7 @@ async def test_the_duration_of_a_search_of_all_racks_is_rounded_up(
     [
         (game_at("[R4 R5 R6] / 1*{B9} 2*{K1} / {K2 K4 K6 R7} / 1", UNTIL_PLAYABLE), "draw"),
         (game_at(". / 1{B9} 2{K1} / {K2 K4} / 1", replace(UNTIL_PLAYABLE, score_never_melded=FLAT)), "draw"),
-        (game_at("[R4 R5 R6] / 1*{B9} 2*{K1 K2 K4} / {} / 1", STUCK), "pass"),
+        (game_at("[R4 R5 R6] / 1*{B9} 2*{K1 K2 K4} / {} / 1", STUCK), "pass_turn"),
         (game_at("[R4 R5 R6] / 1*{B9 R7} 2*{K1 K2 K4} / {} / 1", STUCK), "play"),
     ],
     ids=["draw", "draw that may decline a meld", "pass", "play"],

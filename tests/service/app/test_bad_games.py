@@ -19,7 +19,7 @@ from service.app.games import Games
 from service.app.sweeper import BATCH, CHECKS, MEND_BATCH, PUT_OFF_MS, Sweeper
 from service.errors import StoreUnavailable
 from service.server import Server
-from service.storage.base import CLAIM_MS, GameState, GameStore, Loaded, Record
+from service.storage.base import CLAIM_MS, Entry, GameState, GameStore, Loaded, Record
 from service.storage.memory import MemoryStore
 from service.storage.redis import DEADLINES, ORPHAN_MS
 from service.storage.snapshot import encode_record
@@ -893,3 +893,26 @@ async def test_a_page_that_was_trimmed_meanwhile_is_refused_not_skipped(
             await game.draw()
         following = gs.ListChangesRequest(game_id=game.game_id, page_size=2, page_token=first.next_page_token)
         assert await refusal(client.games.ListChanges(following)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+
+
+class ChangingStore(DelegatingStore):
+    """A store in which a game changes after each read of its changes."""
+
+    change: Callable[[], Awaitable[object]] | None = None
+
+    async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
+        found = await super().events(game_id, first_revision, limit)
+        if self.change:
+            await self.change()
+        return found
+
+
+async def test_a_change_while_the_end_of_the_history_is_listed_is_no_error() -> None:
+    store = ChangingStore(memory_store(FakeClock()))
+    async with running_server(store, NO_SWEEPS) as (_, client):
+        game = await client.new_game()
+        newest = (await game.see()).revision
+        store.change = game.draw
+        assert await revisions(game, newest) == []
+        store.change = None
+        assert await revisions(game, newest) == [newest + 1]

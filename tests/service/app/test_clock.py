@@ -499,7 +499,7 @@ async def act_at_random(client: Client, game: GameAtHand, phase: object, rng: ra
         case Playing(round_) if rng.random() < 0.5:
             revision = (await game.see()).revision
             request = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=revision, request_id=new_id())
-            getattr(request, "draw" if round_.pool else "pass").SetInParent()
+            getattr(request, "draw" if round_.pool else "pass_turn").SetInParent()
             await client.turns.PlayTurn(request, metadata=game.as_seat(round_.turn.seat))
         case RoundOver() if rng.random() < 0.5:
             started = gs.StartNextRoundRequest(game_id=game.game_id, request_id=new_id())

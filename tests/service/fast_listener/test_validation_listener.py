@@ -40,6 +40,7 @@ from support.harness import (
     field_violations,
     from_another_address,
     memory_store,
+    retry_ms,
     running_server,
     self_signed,
     server_process,
@@ -530,6 +531,7 @@ async def test_calls_beyond_max_calls_are_rejected(listening: Listening, monkeyp
         answers = await asyncio.gather(*calls, return_exceptions=True)
     refused = [answer for answer in answers if isinstance(answer, grpc.aio.AioRpcError)]
     assert {(one.code(), error_info(one).reason) for one in refused} == {(grpc.StatusCode.UNAVAILABLE, "OVERLOADED")}
+    assert {retry_ms(one) for one in refused} == {1_000}
     assert len(refused) == 20
 
 

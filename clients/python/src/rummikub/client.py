@@ -9,9 +9,10 @@ with Rummikub("127.0.0.1:50051") as lobby:
 ```
 """
 
+import json
 import uuid
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import grpc
 from google.protobuf.message import Message
@@ -24,6 +25,29 @@ from rummikub.v1.validation_service_pb2_grpc import ValidationServiceStub
 from rummikub.v1.violation_pb2 import Refusal, Violation
 
 Metadata = tuple[tuple[str, str | bytes], ...]
+
+SERVICE_CONFIG: Final = json.dumps(
+    {
+        "methodConfig": [
+            {
+                "name": [{}],
+                "retryPolicy": {
+                    "maxAttempts": 5,
+                    "initialBackoff": "0.2s",
+                    "maxBackoff": "2s",
+                    "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["UNAVAILABLE"],
+                },
+            }
+        ],
+        "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
+    }
+)
+"""The recommended service config of a channel that retries (channel option `grpc.service_config`).
+
+A server's `grpc-retry-pushback-ms` replaces the backoff. Throttling stops retries while more than half of the last
+calls fail.
+"""
 
 
 class _Seat(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
@@ -69,6 +93,8 @@ class Rummikub:
         target: `host:port`.
         credentials: TLS credentials; None for a plain connection.
         channel: A channel to use instead of a new one to the target.
+        retries: Whether the new channel repeats calls that end as UNAVAILABLE (SERVICE_CONFIG). Then send a request_id
+            with every change: without one, a repeated change may be applied twice.
     """
 
     def __init__(
@@ -76,9 +102,16 @@ class Rummikub:
         target: str = "127.0.0.1:50051",
         credentials: grpc.ChannelCredentials | None = None,
         channel: grpc.Channel | None = None,
+        *,
+        retries: bool = False,
     ) -> None:
         if channel is None:
-            channel = grpc.secure_channel(target, credentials) if credentials else grpc.insecure_channel(target)
+            options = (("grpc.service_config", SERVICE_CONFIG),) if retries else ()
+            channel = (
+                grpc.secure_channel(target, credentials, options)
+                if credentials
+                else grpc.insecure_channel(target, options)
+            )
         self.channel = channel
         self.games = GameServiceStub(channel)
         self.turns = TurnServiceStub(channel)

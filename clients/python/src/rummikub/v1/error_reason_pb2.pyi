@@ -311,8 +311,9 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     "Violation" marks violations of the rules. ValidationService returns OK and lists them. TurnService refuses the turn
     with FAILED_PRECONDITION: the reason is the first violation, the metadata key `violations` their number, and
     Refusal.violations lists them (at most 16). Violations have a fixed order: tiles, no tile of the rack played, melds
-    from left to right, initial meld, jokers and melds of the table, variants. UNAVAILABLE and ANALYSIS_BUSY come with a
-    google.rpc.RetryInfo.
+    from left to right, initial meld, jokers and melds of the table, variants. UNAVAILABLE and RESOURCE_EXHAUSTED come
+    with a google.rpc.RetryInfo, and with the same delay as the trailing metadata `grpc-retry-pushback-ms`, which channels
+    that retry by a service config use.
 
     The transport itself answers some calls, without ErrorInfo: RESOURCE_EXHAUSTED for a message or metadata over the
     size limit, UNIMPLEMENTED for an RPC that does not exist, and UNAVAILABLE when a connection breaks or the server

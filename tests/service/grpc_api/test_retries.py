@@ -1,0 +1,105 @@
+"""Channels with the recommended service config wait as long as the server asks, and stop when most calls fail."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+import pytest
+
+from rummikub.client import SERVICE_CONFIG, Rummikub
+from rummikub.v1 import game_service_pb2 as gs
+from service.errors import StoreUnavailable
+from service.grpc_api import status
+from support.delegating_store import DelegatingStore
+from support.harness import ROOT, Client, FakeClock, memory_store, retry_ms, running_server
+
+T = TypeVar("T")
+
+SLOW_BACKOFF = SERVICE_CONFIG.replace('"0.2s"', '"60s"').replace('"2s"', '"60s"')
+"""The recommended service config, with a backoff that no test waits for."""
+
+
+class FailingStore(DelegatingStore):
+    """A store that refuses the next creations of games."""
+
+    def __init__(self) -> None:
+        super().__init__(memory_store(FakeClock()))
+        self.failures = 0
+        self.calls = 0
+
+    async def _forward(self, operation: str, reply: Awaitable[T]) -> T:
+        found = await super()._forward(operation, reply)
+        if operation == "check_room":
+            self.calls += 1
+            if self.failures:
+                self.failures -= 1
+                raise StoreUnavailable
+        return found
+
+
+@pytest.fixture
+def store() -> FailingStore:
+    return FailingStore()
+
+
+@asynccontextmanager
+async def retrying_client(store: FailingStore, service_config: str) -> AsyncIterator[Client]:
+    """Yields a client of a server whose channel retries."""
+    options = (("grpc.service_config", service_config),)
+    async with (
+        running_server(store) as (server, _),
+        grpc.aio.insecure_channel(f"127.0.0.1:{server.port}", options) as channel,
+    ):
+        yield Client(channel)
+
+
+async def test_a_channel_retries_after_the_delay_that_the_server_asks_for(
+    store: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "RETRY_MS", 20)
+    async with retrying_client(store, SLOW_BACKOFF) as client:
+        store.failures = 2
+        await client.games.CreateGame(gs.CreateGameRequest(), timeout=10)
+    assert store.calls == 3
+
+
+async def test_a_channel_stops_retrying_while_most_calls_fail(
+    store: FailingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "RETRY_MS", 1)
+    async with retrying_client(store, SERVICE_CONFIG) as client:
+        store.failures = 1_000
+        for _ in range(20):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await client.games.CreateGame(gs.CreateGameRequest(), timeout=10)
+            assert retry_ms(refused.value) == 1
+    attempts = json.loads(SERVICE_CONFIG)["methodConfig"][0]["retryPolicy"]["maxAttempts"]
+    assert store.calls == attempts + 19, "only the first call is repeated"
+
+
+@pytest.mark.parametrize("retries", [True, False])
+async def test_the_python_client_retries_if_it_is_told_to(
+    store: FailingStore, monkeypatch: pytest.MonkeyPatch, *, retries: bool
+) -> None:
+    monkeypatch.setattr(status, "RETRY_MS", 1)
+    store.failures = 1
+    async with running_server(store) as (server, _):
+        with Rummikub(f"127.0.0.1:{server.port}", retries=retries) as service:
+            request = gs.CreateGameRequest()
+            creating = asyncio.to_thread(service.games.CreateGame, request, timeout=10)
+            if retries:
+                assert (await creating).game.game_id
+            else:
+                with pytest.raises(grpc.RpcError, match="the store does not answer"):
+                    await creating
+    assert store.calls == 1 + retries
+
+
+def test_the_page_has_the_service_config_of_the_python_client() -> None:
+    [page] = re.findall(r"```json\n(.*?)```", (ROOT / "clients" / "README.md").read_text(), re.DOTALL)
+    assert json.loads(page) == json.loads(SERVICE_CONFIG)
