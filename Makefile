@@ -44,16 +44,20 @@ endif
 quick: $(STAMP) ## Run the tests without the slow ones
 	@$(PYTEST) -m "not slow"
 
-check: $(STAMP) ## Check format, lint, types, imports, the contract, generated files and the Dockerfile
+# The revision whose contract `make check` compares this one with.
+AGAINST = $(shell for branch in origin/main main; do \
+  git rev-parse -q --verify $$branch:proto >/dev/null 2>&1 && echo $$branch && break; done)
+
+check: $(STAMP) ## Check format, lint, types, imports, generated files, and the contract (beside main's, or AGAINST=revision)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
-	@if git rev-parse -q --verify main:proto >/dev/null 2>&1 || git rev-parse -q --verify origin/main:proto >/dev/null 2>&1; then \
-	  ref=$$(git rev-parse -q --verify origin/main:proto >/dev/null 2>&1 && echo origin/main || echo main); \
-	  echo "$(BIN)/buf breaking --against $$ref"; $(BIN)/buf breaking --against ".git#ref=$$(git rev-parse $$ref)"; \
+	@if [ "$(AGAINST)" ]; then \
+	  echo "$(BIN)/buf breaking --against $(AGAINST)"; \
+	  $(BIN)/buf breaking --against ".git#ref=$$(git rev-parse --verify "$(AGAINST)^{commit}")"; \
 	  else echo "buf breaking: no main branch with a contract to compare with"; fi
 	$(BIN)/python proto/generate.py --check
 	$(BIN)/python docs/generate.py --check

@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
 from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
-from engine.presets import PRESET_SOURCES, PRESETS
+from engine.presets import PRESET_TEXTS, PRESETS
 from engine.ruleset import SABRA, Preset, Ruleset, with_options
 from engine.ruleset_checks import CONFLICTS, RANGES
 
@@ -282,11 +282,13 @@ def _conflict_rows() -> Iterator[tuple[str, str, str]]:
 
 def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:
     ruleset = PRESETS[preset]
+    text_ = PRESET_TEXTS[preset]
     yield f"### {preset.name}"
     yield ""
     yield said[contract_name(preset)].meaning
     yield ""
-    yield f"* Source: {PRESET_SOURCES[preset]}."
+    yield f"* In a menu: **{text_.title}**. {text_.summary}"
+    yield f"* Source: {text_.source}."
     asking = ", ".join(map(_code, options_needing_analysis(ruleset)))
     if asking:
         yield f"* Asks the [exact solver](#values-that-ask-the-exact-solver): {asking}."

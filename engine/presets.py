@@ -1,5 +1,6 @@
-"""The named rulesets and their sources (listed in docs/options.md)."""
+"""The named rulesets and their texts (listed in docs/options.md)."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from engine.ruleset import (
@@ -149,24 +150,92 @@ PRESETS: Final = {
     Preset.SIX_PLAYERS: _preset(Preset.SIX_PLAYERS, geometry_copies=3, geometry_jokers=4, players_min=5, players_max=6),
 }
 
-PRESET_SOURCES: Final = {
-    Preset.SABRA: "Sabra as in the publishers' manuals and all five source articles; where they differ, the value "
-    "that most of them state",
-    Preset.INTL_OFFICIAL: "the international publisher's manual of 2014",
-    Preset.JUMBO_DE: "the German publisher's manuals",
-    Preset.WIKI_EN: "the English encyclopedia article, after a 1998 edition; the payment for never melding is our "
-    "interpretation",
-    Preset.GUIDE_A: "the first of the general guides, without its sentences on drawing until a play is possible",
-    Preset.GUIDE_B: "the second of the general guides, with its error rule; it plays to an unspecified total, here 200",
-    Preset.WIKI_FR: "the French encyclopedia article; 'one cannot begin with jokers' is applied to the initial meld",
-    Preset.ES: "the Spanish article, with its singular 'combination' taken literally; it does not cover blocked rounds",
-    Preset.GUIDE_4: "the last of the guides, with its singular taken literally; it does not cover blocked rounds",
-    Preset.BOOK_1978: "Sabra of the 1978 book as third parties describe it; the book itself was not available",
-    Preset.MSO_2019: "the Mind Sports Olympiad of 2019; its chess clock (ten minutes plus ten seconds a move) is "
-    "not modeled",
-    Preset.VATIKAN: "Vatikan, a manipulation rummy with cards; a win counts one point",
-    Preset.MACHIAVELLI: "Machiavelli, a manipulation rummy with cards, in the version that requires a meld from the "
-    "rack first; a win counts one point",
-    Preset.CARDS: "the encyclopedia articles' game with two packs of cards: Sabra under other names",
-    Preset.SIX_PLAYERS: "the publishers' edition for five and six players, 160 tiles",
+
+@dataclass(frozen=True, slots=True)
+class PresetText:
+    """What people read about a preset: a title and one line for menus, and where its rules come from."""
+
+    title: str
+    summary: str
+    source: str
+
+
+PRESET_TEXTS: Final = {
+    Preset.SABRA: PresetText(
+        "Sabra",
+        "The standard game: an initial meld of 30 points, free rearranging, two minutes a turn.",
+        "Sabra as in the publishers' manuals and all five source articles; where they differ, the value that "
+        "most of them state",
+    ),
+    Preset.INTL_OFFICIAL: PresetText(
+        "Sabra, international",
+        "One minute a turn; once the pool is empty, whoever can play must play.",
+        "the international publisher's manual of 2014",
+    ),
+    Preset.JUMBO_DE: PresetText(
+        "Sabra, German",
+        "One minute a turn; once the pool is empty, each player has one last turn.",
+        "the German publisher's manuals",
+    ),
+    Preset.WIKI_EN: PresetText(
+        "Encyclopedia, English",
+        "A replaced joker goes to a new meld; a loser who never melded pays every other player.",
+        "the English encyclopedia article, after a 1998 edition; the payment for never melding is our interpretation",
+    ),
+    Preset.GUIDE_A: PresetText(
+        "Locked jokers",
+        "Melds with a joker are locked; the initial meld may use the table.",
+        "the first of the general guides, without its sentences on drawing until a play is possible",
+    ),
+    Preset.GUIDE_B: PresetText(
+        "Claimed errors",
+        "No clock; rounds up to a total of 200; the other players may claim an error together.",
+        "the second of the general guides, with its error rule; it plays to an unspecified total, here 200",
+    ),
+    Preset.WIKI_FR: PresetText(
+        "Encyclopedia, French",
+        "A joker leaves only by replacement, into a new meld with two tiles of the rack.",
+        "the French encyclopedia article; 'one cannot begin with jokers' is applied to the initial meld",
+    ),
+    Preset.ES: PresetText(
+        "Spanish rules",
+        "The initial meld is one meld, in which jokers count nothing; jokers leave by replacement.",
+        "the Spanish article, with its singular 'combination' taken literally; it does not cover blocked rounds",
+    ),
+    Preset.GUIDE_4: PresetText(
+        "Last turns",
+        "The initial meld is one meld; once the pool is empty, each player has one last turn.",
+        "the last of the guides, with its singular taken literally; it does not cover blocked rounds",
+    ),
+    Preset.BOOK_1978: PresetText(
+        "Classic of 1978",
+        "An initial meld of 50 points, locked jokers, counterclockwise turns.",
+        "Sabra of the 1978 book as third parties describe it; the book itself was not available",
+    ),
+    Preset.MSO_2019: PresetText(
+        "Olympiad duel",
+        "Two players with one joker each; 100 or 200 penalty points for never melding.",
+        "the Mind Sports Olympiad of 2019; its chess clock (ten minutes plus ten seconds a move) is not modeled",
+    ),
+    Preset.VATIKAN: PresetText(
+        "Vatikan",
+        "A card game: one joker per player, a run first, the ace is high or low, no points.",
+        "Vatikan, a manipulation rummy with cards; a win counts one point",
+    ),
+    Preset.MACHIAVELLI: PresetText(
+        "Machiavelli",
+        "A card game: fifteen cards, no jokers, any first meld, the ace is high or low.",
+        "Machiavelli, a manipulation rummy with cards, in the version that requires a meld from the rack "
+        "first; a win counts one point",
+    ),
+    Preset.CARDS: PresetText(
+        "Sabra with cards",
+        "The standard game with two packs of cards: suits are colors, ace to king are 1 to 13.",
+        "the encyclopedia articles' game with two packs of cards: Sabra under other names",
+    ),
+    Preset.SIX_PLAYERS: PresetText(
+        "Sabra for five or six",
+        "The standard game with 160 tiles: three copies of each tile and four jokers.",
+        "the publishers' edition for five and six players, 160 tiles",
+    ),
 }

@@ -258,7 +258,7 @@ class DealThreePairsReshuffle(Enum):
 class StartDrawTile(Enum):
     """Where the tiles of the start draw go (R9)."""
 
-    RETURN = auto()
+    PUT_BACK = auto()
     KEEP = auto()
 
 
@@ -441,7 +441,7 @@ class Ruleset:
     deal_order: DealOrder = DealOrder.START_DRAW_FIRST
     deal_three_pairs_reshuffle: DealThreePairsReshuffle = DealThreePairsReshuffle.OFF
     deal_fixed_jokers: int = 0
-    start_draw_tile: StartDrawTile = StartDrawTile.RETURN
+    start_draw_tile: StartDrawTile = StartDrawTile.PUT_BACK
     start_draw_tie: StartDrawTie = StartDrawTie.REDRAW_TIED
     start_draw_determines: StartDrawDetermines = StartDrawDetermines.STARTER_ONLY
     start_player: StartPlayer = StartPlayer.HIGHEST_DRAW

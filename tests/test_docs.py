@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import re
 from collections.abc import Iterator
+from dataclasses import astuple
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from conftest import SLOW
-from engine.presets import PRESET_SOURCES, PRESETS
+from engine.presets import PRESET_TEXTS, PRESETS
 from engine.ruleset import SABRA, Preset, Ruleset
 from engine.ruleset_checks import CONFLICTS
 from rummikub.v1.error_reason_pb2 import ErrorReason
@@ -109,8 +110,9 @@ def test_the_comment_of_a_number_has_its_range(option: str) -> None:
 @pytest.mark.parametrize("preset", Preset)
 def test_a_preset_has_a_comment_a_source_and_its_differences(preset: Preset) -> None:
     assert said[generator.contract_name(preset)].meaning
-    assert PRESET_SOURCES[preset]
     section = page_of_options.split(f"\n### {preset.name}\n")[1].split("\n#", maxsplit=1)[0]
+    for text in astuple(PRESET_TEXTS[preset]):
+        assert text in section
     for option in OPTIONS:
         value, default = (generator.text(getattr(ruleset, option)) for ruleset in (PRESETS[preset], SABRA))
         assert (f"| `{option}` | {value} | {default} |" in section) == (value != default)

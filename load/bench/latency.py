@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import grpc.aio
+from google.protobuf.duration_pb2 import Duration
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -47,7 +48,7 @@ ROUNDS: Final = 6
 QUICK_ROUNDS: Final = 2
 SEARCHES: Final = 6
 """Concurrent requests for suggested turns: by default three times the workers of a server."""
-SEARCH_MS: Final = 1_000
+SEARCH_TIME: Final = Duration(seconds=1)
 PLAYS: Final = 60
 MOST_RATIO: Final = 2.0
 OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
@@ -114,7 +115,7 @@ def question(hostile: Hostile) -> analysis_service_pb2.SuggestTurnRequest:
             has_melded=situation.has_melded,
             river=as_tiles(situation.river),
         ),
-        time_limit_ms=SEARCH_MS,
+        time_limit=SEARCH_TIME,
     )
 
 

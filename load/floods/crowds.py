@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import grpc.aio
 import redis
+from google.protobuf.duration_pb2 import Duration
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from rich.console import Console
 
@@ -359,7 +360,7 @@ async def memory(checkout: Path) -> dict[str, Any]:
 
 async def _take_a_turn(client: Client, game: GameAtHand, seen: game_pb2.Game) -> None:
     request = analysis_service_pb2.SuggestTurnRequest(
-        game_id=game.game_id, tier=analysis_service_pb2.HINT_TIER_TURN, time_limit_ms=200
+        game_id=game.game_id, tier=analysis_service_pb2.HINT_TIER_TURN, time_limit=Duration(nanos=200_000_000)
     )
     found = await client.analysis.SuggestTurn(request, metadata=game.as_seat(seen.turn.seat))
     if found.suggestion.table:

@@ -3,6 +3,7 @@
 import random
 from typing import ClassVar, Final
 
+from google.protobuf.duration_pb2 import Duration
 from locust import constant_throughput, task
 
 from load.messages import TurnToSend
@@ -18,7 +19,7 @@ from rummikub.v1.analysis_service_pb2 import (
 )
 
 TASKS_A_SECOND: Final = 2.0
-SEARCH_MS: Final = 200
+SEARCH_TIME: Final = Duration(nanos=200_000_000)
 BATCH: Final = 4
 
 
@@ -33,7 +34,7 @@ class AnalysisUser(GrpcUser):
     def suggest_turn(self) -> None:
         """Requests the best turn of a position."""
         turn = random.choice(TURNS)
-        request = SuggestTurnRequest(position=turn.position, time_limit_ms=SEARCH_MS)
+        request = SuggestTurnRequest(position=turn.position, time_limit=SEARCH_TIME)
         answer = self.service.analysis.SuggestTurn(request, timeout=CALL_SECONDS)
         found = answer.suggestion
         self._check("SuggestTurn", turn, found.play_exists)
@@ -44,7 +45,7 @@ class AnalysisUser(GrpcUser):
     def has_legal_turn(self) -> None:
         """Asks whether a legal turn exists."""
         turn = random.choice(TURNS)
-        request = HasLegalTurnRequest(position=turn.position, time_limit_ms=SEARCH_MS)
+        request = HasLegalTurnRequest(position=turn.position, time_limit=SEARCH_TIME)
         answer = self.service.analysis.HasLegalTurn(request, timeout=CALL_SECONDS)
         self._check("HasLegalTurn", turn, answer.exists)
 
@@ -52,7 +53,7 @@ class AnalysisUser(GrpcUser):
     def batch_suggest_turns(self) -> None:
         """Requests the best turns of several positions."""
         turns = random.sample(TURNS, BATCH)
-        request = BatchSuggestTurnsRequest(positions=[turn.position for turn in turns], time_limit_ms=SEARCH_MS)
+        request = BatchSuggestTurnsRequest(positions=[turn.position for turn in turns], time_limit=SEARCH_TIME)
         answer = self.service.analysis.BatchSuggestTurns(request, timeout=CALL_SECONDS)
         for turn, found in zip(turns, answer.suggestions, strict=True):
             self._check("BatchSuggestTurns", turn, found.play_exists)

@@ -1,7 +1,9 @@
 """Requests and responses of AnalysisService."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal, Protocol
+
+from google.protobuf.duration_pb2 import Duration
 
 from engine.analysis import Situation
 from engine.melds import ProposedMeld
@@ -12,16 +14,16 @@ from engine.table import tiles_on
 from engine.tiles import JOKER, Tile
 from rummikub.v1 import analysis_service_pb2
 from service.analysis.queries import HintTier, PlayedTurn, Suggestion
-from service.codec.fields import invalid
+from service.codec.fields import duration, invalid
 from service.codec.rulesets import ruleset
 from service.codec.tiles import encode_meld, encode_proposed, rack, tile_numbers
 from service.codec.validation import check_possible, river_of, table_of
 
 POSITIONS_MAX: Final = 100
 """Most positions of a batch."""
-TIME_LIMIT_MS: Final = (1_000, 10_000)
+TIME_LIMIT_SECONDS: Final = (1, 10)
 """The default and the maximum time limit of exact analysis."""
-BATCH_TIME_LIMIT_MS: Final = (10_000, 60_000)
+BATCH_TIME_LIMIT_SECONDS: Final = (10, 60)
 """The default and the maximum time limit of a batch."""
 _TIERS: Final[dict[int, HintTier]] = {
     analysis_service_pb2.HINT_TIER_UNSPECIFIED: HintTier.TURN,
@@ -55,12 +57,18 @@ def objective(number: int) -> Objective:
     return _OBJECTIVES[number]
 
 
-def time_limit(milliseconds: int, limits: tuple[int, int] = TIME_LIMIT_MS) -> float:
-    """Returns the time limit in seconds; for 0, the default, which is the first of the limits."""
+class _TimedRequest(Protocol):
+    @property
+    def time_limit(self) -> Duration: ...
+    def HasField(self, field_name: Literal["time_limit"]) -> bool: ...  # noqa: N802 - protobuf's name
+
+
+def time_limit(request: _TimedRequest, limits: tuple[int, int] = TIME_LIMIT_SECONDS) -> float:
+    """Returns the time limit in seconds; the default, which is the first of the limits, if unset."""
     default, most = limits
-    if milliseconds > most:
-        raise invalid("time_limit_ms", f"expected at most {most}")
-    return (milliseconds or default) / 1000
+    if not request.HasField("time_limit"):
+        return default
+    return duration("time_limit", request.time_limit, most)
 
 
 def situation(message: analysis_service_pb2.Position, default: Ruleset, field: str = "position.") -> Situation:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from typing import Final, Protocol, TypeVar
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 
 from service.errors import FieldFault, InvalidRequest, MalformedRequest
@@ -88,6 +89,20 @@ def revision(field: str, value: int) -> int:
     if value == 0:
         raise invalid(field, "expected at least 1")
     return value
+
+
+def duration(field: str, value: Duration, most: int) -> float:
+    """Returns a length of time in seconds, which is more than 0.
+
+    Args:
+        field: The path of the field.
+        value: The length of time.
+        most: The longest length in seconds.
+    """
+    seconds = value.seconds + value.nanos / 1e9
+    if not (0 <= value.nanos < 1_000_000_000 and 0 < seconds <= most):
+        raise invalid(field, f"expected more than 0 and at most {most} seconds")
+    return seconds
 
 
 def correlation_id(text: str) -> str:

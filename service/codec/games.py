@@ -100,13 +100,18 @@ def _time(milliseconds: int) -> Timestamp:
 
 def encode_game(sight: GameSnapshotView) -> game_pb2.Game:
     """Returns a game as a seat or a spectator sees it."""
-    return game_pb2.Game.FromString(game_bytes(sight))
+    return game_pb2.Game.FromString(_ruleset_bytes(sight.view.ruleset) + changed_game_bytes(sight))
 
 
-def game_bytes(sight: GameSnapshotView) -> bytes:
+def encode_changed_game(sight: GameSnapshotView) -> game_pb2.Game:
+    """Returns a game without its ruleset, for answers to changes: the ruleset never changes, and is half of a game."""
+    return game_pb2.Game.FromString(changed_game_bytes(sight))
+
+
+def changed_game_bytes(sight: GameSnapshotView) -> bytes:
     """Returns the same encoded. Encoded fields can be concatenated, so those that rarely change are cached."""
     view = sight.view
-    cached = (_ruleset_bytes(view.ruleset), _table_bytes(view.table), *_result_bytes.map(view.results))
+    cached = (_table_bytes(view.table), *_result_bytes.map(view.results))
     return b"".join((_uncached_fields(sight).SerializeToString(), *map(_player_bytes, view.players), *cached))
 
 
@@ -329,6 +334,11 @@ def _round_started(view: RoundStartedView) -> game_pb2.RoundStarted:
     )
 
 
+def encode_created(game: GameSnapshotView) -> bytes:
+    """Returns an encoded CreateGameResponse."""
+    return game_service_pb2.CreateGameResponse(game=encode_game(game)).SerializeToString()
+
+
 def encode_join(game: GameSnapshotView, seat: int) -> bytes:
     """Returns an encoded JoinGameResponse without the token."""
     return game_service_pb2.JoinGameResponse(game=encode_game(game), seat=seat).SerializeToString()
@@ -341,4 +351,4 @@ def with_token(answer: bytes, token: str) -> bytes:
 
 def encode_bot(game: GameSnapshotView, seat: int) -> bytes:
     """Returns an encoded AddBotResponse."""
-    return game_service_pb2.AddBotResponse(game=encode_game(game), seat=seat).SerializeToString()
+    return game_service_pb2.AddBotResponse(game=encode_changed_game(game), seat=seat).SerializeToString()

@@ -11,7 +11,7 @@ from service.app.commands import DraftRequest, TurnRequest, Vote
 from service.app.views import TurnResult
 from service.codec import raw_messages
 from service.codec.fields import etag, game_id, invalid, revision
-from service.codec.games import game_bytes
+from service.codec.games import changed_game_bytes
 from service.codec.tiles import MELD_BYTES_MAX, MELDS_MAX, encode_violation, meld_of, melds, tile_numbers, tile_of
 from service.errors import InvalidRequest
 
@@ -68,7 +68,7 @@ def encode_turn(sight: TurnResult) -> bytes:
         tiles_drawn=tile_numbers(sight.tiles_drawn) or None,
         violations=map(encode_violation, sight.violations) if sight.violations else None,
     )
-    return raw_messages.encode_play_response(game_bytes(sight.game), without_game)
+    return raw_messages.encode_play_response(changed_game_bytes(sight.game), without_game)
 
 
 def _draft(message: game_pb2.Draft) -> ProposedTable:

@@ -55,7 +55,7 @@ class AnalysisServicer:
         """SuggestTurn."""
         request, situation = read
         tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
-        seconds = analysis.time_limit(request.time_limit_ms)
+        seconds = analysis.time_limit(request)
         view = None
         if situation is None:
             situation, view = await self._own(request, context)
@@ -81,7 +81,7 @@ class AnalysisServicer:
     async def has_legal_turn(self, read: "_HasLegal", context: Context) -> bytes:
         """HasLegalTurn."""
         request, situation = read
-        seconds = analysis.time_limit(request.time_limit_ms)
+        seconds = analysis.time_limit(request)
         with self._pool.admit(peer_of(context)):
             suggestion = await self._pool.ask(TurnExistsQuery(situation), seconds, _until(context))
         return pb.HasLegalTurnResponse(exists=analysis.encode_existence(suggestion.exists)).SerializeToString()
@@ -90,7 +90,7 @@ class AnalysisServicer:
         """ArrangeTiles."""
         rules = rulesets.ruleset(request.ruleset)
         tiles = analysis.tiles_to_arrange(request, rules)
-        seconds = analysis.time_limit(request.time_limit_ms)
+        seconds = analysis.time_limit(request)
         with self._pool.admit(peer_of(context)):
             arrangement = await self._pool.ask(ArrangementQuery(tiles, rules), seconds, _until(context))
         return analysis.encode_arrangement(arrangement).SerializeToString()
@@ -99,7 +99,7 @@ class AnalysisServicer:
         """BatchSuggestTurns. Searches the positions in order, each with an equal share of the remaining time."""
         request, situations = read
         tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
-        seconds = analysis.time_limit(request.time_limit_ms, analysis.BATCH_TIME_LIMIT_MS)
+        seconds = analysis.time_limit(request, analysis.BATCH_TIME_LIMIT_SECONDS)
         until = _until(context)
         suggestions = []
         with self._pool.admit(peer_of(context)):

@@ -53,7 +53,7 @@ class GameServicer:
         """CreateGame."""
         rules, identity = rulesets.ruleset(request.ruleset), mutation(request, context)
         self._new_games.take(peer_of(context), time.monotonic())
-        return await self._games.create_game(rules, identity, answer(pb.CreateGameResponse))
+        return await self._games.create_game(rules, identity, game_codec.encode_created)
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
         """JoinGame."""

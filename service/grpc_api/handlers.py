@@ -94,8 +94,8 @@ def _mutation(request: MutatingRequest, sender: Caller, least: int) -> RequestId
 
 
 def answer(message_type: Callable[..., Message]) -> Callable[[GameSnapshotView], bytes]:
-    """Returns an encoder of responses with a game."""
-    return lambda sight: message_type(game=games.encode_game(sight)).SerializeToString()
+    """Returns an encoder of responses to a change: with the game, without its ruleset."""
+    return lambda sight: message_type(game=games.encode_changed_game(sight)).SerializeToString()
 
 
 def unary(message_type: type[_M], call: Callable[[_M, Context], Awaitable[bytes]]) -> Handler:

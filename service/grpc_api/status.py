@@ -227,7 +227,9 @@ def status_of(error: Exception) -> Status:
             code, reason, message = PLAIN[type(error)]
             return Status(code, reason, message, retry_ms=RETRY_MS if code in RETRYABLE else None)
         case _:
-            return Status(grpc.StatusCode.INTERNAL, "INTERNAL", "internal error; the server's log has the request id")
+            return Status(
+                grpc.StatusCode.INTERNAL, "INTERNAL_ERROR", "internal error; the server's log has the request id"
+            )
 
 
 def _short(description: str) -> str:

@@ -10,6 +10,7 @@ Both return the same responses; tests compare them.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -19,7 +20,7 @@ from engine.fast.fast_judge import FastJudges, Verdict
 from engine.fast.fast_play import PlayerState
 from engine.fast.read_melds import ReadMeld, melds_by_key
 from engine.melds import NotAMeld, ProposedMeld, read_meld
-from engine.presets import PRESET_SOURCES, PRESETS
+from engine.presets import PRESET_TEXTS, PRESETS
 from engine.rules import judge
 from engine.ruleset import Ruleset
 from engine.scoring import score_round
@@ -134,7 +135,7 @@ class Validator:
         size = fields.page_size(request.page_size, default=50, most=50)
         first = int(fields.page_cursor(request.page_token, _PRESETS_CURSOR) or 0)
         named = (
-            pb.NamedRuleset(ruleset=rulesets.encode_ruleset(ruleset), name=preset.name, source=PRESET_SOURCES[preset])
+            pb.NamedRuleset(ruleset=rulesets.encode_ruleset(ruleset), name=preset.name, **asdict(PRESET_TEXTS[preset]))
             for preset, ruleset in tuple(PRESETS.items())[first : first + size]
         )
         token = fields.page_token(str(first + size) if first + size < len(PRESETS) else "")

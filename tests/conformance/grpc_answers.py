@@ -38,7 +38,7 @@ from support.conformance_cases import (
     tile_name,
 )
 from support.conformance_messages import ruleset_of, table_of, tile_of, tiles_of
-from support.harness import Client, FakeClock, GameAtHand, SeededChance, error_info, refusal_detail, status_details
+from support.harness import Client, FakeClock, GameAtHand, SeededChance, error_info, status_details
 
 FACE_OF = {tile_pb2.Tile.Value(tile_name(face)): face for face in FACES}
 
@@ -346,10 +346,6 @@ async def _first(service: Service, question: LittleGame, options: Options) -> Ga
 
 def _reasons(error: grpc.aio.AioRpcError) -> Faces:
     """Returns every reason of an error."""
-    refused = refusal_detail(error)
-    reason = reason_name(refused.reason)
-    if not refused.violations:
-        return (reason,)
-    reasons = tuple(reason_name(violation.reason) for violation in refused.violations)
-    assert reasons[0] == reason
-    return reasons
+    refused = violation_pb2.Refusal()
+    assert any(detail.Unpack(refused) for detail in status_details(error).details)
+    return reasons_of(refused.violations) or (reason_name(refused.reason),)

@@ -1,10 +1,11 @@
+import re
 from dataclasses import fields, replace
 from enum import Enum
 
 import pytest
 
 from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
-from engine.presets import PRESET_SOURCES, PRESETS
+from engine.presets import PRESET_TEXTS, PRESETS
 from engine.ruleset import (
     SABRA,
     Contract,
@@ -311,12 +312,22 @@ def test_all_options_needing_an_analysis_are_named() -> None:
 # Presets
 
 
-def test_every_preset_is_valid_and_has_a_source() -> None:
-    assert set(PRESETS) == set(PRESET_SOURCES) == set(Preset)
+def test_every_preset_is_valid() -> None:
+    assert set(PRESETS) == set(Preset)
     for preset, ruleset in PRESETS.items():
         assert ruleset.preset is preset
         assert problems(ruleset) == ()
-        assert PRESET_SOURCES[preset]
+
+
+def test_every_preset_has_texts_that_fit_a_menu() -> None:
+    assert set(PRESET_TEXTS) == set(Preset)
+    assert len({text.title for text in PRESET_TEXTS.values()}) == len(Preset)
+    for text in PRESET_TEXTS.values():
+        assert 3 <= len(text.title) <= 24
+        assert not text.title.endswith(".")
+        assert 20 <= len(text.summary) <= 100
+        assert re.fullmatch(r"[A-Z][^\n]*\.", text.summary)
+        assert text.source
 
 
 def test_presets_that_need_an_analysis() -> None:

@@ -20,6 +20,7 @@ import grpc
 import grpc.aio
 import pytest
 import pytest_asyncio
+from google.protobuf.duration_pb2 import Duration
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.notation import parse_tiles
@@ -325,7 +326,9 @@ async def test_stopping_workers_end_streams_finish_calls_and_leave_no_process(
         for watch in watches:
             assert (await anext(watch)).HasField("snapshot")
         position = analysis_service_pb2.Position(rack=as_tiles(parse_tiles(HARD)))
-        request = analysis_service_pb2.SuggestTurnRequest(position=position, time_limit_ms=1500)
+        request = analysis_service_pb2.SuggestTurnRequest(
+            position=position, time_limit=Duration(seconds=1, nanos=500_000_000)
+        )
         searching = asyncio.ensure_future(clients[0].analysis.SuggestTurn(request))
         async with asyncio.timeout(10):
             while not await served.metric("rummikub_analysis_calls"):

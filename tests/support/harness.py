@@ -269,6 +269,14 @@ def bearer(token: str) -> tuple[tuple[str, str], ...]:
     return (("authorization", f"Bearer {token}"),) if token else ()
 
 
+def without_ruleset(game: game_pb2.Game) -> game_pb2.Game:
+    """Returns a game as answers to changes have it."""
+    copy = game_pb2.Game()
+    copy.CopyFrom(game)
+    copy.ClearField("ruleset")
+    return copy
+
+
 def as_tiles(numbers: Iterable[int]) -> list[tile_pb2.Tile.ValueType]:
     """Casts numbers to tiles without a check."""
     return [tile_pb2.Tile.ValueType(number) for number in numbers]

@@ -14,6 +14,7 @@ import grpc
 import grpc.aio
 import pytest
 import pytest_asyncio
+from google.protobuf.duration_pb2 import Duration
 
 from engine.analysis import Situation
 from engine.game import Drawn, Game, Playing
@@ -55,9 +56,9 @@ from support.positions import game_at
 from support.scripted_worker import Script
 
 SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py"))
-LONG_MS = 10_000
+LONG = Duration(seconds=10)
 SOON_SECONDS = 8.0
-"""Less than LONG_MS."""
+"""Less than LONG."""
 NO_LIMIT = replace(SABRA, turn_time_limit_seconds=0)
 
 
@@ -325,15 +326,18 @@ async def test_an_impossible_position_is_refused_with_its_field(served: tuple[Cl
         (pb.SuggestTurnRequest(), "subject"),
         (pb.SuggestTurnRequest(position=pb.Position(), tier=4), "tier"),  # type: ignore[arg-type]
         (pb.SuggestTurnRequest(position=pb.Position(), objective=-1), "objective"),  # type: ignore[arg-type]
-        (pb.SuggestTurnRequest(position=pb.Position(), time_limit_ms=10_001), "time_limit_ms"),
+        (pb.SuggestTurnRequest(position=pb.Position(), time_limit=Duration(seconds=10, nanos=1)), "time_limit"),
         (pb.SuggestTurnRequest(game_id=""), "game_id"),
         (pb.SuggestTurnRequest(game_id="0" * 31), "game_id"),
-        (pb.HasLegalTurnRequest(time_limit_ms=2**32 - 1), "time_limit_ms"),
+        (pb.HasLegalTurnRequest(time_limit=Duration(seconds=-1)), "time_limit"),
+        (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration()), "time_limit"),
+        (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration(nanos=10**9)), "time_limit"),
+        (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration(seconds=1, nanos=-1)), "time_limit"),
         (pb.ArrangeTilesRequest(tiles=as_tiles([1] * 129)), "tiles"),
         (pb.ArrangeTilesRequest(tiles=as_tiles([1] * 3)), "tiles"),
-        (pb.ArrangeTilesRequest(time_limit_ms=10_001), "time_limit_ms"),
+        (pb.ArrangeTilesRequest(time_limit=Duration(seconds=10, nanos=1)), "time_limit"),
         (pb.BatchSuggestTurnsRequest(positions=[pb.Position()] * 101), "positions"),
-        (pb.BatchSuggestTurnsRequest(time_limit_ms=60_001), "time_limit_ms"),
+        (pb.BatchSuggestTurnsRequest(time_limit=Duration(seconds=61)), "time_limit"),
         (pb.BatchSuggestTurnsRequest(tier=4), "tier"),  # type: ignore[arg-type]
     ],
     ids=str,
@@ -537,8 +541,8 @@ async def scripted(workers: int = 1, queue: int = 64) -> AsyncIterator[tuple[Ser
 Answering = grpc.aio.UnaryUnaryCall[pb.HasLegalTurnRequest, pb.HasLegalTurnResponse]
 
 
-def ask(client: Client, script: Script, time_limit_ms: int = LONG_MS, timeout: float | None = None) -> Answering:
-    request = pb.HasLegalTurnRequest(position=pb.Position(rack=as_tiles([script])), time_limit_ms=time_limit_ms)
+def ask(client: Client, script: Script, time_limit: Duration = LONG, timeout: float | None = None) -> Answering:
+    request = pb.HasLegalTurnRequest(position=pb.Position(rack=as_tiles([script])), time_limit=time_limit)
     return client.analysis.HasLegalTurn(request, timeout=timeout)
 
 
@@ -555,7 +559,7 @@ async def reason(call: Answering) -> str:
 async def soon() -> AsyncIterator[None]:
     """Asserts that the block takes less time than a search may."""
     started = time.monotonic()
-    async with asyncio.timeout(2 * LONG_MS / 1000):
+    async with asyncio.timeout(2 * LONG.seconds):
         yield
     assert time.monotonic() - started < SOON_SECONDS
 
@@ -569,8 +573,10 @@ async def test_a_workers_caches_are_not_garbage_collected_during_a_search() -> N
 
 async def test_a_search_ends_at_its_time_limit_without_a_claim() -> None:
     async with scripted() as (_, client), soon():
-        assert (await ask(client, Script.SEARCHES_TO_THE_END, 20)).exists == pb.EXISTENCE_UNKNOWN
-        request = pb.SuggestTurnRequest(position=pb.Position(rack=as_tiles([2])), time_limit_ms=20)
+        assert (
+            await ask(client, Script.SEARCHES_TO_THE_END, Duration(nanos=20_000_000))
+        ).exists == pb.EXISTENCE_UNKNOWN
+        request = pb.SuggestTurnRequest(position=pb.Position(rack=as_tiles([2])), time_limit=Duration(nanos=20_000_000))
         assert (await client.analysis.SuggestTurn(request)).suggestion == pb.Suggestion(
             play_exists=pb.EXISTENCE_UNKNOWN
         )
@@ -586,7 +592,7 @@ async def test_a_search_ends_early_enough_to_answer_before_the_calls_deadline() 
 async def test_a_batch_shares_its_time_limit() -> None:
     async with scripted() as (_, client), soon():
         positions = [pb.Position(rack=as_tiles([number])) for number in (2, 1, 2, 1)]
-        request = pb.BatchSuggestTurnsRequest(positions=positions, time_limit_ms=100)
+        request = pb.BatchSuggestTurnsRequest(positions=positions, time_limit=Duration(nanos=100_000_000))
         answer = await client.analysis.BatchSuggestTurns(request)
         unknown, no = pb.EXISTENCE_UNKNOWN, pb.EXISTENCE_NO
         assert [found.play_exists for found in answer.suggestions] == [unknown, no, unknown, no]
@@ -597,18 +603,22 @@ async def test_a_batch_shares_the_time_until_the_deadline() -> None:
         assert (await ask(client, Script.ANSWERS)).exists == pb.EXISTENCE_NO  # the worker has started
         scripts = (Script.SEARCHES_TO_THE_END, Script.TELLS_WHETHER_IT_HAS_TIME)
         positions = [pb.Position(rack=as_tiles([script])) for script in scripts]
-        request = pb.BatchSuggestTurnsRequest(positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit_ms=60_000)
+        request = pb.BatchSuggestTurnsRequest(
+            positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit=Duration(seconds=60)
+        )
         answer = await client.analysis.BatchSuggestTurns(request, timeout=4.0)
         assert [found.play_exists for found in answer.suggestions] == [pb.EXISTENCE_UNKNOWN, pb.EXISTENCE_YES]
 
 
 async def test_waiting_for_a_worker_does_not_reduce_a_batchs_time_limit() -> None:
     async with scripted() as (server, client), soon():
-        searching = ask(client, Script.SEARCHES_TO_THE_END, 2500)
+        searching = ask(client, Script.SEARCHES_TO_THE_END, Duration(seconds=2, nanos=500_000_000))
         while not calls_with_a_place(server):
             await client.validation.ValidateTurn(vs.ValidateTurnRequest())
         positions = [pb.Position(rack=as_tiles([Script.TELLS_WHETHER_IT_HAS_TIME]))] * 2
-        request = pb.BatchSuggestTurnsRequest(positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit_ms=2000)
+        request = pb.BatchSuggestTurnsRequest(
+            positions=positions, tier=pb.HINT_TIER_PLAY_EXISTS, time_limit=Duration(seconds=2)
+        )
         answer = await client.analysis.BatchSuggestTurns(request)
         assert searching.done()
         assert [found.play_exists for found in answer.suggestions] == [pb.EXISTENCE_YES, pb.EXISTENCE_YES]
@@ -666,11 +676,11 @@ def asked(script: Script) -> TurnExistsQuery:
 async def test_a_bot_is_served_before_waiting_calls_then_one_call_is() -> None:
     async with one_worker() as pool, soon():
         searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
-        waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
+        waiting = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds))
         await asyncio.sleep(0)
-        assert (await PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+        assert (await PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG.seconds)).exists is Existence.NO
         assert searching.done()
-        bots_next = asyncio.create_task(PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG_MS / 1000))
+        bots_next = asyncio.create_task(PriorityAnalysis(pool).ask(asked(Script.ANSWERS), LONG.seconds))
         done, _ = await asyncio.wait([waiting, bots_next], timeout=0.2)
         assert not done
         waiting.cancel()
@@ -680,26 +690,26 @@ async def test_a_bot_is_served_before_waiting_calls_then_one_call_is() -> None:
 async def test_a_call_that_is_cancelled_while_waiting_occupies_no_worker() -> None:
     async with one_worker() as pool, soon():
         searching = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), 0.1))
-        waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)) for _ in range(3)]
+        waiting = [asyncio.create_task(pool.ask(asked(Script.ANSWERS), LONG.seconds)) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await searching
         waiting[1].cancel()  # a worker is assigned to this call in the same iteration
         assert (await waiting[2]).exists is Existence.NO
-        assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds)).exists is Existence.NO
 
 
 async def test_a_call_that_is_cancelled_before_its_search_starts_none() -> None:
     async with one_worker() as pool, soon():
-        cancelled = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG_MS / 1000))
+        cancelled = asyncio.create_task(pool.ask(asked(Script.SEARCHES_TO_THE_END), LONG.seconds))
         await asyncio.sleep(0)
         cancelled.cancel()  # while the process starts
-        assert (await pool.ask(asked(Script.ANSWERS), LONG_MS / 1000)).exists is Existence.NO
+        assert (await pool.ask(asked(Script.ANSWERS), LONG.seconds)).exists is Existence.NO
 
 
 async def test_a_worker_that_dies_fails_one_call_and_is_replaced() -> None:
     async with scripted(workers=2) as (server, client):
-        searching = ask(client, Script.SEARCHES_TO_THE_END, 1000)
+        searching = ask(client, Script.SEARCHES_TO_THE_END, Duration(seconds=1))
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await ask(client, Script.DIES)
         assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -715,7 +725,7 @@ async def test_a_worker_that_hangs_is_replaced(monkeypatch: pytest.MonkeyPatch) 
         [process] = server.analysis.processes
         with monkeypatch.context() as patch:
             patch.setattr(analysis_pool, "GRACE_SECONDS", 0.1)
-            assert await reason(ask(client, Script.GETS_STUCK, 10)) == "ANALYSIS_UNAVAILABLE"
+            assert await reason(ask(client, Script.GETS_STUCK, Duration(nanos=10_000_000))) == "ANALYSIS_UNAVAILABLE"
         assert await reason(ask(client, Script.ANSWERS)) == ""
         assert process not in server.analysis.processes
         assert server.metrics.registry.get_sample_value("rummikub_analysis_workers_lost_total") == 1
@@ -760,7 +770,7 @@ async def test_a_failed_search_reveals_no_internals_and_keeps_the_worker() -> No
     async with scripted() as (server, client):
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await ask(client, Script.FAILS)
-        assert error_info(refusal.value).reason == "INTERNAL"
+        assert error_info(refusal.value).reason == "INTERNAL_ERROR"
         assert "inside" not in str(refusal.value)
         processes = server.analysis.processes
         assert await reason(ask(client, Script.ANSWERS)) == ""
@@ -789,9 +799,7 @@ async def test_a_worker_ends_with_a_server_that_is_killed(*, is_searching: bool)
         [worker] = children(process._process.pid)  # noqa: SLF001 - our own class
         hard = position(" ".join(f"{color}{value}" for color in "RBKO" for value in range(1, 14) if value % 3))
         searching = (
-            client.analysis.SuggestTurn(pb.SuggestTurnRequest(position=hard, time_limit_ms=LONG_MS))
-            if is_searching
-            else None
+            client.analysis.SuggestTurn(pb.SuggestTurnRequest(position=hard, time_limit=LONG)) if is_searching else None
         )
         await process.kill()
         async with soon():

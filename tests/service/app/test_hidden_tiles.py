@@ -12,6 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 import pytest_asyncio
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from engine.analysis import options_needing_analysis
@@ -138,7 +139,7 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
             real.CopyFrom(turn)
             real.validate_only = False
             yield "TurnService/PlayTurn", real
-    hint = an.SuggestTurnRequest(game_id=game_id, tier=an.HINT_TIER_PLAY_EXISTS, time_limit_ms=10_000)
+    hint = an.SuggestTurnRequest(game_id=game_id, tier=an.HINT_TIER_PLAY_EXISTS, time_limit=Duration(seconds=10))
     yield "AnalysisService/SuggestTurn", hint
 
 

@@ -203,6 +203,18 @@ async def test_the_same_request_gets_the_same_bytes_and_is_applied_once(servers:
 
 
 @pytest.mark.parametrize("rpc", MUTATING)
+async def test_only_the_answer_to_a_new_caller_repeats_the_ruleset(servers: Servers, rpc: str) -> None:
+    """It is half of a game and never changes; a caller that has none yet gets it, and GetGame returns it."""
+    sent = await ready_for(rpc, servers)
+    output = message_factory.GetMessageClass(MUTATING[rpc].output_type)
+    answer = output.FromString(await answer_to(servers.client, sent))
+    game: game_pb2.Game = answer.game  # type: ignore[attr-defined]  # every response has a game
+    assert game.HasField("ruleset") == (rpc in {"CreateGame", "JoinGame"})
+    seen = await GameAtHand(servers.client, game.game_id).see()
+    assert seen.HasField("ruleset")
+
+
+@pytest.mark.parametrize("rpc", MUTATING)
 async def test_the_first_response_is_stored_as_long_as_the_game(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     first = await answer_to(servers.client, sent)

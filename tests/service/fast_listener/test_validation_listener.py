@@ -462,7 +462,7 @@ async def test_an_internal_error_reveals_nothing(
             stream = caller.stream()
             await stream.write(stream_request())
             for refused in (await refusal(caller.call(VALIDATE)), await refusal(read_to_end(stream))):
-                assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
+                assert (refused.code(), error_info(refused).reason) == (grpc.StatusCode.INTERNAL, "INTERNAL_ERROR")
                 assert "secret" not in str(refused)
             assert isinstance(await caller.answer(f"/{SERVICE}/ListRulesets", b""), bytes)
     assert "Traceback" not in capsys.readouterr().err

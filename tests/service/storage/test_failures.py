@@ -206,4 +206,4 @@ async def test_a_cancellation_inside_the_server_is_reported_as_internal() -> Non
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await client.games.GetGame(gs.GetGameRequest(game_id="0" * 32))
     assert refusal.value.code() is grpc.StatusCode.INTERNAL
-    assert error_info(refusal.value).reason == "INTERNAL"
+    assert error_info(refusal.value).reason == "INTERNAL_ERROR"

@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -212,18 +213,20 @@ class SuggestTurnRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     TIER_FIELD_NUMBER: _builtins.int
     OBJECTIVE_FIELD_NUMBER: _builtins.int
-    TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game in which to search the caller's own position."""
     tier: Global___HintTier.ValueType
     """The level of detail of the suggestion."""
     objective: Global___Objective.ValueType
     """The quantity to maximize."""
-    time_limit_ms: _builtins.int
-    """Time limit of the search in milliseconds: 1 to 10000; 0 means 1000."""
     @_builtins.property
     def position(self) -> Global___Position:
         """A position that the caller sends."""
+
+    @_builtins.property
+    def time_limit(self) -> _duration_pb2.Duration:
+        """Time limit of the search: more than 0, at most 10 s. Unset: 1 s."""
 
     def __init__(
         self,
@@ -232,11 +235,11 @@ class SuggestTurnRequest(_message.Message):
         game_id: _builtins.str = ...,
         tier: Global___HintTier.ValueType = ...,
         objective: Global___Objective.ValueType = ...,
-        time_limit_ms: _builtins.int = ...,
+        time_limit: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "position", b"position", "subject", b"subject"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "position", b"position", "subject", b"subject", "time_limit", b"time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "objective", b"objective", "position", b"position", "subject", b"subject", "tier", b"tier", "time_limit_ms", b"time_limit_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "objective", b"objective", "position", b"position", "subject", b"subject", "tier", b"tier", "time_limit", b"time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_subject: _TypeAlias = _typing.Literal["position", "game_id"]  # noqa: Y015
     _WhichOneofArgType_subject: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
@@ -479,22 +482,24 @@ class HasLegalTurnRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     POSITION_FIELD_NUMBER: _builtins.int
-    TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
-    time_limit_ms: _builtins.int
-    """Time limit of the search in milliseconds: 1 to 10000; 0 means 1000."""
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def position(self) -> Global___Position:
         """The position."""
+
+    @_builtins.property
+    def time_limit(self) -> _duration_pb2.Duration:
+        """Time limit of the search: more than 0, at most 10 s. Unset: 1 s."""
 
     def __init__(
         self,
         *,
         position: Global___Position | None = ...,
-        time_limit_ms: _builtins.int = ...,
+        time_limit: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "time_limit", b"time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "time_limit_ms", b"time_limit_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "time_limit", b"time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -530,9 +535,7 @@ class ArrangeTilesRequest(_message.Message):
 
     RULESET_FIELD_NUMBER: _builtins.int
     TILES_FIELD_NUMBER: _builtins.int
-    TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
-    time_limit_ms: _builtins.int
-    """Time limit of the search in milliseconds: 1 to 10000; 0 means 1000."""
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules. Unset: the preset SABRA."""
@@ -541,16 +544,20 @@ class ArrangeTilesRequest(_message.Message):
     def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
         """The tiles, in any order. At most 128."""
 
+    @_builtins.property
+    def time_limit(self) -> _duration_pb2.Duration:
+        """Time limit of the search: more than 0, at most 10 s. Unset: 1 s."""
+
     def __init__(
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
         tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        time_limit_ms: _builtins.int = ...,
+        time_limit: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "time_limit", b"time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "tiles", b"tiles", "time_limit_ms", b"time_limit_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "tiles", b"tiles", "time_limit", b"time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -594,17 +601,11 @@ class BatchSuggestTurnsRequest(_message.Message):
     POSITIONS_FIELD_NUMBER: _builtins.int
     TIER_FIELD_NUMBER: _builtins.int
     OBJECTIVE_FIELD_NUMBER: _builtins.int
-    TIME_LIMIT_MS_FIELD_NUMBER: _builtins.int
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
     tier: Global___HintTier.ValueType
     """The level of detail of each suggestion."""
     objective: Global___Objective.ValueType
     """The quantity to maximize."""
-    time_limit_ms: _builtins.int
-    """Time limit for all positions together, in milliseconds: 1 to 60000; 0 means 10000. Each position gets an equal
-    share of the remaining time, up to this limit or the call's deadline; time that a position does not use goes to the
-    others. Each position gets a minimum of about 5 ms, or 20 ms with a hundred tiles, so 100 positions may take up to
-    two seconds whatever the limit.
-    """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules for every position without a ruleset. Unset: the preset SABRA."""
@@ -613,6 +614,14 @@ class BatchSuggestTurnsRequest(_message.Message):
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]:
         """The positions. At most 100."""
 
+    @_builtins.property
+    def time_limit(self) -> _duration_pb2.Duration:
+        """Time limit for all positions together: more than 0, at most 60 s. Unset: 10 s. Each position gets an equal share of
+        the remaining time, up to this limit or the call's deadline; time that a position does not use goes to the others.
+        Each position gets a minimum of about 5 ms, or 20 ms with a hundred tiles, so 100 positions may take up to two
+        seconds whatever the limit.
+        """
+
     def __init__(
         self,
         *,
@@ -620,11 +629,11 @@ class BatchSuggestTurnsRequest(_message.Message):
         positions: _abc.Iterable[Global___Position] | None = ...,
         tier: Global___HintTier.ValueType = ...,
         objective: Global___Objective.ValueType = ...,
-        time_limit_ms: _builtins.int = ...,
+        time_limit: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "time_limit", b"time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["objective", b"objective", "positions", b"positions", "ruleset", b"ruleset", "tier", b"tier", "time_limit_ms", b"time_limit_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["objective", b"objective", "positions", b"positions", "ruleset", b"ruleset", "tier", b"tier", "time_limit", b"time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -49,11 +49,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. The number of an option is out of range; BadRequest names it."""
     ERROR_REASON_OPTIONS_CONFLICT: _ErrorReason.ValueType  # 103
     """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
-    ERROR_REASON_VARIANT_NOT_SUPPORTED: _ErrorReason.ValueType  # 104
-    """UNIMPLEMENTED. The server cannot create games with an option value of the contract. Only servers without exact
-    analysis return it. Metadata: `field`, `value`.
-    """
-    ERROR_REASON_INSUFFICIENT_TILES: _ErrorReason.ValueType  # 105
+    ERROR_REASON_INSUFFICIENT_TILES: _ErrorReason.ValueType  # 104
     """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
     ERROR_REASON_GAME_NOT_FOUND: _ErrorReason.ValueType  # 201
     """NOT_FOUND. The game does not exist, or the seat token does not belong to it. The answer does not reveal which."""
@@ -231,7 +227,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
     new games are refused. Send the request again after the delay in RetryInfo.
     """
-    ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 704
+    ERROR_REASON_INTERNAL_ERROR: _ErrorReason.ValueType  # 704
     """INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""
     ERROR_REASON_TURN_TOO_COMPLEX: _ErrorReason.ValueType  # 804
     """Violation. Judging the turn takes more than the fixed number of steps, because jokers of the table can have moved,
@@ -347,11 +343,7 @@ ERROR_REASON_OPTION_VALUE_INVALID: ErrorReason.ValueType  # 102
 """INVALID_ARGUMENT. The number of an option is out of range; BadRequest names it."""
 ERROR_REASON_OPTIONS_CONFLICT: ErrorReason.ValueType  # 103
 """INVALID_ARGUMENT. Two options contradict each other; BadRequest names both."""
-ERROR_REASON_VARIANT_NOT_SUPPORTED: ErrorReason.ValueType  # 104
-"""UNIMPLEMENTED. The server cannot create games with an option value of the contract. Only servers without exact
-analysis return it. Metadata: `field`, `value`.
-"""
-ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 105
+ERROR_REASON_INSUFFICIENT_TILES: ErrorReason.ValueType  # 104
 """INVALID_ARGUMENT. deal_hand_size tiles for players_max players leave no tile for the pool; BadRequest names both."""
 ERROR_REASON_GAME_NOT_FOUND: ErrorReason.ValueType  # 201
 """NOT_FOUND. The game does not exist, or the seat token does not belong to it. The answer does not reveal which."""
@@ -529,7 +521,7 @@ ERROR_REASON_STORE_FULL: ErrorReason.ValueType  # 708
 """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
 new games are refused. Send the request again after the delay in RetryInfo.
 """
-ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 704
+ERROR_REASON_INTERNAL_ERROR: ErrorReason.ValueType  # 704
 """INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""
 ERROR_REASON_TURN_TOO_COMPLEX: ErrorReason.ValueType  # 804
 """Violation. Judging the turn takes more than the fixed number of steps, because jokers of the table can have moved,

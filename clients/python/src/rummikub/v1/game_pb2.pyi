@@ -437,7 +437,9 @@ class Game(_message.Message):
     """The seat that started the round being played or last played; 0 in the lobby."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The rules of the game, with every option set."""
+        """The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame and
+        GetGame and in the snapshots of WatchGame; unset in the answers to changes of the game.
+        """
 
     @_builtins.property
     def players(self) -> _containers.RepeatedCompositeFieldContainer[Global___Player]:

@@ -1001,7 +1001,7 @@ class _StartDrawTileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StartDr
     DESCRIPTOR: _descriptor.EnumDescriptor
     START_DRAW_TILE_UNSPECIFIED: _StartDrawTile.ValueType  # 0
     """Unset: the preset's value applies."""
-    START_DRAW_TILE_RETURN: _StartDrawTile.ValueType  # 1
+    START_DRAW_TILE_PUT_BACK: _StartDrawTile.ValueType  # 1
     """Back to the pool, before the deal. Evidence: two sources, a manual."""
     START_DRAW_TILE_KEEP: _StartDrawTile.ValueType  # 2
     """The last tile that a player drew becomes the first of that player's rack. Evidence: the first guide."""
@@ -1011,7 +1011,7 @@ class StartDrawTile(_StartDrawTile, metaclass=_StartDrawTileEnumTypeWrapper):
 
 START_DRAW_TILE_UNSPECIFIED: StartDrawTile.ValueType  # 0
 """Unset: the preset's value applies."""
-START_DRAW_TILE_RETURN: StartDrawTile.ValueType  # 1
+START_DRAW_TILE_PUT_BACK: StartDrawTile.ValueType  # 1
 """Back to the pool, before the deal. Evidence: two sources, a manual."""
 START_DRAW_TILE_KEEP: StartDrawTile.ValueType  # 2
 """The last tile that a player drew becomes the first of that player's rack. Evidence: the first guide."""
@@ -1703,7 +1703,7 @@ class Ruleset(_message.Message):
     jokers (OPTIONS_CONFLICT). Evidence: a tournament for two.
     """
     start_draw_tile: Global___StartDrawTile.ValueType
-    """Where the tiles of the start draw go. Default RETURN."""
+    """Where the tiles of the start draw go. Default PUT_BACK."""
     start_draw_tie: Global___StartDrawTie.ValueType
     """What happens when the highest tile of the start draw is tied. Default REDRAW_TIED."""
     start_draw_determines: Global___StartDrawDetermines.ValueType

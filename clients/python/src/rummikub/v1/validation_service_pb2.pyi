@@ -447,33 +447,33 @@ class NamedRuleset(_message.Message):
 
     RULESET_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
-    UNSUPPORTED_OPTIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The name of the preset."""
+    """The name of the preset: that of the enum value without PRESET_."""
+    title: _builtins.str
+    """The title in English, for a menu. At most 24 characters."""
+    summary: _builtins.str
+    """What is special about the preset, in one line of English, for a menu. At most 100 characters."""
     source: _builtins.str
-    """The source of the preset."""
+    """The source of the preset's rules."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the preset, with every option set."""
-
-    @_builtins.property
-    def unsupported_options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Always empty: games can be created with every preset. Servers without exact analysis listed the options that
-        prevented it (VARIANT_NOT_SUPPORTED).
-        """
 
     def __init__(
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
         name: _builtins.str = ...,
+        title: _builtins.str = ...,
+        summary: _builtins.str = ...,
         source: _builtins.str = ...,
-        unsupported_options: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "ruleset", b"ruleset", "source", b"source", "unsupported_options", b"unsupported_options"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "ruleset", b"ruleset", "source", b"source", "summary", b"summary", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
