@@ -7,7 +7,7 @@ STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup run demo puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house proto docs lock image clean
+.PHONY: help setup run demo puzzle test quick check canary fmt bench figures profile speed load load-ci floods crowds soak solver-soak mutants goldens compiled house proto docs wire lock image clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ proto: $(STAMP) ## Generate the Python client's code from proto/
 
 docs: $(STAMP) ## Generate docs/options.md from proto/ and engine/
 	$(BIN)/python docs/generate.py
+
+wire: $(STAMP) ## Generate tests/conformance/wire.json from the conformance cases
+	PYTHONPATH=tests $(BIN)/python -m conformance.make_wire
 
 lock: $(STAMP) ## Pin all requirements again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements/run.txt

@@ -22,7 +22,7 @@ PACKAGE = Path("rummikub", "v1")
 
 def generate(out: Path) -> None:
     """Writes messages, stubs and their types below a folder."""
-    sources = [str(path.relative_to(PROTO)) for path in sorted(PROTO.rglob("*.proto"))]
+    sources = [str(path.relative_to(PROTO)) for path in sorted((PROTO / PACKAGE).glob("*.proto"))]
     well_known = files("grpc_tools") / "_proto"
     scripts = Path(sys.executable).parent
     plugins = [f"--plugin=protoc-gen-{kind}={scripts / f'protoc-gen-{kind}'}" for kind in ("mypy", "mypy_grpc")]

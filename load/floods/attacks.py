@@ -23,7 +23,7 @@ from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
 
-BATCH_BYTES: Final = 234_000
+BATCH_TURNS: Final = 100
 LAST_TILE: Final = 53
 VALIDATE: Final = "/rummikub.v1.ValidationService/ValidateTurn"
 BATCH: Final = "/rummikub.v1.ValidationService/BatchValidateTurns"
@@ -66,17 +66,13 @@ class Attack:
 
 
 def unseen_batch(rng: random.Random) -> bytes:
-    """Returns a batch of about BATCH_BYTES with melds that are in no cache of the server."""
-    turns: list[vs.ValidateTurnRequest] = []
-    size = 0
-    while size < BATCH_BYTES:
-        turns.append(_unseen_turn(rng, melds=22))
-        size += turns[-1].ByteSize() + 3
+    """Returns a batch of 230 KB, as many turns as it may have, with melds that are in no cache of the server."""
+    turns = [_unseen_turn(rng, melds=128, tiles=14) for _ in range(BATCH_TURNS)]
     return vs.BatchValidateTurnsRequest(turns=turns).SerializeToString()
 
 
-def _unseen_turn(rng: random.Random, melds: int) -> vs.ValidateTurnRequest:
-    table = [meld_pb2.Meld(tiles=_random_tiles(rng, 9)) for _ in range(melds)]
+def _unseen_turn(rng: random.Random, melds: int, tiles: int) -> vs.ValidateTurnRequest:
+    table = [meld_pb2.Meld(tiles=_random_tiles(rng, tiles)) for _ in range(melds)]
     return vs.ValidateTurnRequest(table_after=table, rack=_random_tiles(rng, 3), has_melded=True)
 
 
@@ -107,7 +103,7 @@ async def _forever(workers: int, work: Callable[[int], Awaitable[None]]) -> None
 
 
 async def batches(attack: Attack) -> None:
-    """50 callers send batches of 234 KB with melds that are in no cache."""
+    """50 callers send batches of 230 KB with melds that are in no cache."""
     rng = random.Random(1)
     bodies = itertools.cycle([unseen_batch(rng) for _ in range(60)])
     async with attack.channels(5) as channels:
@@ -122,9 +118,7 @@ async def turns(attack: Attack) -> None:
         calls = [_unary(channel, VALIDATE) for channel in channels]
 
         async def send(number: int) -> None:
-            body = _unseen_turn(rng, melds=128)
-            for meld in body.table_after:
-                meld.tiles.extend(_random_tiles(rng, 23))
+            body = _unseen_turn(rng, melds=128, tiles=32)
             await attack.count(calls[number % 2](body.SerializeToString()))
 
         await _forever(20, send)

@@ -31,11 +31,8 @@ RACKS_MIN: Final = 2
 """Fewest racks of a round to score."""
 RACKS_MAX: Final = 6
 """Most racks of a round to score."""
-BATCH_MAX: Final = 1000
-"""Most turns of a batch."""
-BATCH_MELDS_MAX: Final = 50_000
-"""Most melds of all tables of a batch: a response stays under the 4 MiB that clients accept by default, unless most
-melds are invalid."""
+BATCH_MAX: Final = 100
+"""Most turns of a batch. As many turns of the largest game fit in the largest request."""
 
 
 def play(message: validation_service_pb2.ValidateTurnRequest, rules: Ruleset, field: str = "") -> Play:
@@ -112,12 +109,10 @@ def encode_judgement(judgement: Judgement) -> validation_service_pb2.ValidateTur
     )
 
 
-def check_batch(turns: int, melds: int) -> None:
-    """Raises InvalidRequest if a batch has too many turns, or too many melds in all."""
+def check_batch(turns: int) -> None:
+    """Raises InvalidRequest if a batch has too many turns."""
     if turns > BATCH_MAX:
         raise invalid("turns", f"expected at most {BATCH_MAX} turns")
-    if melds > BATCH_MELDS_MAX:
-        raise invalid("turns", f"expected at most {BATCH_MELDS_MAX} melds in all")
 
 
 @dataclass(frozen=True, slots=True)

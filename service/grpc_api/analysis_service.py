@@ -126,6 +126,8 @@ def _read_suggest(data: bytes) -> Generator[None, None, _Suggest]:
 
 def _read_has_legal(data: bytes) -> Generator[None, None, _HasLegal]:
     request = fields.decode(pb.HasLegalTurnRequest, data)
+    if not request.HasField("position"):
+        raise fields.invalid("position", "expected a position")
     yield
     return request, analysis.situation(request.position, Ruleset())
 

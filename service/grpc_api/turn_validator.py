@@ -39,9 +39,6 @@ ENCODED_MAX: Final = 65_536
 RULESET_BYTES_MAX: Final = 1_024
 """Most bytes of a ruleset that is cached as it was sent. Longer ones repeat options or have unknown fields."""
 
-MELD_BYTES_MIN: Final = 2
-"""Fewest bytes of a meld within a message."""
-
 MELDS_A_STEP: Final = 8
 """How many melds are read in one step. A new meld takes up to 0.15 ms."""
 
@@ -155,7 +152,8 @@ class Validator:
         if len(request.ruleset) > 1:
             fields.decode(pb.BatchValidateTurnsRequest, data)  # each part must be a valid message
         default, turns = b"".join(request.ruleset[:]), request.turns
-        _check_batch(data, turns, default)
+        validation.check_batch(len(turns))
+        _decode_ruleset(default)
         plain: pb.BatchValidateTurnsRequest | None = None
         responses = []
         for place, turn in enumerate(turns):
@@ -274,14 +272,6 @@ class StreamValidator:
             return None
         self._ruleset = ruleset
         return None if response is None else raw_messages.encode_stream_response(response, correlation_id)
-
-
-def _check_batch(data: bytes, turns: Sequence[RawTurn], default: bytes) -> None:
-    """Raises InvalidRequest or MalformedRequest if a batch is too large or its ruleset is invalid."""
-    validation.check_batch(len(turns), melds=0)
-    _decode_ruleset(default)
-    if len(data) > MELD_BYTES_MIN * validation.BATCH_MELDS_MAX:  # a shorter request cannot have too many melds
-        validation.check_batch(len(turns), sum([len(turn.table_before) + len(turn.table_after) for turn in turns]))
 
 
 def _melds_request(data: bytes) -> tuple[bytes, Sequence[bytes]]:

@@ -129,7 +129,7 @@ def turn_request(question: TurnQuestion, options: Options) -> vs.ValidateTurnReq
     )
 
 
-async def _score(service: Service, question: RoundQuestion, options: Options) -> dict[str, object]:
+def score_request(question: RoundQuestion, options: Options) -> vs.ScoreRoundRequest:
     racks = (
         vs.RackToScore(
             seat=seat,
@@ -139,7 +139,11 @@ async def _score(service: Service, question: RoundQuestion, options: Options) ->
         )
         for seat, rack in enumerate(question.racks, 1)
     )
-    scored = await service.client.validation.ScoreRound(vs.ScoreRoundRequest(ruleset=ruleset_of(options), racks=racks))
+    return vs.ScoreRoundRequest(ruleset=ruleset_of(options), racks=racks)
+
+
+async def _score(service: Service, question: RoundQuestion, options: Options) -> dict[str, object]:
+    scored = await service.client.validation.ScoreRound(score_request(question, options))
     return {"winners": list(scored.winner_seats), "points": [seat.points for seat in scored.seats]}
 
 

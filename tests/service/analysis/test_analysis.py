@@ -329,7 +329,7 @@ async def test_an_impossible_position_is_refused_with_its_field(served: tuple[Cl
         (pb.SuggestTurnRequest(position=pb.Position(), time_limit=Duration(seconds=10, nanos=1)), "time_limit"),
         (pb.SuggestTurnRequest(game_id=""), "game_id"),
         (pb.SuggestTurnRequest(game_id="0" * 31), "game_id"),
-        (pb.HasLegalTurnRequest(time_limit=Duration(seconds=-1)), "time_limit"),
+        (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration(seconds=-1)), "time_limit"),
         (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration()), "time_limit"),
         (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration(nanos=10**9)), "time_limit"),
         (pb.HasLegalTurnRequest(position=pb.Position(), time_limit=Duration(seconds=1, nanos=-1)), "time_limit"),

@@ -29,6 +29,7 @@ from conformance.grpc_answers import turn_request
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import meld_pb2, tile_pb2
 from rummikub.v1 import validation_service_pb2 as vs
+from service.codec.validation import BATCH_MAX
 from service.grpc_api import grpcio_version
 from service.grpc_api.turn_validator import StreamValidator, Validator
 from service.server import Server
@@ -263,7 +264,8 @@ def requests() -> Iterable[tuple[str, Message]]:
         yield "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(meld.ruleset), melds=table_of([meld.meld]))
     turns = [turn_request(turn, turn.ruleset) for turn in SUITE.turns]
     yield from (("ValidateTurn", turn) for turn in turns)
-    yield "BatchValidateTurns", vs.BatchValidateTurnsRequest(turns=turns)
+    for first in range(0, len(turns), BATCH_MAX):
+        yield "BatchValidateTurns", vs.BatchValidateTurnsRequest(turns=turns[first : first + BATCH_MAX])
     for case in SUITE.round_scores:
         racks = [vs.RackToScore(seat=rack.seat, rack=tiles_of(rack.rack)) for rack in case.racks]
         yield "ScoreRound", vs.ScoreRoundRequest(ruleset=ruleset_of(case.ruleset), racks=racks)

@@ -706,7 +706,7 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "ListGames": ("page_token", "?"),
     "ListRulesets": ("page_token", "?"),
     "ValidateTurn": ("rack", [1] * 129),
-    "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest()] * 1001),
+    "BatchValidateTurns": ("turns", [vs.ValidateTurnRequest()] * 101),
     "StreamValidateTurns": ("correlation_id", "x" * 65),
     "ScoreRound": ("racks", [vs.RackToScore(seat=1)]),
     **dict.fromkeys(ANALYZING, ("time_limit", Duration(seconds=61))),

@@ -912,6 +912,7 @@ async def test_an_edited_request_is_never_an_internal_error(
 
 EXTREMES: dict[int, list[int]] = {
     FieldDescriptor.TYPE_INT32: [0, 1, -1, 2**31 - 1, -(2**31)],
+    FieldDescriptor.TYPE_INT64: [0, 1, -1, 2**63 - 1, -(2**63)],
     FieldDescriptor.TYPE_UINT32: [0, 1, 2, 100, 2**32 - 1],
     FieldDescriptor.TYPE_SINT32: [0, -1, 2**31 - 1],
     FieldDescriptor.TYPE_BOOL: [False, True],

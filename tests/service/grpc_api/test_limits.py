@@ -7,18 +7,31 @@ from collections import Counter
 import grpc
 import grpc.aio
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
+from engine.ruleset import Ruleset
+from engine.ruleset_checks import RANGES, problems
+from engine.tiles import COLORS, tile, tile_set
+from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import ruleset_pb2
+from rummikub.v1 import meld_pb2, ruleset_pb2, tile_pb2
+from rummikub.v1 import validation_service_pb2 as vs
+from service.codec.analysis import POSITIONS_MAX
+from service.codec.rulesets import encode_ruleset
+from service.codec.tiles import MELDS_MAX
+from service.codec.validation import BATCH_MAX
 from service.errors import TooManyGames
 from service.runtime import rate_limit
 from service.runtime.connections import shut_down_connections
 from service.runtime.rate_limit import RateLimit
+from service.settings import Settings
 from service.storage.redis import RESERVE
 from support.harness import (
     Client,
     RedisServer,
+    as_tiles,
     error_info,
+    field_violations,
     from_another_address,
     memory_store,
     redis_store,
@@ -100,6 +113,76 @@ async def test_a_nearly_full_store_accepts_changes_but_no_new_games() -> None:
     finally:
         await store.close()
         full.close()
+
+
+# Sizes
+
+LARGEST_GAME = Ruleset(geometry_colors=6, geometry_copies=3, geometry_jokers=4)
+"""The rules with most tiles."""
+
+
+def tables_of_the_largest_game() -> tuple[list[meld_pb2.Meld], list[meld_pb2.Meld]]:
+    """Returns all tiles of the largest game as groups of three, four with a joker, before and after a turn."""
+    values = [[tile(color, value) for color in COLORS] for value in range(1, 14) for _ in range(3)]
+    groups = [as_tiles(faces[first : first + 3]) for faces in values for first in (0, 3)]
+    melds = [meld_pb2.Meld(tiles=group, kind=meld_pb2.MELD_KIND_GROUP) for group in groups]
+    for first, second in zip(melds[:8:2], melds[1:8:2], strict=True):  # of one value
+        first.tiles.append(tile_pb2.TILE_JOKER)
+        first.declared_faces.append(second.tiles[0])
+    return melds[:-2], melds
+
+
+def test_the_largest_game_is_the_largest() -> None:
+    assert problems(LARGEST_GAME) == ()
+    _, table = tables_of_the_largest_game()
+    tiles = [one for meld in table for one in meld.tiles]
+    assert Counter(tiles) == Counter(as_tiles(tile_set(6, 3, 4)))
+    for option in ("geometry_colors", "geometry_copies", "geometry_jokers"):
+        assert getattr(LARGEST_GAME, option) == max(RANGES[option])
+
+
+def largest_batch(turns: int) -> vs.BatchValidateTurnsRequest:
+    before, after = tables_of_the_largest_game()
+    turn = vs.ValidateTurnRequest(
+        ruleset=encode_ruleset(LARGEST_GAME),
+        table_before=before,
+        table_after=after,
+        rack=[one for meld in after[-2:] for one in meld.tiles],
+        has_melded=True,
+        calls_rummikub=True,
+    )
+    return vs.BatchValidateTurnsRequest(turns=[turn] * turns)
+
+
+@pytest.mark.parametrize("listener", ["port", "validation_port"])
+async def test_as_many_turns_as_documented_can_be_sent(listener: str) -> None:
+    settings = server_settings(validation_listen="127.0.0.1:0")
+    async with (
+        running_server(memory_store(), settings) as (server, _),
+        grpc.aio.insecure_channel(f"127.0.0.1:{getattr(server, listener)}") as channel,
+    ):
+        client = Client(channel)
+        answers = (await client.validation.BatchValidateTurns(largest_batch(BATCH_MAX))).turns
+        assert [one.goes_out for one in answers] == [True] * BATCH_MAX
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await client.validation.BatchValidateTurns(largest_batch(BATCH_MAX + 1))
+        assert field_violations(refusal.value) == ["turns"]
+
+
+async def test_as_many_positions_as_documented_can_be_sent(client: Client) -> None:
+    table, _ = tables_of_the_largest_game()
+    position = an.Position(ruleset=encode_ruleset(LARGEST_GAME), table=table, has_melded=True)
+    request = an.BatchSuggestTurnsRequest(positions=[position] * POSITIONS_MAX, time_limit=Duration(nanos=1_000_000))
+    assert len((await client.analysis.BatchSuggestTurns(request)).suggestions) == POSITIONS_MAX
+
+
+async def test_clients_accept_the_answer_to_the_largest_batch_of_invalid_melds(client: Client) -> None:
+    """The limit of a client is 4 MiB by default."""
+    meld = meld_pb2.Meld(tiles=as_tiles([53, 1, 14, 27, 40, 13, 26, 5] * 2))
+    turn = vs.ValidateTurnRequest(table_after=[meld] * MELDS_MAX)
+    request = vs.BatchValidateTurnsRequest(turns=[turn] * BATCH_MAX)
+    assert request.ByteSize() > 0.9 * Settings().max_message_bytes
+    assert len((await client.validation.BatchValidateTurns(request)).turns) == BATCH_MAX
 
 
 # Shutdown

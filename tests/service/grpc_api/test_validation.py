@@ -83,8 +83,7 @@ def plain_melds(data: bytes) -> bytes:
 
 def plain_batch(data: bytes) -> list[bytes]:
     request = field_codec.decode(vs.BatchValidateTurnsRequest, data)
-    melds = sum(len(one.table_before) + len(one.table_after) for one in request.turns)
-    validation_codec.check_batch(len(request.turns), melds)
+    validation_codec.check_batch(len(request.turns))
     default = rulesets.ruleset(request.ruleset)
     turns = enumerate(request.turns)
     return [plain_turn(one.SerializeToString(), default, f"turns[{place}].") for place, one in turns]
@@ -537,15 +536,6 @@ def assert_same(seen: object, expected: object, seed: int) -> None:
 def batch_asked(validation: Validator, data: bytes) -> list[bytes]:
     answer = vs.BatchValidateTurnsResponse.FromString(completed(validation.batch(data)))
     return [normal(vs.ValidateTurnResponse, turn.SerializeToString()) for turn in answer.turns]
-
-
-@pytest.mark.parametrize("meld", [WireMeld(()), WireMeld((3, 4, 5))], ids=["least", "run"])
-def test_a_batch_of_too_many_melds_is_refused(meld: WireMeld, validation: Validator) -> None:
-    many = part(2, turn(WireTurn(after=(meld,) * 100)))
-    assert len(batch_asked(validation, many * 500)) == 500
-    assert outcome(batch_asked, validation, many * 501) == (
-        ("FIELD_INVALID", "turns", "expected at most 50000 melds in all"),
-    )
 
 
 def stream_message(data: bytes, correlation_id: bytes, rng: random.Random) -> bytes:

@@ -22,13 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
 from rummikub.v1 import ruleset_pb2 as rummikub_dot_v1_dot_ruleset__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"rummikub/v1/analysis_service.proto\x12\x0brummikub.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\xaa\x01\n\x08Position\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12 \n\x05table\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x1f\n\x04rack\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\nhas_melded\x18\x04 \x01(\x08\x12 \n\x05river\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\xdc\x01\n\x12SuggestTurnRequest\x12)\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.PositionH\x00\x12\x11\n\x07game_id\x18\x02 \x01(\tH\x00\x12#\n\x04tier\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.HintTier\x12)\n\tobjective\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.Objective\x12-\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\t\n\x07subject\"T\n\x13SuggestTurnResponse\x12+\n\nsuggestion\x18\x01 \x01(\x0b\x32\x17.rummikub.v1.Suggestion\x12\x10\n\x08revision\x18\x02 \x01(\r\"\xcc\x02\n\nSuggestion\x12+\n\x0bplay_exists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\r\n\x05value\x18\x03 \x01(\r\x12\x0f\n\x07is_best\x18\x04 \x01(\x08\x12\x0e\n\x06points\x18\x05 \x01(\r\x12%\n\x05table\x18\x06 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x11\n\tuntouched\x18\x07 \x03(\r\x12\x18\n\x0briver_index\x18\x08 \x01(\rH\x00\x88\x01\x01\x12)\n\x05steps\x18\t \x03(\x0b\x32\x1a.rummikub.v1.SuggestedStep\x12\x17\n\x0fis_least_change\x18\n \x01(\x08\x12\x10\n\x08goes_out\x18\x0b \x01(\x08\x42\x0e\n\x0c_river_index\"B\n\x08StepMeld\x12\x16\n\x0ctable_before\x18\x01 \x01(\rH\x00\x12\x15\n\x0btable_after\x18\x02 \x01(\rH\x00\x42\x07\n\x05place\"P\n\x08StepPart\x12#\n\x04meld\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04laid\x18\x02 \x01(\x0b\x32\x11.rummikub.v1.Meld\"\x98\x02\n\rSuggestedStep\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.StepKind\x12\x0c\n\x04text\x18\x02 \x01(\t\x12#\n\x04meld\x18\x03 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04laid\x18\x04 \x01(\x0b\x32\x11.rummikub.v1.Meld\x12 \n\x05tiles\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12%\n\x06source\x18\x06 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04left\x18\x07 \x01(\x0b\x32\x11.rummikub.v1.Meld\x12$\n\x05parts\x18\x08 \x03(\x0b\x32\x15.rummikub.v1.StepPart\"m\n\x13HasLegalTurnRequest\x12\'\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.Position\x12-\n\ntime_limit\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\">\n\x14HasLegalTurnResponse\x12&\n\x06\x65xists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\"\x8d\x01\n\x13\x41rrangeTilesRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12-\n\ntime_limit\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"e\n\x14\x41rrangeTilesResponse\x12&\n\x06\x65xists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\x12%\n\x05melds\x18\x02 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\"\xea\x01\n\x18\x42\x61tchSuggestTurnsRequest\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12(\n\tpositions\x18\x02 \x03(\x0b\x32\x15.rummikub.v1.Position\x12#\n\x04tier\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.HintTier\x12)\n\tobjective\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.Objective\x12-\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\"I\n\x19\x42\x61tchSuggestTurnsResponse\x12,\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x17.rummikub.v1.Suggestion*b\n\tExistence\x12\x19\n\x15\x45XISTENCE_UNSPECIFIED\x10\x00\x12\x11\n\rEXISTENCE_YES\x10\x01\x12\x10\n\x0c\x45XISTENCE_NO\x10\x02\x12\x15\n\x11\x45XISTENCE_UNKNOWN\x10\x03*]\n\tObjective\x12\x19\n\x15OBJECTIVE_UNSPECIFIED\x10\x00\x12\x18\n\x14OBJECTIVE_MOST_TILES\x10\x01\x12\x1b\n\x17OBJECTIVE_HIGHEST_VALUE\x10\x02*i\n\x08HintTier\x12\x19\n\x15HINT_TIER_UNSPECIFIED\x10\x00\x12\x19\n\x15HINT_TIER_PLAY_EXISTS\x10\x01\x12\x13\n\x0fHINT_TIER_TILES\x10\x02\x12\x12\n\x0eHINT_TIER_TURN\x10\x03*\xec\x01\n\x08StepKind\x12\x19\n\x15STEP_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0eSTEP_KIND_PULL\x10\x01\x12\x13\n\x0fSTEP_KIND_SPLIT\x10\x02\x12\x18\n\x14STEP_KIND_SUBSTITUTE\x10\x03\x12\x15\n\x11STEP_KIND_ARRANGE\x10\x04\x12\x12\n\x0eSTEP_KIND_TAKE\x10\x05\x12\x12\n\x0eSTEP_KIND_JOIN\x10\x06\x12\x13\n\x0fSTEP_KIND_PLACE\x10\x07\x12\x14\n\x10STEP_KIND_EXTEND\x10\x08\x12\x18\n\x14STEP_KIND_LAY_JOKERS\x10\t2\xf1\x02\n\x0f\x41nalysisService\x12P\n\x0bSuggestTurn\x12\x1f.rummikub.v1.SuggestTurnRequest\x1a .rummikub.v1.SuggestTurnResponse\x12S\n\x0cHasLegalTurn\x12 .rummikub.v1.HasLegalTurnRequest\x1a!.rummikub.v1.HasLegalTurnResponse\x12S\n\x0c\x41rrangeTiles\x12 .rummikub.v1.ArrangeTilesRequest\x1a!.rummikub.v1.ArrangeTilesResponse\x12\x62\n\x11\x42\x61tchSuggestTurns\x12%.rummikub.v1.BatchSuggestTurnsRequest\x1a&.rummikub.v1.BatchSuggestTurnsResponseB\x8c\x01\n\x0brummikub.v1B\x14\x41nalysisServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"rummikub/v1/analysis_service.proto\x12\x0brummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\xc8\x01\n\x08Position\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12&\n\x05table\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\x12%\n\x04rack\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x18\n\nhas_melded\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12&\n\x05river\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\"\xfa\x01\n\x12SuggestTurnRequest\x12/\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x01H\x00\x12\x17\n\x07game_id\x18\x02 \x01(\tB\x04\xe2\x41\x01\x01H\x00\x12)\n\x04tier\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.HintTierB\x04\xe2\x41\x01\x01\x12/\n\tobjective\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.ObjectiveB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\x42\t\n\x07subject\"T\n\x13SuggestTurnResponse\x12+\n\nsuggestion\x18\x01 \x01(\x0b\x32\x17.rummikub.v1.Suggestion\x12\x10\n\x08revision\x18\x02 \x01(\r\"\xcc\x02\n\nSuggestion\x12+\n\x0bplay_exists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\r\n\x05value\x18\x03 \x01(\r\x12\x0f\n\x07is_best\x18\x04 \x01(\x08\x12\x0e\n\x06points\x18\x05 \x01(\r\x12%\n\x05table\x18\x06 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x11\n\tuntouched\x18\x07 \x03(\r\x12\x18\n\x0briver_index\x18\x08 \x01(\rH\x00\x88\x01\x01\x12)\n\x05steps\x18\t \x03(\x0b\x32\x1a.rummikub.v1.SuggestedStep\x12\x17\n\x0fis_least_change\x18\n \x01(\x08\x12\x10\n\x08goes_out\x18\x0b \x01(\x08\x42\x0e\n\x0c_river_index\"B\n\x08StepMeld\x12\x16\n\x0ctable_before\x18\x01 \x01(\rH\x00\x12\x15\n\x0btable_after\x18\x02 \x01(\rH\x00\x42\x07\n\x05place\"P\n\x08StepPart\x12#\n\x04meld\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04laid\x18\x02 \x01(\x0b\x32\x11.rummikub.v1.Meld\"\x98\x02\n\rSuggestedStep\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.rummikub.v1.StepKind\x12\x0c\n\x04text\x18\x02 \x01(\t\x12#\n\x04meld\x18\x03 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04laid\x18\x04 \x01(\x0b\x32\x11.rummikub.v1.Meld\x12 \n\x05tiles\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12%\n\x06source\x18\x06 \x01(\x0b\x32\x15.rummikub.v1.StepMeld\x12\x1f\n\x04left\x18\x07 \x01(\x0b\x32\x11.rummikub.v1.Meld\x12$\n\x05parts\x18\x08 \x03(\x0b\x32\x15.rummikub.v1.StepPart\"y\n\x13HasLegalTurnRequest\x12-\n\x08position\x18\x01 \x01(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x02\x12\x33\n\ntime_limit\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\">\n\x14HasLegalTurnResponse\x12&\n\x06\x65xists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\"\x9f\x01\n\x13\x41rrangeTilesRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12&\n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"e\n\x14\x41rrangeTilesResponse\x12&\n\x06\x65xists\x18\x01 \x01(\x0e\x32\x16.rummikub.v1.Existence\x12%\n\x05melds\x18\x02 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\"\x88\x02\n\x18\x42\x61tchSuggestTurnsRequest\x12+\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.RulesetB\x04\xe2\x41\x01\x01\x12.\n\tpositions\x18\x02 \x03(\x0b\x32\x15.rummikub.v1.PositionB\x04\xe2\x41\x01\x01\x12)\n\x04tier\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.HintTierB\x04\xe2\x41\x01\x01\x12/\n\tobjective\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.ObjectiveB\x04\xe2\x41\x01\x01\x12\x33\n\ntime_limit\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x04\xe2\x41\x01\x01\"I\n\x19\x42\x61tchSuggestTurnsResponse\x12,\n\x0bsuggestions\x18\x01 \x03(\x0b\x32\x17.rummikub.v1.Suggestion*b\n\tExistence\x12\x19\n\x15\x45XISTENCE_UNSPECIFIED\x10\x00\x12\x11\n\rEXISTENCE_YES\x10\x01\x12\x10\n\x0c\x45XISTENCE_NO\x10\x02\x12\x15\n\x11\x45XISTENCE_UNKNOWN\x10\x03*]\n\tObjective\x12\x19\n\x15OBJECTIVE_UNSPECIFIED\x10\x00\x12\x18\n\x14OBJECTIVE_MOST_TILES\x10\x01\x12\x1b\n\x17OBJECTIVE_HIGHEST_VALUE\x10\x02*i\n\x08HintTier\x12\x19\n\x15HINT_TIER_UNSPECIFIED\x10\x00\x12\x19\n\x15HINT_TIER_PLAY_EXISTS\x10\x01\x12\x13\n\x0fHINT_TIER_TILES\x10\x02\x12\x12\n\x0eHINT_TIER_TURN\x10\x03*\xec\x01\n\x08StepKind\x12\x19\n\x15STEP_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0eSTEP_KIND_PULL\x10\x01\x12\x13\n\x0fSTEP_KIND_SPLIT\x10\x02\x12\x18\n\x14STEP_KIND_SUBSTITUTE\x10\x03\x12\x15\n\x11STEP_KIND_ARRANGE\x10\x04\x12\x12\n\x0eSTEP_KIND_TAKE\x10\x05\x12\x12\n\x0eSTEP_KIND_JOIN\x10\x06\x12\x13\n\x0fSTEP_KIND_PLACE\x10\x07\x12\x14\n\x10STEP_KIND_EXTEND\x10\x08\x12\x18\n\x14STEP_KIND_LAY_JOKERS\x10\t2\xf1\x02\n\x0f\x41nalysisService\x12P\n\x0bSuggestTurn\x12\x1f.rummikub.v1.SuggestTurnRequest\x1a .rummikub.v1.SuggestTurnResponse\x12S\n\x0cHasLegalTurn\x12 .rummikub.v1.HasLegalTurnRequest\x1a!.rummikub.v1.HasLegalTurnResponse\x12S\n\x0c\x41rrangeTiles\x12 .rummikub.v1.ArrangeTilesRequest\x1a!.rummikub.v1.ArrangeTilesResponse\x12\x62\n\x11\x42\x61tchSuggestTurns\x12%.rummikub.v1.BatchSuggestTurnsRequest\x1a&.rummikub.v1.BatchSuggestTurnsResponseB\x8c\x01\n\x0brummikub.v1B\x14\x41nalysisServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,40 +37,80 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.analysis_servic
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\024AnalysisServiceProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
-  _globals['_EXISTENCE']._serialized_start=2142
-  _globals['_EXISTENCE']._serialized_end=2240
-  _globals['_OBJECTIVE']._serialized_start=2242
-  _globals['_OBJECTIVE']._serialized_end=2335
-  _globals['_HINTTIER']._serialized_start=2337
-  _globals['_HINTTIER']._serialized_end=2442
-  _globals['_STEPKIND']._serialized_start=2445
-  _globals['_STEPKIND']._serialized_end=2681
-  _globals['_POSITION']._serialized_start=159
-  _globals['_POSITION']._serialized_end=329
-  _globals['_SUGGESTTURNREQUEST']._serialized_start=332
-  _globals['_SUGGESTTURNREQUEST']._serialized_end=552
-  _globals['_SUGGESTTURNRESPONSE']._serialized_start=554
-  _globals['_SUGGESTTURNRESPONSE']._serialized_end=638
-  _globals['_SUGGESTION']._serialized_start=641
-  _globals['_SUGGESTION']._serialized_end=973
-  _globals['_STEPMELD']._serialized_start=975
-  _globals['_STEPMELD']._serialized_end=1041
-  _globals['_STEPPART']._serialized_start=1043
-  _globals['_STEPPART']._serialized_end=1123
-  _globals['_SUGGESTEDSTEP']._serialized_start=1126
-  _globals['_SUGGESTEDSTEP']._serialized_end=1406
-  _globals['_HASLEGALTURNREQUEST']._serialized_start=1408
-  _globals['_HASLEGALTURNREQUEST']._serialized_end=1517
-  _globals['_HASLEGALTURNRESPONSE']._serialized_start=1519
-  _globals['_HASLEGALTURNRESPONSE']._serialized_end=1581
-  _globals['_ARRANGETILESREQUEST']._serialized_start=1584
-  _globals['_ARRANGETILESREQUEST']._serialized_end=1725
-  _globals['_ARRANGETILESRESPONSE']._serialized_start=1727
-  _globals['_ARRANGETILESRESPONSE']._serialized_end=1828
-  _globals['_BATCHSUGGESTTURNSREQUEST']._serialized_start=1831
-  _globals['_BATCHSUGGESTTURNSREQUEST']._serialized_end=2065
-  _globals['_BATCHSUGGESTTURNSRESPONSE']._serialized_start=2067
-  _globals['_BATCHSUGGESTTURNSRESPONSE']._serialized_end=2140
-  _globals['_ANALYSISSERVICE']._serialized_start=2684
-  _globals['_ANALYSISSERVICE']._serialized_end=3053
+  _globals['_POSITION'].fields_by_name['ruleset']._loaded_options = None
+  _globals['_POSITION'].fields_by_name['ruleset']._serialized_options = b'\342A\001\001'
+  _globals['_POSITION'].fields_by_name['table']._loaded_options = None
+  _globals['_POSITION'].fields_by_name['table']._serialized_options = b'\342A\001\001'
+  _globals['_POSITION'].fields_by_name['rack']._loaded_options = None
+  _globals['_POSITION'].fields_by_name['rack']._serialized_options = b'\342A\001\001'
+  _globals['_POSITION'].fields_by_name['has_melded']._loaded_options = None
+  _globals['_POSITION'].fields_by_name['has_melded']._serialized_options = b'\342A\001\001'
+  _globals['_POSITION'].fields_by_name['river']._loaded_options = None
+  _globals['_POSITION'].fields_by_name['river']._serialized_options = b'\342A\001\001'
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['position']._loaded_options = None
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['position']._serialized_options = b'\342A\001\001'
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['game_id']._loaded_options = None
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\001'
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['tier']._loaded_options = None
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['tier']._serialized_options = b'\342A\001\001'
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['objective']._loaded_options = None
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['objective']._serialized_options = b'\342A\001\001'
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['time_limit']._loaded_options = None
+  _globals['_SUGGESTTURNREQUEST'].fields_by_name['time_limit']._serialized_options = b'\342A\001\001'
+  _globals['_HASLEGALTURNREQUEST'].fields_by_name['position']._loaded_options = None
+  _globals['_HASLEGALTURNREQUEST'].fields_by_name['position']._serialized_options = b'\342A\001\002'
+  _globals['_HASLEGALTURNREQUEST'].fields_by_name['time_limit']._loaded_options = None
+  _globals['_HASLEGALTURNREQUEST'].fields_by_name['time_limit']._serialized_options = b'\342A\001\001'
+  _globals['_ARRANGETILESREQUEST'].fields_by_name['ruleset']._loaded_options = None
+  _globals['_ARRANGETILESREQUEST'].fields_by_name['ruleset']._serialized_options = b'\342A\001\001'
+  _globals['_ARRANGETILESREQUEST'].fields_by_name['tiles']._loaded_options = None
+  _globals['_ARRANGETILESREQUEST'].fields_by_name['tiles']._serialized_options = b'\342A\001\001'
+  _globals['_ARRANGETILESREQUEST'].fields_by_name['time_limit']._loaded_options = None
+  _globals['_ARRANGETILESREQUEST'].fields_by_name['time_limit']._serialized_options = b'\342A\001\001'
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['ruleset']._loaded_options = None
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['ruleset']._serialized_options = b'\342A\001\001'
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['positions']._loaded_options = None
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['positions']._serialized_options = b'\342A\001\001'
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['tier']._loaded_options = None
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['tier']._serialized_options = b'\342A\001\001'
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['objective']._loaded_options = None
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['objective']._serialized_options = b'\342A\001\001'
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['time_limit']._loaded_options = None
+  _globals['_BATCHSUGGESTTURNSREQUEST'].fields_by_name['time_limit']._serialized_options = b'\342A\001\001'
+  _globals['_EXISTENCE']._serialized_start=2295
+  _globals['_EXISTENCE']._serialized_end=2393
+  _globals['_OBJECTIVE']._serialized_start=2395
+  _globals['_OBJECTIVE']._serialized_end=2488
+  _globals['_HINTTIER']._serialized_start=2490
+  _globals['_HINTTIER']._serialized_end=2595
+  _globals['_STEPKIND']._serialized_start=2598
+  _globals['_STEPKIND']._serialized_end=2834
+  _globals['_POSITION']._serialized_start=192
+  _globals['_POSITION']._serialized_end=392
+  _globals['_SUGGESTTURNREQUEST']._serialized_start=395
+  _globals['_SUGGESTTURNREQUEST']._serialized_end=645
+  _globals['_SUGGESTTURNRESPONSE']._serialized_start=647
+  _globals['_SUGGESTTURNRESPONSE']._serialized_end=731
+  _globals['_SUGGESTION']._serialized_start=734
+  _globals['_SUGGESTION']._serialized_end=1066
+  _globals['_STEPMELD']._serialized_start=1068
+  _globals['_STEPMELD']._serialized_end=1134
+  _globals['_STEPPART']._serialized_start=1136
+  _globals['_STEPPART']._serialized_end=1216
+  _globals['_SUGGESTEDSTEP']._serialized_start=1219
+  _globals['_SUGGESTEDSTEP']._serialized_end=1499
+  _globals['_HASLEGALTURNREQUEST']._serialized_start=1501
+  _globals['_HASLEGALTURNREQUEST']._serialized_end=1622
+  _globals['_HASLEGALTURNRESPONSE']._serialized_start=1624
+  _globals['_HASLEGALTURNRESPONSE']._serialized_end=1686
+  _globals['_ARRANGETILESREQUEST']._serialized_start=1689
+  _globals['_ARRANGETILESREQUEST']._serialized_end=1848
+  _globals['_ARRANGETILESRESPONSE']._serialized_start=1850
+  _globals['_ARRANGETILESRESPONSE']._serialized_end=1951
+  _globals['_BATCHSUGGESTTURNSREQUEST']._serialized_start=1954
+  _globals['_BATCHSUGGESTTURNSREQUEST']._serialized_end=2218
+  _globals['_BATCHSUGGESTTURNSRESPONSE']._serialized_start=2220
+  _globals['_BATCHSUGGESTTURNSRESPONSE']._serialized_end=2293
+  _globals['_ANALYSISSERVICE']._serialized_start=2837
+  _globals['_ANALYSISSERVICE']._serialized_end=3206
 # @@protoc_insertion_point(module_scope)

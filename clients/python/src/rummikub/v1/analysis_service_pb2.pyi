@@ -485,7 +485,7 @@ class HasLegalTurnRequest(_message.Message):
     TIME_LIMIT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def position(self) -> Global___Position:
-        """The position."""
+        """The position. Required."""
 
     @_builtins.property
     def time_limit(self) -> _duration_pb2.Duration:
@@ -612,7 +612,7 @@ class BatchSuggestTurnsRequest(_message.Message):
 
     @_builtins.property
     def positions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Position]:
-        """The positions. At most 100."""
+        """The positions. At most 100: as many positions of any game fit in the 256 KiB that a server accepts by default."""
 
     @_builtins.property
     def time_limit(self) -> _duration_pb2.Duration:

@@ -22,13 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from rummikub.v1 import game_pb2 as rummikub_dot_v1_dot_game__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 from rummikub.v1 import violation_pb2 as rummikub_dot_v1_dot_violation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/turn_service.proto\x12\x0brummikub.v1\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"o\n\tPlayTiles\x12 \n\x05table\x18\x01 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x18\n\x0briver_index\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x16\n\x0e\x63\x61lls_rummikub\x18\x03 \x01(\x08\x42\x0e\n\x0c_river_index\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"-\n\nLayOnRiver\x12\x1f\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\xa8\x02\n\x0fPlayTurnRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x19\n\x11\x65xpected_revision\x18\x02 \x01(\r\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\x12&\n\x04play\x18\x06 \x01(\x0b\x32\x16.rummikub.v1.PlayTilesH\x00\x12%\n\x04\x64raw\x18\x07 \x01(\x0b\x32\x15.rummikub.v1.DrawTileH\x00\x12&\n\tpass_turn\x18\x08 \x01(\x0b\x32\x11.rummikub.v1.PassH\x00\x12/\n\x0clay_on_river\x18\t \x01(\x0b\x32\x17.rummikub.v1.LayOnRiverH\x00\x42\x08\n\x06\x61\x63tion\"\xc0\x01\n\x10PlayTurnResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation\"\x83\x01\n\x10SaveDraftRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x19\n\x11\x65xpected_revision\x18\x02 \x01(\r\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12!\n\x05\x64raft\x18\x05 \x01(\x0b\x32\x12.rummikub.v1.Draft\"4\n\x11SaveDraftResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"_\n\x11\x43laimErrorRequest\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x15\n\rplay_revision\x18\x02 \x01(\r\x12\x0e\n\x06\x61grees\x18\x03 \x01(\x08\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"5\n\x12\x43laimErrorResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xf1\x01\n\x0bTurnService\x12G\n\x08PlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\x12J\n\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\x12M\n\nClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponseB\x88\x01\n\x0brummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1erummikub/v1/turn_service.proto\x12\x0brummikub.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x16rummikub/v1/game.proto\x1a\x16rummikub/v1/meld.proto\x1a\x16rummikub/v1/tile.proto\x1a\x1brummikub/v1/violation.proto\"\x81\x01\n\tPlayTiles\x12&\n\x05table\x18\x01 \x03(\x0b\x32\x11.rummikub.v1.MeldB\x04\xe2\x41\x01\x01\x12\x1e\n\x0briver_index\x18\x02 \x01(\rB\x04\xe2\x41\x01\x01H\x00\x88\x01\x01\x12\x1c\n\x0e\x63\x61lls_rummikub\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x42\x0e\n\x0c_river_index\"\n\n\x08\x44rawTile\"\x06\n\x04Pass\"3\n\nLayOnRiver\x12%\n\x04tile\x18\x01 \x01(\x0e\x32\x11.rummikub.v1.TileB\x04\xe2\x41\x01\x02\"\xde\x02\n\x0fPlayTurnRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1f\n\x11\x65xpected_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\x1b\n\rvalidate_only\x18\x05 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12,\n\x04play\x18\x06 \x01(\x0b\x32\x16.rummikub.v1.PlayTilesB\x04\xe2\x41\x01\x01H\x00\x12+\n\x04\x64raw\x18\x07 \x01(\x0b\x32\x15.rummikub.v1.DrawTileB\x04\xe2\x41\x01\x01H\x00\x12,\n\tpass_turn\x18\x08 \x01(\x0b\x32\x11.rummikub.v1.PassB\x04\xe2\x41\x01\x01H\x00\x12\x35\n\x0clay_on_river\x18\t \x01(\x0b\x32\x17.rummikub.v1.LayOnRiverB\x04\xe2\x41\x01\x01H\x00\x42\x08\n\x06\x61\x63tion\"\xc0\x01\n\x10PlayTurnResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\x12\'\n\x0ctiles_played\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x0e\n\x06points\x18\x03 \x01(\r\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12*\n\nviolations\x18\x05 \x03(\x0b\x32\x16.rummikub.v1.Violation\"\xa1\x01\n\x10SaveDraftRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1f\n\x11\x65xpected_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x12\n\x04\x65tag\x18\x03 \x01(\tB\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\x12\'\n\x05\x64raft\x18\x05 \x01(\x0b\x32\x12.rummikub.v1.DraftB\x04\xe2\x41\x01\x01\"4\n\x11SaveDraftResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game\"w\n\x11\x43laimErrorRequest\x12\x15\n\x07game_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x02\x12\x1b\n\rplay_revision\x18\x02 \x01(\rB\x04\xe2\x41\x01\x02\x12\x14\n\x06\x61grees\x18\x03 \x01(\x08\x42\x04\xe2\x41\x01\x01\x12\x18\n\nrequest_id\x18\x04 \x01(\tB\x04\xe2\x41\x01\x01\"5\n\x12\x43laimErrorResponse\x12\x1f\n\x04game\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Game2\xf1\x01\n\x0bTurnService\x12G\n\x08PlayTurn\x12\x1c.rummikub.v1.PlayTurnRequest\x1a\x1d.rummikub.v1.PlayTurnResponse\x12J\n\tSaveDraft\x12\x1d.rummikub.v1.SaveDraftRequest\x1a\x1e.rummikub.v1.SaveDraftResponse\x12M\n\nClaimError\x12\x1e.rummikub.v1.ClaimErrorRequest\x1a\x1f.rummikub.v1.ClaimErrorResponseB\x88\x01\n\x0brummikub.v1B\x10TurnServiceProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,26 +37,70 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.turn_service_pb
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\020TurnServiceProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
-  _globals['_PLAYTILES']._serialized_start=148
-  _globals['_PLAYTILES']._serialized_end=259
-  _globals['_DRAWTILE']._serialized_start=261
-  _globals['_DRAWTILE']._serialized_end=271
-  _globals['_PASS']._serialized_start=273
-  _globals['_PASS']._serialized_end=279
-  _globals['_LAYONRIVER']._serialized_start=281
-  _globals['_LAYONRIVER']._serialized_end=326
-  _globals['_PLAYTURNREQUEST']._serialized_start=329
-  _globals['_PLAYTURNREQUEST']._serialized_end=625
-  _globals['_PLAYTURNRESPONSE']._serialized_start=628
-  _globals['_PLAYTURNRESPONSE']._serialized_end=820
-  _globals['_SAVEDRAFTREQUEST']._serialized_start=823
-  _globals['_SAVEDRAFTREQUEST']._serialized_end=954
-  _globals['_SAVEDRAFTRESPONSE']._serialized_start=956
-  _globals['_SAVEDRAFTRESPONSE']._serialized_end=1008
-  _globals['_CLAIMERRORREQUEST']._serialized_start=1010
-  _globals['_CLAIMERRORREQUEST']._serialized_end=1105
-  _globals['_CLAIMERRORRESPONSE']._serialized_start=1107
-  _globals['_CLAIMERRORRESPONSE']._serialized_end=1160
-  _globals['_TURNSERVICE']._serialized_start=1163
-  _globals['_TURNSERVICE']._serialized_end=1404
+  _globals['_PLAYTILES'].fields_by_name['table']._loaded_options = None
+  _globals['_PLAYTILES'].fields_by_name['table']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTILES'].fields_by_name['river_index']._loaded_options = None
+  _globals['_PLAYTILES'].fields_by_name['river_index']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTILES'].fields_by_name['calls_rummikub']._loaded_options = None
+  _globals['_PLAYTILES'].fields_by_name['calls_rummikub']._serialized_options = b'\342A\001\001'
+  _globals['_LAYONRIVER'].fields_by_name['tile']._loaded_options = None
+  _globals['_LAYONRIVER'].fields_by_name['tile']._serialized_options = b'\342A\001\002'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['game_id']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\002'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['expected_revision']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['expected_revision']._serialized_options = b'\342A\001\002'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['etag']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['etag']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['validate_only']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['validate_only']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['play']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['play']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['draw']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['draw']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['pass_turn']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['pass_turn']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTURNREQUEST'].fields_by_name['lay_on_river']._loaded_options = None
+  _globals['_PLAYTURNREQUEST'].fields_by_name['lay_on_river']._serialized_options = b'\342A\001\001'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['game_id']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\002'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['expected_revision']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['expected_revision']._serialized_options = b'\342A\001\002'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['etag']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['etag']._serialized_options = b'\342A\001\001'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['draft']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['draft']._serialized_options = b'\342A\001\001'
+  _globals['_CLAIMERRORREQUEST'].fields_by_name['game_id']._loaded_options = None
+  _globals['_CLAIMERRORREQUEST'].fields_by_name['game_id']._serialized_options = b'\342A\001\002'
+  _globals['_CLAIMERRORREQUEST'].fields_by_name['play_revision']._loaded_options = None
+  _globals['_CLAIMERRORREQUEST'].fields_by_name['play_revision']._serialized_options = b'\342A\001\002'
+  _globals['_CLAIMERRORREQUEST'].fields_by_name['agrees']._loaded_options = None
+  _globals['_CLAIMERRORREQUEST'].fields_by_name['agrees']._serialized_options = b'\342A\001\001'
+  _globals['_CLAIMERRORREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_CLAIMERRORREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\001'
+  _globals['_PLAYTILES']._serialized_start=182
+  _globals['_PLAYTILES']._serialized_end=311
+  _globals['_DRAWTILE']._serialized_start=313
+  _globals['_DRAWTILE']._serialized_end=323
+  _globals['_PASS']._serialized_start=325
+  _globals['_PASS']._serialized_end=331
+  _globals['_LAYONRIVER']._serialized_start=333
+  _globals['_LAYONRIVER']._serialized_end=384
+  _globals['_PLAYTURNREQUEST']._serialized_start=387
+  _globals['_PLAYTURNREQUEST']._serialized_end=737
+  _globals['_PLAYTURNRESPONSE']._serialized_start=740
+  _globals['_PLAYTURNRESPONSE']._serialized_end=932
+  _globals['_SAVEDRAFTREQUEST']._serialized_start=935
+  _globals['_SAVEDRAFTREQUEST']._serialized_end=1096
+  _globals['_SAVEDRAFTRESPONSE']._serialized_start=1098
+  _globals['_SAVEDRAFTRESPONSE']._serialized_end=1150
+  _globals['_CLAIMERRORREQUEST']._serialized_start=1152
+  _globals['_CLAIMERRORREQUEST']._serialized_end=1271
+  _globals['_CLAIMERRORRESPONSE']._serialized_start=1273
+  _globals['_CLAIMERRORRESPONSE']._serialized_end=1326
+  _globals['_TURNSERVICE']._serialized_start=1329
+  _globals['_TURNSERVICE']._serialized_end=1570
 # @@protoc_insertion_point(module_scope)

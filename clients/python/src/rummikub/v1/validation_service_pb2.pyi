@@ -209,7 +209,7 @@ class BatchValidateTurnsRequest(_message.Message):
 
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValidateTurnRequest]:
-        """The turns. At most 1000, with at most 50000 melds in total."""
+        """The turns. At most 100: as many turns of any game fit in the 256 KiB that a server accepts by default."""
 
     def __init__(
         self,
@@ -234,9 +234,7 @@ class BatchValidateTurnsResponse(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValidateTurnResponse]:
-        """An answer for each turn, in the order of the request. If a batch has tens of thousands of invalid melds, the
-        response can exceed the 4 MiB that gRPC clients accept by default.
-        """
+        """An answer for each turn, in the order of the request."""
 
     def __init__(
         self,

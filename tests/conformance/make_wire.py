@@ -1,0 +1,118 @@
+"""Generates wire.json: the cases and contrasts as calls of the service, for clients in any language.
+
+Usage: make wire
+
+The requests are those of cases.json and contrasts.json, the answers are this checkout's.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
+from grpc import StatusCode
+
+from conformance.grpc_answers import score_request, turn_request
+from rummikub.v1 import validation_service_pb2 as vs
+from rummikub.v1 import violation_pb2
+from service.errors import Fault
+from service.grpc_api.status import status_of
+from service.grpc_api.turn_validator import Validator
+from service.grpc_api.validation_service import NAME
+from support.conformance_cases import (
+    Creation,
+    LittleGame,
+    MeldText,
+    Options,
+    Question,
+    RoundQuestion,
+    TurnQuestion,
+    load,
+)
+from support.conformance_messages import ruleset_of, table_of, tiles_of
+
+PATH: Final = Path(__file__).with_name("wire.json")
+FORMAT: Final = "rummikub-wire/1"
+
+Call = dict[str, Any]
+"""A call as wire.json has it."""
+
+
+def requests() -> Iterator[tuple[str, str, Message]]:
+    """Yields the id, the RPC and the request of each case and of each value of a contrast that a client can send."""
+    suite = load()
+    for meld in suite.melds:
+        yield meld.id, *request_of(meld.meld, meld.ruleset)
+    for turn in suite.turns:
+        yield turn.id, *request_of(turn, turn.ruleset)
+    for round_ in suite.round_scores:
+        racks = [vs.RackToScore(seat=rack.seat, rack=tiles_of(rack.rack)) for rack in round_.racks]
+        yield round_.id, "ScoreRound", vs.ScoreRoundRequest(ruleset=ruleset_of(round_.ruleset), racks=racks)
+    for creation in suite.creations:
+        yield creation.id, *request_of(Creation(), creation.ruleset)
+    for contrast in suite.contrasts:
+        if not isinstance(contrast.question, LittleGame):
+            for value in contrast.answers:
+                yield f"{contrast.id}={value}", *request_of(contrast.question, contrast.options(value))
+
+
+def request_of(question: Question, options: Options) -> tuple[str, Message]:
+    """Returns the RPC and the request of a question. For the creation of a game: the same ruleset with no melds."""
+    match question:
+        case MeldText():
+            return "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(options), melds=table_of([question]))
+        case TurnQuestion():
+            return "ValidateTurn", turn_request(question, options)
+        case RoundQuestion():
+            return "ScoreRound", score_request(question, options)
+        case Creation():
+            return "ValidateMelds", vs.ValidateMeldsRequest(ruleset=ruleset_of(options))
+        case LittleGame():
+            raise ValueError("a client cannot set the position, the shuffles and the clock of a game")
+
+
+def calls() -> Iterator[Call]:
+    """Yields the calls with their answers."""
+    validator = Validator()
+    answers: dict[str, tuple[Callable[[bytes], bytes], type[Message]]] = {
+        "ValidateMelds": (validator.validate_melds, vs.ValidateMeldsResponse),
+        "ValidateTurn": (validator.validate_turn, vs.ValidateTurnResponse),
+        "ScoreRound": (validator.score_round, vs.ScoreRoundResponse),
+    }
+    for id_, rpc, request in requests():
+        answer, response = answers[rpc]
+        call = {"id": id_, "rpc": f"{NAME}/{rpc}", "request": as_json(request)}
+        try:
+            yield {**call, "response": as_json(response.FromString(answer(request.SerializeToString())))}
+        except Fault as fault:
+            yield {**call, "error": error_as_json(status_of(fault).serialize())}
+
+
+def as_json(message: Message) -> Any:  # noqa: ANN401 - a JSON object
+    """Returns a message in protojson with sorted keys: those of a map have no order."""
+    return json.loads(json.dumps(MessageToDict(message), sort_keys=True))
+
+
+def error_as_json(status: bytes) -> Call:
+    """Returns an error as wire.json has it, from the trailing metadata `grpc-status-details-bin`."""
+    parsed = status_pb2.Status.FromString(status)
+    refusal, invalid = violation_pb2.Refusal(), error_details_pb2.BadRequest()
+    for detail in parsed.details:
+        detail.Unpack(refusal)
+        detail.Unpack(invalid)
+    code = next(code.name for code in StatusCode if code.value[0] == parsed.code)
+    fields = [violation.field for violation in invalid.field_violations]
+    return {"code": code, "refusal": as_json(refusal), "fields": fields}
+
+
+def text() -> str:
+    """Returns the content of wire.json, with a line for each call."""
+    lines = ",\n".join(json.dumps(call, ensure_ascii=False) for call in calls())
+    return f'{{"format": "{FORMAT}", "calls": [\n{lines}\n]}}\n'
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8")

@@ -1,0 +1,77 @@
+"""wire.json replayed over gRPC, as a client in any language would do it, and compared with its sources."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+from google.protobuf import message_factory
+from google.protobuf.json_format import MessageToDict, ParseDict
+
+from conformance.make_wire import FORMAT, PATH, error_as_json, request_of, text
+from support.conformance_cases import Contrast, LittleGame, MeldCase, TurnCase, load
+from support.harness import CONTRACT, Client, first_answer, memory_store, running_server
+
+SUITE = load()
+WIRE: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
+CALLS: dict[str, dict[str, Any]] = {call["id"]: call for call in WIRE["calls"]}
+RPCS = {f"{service.full_name}/{rpc.name}": rpc for service in CONTRACT for rpc in service.methods}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client() -> AsyncIterator[Client]:
+    async with running_server(memory_store()) as (_, client):
+        yield client
+
+
+def test_the_file_is_derived_from_the_cases() -> None:
+    assert WIRE["format"] == FORMAT
+    assert PATH.read_text(encoding="utf-8") == text(), "run `make wire`"
+
+
+def test_every_id_occurs_once_and_every_call_has_one_outcome() -> None:
+    assert len(CALLS) == len(WIRE["calls"]) > 600
+    for call in CALLS.values():
+        assert {*call} in ({"id", "rpc", "request", "response"}, {"id", "rpc", "request", "error"})
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_call(client: Client, call: dict[str, Any]) -> None:
+    rpc = RPCS[call["rpc"]]
+    request = ParseDict(call["request"], message_factory.GetMessageClass(rpc.input_type)())
+    sending = first_answer(client.channel, rpc, request.SerializeToString())
+    if "response" in call:
+        answer = message_factory.GetMessageClass(rpc.output_type).FromString(await sending)
+        assert MessageToDict(answer) == call["response"]
+    else:
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await sending
+        assert refusal.value.code().name == call["error"]["code"]
+        trailing = dict(refusal.value.trailing_metadata() or ())
+        assert error_as_json(trailing["grpc-status-details-bin"]) == call["error"]
+
+
+def reasons(call: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the reasons in an answer about melds or a turn."""
+    [reading] = call["response"].get("melds", [call["response"]])
+    return tuple(violation["reason"].removeprefix("ERROR_REASON_") for violation in reading.get("violations", ()))
+
+
+@pytest.mark.parametrize("case", [*SUITE.melds, *SUITE.turns], ids=lambda case: case.id)
+def test_a_call_has_the_reasons_of_its_case(case: MeldCase | TurnCase) -> None:
+    assert reasons(CALLS[case.id]) == tuple(violation.reason for violation in case.expect.violations)
+
+
+@pytest.mark.parametrize("contrast", SUITE.contrasts, ids=lambda contrast: contrast.id)
+def test_every_answer_of_a_contrast_is_a_call(contrast: Contrast) -> None:
+    ids = {f"{contrast.id}={value}" for value in contrast.answers}
+    assert ids & {*CALLS} == (set() if isinstance(contrast.question, LittleGame) else ids)
+
+
+def test_a_game_cannot_be_a_call() -> None:
+    with pytest.raises(ValueError, match="cannot set"):
+        request_of(LittleGame(actions=()), {})

@@ -1,0 +1,184 @@
+"""`google.api.field_behavior`: required fields are refused when they are missing, optional ones are not."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import grpc.aio
+import pytest
+import pytest_asyncio
+from google.api import field_behavior_pb2
+from google.protobuf import message_factory
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor, OneofDescriptor
+from google.protobuf.message import Message
+
+from rummikub.v1 import game_pb2, tile_pb2
+from rummikub.v1 import validation_service_pb2 as vs
+from support.harness import (
+    CONTRACT,
+    Client,
+    GameAtHand,
+    error_info,
+    field_violations,
+    first_answer,
+    memory_store,
+    running_server,
+)
+
+Path = tuple[FieldDescriptor | OneofDescriptor, ...]
+"""A field in a request: the fields that lead to it, and itself."""
+
+RPCS: list[MethodDescriptor] = [rpc for service in CONTRACT for rpc in service.methods]
+
+VALUES: dict[str, Callable[[GameAtHand], Any]] = {
+    "expected_revision": lambda _: 4,
+    "game_id": lambda game: game.game_id,
+    "level": lambda _: game_pb2.BOT_LEVEL_EASY,
+    "name": lambda _: "Eve",
+    "play_revision": lambda _: 1,
+    "racks": lambda _: [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=[tile_pb2.TILE_RED_1])],
+    "tile": lambda _: tile_pb2.TILE_RED_1,
+}
+"""A valid value of each required field, by the field's name."""
+
+
+def messages_of(rpcs: list[Descriptor]) -> set[Descriptor]:
+    """Returns messages of the contract and all that they contain."""
+    found = set(rpcs)
+    while (
+        more := {
+            field.message_type
+            for message in found
+            for field in message.fields
+            if field.message_type and field.message_type.file.package == "rummikub.v1"
+        }
+        - found
+    ):
+        found |= more
+    return found
+
+
+ONLY_IN_REQUESTS = messages_of([rpc.input_type for rpc in RPCS]) - messages_of([rpc.output_type for rpc in RPCS])
+"""Messages that only clients send. Melds and rulesets are also sent by the server."""
+
+
+def behaviors(field: FieldDescriptor) -> list[int]:
+    return list(field.GetOptions().Extensions[field_behavior_pb2.field_behavior])
+
+
+def is_required(field: FieldDescriptor) -> bool:
+    return behaviors(field) == [field_behavior_pb2.REQUIRED]
+
+
+def choices(message: Descriptor) -> list[OneofDescriptor]:
+    """Returns the oneofs that the contract states; `optional` makes others."""
+    return [oneof for oneof in message.oneofs if not oneof.name.startswith("_")]
+
+
+def required(message: Descriptor, before: Path = ()) -> Iterator[Path]:
+    """Yields the required fields and oneofs of a message and of the messages in it."""
+    for oneof in choices(message):
+        yield (*before, oneof)
+    for field in message.fields:
+        if is_required(field):
+            yield (*before, field)
+        if field.message_type in ONLY_IN_REQUESTS:
+            yield from required(field.message_type, (*before, field))
+
+
+REQUIRED = [(rpc, path) for rpc in RPCS for path in required(rpc.input_type)]
+
+
+def minimal(kind: Descriptor, game: GameAtHand, path: Path = ()) -> Message:
+    """Returns a message with its required fields only, the first member of each oneof, and the fields of a path."""
+    message = message_factory.GetMessageClass(kind)()
+    chosen = {oneof.fields[0].name for oneof in choices(kind)}
+    if path and isinstance(path[0], FieldDescriptor):
+        siblings = path[0].containing_oneof.fields if path[0].containing_oneof else ()
+        chosen = chosen - {field.name for field in siblings} | {path[0].name}
+    for field in kind.fields:
+        if is_required(field) or field.name in chosen:
+            put(message, field, game, path[1:] if path and field.name == path[0].name else ())
+    return message
+
+
+def put(message: Message, field: FieldDescriptor, game: GameAtHand, path: Path) -> None:
+    """Sets a field to its value in VALUES, or else to a minimal message."""
+    if field.name in VALUES:
+        value = VALUES[field.name](game)
+    else:
+        assert field.message_type, f"add a valid value of {field.full_name} to VALUES"
+        value = minimal(field.message_type, game, path)
+        value = [value] if field.is_repeated else value
+    if isinstance(value, Message):
+        getattr(message, field.name).CopyFrom(value)
+        getattr(message, field.name).SetInParent()
+    elif isinstance(value, list):
+        getattr(message, field.name).extend(value)
+    else:
+        setattr(message, field.name, value)
+
+
+def without(message: Message, path: Path) -> Message:
+    """Clears the last field of a path, and returns the message."""
+    inner = message
+    for field in path[:-1]:
+        inner = getattr(inner, field.name)[0] if is_list(field) else getattr(inner, field.name)
+    inner.ClearField(path[-1].name)
+    return message
+
+
+def is_list(field: FieldDescriptor | OneofDescriptor) -> bool:
+    return isinstance(field, FieldDescriptor) and field.is_repeated
+
+
+def text(path: Path) -> str:
+    """Returns a path as errors name it: `racks[0].seat`."""
+    return ".".join([field.name + "[0]" * is_list(field) for field in path[:-1]] + [path[-1].name])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client() -> AsyncIterator[Client]:
+    async with running_server(memory_store()) as (_, client):
+        yield client
+
+
+def test_every_field_of_a_request_is_required_or_optional() -> None:
+    allowed = ([field_behavior_pb2.REQUIRED], [field_behavior_pb2.OPTIONAL])
+    fields = [field for message in ONLY_IN_REQUESTS for field in message.fields]
+    assert len(fields) > 90
+    assert [field.full_name for field in fields if behaviors(field) not in allowed] == []
+
+
+def test_no_other_field_is_marked() -> None:
+    """A field that clients and servers send would be required in one place and not in the other."""
+    others = messages_of([rpc.output_type for rpc in RPCS])
+    assert [field.full_name for message in others for field in message.fields if behaviors(field)] == []
+
+
+@pytest.mark.parametrize("rpc", RPCS, ids=lambda rpc: rpc.name)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_request_without_its_optional_fields_is_valid(client: Client, rpc: MethodDescriptor) -> None:
+    game = await client.new_game()
+    request = minimal(rpc.input_type, game)
+    metadata = game.as_seat(1) if "game_id" in rpc.input_type.fields_by_name else ()
+    invalid: list[str] = []
+    try:
+        await first_answer(client.channel, rpc, request.SerializeToString(), metadata)
+    except grpc.aio.AioRpcError as refusal:
+        if refusal.code() is grpc.StatusCode.INVALID_ARGUMENT:
+            invalid = [error_info(refusal).reason, *field_violations(refusal)]
+    assert invalid == []
+
+
+@pytest.mark.parametrize(("rpc", "path"), REQUIRED, ids=[f"{rpc.name}-{text(path)}" for rpc, path in REQUIRED])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_request_without_a_required_field_is_refused(client: Client, rpc: MethodDescriptor, path: Path) -> None:
+    game = await client.new_game()
+    request = without(minimal(rpc.input_type, game, path), path)
+    metadata = game.as_seat(1) if "game_id" in rpc.input_type.fields_by_name else ()
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await first_answer(client.channel, rpc, request.SerializeToString(), metadata)
+    assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert field_violations(refusal.value) == [text(path)]
+    is_tile = isinstance(path[-1], FieldDescriptor) and path[-1].enum_type is tile_pb2.Tile.DESCRIPTOR
+    assert error_info(refusal.value).reason == ("TILE_UNKNOWN" if is_tile else "FIELD_INVALID")
