@@ -107,6 +107,14 @@ class TooManyGames(Fault):
     """The caller's address has created too many games in the last minute."""
 
 
+class JoinCodeUnknown(Fault):
+    """No game in the lobby has the join code."""
+
+
+class TooManyGuesses(Fault):
+    """The caller's address has sent too many unknown join codes in the last minute."""
+
+
 class StoreFull(Fault):
     """The store's remaining memory is reserved for existing games."""
 

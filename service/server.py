@@ -17,7 +17,7 @@ from service.app.games import Games
 from service.app.identity import Chance, SystemChance
 from service.app.sweeper import Sweeper
 from service.app.watch import Watch
-from service.errors import StoreUnavailable
+from service.errors import StoreUnavailable, TooManyGames, TooManyGuesses
 from service.grpc_api import health
 from service.grpc_api.aio_server import aio_server
 from service.grpc_api.analysis_service import AnalysisServicer
@@ -103,8 +103,9 @@ class Server:
             games, PriorityAnalysis(self.analysis), bot_searches, settings.bot_delay_ms / 1000, self._stopping
         )
         reader = RequestReader(self.slow_calls)
+        guesses = RateLimit(settings.join_guesses_per_minute, TooManyGuesses)
         self._services = (
-            GameServicer(games, watch, RateLimit(settings.games_per_minute)).service(),
+            GameServicer(games, watch, RateLimit(settings.games_per_minute, TooManyGames), guesses).service(),
             TurnServicer(games, reader).service(),
             self._validation.service(),
             AnalysisServicer(games, self.analysis, reader).service(),

@@ -132,6 +132,12 @@ class Settings(BaseSettings):
         le=_MOST,
         description="new games per minute from one client address, at each server; 0: no limit",
     )
+    join_guesses_per_minute: int = Field(
+        20,
+        ge=0,
+        le=_MOST,
+        description="unknown join codes per minute from one client address, at each server; 0: no limit",
+    )
     history: int = Field(
         10_000, ge=100, le=_MOST, description="changes of a game that are stored for WatchGame and ListChanges"
     )

@@ -15,11 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol, TypeVar
 
 from engine.analysis import options_needing_analysis
-from engine.game import Playing, bots_to_act, is_expired
+from engine.game import Game, Lobby, Playing, bots_to_act, is_expired
 from engine.turns import create, may_have_searched_all_racks
-from service.app.commands import Basis, Command, CreateGame, Decision, GameCommand, decide_time_out
-from service.app.identity import Chance, new_game_id, requested_game_id
-from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoreUnavailable
+from service.app.commands import (
+    Basis,
+    Command,
+    CreateGame,
+    Decision,
+    GameCommand,
+    GamePlan,
+    JoinOrCreateGame,
+    decide_time_out,
+)
+from service.app.identity import Chance, join_codes, new_game_id, requested_game_id
+from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
 from service.storage.base import (
     NO_ETAG,
     Commit,
@@ -27,10 +36,12 @@ from service.storage.base import (
     Conflict,
     GameState,
     GameStore,
+    Listing,
     Loaded,
     Memo,
     Outcome,
     Record,
+    code_name,
     lineage,
 )
 from service.storage.stored_events import encode_change
@@ -87,7 +98,7 @@ class ChangeLoop:
 
     async def create(self, command: CreateGame) -> bytes:
         """Creates a game and returns the answer."""
-        return await self._retrying(command, lambda: self._try_create(command))
+        return await self.retrying(command, lambda: self._try_create(command))
 
     async def run(self, command: GameCommand, runner: OffLoopRunner | None = None) -> bytes:
         """Changes a game and returns the answer.
@@ -96,11 +107,11 @@ class ChangeLoop:
             command: The change.
             runner: Makes the decision off the event loop; for one that may take long.
         """
-        return await self._retrying(command, lambda: self._try_change(command, runner))
+        return await self.retrying(command, lambda: self._try_change(command, runner))
 
     async def run_cached(self, command: GameCommand) -> bytes:
         """Changes a game with one commit if it is cached, otherwise as `run` does."""
-        return await self._retrying(command, lambda: self._try_cached(command))
+        return await self.retrying(command, lambda: self._try_cached(command))
 
     async def basis(self, game_id: str) -> Basis:
         """Returns a game to decide on, after the time-out of an overdue turn. Raises GameNotFound."""
@@ -143,7 +154,8 @@ class ChangeLoop:
         wait_ms = loaded.now_ms + self._bot_wait_ms
         return wait_ms if deadline_ms is None else min(wait_ms, deadline_ms)
 
-    async def _retrying(self, command: Command, attempt: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def retrying(self, command: Command, attempt: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Returns an attempt's answer. If the store fails, it tries once more, provided that the request has an id."""
         try:
             return await attempt()
         except StoreUnavailable:
@@ -160,15 +172,52 @@ class ChangeLoop:
             return _replay(loaded.memo, command)
         if loaded.record:  # the store has dropped the memo; the game and its place in the lists must not change
             raise StaleState(loaded.record.game.revision)
-        now_ms = loaded.now_ms
-        applied = create(command.ruleset)
-        new = Record(game_id, applied.game, NO_ETAG, (), now_ms, now_ms)
-        await self._store.check_room()
-        await self._store.index(new)  # before the commit: a list may name a missing game, but never lacks one
+        applied = create(command.plan.ruleset)
+        new = await self._prepare(game_id, applied.game, command.plan, loaded.now_ms)
         try:
-            return await self._commit(command, Basis(new, now_ms), Decision(applied, ()))
+            return await self._commit(command, Basis(new, loaded.now_ms), Decision(applied, ()))
         except _Overtaken:
             raise StaleState(applied.game.revision) from None
+
+    async def _prepare(self, game_id: str, game: Game, plan: GamePlan, now_ms: int) -> Record:
+        """Returns the record of a game to create, after reserving its join code and listing it.
+
+        This precedes the commit: a list or a code may name a missing game, but no game lacks one.
+        """
+        await self._store.check_room()
+        listing = Listing(plan.visibility, await self._reserve_code(game_id), plan.labels)
+        new = Record(game_id, game, NO_ETAG, (), now_ms, now_ms, listing)
+        await self._store.index(new)
+        return new
+
+    async def _reserve_code(self, game_id: str) -> str:
+        """Returns a game's join code, which no other game in the lobby has."""
+        for code in join_codes(game_id):
+            if await self._store.point(code_name(code), game_id) == game_id:
+                break
+        return code
+
+    async def join_or_create(self, command: JoinOrCreateGame, game_id: str) -> bytes:
+        """Seats a player in a game, or creates the game with the player in it, and returns the answer.
+
+        Raises ActionRefused if the game does not accept the player.
+        """
+        revision = 0
+        for _ in range(ATTEMPTS):
+            loaded = await self._store.load(game_id, command.request.key)
+            if loaded.memo:
+                return _replay(loaded.memo, command)
+            with contextlib.suppress(_Overtaken):
+                if loaded.record:
+                    revision = loaded.record.game.revision
+                    basis = Basis(loaded.record, loaded.now_ms)
+                    return await self._commit(command, basis, command.join(basis, self._chance))
+                command.before_creation()
+                basis = Basis(
+                    await self._prepare(game_id, Game(command.plan.ruleset), command.plan, loaded.now_ms), loaded.now_ms
+                )
+                return await self._commit(command, basis, command.create(basis, self._chance))
+        raise StaleState(revision)
 
     async def _try_change(self, command: GameCommand, runner: OffLoopRunner | None = None) -> bytes:
         revision = 0
@@ -250,7 +299,8 @@ class ChangeLoop:
         nonce = self._chance.token_bytes(NONCE_BYTES)
         change = encode_change(game.revision, basis.now_ms, nonce, decision.applied.events)
         etag = lineage(before.etag, change)
-        return Record(before.game_id, game, etag, decision.tokens, before.created_ms, basis.now_ms), change
+        listed = before.listing, _is_emptied(before, game)
+        return Record(before.game_id, game, etag, decision.tokens, before.created_ms, basis.now_ms, *listed), change
 
     async def _commit(self, command: Command, basis: Basis, decision: Decision) -> bytes:
         """Stores a decision and the answer to its request, and returns the answer. Raises _Overtaken on a conflict."""
@@ -271,6 +321,8 @@ class ChangeLoop:
         """Commits a change and reports bot turns, also if it is unknown whether the change is stored."""
         after = commit.record
         await self._arm(before, after)
+        if after.listing.join_code and _stays_in_lobby(before, after):  # the code must not expire before the game
+            await self._store.point(code_name(after.listing.join_code), after.game_id)
         try:
             outcome = await self._store.commit(commit)
         except (StoreUnavailable, asyncio.CancelledError):
@@ -306,10 +358,20 @@ class ChangeLoop:
             await self._store.arm(after.game_id, min(known))
 
     async def _update_lists(self, before: Record, after: Record) -> None:
-        """Lists a game under its new state. A failure is ignored: the change is stored, and reading repairs lists."""
-        if before.state is not after.state:
-            with contextlib.suppress(StoreUnavailable):
-                await self._store.index(after)
+        """Puts a game into its new lists. A failure is ignored: the change is stored, and reading repairs lists.
+
+        In the lobby, another server may have listed a later change before: then that one is listed again, because
+        nothing repairs a game that is in no list.
+        """
+        stays_in_lobby = _stays_in_lobby(before, after)
+        if before.state is after.state and not stays_in_lobby:
+            return
+        with contextlib.suppress(StoreUnavailable, StoredFormatUnknown):
+            await self._store.index(after)
+            if stays_in_lobby:
+                current = (await self._store.load(after.game_id)).record
+                if current and current.etag != after.etag:
+                    await self._store.index(current)
 
 
 def _replay(memo: Memo, command: Command) -> bytes:
@@ -317,6 +379,22 @@ def _replay(memo: Memo, command: Command) -> bytes:
     if memo.fingerprint != command.request.fingerprint:
         raise DuplicateRequest
     return command.complete(memo.answer, memo.salt)
+
+
+def _stays_in_lobby(before: Record, after: Record) -> bool:
+    """Returns whether a change of a stored game leaves it in the lobby."""
+    return after.state is GameState.LOBBY and before.etag != NO_ETAG
+
+
+def _is_emptied(before: Record, after: Game) -> bool:
+    """Returns whether all people have left the lobby; not before the first one has come."""
+    if not isinstance(after.phase, Lobby) or _has_people(after):
+        return False
+    return before.is_emptied or _has_people(before.game)
+
+
+def _has_people(game: Game) -> bool:
+    return any(player.bot is None for player in game.players)
 
 
 def _valid_until_ms(record: Record, now_ms: int) -> int:

@@ -28,15 +28,17 @@ from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.game import BotLevel, Game
 from engine.melds import ProposedMeld
+from engine.replay import advance
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
-from engine.turns import EXACT, Applied, apply
+from engine.turns import EXACT, Applied, apply, create
 from engine.views import see
-from engine.violations import Refused
+from engine.violations import Reason, Refused, refused
 from service.app.identity import Caller, Chance, digest, new_shuffle, player_seat_in, seat_in, seat_token
+from service.app.names import are_alike
 from service.app.views import GameSnapshotView, TurnResult, committed_view, turn_result
 from service.errors import ActionRefused, AlreadySeated, EtagMismatch, StaleState, TurnTimedOut
-from service.storage.base import Record, SeatToken
+from service.storage.base import Record, SeatToken, Visibility
 
 KEY_LENGTH: Final = 32
 """Hexadecimal digits of a request key: 128 bits."""
@@ -81,6 +83,15 @@ class RequestIdentity:
     def sender(self) -> str:
         """The start of the caller's token digest, by which the store limits memos; empty without a token."""
         return "" if self.caller.digest is None else self.caller.digest.hex()[:SENDER_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class GamePlan:
+    """A game to create: its rules, which have no problems, and how it is found."""
+
+    ruleset: Ruleset
+    visibility: Visibility = Visibility.UNLISTED
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +181,52 @@ class Command(ABC):
 
 @dataclass(frozen=True, slots=True)
 class CreateGame(Command):
-    """Creates a game; the ruleset has no problems."""
+    """Creates a game."""
 
-    ruleset: Ruleset
+    plan: GamePlan
     encode_game: GameEncoder
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
-        return self.encode_game(committed_view(after, decision.viewer))
+        return self.encode_game(committed_view(after, decision.viewer, is_creator=True))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOrCreateGame(Command):
+    """Seats a player in an open public game like the plan, or creates one.
+
+    Attributes:
+        plan: The game.
+        name: The player's name.
+        encode_seat: Encodes the answer without the seat token; `complete` adds it.
+        add_token: Adds the token.
+        before_creation: Called before a game is created. Raises a Fault to refuse that.
+    """
+
+    plan: GamePlan
+    name: str
+    encode_seat: SeatEncoder
+    add_token: Callable[[bytes, str], bytes]
+    before_creation: Callable[[], None]
+
+    def join(self, basis: Basis, chance: Chance) -> Decision:
+        """Returns the decision to join a game. Raises ActionRefused."""
+        return _seated(basis.record, _joined(basis, Join(self.name)), self.request, chance)
+
+    def create(self, basis: Basis, chance: Chance) -> Decision:
+        """Returns the decision to create a game with the player in it, in one change."""
+        created = create(self.plan.ruleset)
+        joined = applied_or_refused(apply(created.game, Join(self.name), basis.now_ms))
+        events = (*created.events, *joined.events)
+        return _seated(basis.record, Applied(advance(None, events), events), self.request, chance)
+
+    def encode(self, decision: Decision, after: Record) -> bytes:
+        """See Command."""
+        return self.encode_seat(committed_view(after, decision.viewer), decision.new_seat)
+
+    def complete(self, answer: bytes, salt: bytes) -> bytes:
+        """See Command."""
+        return self.add_token(answer, seat_token(salt, self.request.request_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +258,7 @@ class JoinGame(GameCommand):
         record = basis.record
         if seat_in(record, self.request.caller) is not None:
             raise AlreadySeated
-        applied = applied_or_refused(apply(record.game, Join(self.name), basis.now_ms))
-        seat = _new_seat(record.game, applied.game)
-        salt = self.chance.token_bytes(SALT_BYTES)
-        token = SeatToken(seat, digest(seat_token(salt, self.request.request_id)))
-        return Decision(applied, (*record.tokens, token), viewer=seat, new_seat=seat, salt=salt)
+        return _seated(record, _joined(basis, Join(self.name)), self.request, self.chance)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
         """See Command."""
@@ -241,7 +286,7 @@ class AddBot(GameCommand):
         record = basis.record
         seat = player_seat_in(record, self.request.caller)
         join = Join(self.name or _unused_name(record.game), self.level)
-        applied = applied_or_refused(apply(record.game, join, basis.now_ms))
+        applied = _joined(basis, join)
         bot = _new_seat(record.game, applied.game)
         token = SeatToken(bot, self.chance.token_bytes(DIGEST_BYTES))
         return Decision(applied, (*record.tokens, token), viewer=seat, new_seat=bot)
@@ -430,6 +475,23 @@ class _RackOnlyAnalysis:
         return EXACT.can_play(situation) if situation.rack == self.rack else Existence.UNKNOWN
 
 
+def _joined(basis: Basis, join: Join) -> Applied:
+    """Returns the engine's result of joining. Raises ActionRefused, also for a name that is like another player's."""
+    game = basis.record.game
+    applied = applied_or_refused(apply(game, join, basis.now_ms))
+    if any(are_alike(join.name, player.name) for player in game.players):
+        raise ActionRefused(refused(Reason.PLAYER_ALREADY_JOINED))
+    return applied
+
+
+def _seated(before: Record, applied: Applied, request: RequestIdentity, chance: Chance) -> Decision:
+    """Returns the decision that seats a person, with a new token."""
+    seat = _new_seat(before.game, applied.game)
+    salt = chance.token_bytes(SALT_BYTES)
+    token = SeatToken(seat, digest(seat_token(salt, request.request_id)))
+    return Decision(applied, (*before.tokens, token), viewer=seat, new_seat=seat, salt=salt)
+
+
 def _new_seat(before: Game, after: Game) -> int:
     """Returns the seat of the player who has joined."""
     taken = {player.seat for player in before.players}
@@ -438,8 +500,8 @@ def _new_seat(before: Game, after: Game) -> int:
 
 def _unused_name(game: Game) -> str:
     """Returns a name for a bot."""
-    taken = {player.name for player in game.players}
-    return next(name for number in itertools.count(1) if (name := f"Bot {number}") not in taken)
+    names = (f"Bot {number}" for number in itertools.count(1))
+    return next(name for name in names if not any(are_alike(name, player.name) for player in game.players))
 
 
 def _table_to_send(game: Game) -> tuple[ProposedMeld, ...]:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from engine.game import BotLevel
-from engine.ruleset import Ruleset
 from engine.violations import Refused
 from service.app.changes import BOT_WAIT_MS, ChangeLoop, OffLoopRunner
 from service.app.commands import (
@@ -12,7 +11,9 @@ from service.app.commands import (
     CreateGame,
     DraftRequest,
     GameEncoder,
+    GamePlan,
     JoinGame,
+    JoinOrCreateGame,
     LeaveGame,
     PlayTurn,
     Redeal,
@@ -27,10 +28,12 @@ from service.app.commands import (
     Vote,
     VoteOnPlay,
 )
+from service.app.game_lists import GameFilter, list_games
 from service.app.identity import Caller, Chance, player_seat_in, seat_in
+from service.app.quick_play import QuickPlay
 from service.app.views import ChangeView, GameSnapshotView, change_view, committed_view, snapshot_view, turn_result
-from service.errors import ActionRefused, GameNotFound, HistoryUnavailable
-from service.storage.base import GameState, GameStore, Loaded, Record
+from service.errors import ActionRefused, GameNotFound, HistoryUnavailable, JoinCodeUnknown
+from service.storage.base import GameStore, Loaded, Record, code_name
 
 
 class Games:
@@ -46,6 +49,7 @@ class Games:
         self._store = store
         self._chance = chance
         self._changes = ChangeLoop(store, chance, bot_wait_ms)
+        self._quick_play = QuickPlay(store, chance, self._changes)
 
     def on_bot_turn(self, callback: Callable[[Record], None]) -> None:
         """Sets a callback for games in which a bot is to act: after each change, and when the bot seems forgotten."""
@@ -63,9 +67,21 @@ class Games:
         """Returns a game after the time-out of an overdue turn."""
         return await self._changes.settle(game_id)
 
-    async def create_game(self, ruleset: Ruleset, request: RequestIdentity, encode: GameEncoder) -> bytes:
-        """Creates a game; the ruleset has no problems."""
-        return await self._changes.create(CreateGame(request, ruleset, encode))
+    async def create_game(self, plan: GamePlan, request: RequestIdentity, encode: GameEncoder) -> bytes:
+        """Creates a game."""
+        return await self._changes.create(CreateGame(request, plan, encode))
+
+    async def join_or_create_game(self, command: JoinOrCreateGame) -> bytes:
+        """Seats a player in an open public game like the plan, or creates one."""
+        return await self._quick_play.join_or_create(command)
+
+    async def game_of_code(self, join_code: str) -> str:
+        """Returns the id of the game with a join code. Raises JoinCodeUnknown."""
+        game_id = await self._store.pointed(code_name(join_code))
+        record = (await self._store.load(game_id)).record if game_id else None
+        if record is None or record.listing.join_code != join_code:
+            raise JoinCodeUnknown
+        return game_id
 
     async def join_game(
         self,
@@ -151,9 +167,9 @@ class Games:
             raise GameNotFound
         return loaded.record, seat_in(loaded.record, caller), loaded.now_ms
 
-    async def list_games(self, state: GameState, cursor: str, limit: int) -> tuple[tuple[GameSnapshotView, ...], str]:
-        """Returns a spectator's views of games in a state, newest first, and the next cursor."""
-        records, following = await self._store.page(state, cursor, limit)
+    async def list_games(self, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[GameSnapshotView, ...], str]:
+        """Returns a spectator's views of public games, newest first, and the next cursor."""
+        records, following = await list_games(self._store, wanted, cursor, limit)
         return tuple(committed_view(record, None) for record in records), following
 
     async def list_changes(

@@ -3,8 +3,9 @@
 import base64
 import hashlib
 import hmac
+import itertools
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -13,6 +14,10 @@ from engine.ruleset import Ruleset
 from engine.tiles import Tile, tile_set
 from service.errors import GameNotFound, NotAPlayer
 from service.storage.base import Record
+
+CODE_ALPHABET: Final = "23456789CDFGHJKMNPQRTVWXY"
+"""The characters of join codes: none is mistaken for another, and without vowels they make no words."""
+CODE_LENGTH: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,18 @@ def requested_game_id(secret: bytes, request_key: str) -> str:
     A repeated request yields the same id, so it finds its game and its answer for as long as the game is stored.
     """
     return hmac.digest(secret, request_key.encode(), "sha256")[:16].hex()
+
+
+def join_codes(game_id: str) -> Iterator[str]:
+    """Yields the join codes of a game: its code is the first that no other game has.
+
+    They follow from the id, so a creation that is repeated reserves the same code.
+    """
+    for number in itertools.count():
+        seed = int.from_bytes(hashlib.sha256(f"{game_id} {number}".encode()).digest())
+        yield "".join(
+            CODE_ALPHABET[seed // len(CODE_ALPHABET) ** place % len(CODE_ALPHABET)] for place in range(CODE_LENGTH)
+        )
 
 
 def new_shuffle(chance: Chance, ruleset: Ruleset, players: int) -> Shuffle:

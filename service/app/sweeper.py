@@ -64,15 +64,15 @@ class Sweeper:
                 check.cancel()
 
     async def _sweep_repeatedly(self) -> None:
-        lists = itertools.cycle(GameState)
+        lists = itertools.cycle(itertools.product(GameState, (False, True)))
         cursor = ""
-        state = next(lists)
+        state, is_public = next(lists)
         while not self._stopping.is_set():
             try:
                 await self.sweep()
-                _, cursor = await self._store.page(state, cursor, MEND_BATCH)
+                _, cursor = await self._store.page(state, cursor, MEND_BATCH, is_public=is_public)
                 if not cursor:
-                    state = next(lists)
+                    state, is_public = next(lists)
             except* StoreUnavailable:
                 _log.debug("sweep", result="store unavailable")
             except* Exception:  # noqa: BLE001 - a failed sweep must not stop later ones

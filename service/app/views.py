@@ -7,12 +7,15 @@ from engine.tiles import Tile
 from engine.turns import Applied
 from engine.views import EventView, GameView, see, see_event
 from engine.violations import Violation
-from service.storage.base import Entry, Record
+from service.storage.base import Entry, GameState, Record, Visibility
 
 
 @dataclass(frozen=True, slots=True)
 class GameSnapshotView:
-    """A stored game as one seat or a spectator sees it, and the store's time of the reading."""
+    """A stored game as one seat or a spectator sees it, and the store's time of the reading.
+
+    `join_code` is empty for spectators, and after the start.
+    """
 
     game_id: str
     etag: str
@@ -20,6 +23,9 @@ class GameSnapshotView:
     updated_ms: int
     now_ms: int
     view: GameView
+    visibility: Visibility
+    labels: tuple[tuple[str, str], ...]
+    join_code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +49,26 @@ class TurnResult:
     violations: tuple[Violation, ...] = ()
 
 
-def snapshot_view(record: Record, seat: int | None, now_ms: int) -> GameSnapshotView:
-    """Returns the view of a stored game for a seat; for a spectator if that is None."""
-    view = see(record.game, seat)
-    return GameSnapshotView(record.game_id, record.etag, record.created_ms, record.updated_ms, now_ms, view)
+def snapshot_view(record: Record, seat: int | None, now_ms: int, *, is_creator: bool = False) -> GameSnapshotView:
+    """Returns the view of a stored game for a seat; for a spectator, or the game's creator, if that is None."""
+    listing = record.listing
+    sees_code = record.state is GameState.LOBBY and (seat is not None or is_creator)
+    return GameSnapshotView(
+        record.game_id,
+        record.etag,
+        record.created_ms,
+        record.updated_ms,
+        now_ms,
+        see(record.game, seat),
+        listing.visibility,
+        listing.labels,
+        listing.join_code if sees_code else "",
+    )
 
 
-def committed_view(record: Record, seat: int | None) -> GameSnapshotView:
+def committed_view(record: Record, seat: int | None, *, is_creator: bool = False) -> GameSnapshotView:
     """Returns the view of a stored game at the time of its last change."""
-    return snapshot_view(record, seat, record.updated_ms)
+    return snapshot_view(record, seat, record.updated_ms, is_creator=is_creator)
 
 
 def change_view(entry: Entry, seat: int | None) -> ChangeView:

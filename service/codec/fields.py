@@ -4,21 +4,33 @@ import base64
 import binascii
 import hashlib
 import re
+import unicodedata
+from collections.abc import Mapping
 from typing import Final, Protocol, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 
+from service.app.identity import CODE_ALPHABET, CODE_LENGTH
+from service.app.names import JOINERS, is_visible
 from service.errors import FieldFault, InvalidRequest, MalformedRequest
 
 NAME_MAX: Final = 40
 """Most characters of a player's name."""
+UNNORMALIZED_MAX: Final = 4 * NAME_MAX
+"""Most characters of a name as sent. NFC makes one character of up to four."""
+LABELS_MAX: Final = 8
+"""Most labels of a game."""
+LABEL_VALUE_MAX: Final = 64
+"""Most characters of a label's value."""
 REQUEST_ID_MAX: Final = 64
 """Most characters of a request id."""
 CORRELATION_MAX: Final = 64
 """Most bytes of a correlation id."""
 _GAME_ID: Final = re.compile(r"[0-9a-f]{32}")
 _REQUEST_ID: Final = re.compile(rf"[!-~]{{1,{REQUEST_ID_MAX}}}")
+_JOIN_CODE: Final = re.compile(rf"[{CODE_ALPHABET}]{{{CODE_LENGTH}}}")
+_LABEL_KEY: Final = re.compile(r"[a-z0-9_.-]{1,32}")
 _ETAG: Final = re.compile(r"[0-9a-f]{32}")
 _M = TypeVar("_M", bound=Message)
 
@@ -72,11 +84,37 @@ def etag(text: str) -> str:
     return text
 
 
+def join_code(text: str) -> str:
+    """Returns a valid join code in capitals."""
+    code = text.upper()
+    if not _JOIN_CODE.fullmatch(code):
+        raise invalid("join_code", f"expected {CODE_LENGTH} characters of {CODE_ALPHABET}")
+    return code
+
+
+def labels(sent: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Returns valid labels, by key."""
+    if len(sent) > LABELS_MAX:
+        raise invalid("labels", f"expected at most {LABELS_MAX}")
+    for key, value in sent.items():
+        if not _LABEL_KEY.fullmatch(key):
+            raise invalid("labels", "expected keys of 1 to 32 characters: a to z, 0 to 9, underscore, dot, hyphen")
+        if not (len(value) <= LABEL_VALUE_MAX and value.isprintable()):
+            raise invalid("labels", f"expected values of at most {LABEL_VALUE_MAX} printable characters")
+    return tuple(sorted(sent.items()))
+
+
 def player_name(text: str) -> str:
-    """Returns a valid player name."""
-    if not (0 < len(text) <= NAME_MAX and text.isprintable() and text.strip() == text):
+    """Returns a valid player name in NFC."""
+    name = unicodedata.normalize("NFC", text[: UNNORMALIZED_MAX + 1])
+    if not (0 < len(name) <= NAME_MAX and _is_printable(name) and is_visible(name)):
         raise invalid("name", f"expected 1 to {NAME_MAX} printable characters without spaces at the ends")
-    return text
+    return name
+
+
+def _is_printable(name: str) -> bool:
+    """Returns whether a name can be printed. Joiners are allowed inside, spaces too."""
+    return name.strip(" " + JOINERS) == name and name.translate(dict.fromkeys(map(ord, JOINERS))).isprintable()
 
 
 def bot_name(text: str) -> str:
@@ -120,6 +158,23 @@ def page_size(value: int, default: int, most: int) -> int:
 def page_token(cursor: str) -> str:
     """Returns the opaque token of a cursor; "" for ""."""
     return base64.urlsafe_b64encode(cursor.encode()).decode() if cursor else ""
+
+
+def filtered_page_token(cursor: str, filters: object) -> str:
+    """Returns the opaque token of a cursor in a list with filters; "" for ""."""
+    return page_token(f"{cursor}:{_digest(filters)}" if cursor else "")
+
+
+def filtered_page_cursor(token: str, form: str, filters: object) -> str:
+    """Returns the cursor of a page token of a list with the same filters; "" for ""."""
+    cursor, _, digest = page_cursor(token, rf"{form}:[0-9a-f]{{16}}").rpartition(":")
+    if token and digest != _digest(filters):
+        raise invalid("page_token", "expected next_page_token of a request with the same filters")
+    return cursor
+
+
+def _digest(filters: object) -> str:
+    return hashlib.sha256(repr(filters).encode()).hexdigest()[:16]
 
 
 def page_cursor(token: str, form: str) -> str:

@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine import events as ev
@@ -43,9 +44,9 @@ from engine.views import (
 from rummikub.v1 import game_pb2, game_service_pb2
 from service.app.views import ChangeView, GameSnapshotView
 from service.codec.fields import invalid
-from service.codec.rulesets import encode_ruleset
+from service.codec.rulesets import encode_difference, encode_ruleset
 from service.codec.tiles import encode_meld, encode_proposed, reason_number, tile_number, tile_numbers
-from service.storage.base import GameState
+from service.storage.base import GameState, Visibility
 
 _STATES: Final[dict[type[Phase], game_pb2.GameState.ValueType]] = {
     Lobby: game_pb2.GAME_STATE_LOBBY,
@@ -70,6 +71,15 @@ _LEVELS: Final = {
     game_pb2.BOT_LEVEL_MEDIUM: BotLevel.MEDIUM,
     game_pb2.BOT_LEVEL_HARD: BotLevel.HARD,
 }
+_VISIBILITIES: Final[dict[int, Visibility]] = {
+    game_pb2.VISIBILITY_UNSPECIFIED: Visibility.UNLISTED,
+    game_pb2.VISIBILITY_PUBLIC: Visibility.PUBLIC,
+    game_pb2.VISIBILITY_UNLISTED: Visibility.UNLISTED,
+}
+_VISIBILITY_NUMBERS: Final = {
+    Visibility.PUBLIC: game_pb2.VISIBILITY_PUBLIC,
+    Visibility.UNLISTED: game_pb2.VISIBILITY_UNLISTED,
+}
 _LEVEL_NUMBERS: Final = {level: number for number, level in _LEVELS.items()}
 
 
@@ -78,6 +88,13 @@ def bot_level(number: game_pb2.BotLevel.ValueType) -> BotLevel:
     if number not in _LEVELS:
         raise invalid("level", f"{number} is not a level: expected 1 (easy), 2 (medium) or 3 (hard)")
     return _LEVELS[number]
+
+
+def visibility(number: int) -> Visibility:
+    """Returns the visibility of a game to create; UNLISTED if unset."""
+    if number not in _VISIBILITIES:
+        raise invalid("visibility", f"{number} is not a visibility: expected 1 (public) or 2 (unlisted)")
+    return _VISIBILITIES[number]
 
 
 def _level_number(level: BotLevel | None) -> game_pb2.BotLevel.ValueType:
@@ -100,11 +117,11 @@ def _time(milliseconds: int) -> Timestamp:
 
 def encode_game(sight: GameSnapshotView) -> game_pb2.Game:
     """Returns a game as a seat or a spectator sees it."""
-    return game_pb2.Game.FromString(_ruleset_bytes(sight.view.ruleset) + changed_game_bytes(sight))
+    return game_pb2.Game.FromString(_lasting_bytes(sight) + changed_game_bytes(sight))
 
 
 def encode_changed_game(sight: GameSnapshotView) -> game_pb2.Game:
-    """Returns a game without its ruleset, for answers to changes: the ruleset never changes, and is half of a game."""
+    """Returns a game without what never changes, for answers to changes: its ruleset is half of a game."""
     return game_pb2.Game.FromString(changed_game_bytes(sight))
 
 
@@ -113,6 +130,12 @@ def changed_game_bytes(sight: GameSnapshotView) -> bytes:
     view = sight.view
     cached = (_table_bytes(view.table), *_result_bytes.map(view.results))
     return b"".join((_uncached_fields(sight).SerializeToString(), *map(_player_bytes, view.players), *cached))
+
+
+def _lasting_bytes(sight: GameSnapshotView) -> bytes:
+    """Returns the fields of a game that never change."""
+    lasting = game_pb2.Game(visibility=_VISIBILITY_NUMBERS[sight.visibility], labels=dict(sight.labels))
+    return _ruleset_bytes(sight.view.ruleset) + lasting.SerializeToString()
 
 
 @identity_cache(maxsize=1_024)
@@ -167,18 +190,28 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         river=tile_numbers(view.river) or None,
         turn_order=view.order,
         last_chance_seats=view.last_chance or None,
+        join_code=sight.join_code,
     )
 
 
 def encode_summary(sight: GameSnapshotView) -> game_pb2.GameSummary:
     """Returns a game as an entry of a list."""
+    view, rules = sight.view, sight.view.ruleset
+    limit = rules.turn_time_limit_seconds
     return game_pb2.GameSummary(
         game_id=sight.game_id,
-        state=_STATES[sight.view.phase],
-        player_names=(player.name for player in sight.view.players),
-        players_max=sight.view.ruleset.players_max,
+        state=_STATES[view.phase],
+        player_names=(player.name for player in view.players),
+        players_max=rules.players_max,
         create_time=_time(sight.created_ms),
-        revision=sight.view.revision,
+        revision=view.revision,
+        ruleset=encode_difference(rules),
+        seats_taken=len(view.players),
+        seats_free=rules.players_max - len(view.players) if view.phase is Lobby else 0,
+        bots=sum(player.bot is not None for player in view.players),
+        turn_time_limit=Duration(seconds=limit) if limit else None,
+        round=view.round_number,
+        labels=dict(sight.labels),
     )
 
 
@@ -347,6 +380,18 @@ def encode_join(game: GameSnapshotView, seat: int) -> bytes:
 def with_token(answer: bytes, token: str) -> bytes:
     """Appends the token to an encoded JoinGameResponse."""
     return answer + game_service_pb2.JoinGameResponse(seat_token=token).SerializeToString()
+
+
+def encode_quick_join(game: GameSnapshotView, seat: int) -> bytes:
+    """Returns an encoded JoinOrCreateGameResponse without the token. A game with its first player is at revision 1."""
+    created = game.view.revision == 1
+    response = game_service_pb2.JoinOrCreateGameResponse(game=encode_game(game), seat=seat, created=created)
+    return response.SerializeToString()
+
+
+def with_quick_token(answer: bytes, token: str) -> bytes:
+    """Appends the token to an encoded JoinOrCreateGameResponse."""
+    return answer + game_service_pb2.JoinOrCreateGameResponse(seat_token=token).SerializeToString()
 
 
 def encode_bot(game: GameSnapshotView, seat: int) -> bytes:

@@ -1,6 +1,7 @@
 """Rulesets: their options by name, the same in contract and engine."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from enum import Enum
 from functools import lru_cache
@@ -106,11 +107,33 @@ def _range_text(problem: OptionProblem) -> str:
     return f"{problem.value} is out of range: expected {expected}"
 
 
+def preset_filter(number: int) -> Preset | None:
+    """Returns the preset of games to list; None if unset."""
+    if number == ruleset_pb2.PRESET_UNSPECIFIED:
+        return None
+    value = ruleset_pb2.DESCRIPTOR.enum_types_by_name["Preset"].values_by_number.get(number)
+    if value is None:
+        raise invalid("preset", f"{number} is not a preset of this server")
+    return Preset[value.name.removeprefix(_prefix(Preset))]
+
+
 @lru_cache(maxsize=256)
 def encode_ruleset(rules: Ruleset) -> ruleset_pb2.Ruleset:
     """Returns a ruleset with every option set."""
+    return _encode(rules, [field.name for field in fields(rules)])
+
+
+@lru_cache(maxsize=256)
+def encode_difference(rules: Ruleset) -> ruleset_pb2.Ruleset:
+    """Returns a ruleset with its preset and the options that differ from the preset's."""
+    of_preset = PRESETS[rules.preset]
+    names = (field.name for field in fields(rules))
+    return _encode(rules, ["preset", *(name for name in names if getattr(rules, name) != getattr(of_preset, name))])
+
+
+def _encode(rules: Ruleset, options: Iterable[str]) -> ruleset_pb2.Ruleset:
     message = ruleset_pb2.Ruleset()
-    for option in (field.name for field in fields(rules)):
+    for option in options:
         value = getattr(rules, option)
         if isinstance(value, Enum):
             descriptor = ruleset_pb2.DESCRIPTOR.enum_types_by_name[type(value).__name__]

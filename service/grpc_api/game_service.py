@@ -6,12 +6,15 @@ from contextlib import aclosing
 from google.protobuf.duration_pb2 import Duration
 
 from rummikub.v1 import game_service_pb2 as pb
+from service.app.commands import GamePlan, JoinOrCreateGame
+from service.app.game_lists import GameFilter
 from service.app.games import Games
 from service.app.watch import Change, Closing, Heartbeat, Snapshot, Update, Watch
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.grpc_api.handlers import Context, Service, answer, caller, mutation, peer_of, seat_mutation, unary, writing
 from service.runtime.rate_limit import RateLimit
+from service.storage.base import Visibility
 
 _LIST_CURSOR = r"\d{15}:[0-9a-f]{32}"
 _CHANGES_CURSOR = r"[1-9]\d{0,17}"
@@ -24,18 +27,21 @@ class GameServicer:
         games: The use cases.
         watch: The streams of changes.
         new_games: Limits the new games of one address.
+        guesses: Limits the unknown join codes of one address.
     """
 
-    def __init__(self, games: Games, watch: Watch, new_games: RateLimit) -> None:
+    def __init__(self, games: Games, watch: Watch, new_games: RateLimit, guesses: RateLimit) -> None:
         self._games = games
         self._watch = watch
         self._new_games = new_games
+        self._guesses = guesses
 
     def service(self) -> Service:
         """Returns the service with its handlers."""
         handlers = {
             "CreateGame": unary(pb.CreateGameRequest, self.create_game),
             "JoinGame": unary(pb.JoinGameRequest, self.join_game),
+            "JoinOrCreateGame": unary(pb.JoinOrCreateGameRequest, self.join_or_create_game),
             "AddBot": unary(pb.AddBotRequest, self.add_bot),
             "LeaveGame": unary(pb.LeaveGameRequest, self.leave_game),
             "StartGame": unary(pb.StartGameRequest, self.start_game),
@@ -51,15 +57,39 @@ class GameServicer:
 
     async def create_game(self, request: pb.CreateGameRequest, context: Context) -> bytes:
         """CreateGame."""
-        rules, identity = rulesets.ruleset(request.ruleset), mutation(request, context)
+        visibility, labels = game_codec.visibility(request.visibility), fields.labels(request.labels)
+        plan, identity = GamePlan(rulesets.ruleset(request.ruleset), visibility, labels), mutation(request, context)
         self._new_games.take(peer_of(context), time.monotonic())
-        return await self._games.create_game(rules, identity, game_codec.encode_created)
+        return await self._games.create_game(plan, identity, game_codec.encode_created)
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
         """JoinGame."""
-        game_id, name = fields.game_id(request.game_id), fields.player_name(request.name)
-        identity = mutation(request, context)
+        by_code = request.WhichOneof("game") == "join_code"
+        target = fields.join_code(request.join_code) if by_code else fields.game_id(request.game_id)
+        name, identity = fields.player_name(request.name), mutation(request, context)
+        game_id = await self._game_of_code(target, context) if by_code else target
         return await self._games.join_game(game_id, name, identity, game_codec.encode_join, game_codec.with_token)
+
+    async def _game_of_code(self, join_code: str, context: Context) -> str:
+        """Returns the id of the game with a join code. Counts every code first, so that concurrent guesses count."""
+        self._guesses.take(peer_of(context), time.monotonic())
+        game_id = await self._games.game_of_code(join_code)
+        self._guesses.give_back(peer_of(context))
+        return game_id
+
+    async def join_or_create_game(self, request: pb.JoinOrCreateGameRequest, context: Context) -> bytes:
+        """JoinOrCreateGame."""
+        labels, name = fields.labels(request.labels), fields.player_name(request.name)
+        plan = GamePlan(rulesets.ruleset(request.ruleset), Visibility.PUBLIC, labels)
+        command = JoinOrCreateGame(
+            mutation(request, context),
+            plan,
+            name,
+            encode_seat=game_codec.encode_quick_join,
+            add_token=game_codec.with_quick_token,
+            before_creation=lambda: self._new_games.take(peer_of(context), time.monotonic()),
+        )
+        return await self._games.join_or_create_game(command)
 
     async def add_bot(self, request: pb.AddBotRequest, context: Context) -> bytes:
         """AddBot."""
@@ -85,12 +115,18 @@ class GameServicer:
     async def list_games(self, request: pb.ListGamesRequest, context: Context) -> bytes:
         """ListGames. The answer does not depend on the caller, but a malformed token is an error as in all RPCs."""
         caller(context)
-        state = game_codec.listed_state(request.state)
+        wanted = GameFilter(
+            game_codec.listed_state(request.state),
+            rulesets.preset_filter(request.preset),
+            request.seats_free_min,
+            fields.labels(request.labels),
+        )
         size = fields.page_size(request.page_size, default=20, most=100)
-        cursor = fields.page_cursor(request.page_token, _LIST_CURSOR)
-        sights, following = await self._games.list_games(state, cursor, size)
+        cursor = fields.filtered_page_cursor(request.page_token, _LIST_CURSOR, wanted)
+        sights, following = await self._games.list_games(wanted, cursor, size)
         return pb.ListGamesResponse(
-            games=map(game_codec.encode_summary, sights), next_page_token=fields.page_token(following)
+            games=map(game_codec.encode_summary, sights),
+            next_page_token=fields.filtered_page_token(following, wanted),
         ).SerializeToString()
 
     async def watch_game(self, request: pb.WatchGameRequest, context: Context) -> None:

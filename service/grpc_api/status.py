@@ -33,6 +33,7 @@ from service.errors import (
     HintNotAllowed,
     HistoryUnavailable,
     InvalidRequest,
+    JoinCodeUnknown,
     MalformedRequest,
     NotAPlayer,
     Overloaded,
@@ -43,6 +44,7 @@ from service.errors import (
     StoreFull,
     StoreUnavailable,
     TooManyGames,
+    TooManyGuesses,
     TurnTimedOut,
 )
 
@@ -121,6 +123,16 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
         "TOO_MANY_GAMES",
         "your address has reached its limit of new games per minute; retry later",
     ),
+    JoinCodeUnknown: (
+        grpc.StatusCode.NOT_FOUND,
+        "JOIN_CODE_UNKNOWN",
+        "no game has this join code; check it, or get the code again from a player of the game",
+    ),
+    TooManyGuesses: (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "TOO_MANY_GUESSES",
+        "your address has sent too many unknown join codes; retry later",
+    ),
     StoreFull: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "STORE_FULL",
@@ -168,11 +180,11 @@ class Status:
 
     def trailing_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
         """Returns the trailing metadata: the details, and the delay before a retry."""
-        details = ((DETAILS, self._serialized()),)
+        details = ((DETAILS, self.serialize()),)
         return details if self.retry_ms is None else (*details, (RETRY_PUSHBACK, str(self.retry_ms)))
 
-    def _serialized(self) -> bytes:
-        """Returns the google.rpc.Status."""
+    def serialize(self) -> bytes:
+        """Returns the google.rpc.Status for the trailing metadata `grpc-status-details-bin`."""
         metadata = {key: str(value) for key, value in self.metadata.items()}
         info = error_details_pb2.ErrorInfo(reason=self.reason, domain=DOMAIN, metadata=metadata)
         refusal = violation_pb2.Refusal(

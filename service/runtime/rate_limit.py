@@ -1,9 +1,10 @@
 """A token bucket for each peer address."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
-from service.errors import TooManyGames
+from service.errors import Fault
 
 PEERS_MAX: Final = 65_536
 """Most addresses with a bucket. The one that was idle longest is evicted and starts with a full bucket."""
@@ -11,19 +12,21 @@ MINUTE: Final = 60.0
 
 
 class RateLimit:
-    """A limit on new games. A peer that was idle for a minute may create a minute's worth at once.
+    """A limit on an action of each peer. A peer that was idle for a minute may do a minute's worth at once.
 
     Args:
-        per_minute: New games of one peer in a minute; 0: no limit.
+        per_minute: Actions of one peer in a minute; 0: no limit.
+        refusal: The exception for more.
     """
 
-    def __init__(self, per_minute: int) -> None:
+    def __init__(self, per_minute: int, refusal: Callable[[], Fault]) -> None:
         self._per_minute = per_minute
+        self._refusal = refusal
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """By address: the tokens left, and the time of the last update."""
 
     def take(self, peer: str, now: float) -> None:
-        """Counts a new game of a peer. Raises TooManyGames, without effect.
+        """Counts an action of a peer. Raises the refusal, without effect.
 
         Args:
             peer: The peer's address.
@@ -38,4 +41,10 @@ class RateLimit:
         if len(self._buckets) > PEERS_MAX:
             self._buckets.popitem(last=False)
         if not is_allowed:
-            raise TooManyGames
+            raise self._refusal()
+
+    def give_back(self, peer: str) -> None:
+        """Takes back the last action of a peer."""
+        if peer in self._buckets:
+            left, since = self._buckets[peer]
+            self._buckets[peer] = (min(self._per_minute, left + 1), since)

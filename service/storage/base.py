@@ -28,6 +28,12 @@ CLAIM_MS: Final = 2_000
 MEMOS_A_SENDER: Final = 8
 """Most memos kept for a sender. A client repeats only its last requests; callers without a token send at most six, to
 create a game and join it."""
+EMPTIED_MS: Final = 60_000
+"""How long a lobby is kept after all people have left it. Within it, a repeated LeaveGame still finds its answer."""
+NAME_MARGIN_MS: Final = 60_000
+"""How much longer a name of a game is kept than a lobby, so that a lobby never loses its join code."""
+BRIEF_MS: Final = 10_000
+"""How long a brief name of a game is kept: less than EMPTIED_MS, so it never outlives its game."""
 NO_ETAG: Final = ""
 """The etag before a game's creation."""
 
@@ -49,6 +55,28 @@ STATE_OF_PHASE: Final[dict[type[Phase], GameState]] = {
 }
 
 
+class Visibility(Enum):
+    """Whether strangers find a game in lists."""
+
+    PUBLIC = "public"
+    UNLISTED = "unlisted"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How a game is found.
+
+    Attributes:
+        visibility: Whether it is in public lists.
+        join_code: A short code in place of its id; unique among games in the lobby.
+        labels: Keys and values that its creator chose, by key.
+    """
+
+    visibility: Visibility = Visibility.UNLISTED
+    join_code: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class SeatToken:
     """The SHA-256 of a seat's token. The token itself is never stored."""
@@ -68,6 +96,8 @@ class Record:
         tokens: One for each taken seat.
         created_ms: When it was created, in milliseconds since 1970 by the store's clock.
         updated_ms: When it last changed.
+        listing: How it is found.
+        is_emptied: Whether all people have left its lobby. It is then in no list and expires after EMPTIED_MS.
     """
 
     game_id: str
@@ -76,6 +106,8 @@ class Record:
     tokens: tuple[SeatToken, ...]
     created_ms: int
     updated_ms: int
+    listing: Listing = Listing()
+    is_emptied: bool = False
 
     @property
     def state(self) -> GameState:
@@ -91,9 +123,11 @@ class Lifetimes:
     started: int
     finished: int
 
-    def milliseconds(self, state: GameState) -> int:
-        """Returns how long a game in a state is kept."""
-        seconds = {GameState.LOBBY: self.lobby, GameState.FINISHED: self.finished}.get(state, self.started)
+    def milliseconds(self, record: Record) -> int:
+        """Returns how long a game is kept."""
+        if record.is_emptied:
+            return EMPTIED_MS
+        seconds = {GameState.LOBBY: self.lobby, GameState.FINISHED: self.finished}.get(record.state, self.started)
         return seconds * 1000
 
 
@@ -115,6 +149,11 @@ class Entry:
     time_ms: int
     nonce: bytes
     events: tuple[Event, ...]
+
+
+def code_name(join_code: str) -> str:
+    """Returns the name under which a game's join code points at the game."""
+    return f"code:{join_code}"
 
 
 def lineage(previous: str, change: bytes) -> str:
@@ -261,17 +300,38 @@ class GameStore(Protocol):
         """Raises StoreFull if the store has no room for a new game."""
 
     async def index(self, record: Record) -> None:
-        """Lists a game under its state, and no other."""
+        """Puts a game into its lists (lists.lists_of), and removes it from all others."""
 
-    async def page(self, state: GameState, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
+    async def page(
+        self, state: GameState, cursor: str, limit: int, *, is_public: bool = False
+    ) -> tuple[tuple[Record, ...], str]:
         """Returns games of a state after a cursor, newest first, and the next cursor. "" is the first and the last one.
 
         A page has fewer games than the limit if the list names games that have expired or changed state; the call
         repairs those entries. It omits games that this server cannot read.
+
+        Args:
+            state: The state.
+            cursor: The place in the list (lists.list_member of a game).
+            limit: Most games.
+            is_public: Whether to return public games only.
         """
+
+    async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
+        """Returns public games with a free seat and a match key (lists.match_key), oldest first."""
 
     async def count(self) -> dict[GameState, int]:
         """Returns how many games are listed under each state."""
+
+    async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:
+        """Points a name at a game, and returns the game that the name points at after that.
+
+        A name that points at another game than `instead_of` is left as it is. Of concurrent callers all get the same
+        game. A name is kept a little longer than a lobby after the last call that set it; if `is_brief`, BRIEF_MS.
+        """
+
+    async def pointed(self, name: str) -> str:
+        """Returns the id of the game that a name points at; "" if there is none."""
 
     async def arm(self, game_id: str, at_ms: int) -> None:
         """Makes a game due at a time, in place of any time set before."""

@@ -26,6 +26,7 @@ from service.storage.base import (
     Record,
     Subscription,
 )
+from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list
 from service.storage.snapshot import (
     decode_memo,
     decode_record,
@@ -75,7 +76,9 @@ class MemoryStore:
         self._clock = clock
         self._games: dict[str, _Stored] = {}
         self._secret = secrets.token_bytes(SECRET_BYTES)
-        self._lists: dict[GameState, dict[str, str]] = {state: {} for state in GameState}
+        self._lists: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """By name of the list: the members by game."""
+        self._names: dict[str, str] = {}
         self._deadlines: dict[str, int] = {}
         self._subscriptions: defaultdict[str, set[Subscription]] = defaultdict(set)
 
@@ -151,26 +154,55 @@ class MemoryStore:
     @timed
     async def index(self, record: Record) -> None:
         """See GameStore."""
-        for state in GameState:
-            self._lists[state].pop(record.game_id, None)
-        self._lists[record.state][record.game_id] = f"{record.created_ms:015d}:{record.game_id}"
+        for members in self._lists.values():
+            members.pop(record.game_id, None)
+        for name in lists_of(record):
+            self._lists[name][record.game_id] = list_member(record)
 
     @timed
-    async def page(self, state: GameState, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
+    async def page(
+        self, state: GameState, cursor: str, limit: int, *, is_public: bool = False
+    ) -> tuple[tuple[Record, ...], str]:
         """See GameStore."""
-        members = sorted((m for m in self._lists[state].values() if not cursor or m < cursor), reverse=True)[:limit]
-        stored = [self._games.get(member.partition(":")[2]) for member in members]
+        name = list_name(state, is_public=is_public)
+        members = sorted((m for m in self._members(name) if not cursor or m < cursor), reverse=True)[:limit]
+        return await self._games_in(name, members), members[-1] if len(members) == limit else ""
+
+    @timed
+    async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
+        """See GameStore."""
+        name = open_list(match)
+        return await self._games_in(name, sorted(self._members(name))[:limit])
+
+    def _members(self, name: str) -> Collection[str]:
+        return self._lists[name].values() if name in self._lists else ()
+
+    async def _games_in(self, name: str, members: Sequence[str]) -> tuple[Record, ...]:
+        """Returns the games of members of a list, and repairs the list where it was wrong."""
+        stored = [self._games.get(game_of_member(member)) for member in members]
         readable = (readable_record(game.snapshot) for game in stored if game)
         records = [record for record in readable if record]
-        moved = [record for record in records if record.state is not state]
+        moved = [record for record in records if name not in lists_of(record)]
         for record in moved:
             await self.index(record)
-        return tuple(r for r in records if r not in moved), members[-1] if len(members) == limit else ""
+        return tuple(record for record in records if record not in moved)
 
     @timed
     async def count(self) -> dict[GameState, int]:
         """See GameStore."""
-        return {state: len(games) for state, games in self._lists.items()}
+        return {state: len(self._members(list_name(state, is_public=False))) for state in GameState}
+
+    @timed
+    async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:  # noqa: ARG002 - nothing expires
+        """See GameStore."""
+        if self._names.get(name, instead_of) == instead_of:
+            self._names[name] = game_id
+        return self._names[name]
+
+    @timed
+    async def pointed(self, name: str) -> str:
+        """See GameStore."""
+        return self._names.get(name, "")
 
     @timed
     async def arm(self, game_id: str, at_ms: int) -> None:

@@ -27,10 +27,11 @@ from redis.backoff import NoBackoff
 
 from service.errors import StoredFormatUnknown, StoreFull, StoreUnavailable
 from service.storage.base import (
+    BRIEF_MS,
     CLAIM_MS,
     MEMOS_A_SENDER,
+    NAME_MARGIN_MS,
     SECRET_BYTES,
-    STATE_OF_PHASE,
     Commit,
     Committed,
     Conflict,
@@ -44,6 +45,7 @@ from service.storage.base import (
     Subscription,
 )
 from service.storage.game_cache import GameCache
+from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list, possible_lists
 from service.storage.redis_connection import shared_connection
 from service.storage.redis_deployment import find_obstacle, find_risk
 from service.storage.redis_feed import RedisFeed
@@ -76,6 +78,9 @@ SECRET: Final = "rummikub:secret"  # noqa: S105 - a key
 PROBE: Final = "rummikub:probe"
 DEADLINES: Final = "rummikub:deadlines"
 
+_LISTS_BY_STATE: Final = [list_name(state, is_public=is_public) for state in GameState for is_public in (False, True)]
+"""The lists that exist for ever."""
+
 _MEMBER: Final = re.compile(rb"\d{15}:[0-9a-f]{32}")
 """A game in a list. Members of another form were not written by this service."""
 
@@ -95,13 +100,12 @@ def _channel(game_id: str) -> str:
     return f"rummikub:{{{game_id}}}:changed"
 
 
-def _list_key(state: GameState) -> str:
-    return f"rummikub:games:{state.value}"
+def _list_key(name: str) -> str:
+    return f"rummikub:{name}"
 
 
-def _list_member(record: Record) -> str:
-    """Returns a game's name in a list, which sorts by time of creation, then by id."""
-    return f"{record.created_ms:015d}:{record.game_id}"
+def _pointer_key(name: str) -> str:
+    return f"rummikub:name:{name}"
 
 
 def connect(url: str) -> "redis.Redis":
@@ -151,7 +155,9 @@ class RedisStore:
         self._lifetimes = lifetimes
         self._history = history
         self._clock = clock
+        self._name_ms = lifetimes.lobby * 1000 + NAME_MARGIN_MS
         self._load, self._commit = _Script.read("load.lua"), _Script.read("commit.lua")
+        self._point = _Script.read("point.lua")
         self._claim = client.register_script(_Script.read("claim.lua").text)
         self._rearm = client.register_script(_Script.read("rearm.lua").text)
         self._connection = shared_connection(client.connection_pool, REPLY_SECONDS)
@@ -228,7 +234,7 @@ class RedisStore:
     async def commit(self, commit: Commit) -> Outcome:
         """See GameStore."""
         record, snapshot = commit.record, encode_record(commit.record)
-        kept_ms = self._lifetimes.milliseconds(record.state)
+        kept_ms = self._lifetimes.milliseconds(record)
         memos_ms = min(kept_ms, MEMOS_OF_FINISHED_MS) if record.state is GameState.FINISHED else kept_ms
         arguments = (
             commit.previous_etag,
@@ -301,49 +307,69 @@ class RedisStore:
     @timed
     async def index(self, record: Record) -> None:
         """See GameStore."""
-        member = _list_member(record)
-        others = [state for state in GameState if state is not record.state]
+        member, own = list_member(record), lists_of(record)
         async with self._converting_failures():
-            await self._connection.execute(
-                "ZADD", _list_key(record.state), 0, member
-            )  # first: a game is never unlisted
-            await asyncio.gather(*(self._connection.execute("ZREM", _list_key(state), member) for state in others))
+            for name in sorted(own):  # first: a game is never unlisted
+                await self._connection.execute("ZADD", _list_key(name), 0, member)
+                if name not in _LISTS_BY_STATE:
+                    await self._connection.execute("PEXPIRE", _list_key(name), self._name_ms)
+            others = sorted(possible_lists(record) - own)
+            await asyncio.gather(*(self._connection.execute("ZREM", _list_key(name), member) for name in others))
 
     @timed
-    async def page(self, state: GameState, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
+    async def page(
+        self, state: GameState, cursor: str, limit: int, *, is_public: bool = False
+    ) -> tuple[tuple[Record, ...], str]:
         """See GameStore."""
+        name = list_name(state, is_public=is_public)
+        start = f"({cursor}" if cursor else "+"
         async with self._converting_failures():
-            start = f"({cursor}" if cursor else "+"
-            found = await self._connection.execute("ZREVRANGEBYLEX", _list_key(state), start, "-", "LIMIT", 0, limit)
+            found = await self._connection.execute("ZREVRANGEBYLEX", _list_key(name), start, "-", "LIMIT", 0, limit)
+        members = [member for member in found if _MEMBER.fullmatch(member)]
+        following = members[-1].decode() if members and len(found) == limit else ""
+        return await self._games_in(name, found), following
+
+    @timed
+    async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
+        """See GameStore."""
+        name = open_list(match)
+        async with self._converting_failures():
+            found = await self._connection.execute("ZRANGEBYLEX", _list_key(name), "-", "+", "LIMIT", 0, limit)
+        return await self._games_in(name, found)
+
+    async def _games_in(self, name: str, found: Sequence[bytes]) -> tuple[Record, ...]:
+        """Returns the games of members of a list, and repairs the list where it was wrong."""
+        async with self._converting_failures():
             seconds, micros = await self._connection.execute("TIME")
-        foreign = [member for member in found if not _MEMBER.fullmatch(member)]
-        members = [member.decode() for member in found if member not in foreign]
         now_ms = self._now_ms(int(seconds), int(micros))
+        members = [member.decode() for member in found if _MEMBER.fullmatch(member)]
         records: list[Record] = []
         moved: list[Record] = []
-        gone: list[str | bytes] = [*foreign]
+        gone: list[str | bytes] = [member for member in found if not _MEMBER.fullmatch(member)]
         for some in _in_parts(members, LISTED_AT_ONCE):
             for member, snapshot, record in await self._listed(some):
-                own_member = _list_member(record) if record else member
+                if record and record.is_emptied:
+                    continue  # it expires soon; a repair could remove it from its lists after somebody has joined
+                own_member = list_member(record) if record else member
                 if member != own_member:
                     gone.append(member)  # from a creation that failed
-                if record and (record.state is not state or member != own_member):
+                if record and (name not in lists_of(record) or member != own_member):
                     moved.append(record)
                 elif record:
                     records.append(record)
                 elif not snapshot and now_ms - int(member.partition(":")[0]) > ORPHAN_MS:
                     gone.append(member)
         with contextlib.suppress(StoreUnavailable):  # a store that refuses writes is still readable
-            await self._repair(state, moved, gone)
-        return tuple(records), members[-1] if members and len(found) == limit else ""
+            await self._repair(name, moved, gone)
+        return tuple(records)
 
-    async def _repair(self, state: GameState, moved: Sequence[Record], gone: Sequence[str | bytes]) -> None:
-        """Lists games that have changed state, and removes members that are gone from the list of a state."""
+    async def _repair(self, name: str, moved: Sequence[Record], gone: Sequence[str | bytes]) -> None:
+        """Puts games into their own lists, and removes members that are gone from a list."""
         for record in moved:
             await self.index(record)
         if gone:
             async with self._converting_failures():
-                await self._connection.execute("ZREM", _list_key(state), *gone)
+                await self._connection.execute("ZREM", _list_key(name), *gone)
 
     async def _listed(self, members: Sequence[str]) -> list[tuple[str, bytes | None, Record | None]]:
         """Returns members of a list, each with its stored bytes and its game if that can be read.
@@ -352,7 +378,10 @@ class RedisStore:
         """
         async with self._converting_failures():
             snapshots = await asyncio.gather(
-                *(self._connection.execute("HGET", keys_of(_game_id(member))[0], "snapshot") for member in members)
+                *(
+                    self._connection.execute("HGET", keys_of(game_of_member(member))[0], "snapshot")
+                    for member in members
+                )
             )
         async with self._listing:
             await asyncio.sleep(0)
@@ -366,9 +395,23 @@ class RedisStore:
         """See GameStore."""
         async with self._converting_failures():
             pipeline = self._client.pipeline(transaction=False)
-            for state in STATE_OF_PHASE.values():
-                pipeline.zcard(_list_key(state))
-            return dict(zip(STATE_OF_PHASE.values(), await pipeline.execute(), strict=True))
+            for state in GameState:
+                pipeline.zcard(_list_key(list_name(state, is_public=False)))
+            return dict(zip(GameState, await pipeline.execute(), strict=True))
+
+    @timed
+    async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:
+        """See GameStore."""
+        kept_ms = BRIEF_MS if is_brief else self._name_ms
+        pointed: bytes = await self._run(self._point, (_pointer_key(name),), (game_id, instead_of, kept_ms))
+        return pointed.decode(errors="replace")
+
+    @timed
+    async def pointed(self, name: str) -> str:
+        """See GameStore."""
+        async with self._converting_failures():
+            game_id: bytes | None = await self._connection.execute("GET", _pointer_key(name))
+        return (game_id or b"").decode(errors="replace")
 
     @timed
     async def arm(self, game_id: str, at_ms: int) -> None:
@@ -412,7 +455,8 @@ class RedisStore:
         pipeline = self._client.pipeline(transaction=False)
         pipeline.set(PROBE, 1, px=PROBE_MS)
         pipeline.get(SECRET)
-        for key in (DEADLINES, *map(_list_key, GameState)):
+        pipeline.get(_pointer_key(""))
+        for key in (DEADLINES, *map(_list_key, (*_LISTS_BY_STATE, open_list("")))):
             pipeline.zrem(key, "")
         await pipeline.execute()
 
@@ -465,7 +509,3 @@ def _in_parts(items: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
     """Yields the items in parts of at most `most`."""
     for start in range(0, len(items), most):
         yield items[start : start + most]
-
-
-def _game_id(member: str) -> str:
-    return member.partition(":")[2]

@@ -27,7 +27,7 @@ from engine.game import (
     Step,
 )
 from service.errors import StoredFormatUnknown
-from service.storage.base import Memo, Record, SeatToken
+from service.storage.base import Listing, Memo, Record, SeatToken, Visibility
 from service.storage.stored_values import (
     FORMAT,
     Json,
@@ -76,6 +76,8 @@ def encode_record(record: Record) -> bytes:
             "tokens": _write_tokens(record.tokens),
             "created": record.created_ms,
             "updated": record.updated_ms,
+            "listing": _write_listing(record.listing),
+            "emptied": record.is_emptied,
             "game": _write_game(record.game),
         }
     )
@@ -97,7 +99,25 @@ def decode_record(data: bytes) -> Record:
         tokens=tuple(SeatToken(int(seat), bytes.fromhex(digest)) for seat, digest in stored["tokens"].items()),
         created_ms=read_time(stored["created"]),
         updated_ms=read_time(stored["updated"]),
+        listing=_read_listing(stored["listing"]),
+        is_emptied=read_flag(stored["emptied"]),
     )
+
+
+@identity_cache(maxsize=4_096)
+def _write_listing(listing: Listing) -> orjson.Fragment:
+    values = [listing.visibility.value, listing.join_code, listing.labels]
+    return orjson.Fragment(dump(values))
+
+
+def _read_listing(stored: list[Any]) -> Listing:
+    visibility, join_code, labels = stored
+    return Listing(Visibility(visibility), read_text(join_code), read_each(_read_label, labels))
+
+
+def _read_label(stored: list[Any]) -> tuple[str, str]:
+    key, value = stored
+    return read_text(key), read_text(value)
 
 
 def readable_record(data: bytes | None) -> Record | None:

@@ -54,11 +54,22 @@ class DelegatingStore:
     async def index(self, record: Record) -> None:
         await self._forward("index", self._store.index(record))
 
-    async def page(self, state: GameState, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
-        return await self._forward("page", self._store.page(state, cursor, limit))
+    async def page(
+        self, state: GameState, cursor: str, limit: int, *, is_public: bool = False
+    ) -> tuple[tuple[Record, ...], str]:
+        return await self._forward("page", self._store.page(state, cursor, limit, is_public=is_public))
+
+    async def oldest_open(self, match: str, limit: int) -> tuple[Record, ...]:
+        return await self._forward("oldest_open", self._store.oldest_open(match, limit))
 
     async def count(self) -> dict[GameState, int]:
         return await self._forward("count", self._store.count())
+
+    async def point(self, name: str, game_id: str, instead_of: str = "", *, is_brief: bool = False) -> str:
+        return await self._forward("point", self._store.point(name, game_id, instead_of, is_brief=is_brief))
+
+    async def pointed(self, name: str) -> str:
+        return await self._forward("pointed", self._store.pointed(name))
 
     async def arm(self, game_id: str, at_ms: int) -> None:
         await self._forward("arm", self._store.arm(game_id, at_ms))

@@ -290,11 +290,12 @@ async def first_answer(
     return cast("bytes", answer)
 
 
-def without_ruleset(game: game_pb2.Game) -> game_pb2.Game:
+def without_lasting(game: game_pb2.Game) -> game_pb2.Game:
     """Returns a game as answers to changes have it."""
     copy = game_pb2.Game()
     copy.CopyFrom(game)
-    copy.ClearField("ruleset")
+    for lasting in ("ruleset", "visibility", "labels"):
+        copy.ClearField(lasting)
     return copy
 
 
@@ -333,8 +334,9 @@ class Client:
     async def new_game(
         self, players: int = 2, *, start: bool = True, ruleset: ruleset_pb2.Ruleset | None = None
     ) -> "GameAtHand":
-        """Creates a game with players, and starts it unless told otherwise."""
-        created = await self.games.CreateGame(gs.CreateGameRequest(ruleset=ruleset, request_id=new_id()))
+        """Creates a public game with players, and starts it unless told otherwise."""
+        request = gs.CreateGameRequest(ruleset=ruleset, request_id=new_id(), visibility=game_pb2.VISIBILITY_PUBLIC)
+        created = await self.games.CreateGame(request)
         game = GameAtHand(self, created.game.game_id)
         for number in range(players):
             await game.join(f"player {number + 1}")

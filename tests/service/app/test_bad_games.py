@@ -45,6 +45,7 @@ TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
 STARTED_REVISION = 4
 """The revision of a two-player game that has just started."""
 LOBBIES = "rummikub:games:lobby"
+PUBLIC_LOBBIES = "rummikub:public:lobby"
 """The Redis key of the list of games in the lobby."""
 NO_SWEEPS = server_settings(sweep_seconds=3600)
 """Sweep interval of a server whose sweeper runs only when the test calls it."""
@@ -585,12 +586,14 @@ class Creating:
     clock: FakeClock
 
     async def create(self, request_id: str) -> game_pb2.Game:
-        return (await self.client.games.CreateGame(gs.CreateGameRequest(request_id=request_id))).game
+        request = gs.CreateGameRequest(request_id=request_id, visibility=game_pb2.VISIBILITY_PUBLIC)
+        return (await self.client.games.CreateGame(request)).game
 
     async def listed_once(self, *game_ids: str) -> None:
         """Asserts that exactly these games are listed and counted, in their state only."""
         for page_size in (1, 100):
             assert sorted(await listed(self.client, LOBBY, page_size)) == sorted(game_ids)
+        await self.flaky.store.page(GameState.LOBBY, "", 100)  # repairs the list of all games, as the sweeper does
         assert await self.flaky.store.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: len(game_ids)}
 
 
@@ -648,7 +651,8 @@ async def create_raw(client: Client, request: bytes) -> bytes:
 
 async def test_a_retried_creation_gets_the_same_bytes_from_another_server(creating: Creating, store: GameStore) -> None:
     rules = ruleset_pb2.Ruleset(geometry_jokers=4, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)
-    sent = gs.CreateGameRequest(ruleset=rules, request_id=new_id()).SerializeToString()
+    public = game_pb2.VISIBILITY_PUBLIC
+    sent = gs.CreateGameRequest(ruleset=rules, request_id=new_id(), visibility=public).SerializeToString()
     first = await create_raw(creating.client, sent)
     game = GameAtHand(creating.client, gs.CreateGameResponse.FromString(first).game.game_id)
     await game.join("Ada")  # the game changes in between
@@ -733,10 +737,12 @@ async def test_expired_games_leave_the_lists_when_the_lists_are_read(
             await redis_hands.expire(game.game_id)
             assert await refusal(game.see()) == ("NOT_FOUND", "GAME_NOT_FOUND")
         everything = {**dict.fromkeys(GameState, 0), GameState.LOBBY: 3, GameState.PLAYING: 2}
-        for state in (LOBBY, PLAYING):
-            await listed(client, state)
+        for state in (GameState.LOBBY, GameState.PLAYING):
+            await redis_backed.page(state, "", 100)
         assert await redis_backed.count() == everything  # a creation may be in progress
         clock.advance(ORPHAN_MS / 1000 + 1)
+        for state in (GameState.LOBBY, GameState.PLAYING):
+            await redis_backed.page(state, "", 100)
         assert await listed(client, LOBBY) == [alive[0].game_id]
         assert await listed(client, PLAYING) == [alive[1].game_id]
         assert await redis_backed.count() == {**dict.fromkeys(GameState, 0), GameState.LOBBY: 1, GameState.PLAYING: 1}
@@ -756,7 +762,9 @@ async def test_the_sweeper_repairs_lists_that_are_not_read(
         before = await redis_backed.count()
         assert (before[GameState.LOBBY], before[GameState.PLAYING]) == (2 * MEND_BATCH + 5, 2)
         stopping = asyncio.Event()
-        pages = 3 + len(GameState) - 1  # three pages of lobby games, one page for each other state
+        pages = 2 * (
+            3 + len(GameState) - 1
+        )  # three pages of lobby games, one for each other state; the public ones too
         flaky = FlakyStore(redis_backed, after_page=lambda paged: stopping.set() if paged == pages else None)
         await asyncio.wait_for(Sweeper(Games(flaky, SeededChance(1)), flaky, 0.001, stopping).run(), 10)
         after = await redis_backed.count()
@@ -824,9 +832,12 @@ async def test_foreign_list_members_are_skipped_and_removed(
 ) -> None:
     async with running_server(redis_backed, NO_SWEEPS) as (_, client):
         games = [await client.new_game(start=False) for _ in range(2)]
-        await redis_hands.raw.zadd(LOBBIES, {member: 0})
+        for key in (LOBBIES, PUBLIC_LOBBIES):
+            await redis_hands.raw.zadd(key, {member: 0})
         assert sorted(await listed(client, LOBBY)) == sorted(game.game_id for game in games)
+        await redis_backed.page(GameState.LOBBY, "", 100)
         assert (await redis_backed.count())[GameState.LOBBY] == 2
+        assert await redis_hands.raw.zcard(PUBLIC_LOBBIES) == 2
 
 
 # Trimmed histories

@@ -98,6 +98,8 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
     """Returns a request of an RPC, on a game that accepts it."""
     if rpc == "CreateGame":
         return Sent(rpc, gs.CreateGameRequest(request_id=new_id()))
+    if rpc == "JoinOrCreateGame":
+        return Sent(rpc, gs.JoinOrCreateGameRequest(name="first", request_id=new_id()))
     made = message_factory.GetMessageClass(MUTATING[rpc].input_type)
     game, seat = await game_for(rpc, servers)
     seen = await game.see()
@@ -173,20 +175,24 @@ async def reason_of_refusal(client: Client, sent: Sent) -> tuple[str, str]:
 
 
 def game_of(servers: Servers, sent: Sent, answer: bytes) -> GameAtHand:
-    """Returns the game of a request; for CreateGame the created one."""
+    """Returns the game of a request; for a creation the created one."""
     if sent.game:
         return sent.game
+    if sent.rpc == "JoinOrCreateGame":
+        joined = gs.JoinOrCreateGameResponse.FromString(answer)
+        return GameAtHand(servers.client, joined.game.game_id, {0: "", joined.seat: joined.seat_token})
     return GameAtHand(servers.client, gs.CreateGameResponse.FromString(answer).game.game_id)
 
 
 DUPLICATE = ("ABORTED", "DUPLICATE_REQUEST")
-OF_A_SEAT = [rpc for rpc in MUTATING if rpc not in {"CreateGame", "JoinGame"}]
+WITHOUT_A_TOKEN = ["CreateGame", "JoinGame", "JoinOrCreateGame"]
+OF_A_SEAT = [rpc for rpc in MUTATING if rpc not in WITHOUT_A_TOKEN]
 
 
 def test_every_mutating_rpc_of_the_contract_is_covered() -> None:
     of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal"}
     assert set(OF_A_SEAT) == of_games | {"PlayTurn", "SaveDraft", "ClaimError"}
-    assert set(MUTATING) - set(OF_A_SEAT) == {"CreateGame", "JoinGame"}
+    assert set(MUTATING) - set(OF_A_SEAT) == set(WITHOUT_A_TOKEN)
 
 
 @pytest.mark.parametrize("rpc", MUTATING)
@@ -258,6 +264,7 @@ async def test_a_retried_join_returns_a_valid_token(servers: Servers) -> None:
 OTHER_CONTENTS: dict[str, dict[str, object]] = {
     "CreateGame": {"ruleset": ruleset_pb2.Ruleset(players_max=3)},
     "JoinGame": {"name": "somebody else"},
+    "JoinOrCreateGame": {"name": "somebody else"},
     "AddBot": {"name": "somebody else"},
     "PlayTurn": {"play": ts.PlayTiles()},
     "SaveDraft": {"draft": game_pb2.Draft()},
@@ -371,7 +378,7 @@ async def test_a_request_without_an_id_is_applied_again(servers: Servers) -> Non
     assert await reason_of_refusal(servers.client, sent) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
 
 
-@pytest.mark.parametrize("rpc", ["CreateGame", "JoinGame"])
+@pytest.mark.parametrize("rpc", WITHOUT_A_TOKEN)
 async def test_a_guessable_id_is_refused_for_rpcs_without_a_token(servers: Servers, rpc: str) -> None:
     sent = await ready_for(rpc, servers)
     guessable = sent.changed(request_id="x" * 21)
@@ -401,6 +408,13 @@ async def test_a_refused_join_is_not_stored(servers: Servers) -> None:
     refused = sent.changed(name="player 1")
     assert await reason_of_refusal(servers.client, refused) == ("ALREADY_EXISTS", "PLAYER_ALREADY_JOINED")
     assert gs.JoinGameResponse.FromString(await answer_to(servers.client, sent)).seat == 4
+
+
+async def test_a_refused_quick_join_is_not_stored(servers: Servers) -> None:
+    sent = await ready_for("JoinOrCreateGame", servers)
+    refused = sent.changed(ruleset=ruleset_pb2.Ruleset(players_min=9))
+    assert await reason_of_refusal(servers.client, refused) == ("INVALID_ARGUMENT", "OPTION_VALUE_INVALID")
+    assert gs.JoinOrCreateGameResponse.FromString(await answer_to(servers.client, sent)).seat == 1
 
 
 async def test_a_refused_start_is_not_stored(servers: Servers) -> None:
@@ -534,8 +548,10 @@ async def test_neither_tokens_nor_request_ids_are_stored(servers: Servers, redis
         tokens += [token for token in (sent.game.tokens if sent.game else {}).values() if token]
         if rpc == "JoinGame":
             tokens.append(gs.JoinGameResponse.FromString(answer).seat_token)
+        if rpc == "JoinOrCreateGame":
+            tokens.append(gs.JoinOrCreateGameResponse.FromString(answer).seat_token)
     kept = b"\n".join(kept_in(servers.store, redis_url))
-    assert len(tokens) == 3 * (len(MUTATING) - 1) + 1
+    assert len(tokens) == 3 * (len(MUTATING) - 2) + 2
     raw = [base64.urlsafe_b64decode(token + "=") for token in tokens]
     forbidden = [*(text.encode() for text in (*request_ids, *tokens)), *raw, *(one.hex().encode() for one in raw)]
     assert [text for text in forbidden if text in kept] == []

@@ -37,7 +37,7 @@ from support.harness import (
     redis_store,
     running_server,
     server_settings,
-    without_ruleset,
+    without_lasting,
 )
 
 LIMIT = 30
@@ -172,7 +172,7 @@ async def test_a_validate_only_draw_reveals_neither_of_the_two_tiles(client: Cli
     before = await game.see(seat)
     answer = await game.take(ts.PlayTurnRequest(draw=ts.DrawTile(), validate_only=True))
     assert list(answer.tiles_drawn) == list(answer.game.turn.tiles_drawn) == []
-    assert answer.game == without_ruleset(before)
+    assert answer.game == without_lasting(before)
 
 
 async def test_a_pull_from_the_river_plays_the_oldest_pulled_tile_and_adds_the_newer_ones_to_the_rack(
@@ -209,7 +209,7 @@ async def test_a_pending_choice_between_two_tiles_survives_a_server_restart(empt
         drawn = await game.draw()
     async with running_server(second, seed=2) as (_, client):
         again = replace(game, client=client)
-        assert without_ruleset(await again.see(seat)) == drawn.game
+        assert without_lasting(await again.see(seat)) == drawn.game
         assert list((await again.see(seat)).turn.tiles_drawn) == list(drawn.tiles_drawn)
         assert list((await again.see(seat % 3 + 1)).turn.tiles_drawn) == []
         laid = await again.lay_on_river(drawn.tiles_drawn[0])

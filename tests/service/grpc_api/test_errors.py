@@ -70,6 +70,8 @@ from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
+from service.app.commands import RequestIdentity
+from service.app.identity import SPECTATOR
 from service.codec import rulesets, validation
 from service.settings import Settings
 from service.storage.base import Commit, Conflict, GameStore, Loaded, Outcome
@@ -106,6 +108,8 @@ OTHER_ETAG = "0" * 32
 METADATA_LIMIT = 8192
 """The default metadata limit of gRPC clients."""
 STRANGER = "s" * 43
+RETRIED_LATER = {"ANALYSIS_BUSY", "TOO_MANY_GAMES", "TOO_MANY_GUESSES", "STORE_FULL"}
+"""Reasons with another code than UNAVAILABLE whose status has a delay."""
 SCRIPTED = (sys.executable, str(ROOT / "tests" / "support" / "scripted_worker.py"))
 DYING = (sys.executable, "-c", "")
 TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)
@@ -387,6 +391,18 @@ async def few_games(_redis_url: str) -> AsyncIterator[Stage]:
 
 
 @asynccontextmanager
+async def few_guesses(_redis_url: str) -> AsyncIterator[Stage]:
+    """The client has sent its one unknown join code per minute."""
+    clock = FakeClock()
+    store = memory_store(clock)
+    async with running_server(store, settings(join_guesses_per_minute=1)) as (_, client):
+        stage = await staged(client, store, clock)
+        guess = client.games.JoinGame(gs.JoinGameRequest(join_code="333333", name="Cleo"))
+        assert await guess.code() is grpc.StatusCode.NOT_FOUND
+        yield stage
+
+
+@asynccontextmanager
 async def store_nearly_full(_redis_url: str) -> AsyncIterator[Stage]:
     """Less than a tenth of the store's memory is free."""
     clock, full = FakeClock(), RedisServer()
@@ -637,7 +653,8 @@ def case(reason: str, *rpcs: str, staging: Staging = usual) -> Callable[[Prepara
 ON_GAMES = [rpc.name for file in ("game_service.proto", "turn_service.proto") for rpc in SERVICES[file].methods]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
 MUTATING = [name for name in ON_GAMES if "request_id" in RPCS[name].input_type.fields_by_name]
-OF_A_SEAT = [name for name in MUTATING if name not in {"CreateGame", "JoinGame"}]
+OF_A_SEAT = [name for name in MUTATING if name not in {"CreateGame", "JoinGame", "JoinOrCreateGame"}]
+CREATING = ["CreateGame", "JoinOrCreateGame"]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
 WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
 ANALYZING = [rpc.name for rpc in SERVICES["analysis_service.proto"].methods]
@@ -665,6 +682,8 @@ def usual_request(rpc: str, stage: Stage) -> Message:
             return message(rpc, request_id=stage.creation.request_id)
         case "JoinGame":
             return message(rpc, game_id=stage.game.game_id, name="Cleo")
+        case "JoinOrCreateGame":
+            return message(rpc, name="Cleo")
         case "AddBot":
             return message(rpc, game_id=stage.game.game_id, level=game_pb2.BOT_LEVEL_EASY)
         case "ListGames":
@@ -703,6 +722,7 @@ async def _(_stage: Stage, _rpc: str) -> Ask:
 
 INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "CreateGame": ("request_id", "short"),
+    "JoinOrCreateGame": ("labels", {"Not a key": ""}),
     "ListGames": ("page_token", "?"),
     "ListRulesets": ("page_token", "?"),
     "ValidateTurn": ("rack", [1] * 129),
@@ -720,6 +740,41 @@ async def _(stage: Stage, rpc: str) -> Ask:
     request = usual_request(rpc, stage)
     request.MergeFrom(message(rpc, **{field: value}))
     return Ask(request, as_anyone(rpc, stage.game), [field])
+
+
+LABELS = {str(number): "" for number in range(9)}
+MORE_INVALID_FIELDS: list[tuple[str, str, object]] = [
+    ("CreateGame", "visibility", 3),
+    ("CreateGame", "labels", LABELS),
+    ("CreateGame", "labels", {"": ""}),
+    ("CreateGame", "labels", {"x" * 33: ""}),
+    ("CreateGame", "labels", {"key": "x" * 65}),
+    ("CreateGame", "labels", {"key": "a\nb"}),
+    ("JoinOrCreateGame", "name", " Cleo"),
+    ("JoinOrCreateGame", "labels", LABELS),
+    ("JoinOrCreateGame", "request_id", "x" * 21),
+    ("JoinGame", "join_code", ""),
+    ("JoinGame", "join_code", "22222"),
+    ("JoinGame", "join_code", "22222O"),
+    ("JoinGame", "join_code", "2222222"),
+    ("ListGames", "preset", 999),
+    ("ListGames", "labels", LABELS),
+    ("ListGames", "page_token", "MDAwMDAwMDAwMDAwMDAxOjAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw"),
+]
+
+
+def with_field(field: str, value: object) -> Preparation:
+    async def prepare(stage: Stage, rpc: str) -> Ask:
+        request = usual_request(rpc, stage)
+        request.MergeFrom(message(rpc, **{field: value}))
+        return Ask(request, fields=[field])
+
+    prepare.__name__ = field
+    return prepare
+
+
+for _rpc, _field, _value in MORE_INVALID_FIELDS:
+    case("FIELD_INVALID", _rpc)(with_field(_field, _value))
 
 
 @case("AUTHORIZATION_MALFORMED", *ON_GAMES)
@@ -741,10 +796,26 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(None, as_anyone(rpc, stage.game))
 
 
-@case("TOO_MANY_GAMES", "CreateGame", staging=few_games)
-@case("STORE_FULL", "CreateGame", staging=store_nearly_full)
-async def _(_stage: Stage, _rpc: str) -> Ask:
-    return Ask(gs.CreateGameRequest())
+@case("TOO_MANY_GAMES", *CREATING, staging=few_games)
+@case("STORE_FULL", *CREATING, staging=store_nearly_full)
+async def _(stage: Stage, rpc: str) -> Ask:
+    request = usual_request(rpc, stage)
+    request.ClearField("request_id")
+    return Ask(request)
+
+
+@case("JOIN_CODE_UNKNOWN", "JoinGame")
+@case("TOO_MANY_GUESSES", "JoinGame", staging=few_guesses)
+async def _(_stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, join_code="222222", name="Cleo"))
+
+
+@case("STORED_FORMAT_UNKNOWN", "JoinOrCreateGame", staging=newer_format)
+async def _(stage: Stage, rpc: str) -> Ask:
+    request_id = new_id()
+    key = RequestIdentity(SPECTATOR, request_id, b"").key
+    await stage.store.point(f"request:{key}", stage.game.game_id)  # as if it had joined the game
+    return Ask(message(rpc, name="Cleo", request_id=request_id))
 
 
 @case("GAME_NOT_FOUND", *WITH_GAME_ID)
@@ -788,7 +859,8 @@ def with_ruleset(reason: str) -> Preparation:
         if rpc in {"SuggestTurn", "HasLegalTurn"}:
             request, prefix = position_message(rpc, an.Position(ruleset=rules))
             return Ask(request, fields=[prefix + field for field in fields])
-        return Ask(message(rpc, ruleset=rules), fields=fields)
+        named = {"name": "Cleo"} if rpc == "JoinOrCreateGame" else {}
+        return Ask(message(rpc, ruleset=rules, **named), fields=fields)
 
     prepare.__name__ = "ruleset"
     return prepare
@@ -796,7 +868,7 @@ def with_ruleset(reason: str) -> Preparation:
 
 JUDGED_OR_ANALYZED = [*WITH_RULESET, *ANALYZING]
 for _reason in RULESETS:
-    case(_reason, "CreateGame", *JUDGED_OR_ANALYZED)(with_ruleset(_reason))
+    case(_reason, *CREATING, *JUDGED_OR_ANALYZED)(with_ruleset(_reason))
 
 
 @case("OPTION_UNKNOWN", "CreateGame", "ValidateMelds", "ScoreRound", "ValidateTurn", "BatchValidateTurns")
@@ -1085,6 +1157,13 @@ async def _(stage: Stage, _rpc: str) -> Ask:
     return Ask(gs.CreateGameRequest(ruleset=changed, request_id=stage.creation.request_id))
 
 
+@case("DUPLICATE_REQUEST", "JoinOrCreateGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    request = gs.JoinOrCreateGameRequest(name="Ada", request_id=new_id())
+    await stage.client.games.JoinOrCreateGame(request)
+    return Ask(message(rpc, name="Ben", request_id=request.request_id))
+
+
 @case("DUPLICATE_REQUEST", "JoinGame")
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=0, start=False)
@@ -1114,6 +1193,12 @@ async def _used_for_another_rpc(stage: Stage, rpc: str) -> Ask:
 async def _name_taken(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=1, start=False)
     return Ask(message(rpc, game_id=game.game_id, name="player 1"))
+
+
+@case("PLAYER_ALREADY_JOINED", "JoinGame")
+async def _name_like_one_that_is_taken(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game(players=1, start=False)
+    return Ask(message(rpc, game_id=game.game_id, name="Pl\u0430yer l"))  # a Cyrillic a, an l in place of 1
 
 
 @case("PLAYER_ALREADY_JOINED", "JoinGame")
@@ -1430,7 +1515,7 @@ async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
             assert {one.reason for one in bad.field_violations} == {case.reason}
             assert all(one.description for one in bad.field_violations)
         case [violation_pb2.Refusal(), error_details_pb2.RetryInfo()]:
-            assert case.code == "UNAVAILABLE" or case.reason in {"ANALYSIS_BUSY", "TOO_MANY_GAMES", "STORE_FULL"}
+            assert case.code == "UNAVAILABLE" or case.reason in RETRIED_LATER
         case others:
             pytest.fail(f"details that do not go together: {others}")
 

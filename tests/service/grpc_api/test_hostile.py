@@ -159,6 +159,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
     return {
         "CreateGame": gs.CreateGameRequest(),
         "JoinGame": gs.JoinGameRequest(game_id=game_id, name="Eve"),
+        "JoinOrCreateGame": gs.JoinOrCreateGameRequest(name="Eve"),
         "AddBot": gs.AddBotRequest(game_id=game_id, level=game_pb2.BOT_LEVEL_EASY),
         "LeaveGame": gs.LeaveGameRequest(game_id=game_id),
         "StartGame": gs.StartGameRequest(game_id=game_id),
@@ -659,6 +660,13 @@ async def test_an_unknown_value_of_an_enum_is_named(scene: Scene, number: int) -
         ("PlayTurn", play, "MALFORMED_MELD", "play.table[0].kind"),
         ("ValidateMelds", vs.ValidateMeldsRequest(melds=[kind]), "MALFORMED_MELD", "melds[0].kind"),
         ("ListGames", gs.ListGamesRequest(state=state), "FIELD_INVALID", "state"),
+        ("ListGames", gs.ListGamesRequest(preset=ruleset_pb2.Preset.ValueType(number)), "FIELD_INVALID", "preset"),
+        (
+            "CreateGame",
+            gs.CreateGameRequest(visibility=game_pb2.Visibility.ValueType(number)),
+            "FIELD_INVALID",
+            "visibility",
+        ),
         ("SuggestTurn", an.SuggestTurnRequest(tier=an.HintTier.ValueType(number)), "FIELD_INVALID", "tier"),
         ("BatchSuggestTurns", an.BatchSuggestTurnsRequest(tier=an.HintTier.ValueType(number)), "FIELD_INVALID", "tier"),
         (
@@ -768,7 +776,19 @@ async def test_an_invalid_game_id_is_named(scene: Scene, rpc: str, text: str) ->
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", " Eve", "Eve ", "E\0e", "E\ne", "\u202eEve", "E\u200be", "\x7f", "x" * 41, "\ue000", "x" * 100_000],
+    [
+        *["", " ", " Eve", "Eve ", "E\0e", "E\ne", "\u202eEve", "E\u200be", "\x7f", "x" * 41, "\ue000", "x" * 100_000],
+        *[
+            "\u200dEve",
+            "Eve\u200c",
+            "\u200d",
+            "\u3164",
+            "\ufe0f",
+            "\u2800 \u2800",
+            "e\u0301" * 41,
+            "e" + "\u0301" * 100_000,
+        ],
+    ],
 )
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_name_that_cannot_be_shown_is_refused(scene: Scene, name: str) -> None:
@@ -782,7 +802,7 @@ async def test_a_name_that_cannot_be_shown_is_refused(scene: Scene, name: str) -
 )
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_request_id_of_another_form_is_refused(scene: Scene, request_id: str) -> None:
-    for rpc in ("CreateGame", "JoinGame", *OF_A_SEAT):
+    for rpc in ("CreateGame", "JoinGame", "JoinOrCreateGame", *OF_A_SEAT):
         request = copy.deepcopy(usual_requests(scene)[rpc])
         request.MergeFrom(type(request)(request_id=request_id))
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)
@@ -938,6 +958,8 @@ def without_rivals(descriptor: Descriptor, chosen: dict[str, object]) -> dict[st
 
 def values(field: FieldDescriptor, depth: int) -> st.SearchStrategy[object]:
     one: st.SearchStrategy[object]
+    if field.message_type and field.message_type.GetOptions().map_entry:
+        return st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=3)
     if field.message_type:
         one = messages(field.message_type, depth + 1)
     elif field.type == FieldDescriptor.TYPE_STRING:

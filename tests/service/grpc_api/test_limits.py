@@ -52,7 +52,7 @@ async def refused_with(call: "grpc.aio.UnaryUnaryCall[gs.CreateGameRequest, gs.C
 
 
 def test_a_minute_s_games_may_be_created_at_once_and_then_at_the_limit_s_rate() -> None:
-    limit = RateLimit(6)
+    limit = RateLimit(6, TooManyGames)
     for _ in range(6):
         limit.take("a", 100.0)
     with pytest.raises(TooManyGames):
@@ -68,14 +68,14 @@ def test_a_minute_s_games_may_be_created_at_once_and_then_at_the_limit_s_rate() 
 
 
 def test_zero_means_no_limit() -> None:
-    limit = RateLimit(0)
+    limit = RateLimit(0, TooManyGames)
     for _ in range(1_000):
         limit.take("a", 0.0)
 
 
 def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "PEERS_MAX", 2)
-    limit = RateLimit(1)
+    limit = RateLimit(1, TooManyGames)
     for peer in ("a", "b", "c", "a"):
         limit.take(peer, 0.0)
     with pytest.raises(TooManyGames):

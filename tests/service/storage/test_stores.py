@@ -22,7 +22,10 @@ from service.app.identity import new_shuffle
 from service.errors import StoreUnavailable
 from service.storage import redis_connection
 from service.storage.base import (
+    BRIEF_MS,
     CLAIM_MS,
+    EMPTIED_MS,
+    NAME_MARGIN_MS,
     NO_ETAG,
     Commit,
     Committed,
@@ -30,14 +33,17 @@ from service.storage.base import (
     Due,
     GameState,
     GameStore,
+    Listing,
     Loaded,
     Memo,
     Record,
     SeatToken,
     Subscription,
+    Visibility,
     lineage,
 )
 from service.storage.game_cache import GameCache
+from service.storage.lists import match_key
 from service.storage.redis import RedisStore, connect
 from service.storage.snapshot import FINGERPRINT_BYTES
 from service.storage.stored_events import encode_change
@@ -493,6 +499,119 @@ async def test_a_listed_game_that_is_never_stored_leaves_its_list_after_an_hour(
     clock.advance(3601)
     assert await listed(redis_backed, GameState.LOBBY) == []
     assert (await redis_backed.count())[GameState.LOBBY] == 0
+
+
+PUBLIC = Listing(Visibility.PUBLIC, "CDFGHJ", (("league", "1"),))
+MATCH = match_key(Ruleset(), PUBLIC.labels)
+
+
+def changed(commit: Commit, **changes: object) -> Commit:
+    """Returns a commit with another record."""
+    return replace(commit, record=replace(commit.record, **changes))  # type: ignore[arg-type]
+
+
+async def public_game(store: GameStore, game_id: str = GAME, now_ms: int = START_MS) -> Record:
+    """Stores and lists a public game in the lobby."""
+    record = await stored(store, changed(creation(game_id, now_ms), listing=PUBLIC))
+    await store.index(record)
+    return record
+
+
+async def ids_in(store: GameStore, state: GameState) -> list[list[str]]:
+    """Returns the games in the list of all games, in the list of public ones, and those with a free seat."""
+    pages = [(await store.page(state, "", 100, is_public=is_public))[0] for is_public in (False, True)]
+    return [[record.game_id for record in records] for records in (*pages, await store.oldest_open(MATCH, 100))]
+
+
+async def test_a_listing_is_stored_with_its_game(store: GameStore) -> None:
+    record = await public_game(store)
+    assert record.listing == PUBLIC
+    assert (await store.load(GAME)).record == record
+
+
+async def test_only_public_games_are_in_public_lists(store: GameStore) -> None:
+    await store.index(await stored(store, creation(OTHER_GAME)))
+    await public_game(store)
+    assert await ids_in(store, GameState.LOBBY) == [[OTHER_GAME, GAME], [GAME], [GAME]]
+    assert (await store.count())[GameState.LOBBY] == 2
+
+
+async def test_a_started_game_is_not_open_and_an_emptied_one_is_in_no_list(store: GameStore) -> None:
+    record = await public_game(store)
+    for name in ("Ada", "Ben"):
+        record = await stored(store, changed(joining(record, name), listing=PUBLIC))
+    await store.index(replace(record, is_emptied=True))
+    assert await ids_in(store, GameState.LOBBY) == [[], [], []]
+    await store.index(record)
+    assert await ids_in(store, GameState.LOBBY) == [[GAME], [GAME], [GAME]]
+    started = await stored(store, changed(starting(record), listing=PUBLIC))
+    await store.index(started)
+    assert await ids_in(store, GameState.LOBBY) == [[], [], []]
+    assert await ids_in(store, GameState.PLAYING) == [[GAME], [GAME], []]
+
+
+async def test_reading_open_games_repairs_a_missed_start(store: GameStore) -> None:
+    record = await public_game(store)
+    for name in ("Ada", "Ben"):
+        record = await stored(store, changed(joining(record, name), listing=PUBLIC))
+    await stored(store, changed(starting(record), listing=PUBLIC))
+    assert await store.oldest_open(MATCH, 10) == ()
+    assert await ids_in(store, GameState.PLAYING) == [[GAME], [GAME], []]
+
+
+async def test_open_games_come_oldest_first_and_only_those_that_match(store: GameStore) -> None:
+    for number in (2, 1, 3):
+        await public_game(store, f"{number:032x}", START_MS + number)
+    assert [int(record.game_id, 16) for record in await store.oldest_open(MATCH, 2)] == [1, 2]
+    assert await store.oldest_open(match_key(Ruleset(), ()), 10) == ()
+    assert await store.oldest_open(match_key(Ruleset(players_max=3), PUBLIC.labels), 10) == ()
+
+
+async def test_the_list_of_open_games_expires_with_the_youngest_of_them(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    await public_game(redis_backed)
+    assert LIFETIMES.lobby * 1000 < await raw.pttl(f"rummikub:open:{MATCH}") <= LIFETIMES.lobby * 1000 + NAME_MARGIN_MS
+    assert await raw.pttl("rummikub:public:lobby") == -1
+
+
+async def test_an_emptied_lobby_expires_after_a_minute(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+    record = await stored(redis_backed, creation())
+    await stored(redis_backed, changed(joining(record, "Ada"), is_emptied=True))
+    for part in ("game", "events"):
+        assert 0 < await raw.pttl(f"rummikub:{{{GAME}}}:{part}") <= EMPTIED_MS
+
+
+# Names
+
+
+async def test_a_name_points_at_the_first_game_until_it_is_replaced(store: GameStore) -> None:
+    assert await store.pointed("code:X") == ""
+    assert await store.point("code:X", GAME) == GAME
+    assert await store.point("code:X", OTHER_GAME) == GAME
+    assert await store.point("code:X", GAME) == GAME
+    assert await store.pointed("code:X") == GAME
+    assert await store.pointed("code:Y") == ""
+    assert await store.point("code:X", OTHER_GAME, "f" * 32) == GAME
+    assert await store.point("code:X", OTHER_GAME, GAME) == OTHER_GAME
+    assert await store.point("code:X", GAME, GAME) == OTHER_GAME
+
+
+async def test_concurrent_callers_point_a_name_at_one_game(store: GameStore) -> None:
+    games = await asyncio.gather(*(store.point("meeting:X", f"{number:032x}", is_brief=True) for number in range(20)))
+    assert len(set(games)) == 1
+
+
+async def test_a_name_is_kept_longer_than_a_lobby_and_a_brief_one_less_than_an_emptied_one(
+    redis_backed: RedisStore, raw: "aredis.Redis"
+) -> None:
+    await redis_backed.point("code:X", GAME)
+    await redis_backed.point("meeting:X", GAME, is_brief=True)
+    assert LIFETIMES.lobby * 1000 < await raw.pttl("rummikub:name:code:X") <= LIFETIMES.lobby * 1000 + NAME_MARGIN_MS
+    assert 0 < await raw.pttl("rummikub:name:meeting:X") <= BRIEF_MS < EMPTIED_MS
+    await raw.pexpire("rummikub:name:code:X", 1000)
+    await redis_backed.point("code:X", GAME)
+    assert await raw.pttl("rummikub:name:code:X") > LIFETIMES.lobby * 1000
 
 
 # Deadlines
@@ -1314,6 +1433,9 @@ async def test_every_operation_is_observed_with_its_name_and_result(store: GameS
     await store.check_room()
     await store.index(record)
     await store.page(GameState.LOBBY, "", 10)
+    await store.oldest_open(MATCH, 10)
+    await store.point("code:X", GAME)
+    await store.pointed("code:X")
     await store.count()
     await store.arm(GAME, START_MS)
     await store.rearm(Due(GAME, START_MS, START_MS), None)
@@ -1328,6 +1450,9 @@ async def test_every_operation_is_observed_with_its_name_and_result(store: GameS
         "check_room",
         "index",
         "page",
+        "oldest_open",
+        "point",
+        "pointed",
         "count",
         "arm",
         "rearm",

@@ -58,7 +58,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_AUTHORIZATION_MALFORMED: _ErrorReason.ValueType  # 203
     """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a seat token."""
     ERROR_REASON_PLAYER_ALREADY_JOINED: _ErrorReason.ValueType  # 204
-    """ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name."""
+    """ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name or one like it. Names are
+    alike if they differ only in case, in compatibility forms (NFKC), in invisible characters, or in characters that
+    look the same (Unicode's confusables).
+    """
     ERROR_REASON_GAME_FULL: _ErrorReason.ValueType  # 205
     """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
     ERROR_REASON_TOO_FEW_PLAYERS: _ErrorReason.ValueType  # 206
@@ -94,6 +97,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
     deal_three_pairs_reshuffle).
     """
+    ERROR_REASON_JOIN_CODE_UNKNOWN: _ErrorReason.ValueType  # 222
+    """NOT_FOUND. No game in the lobby has the join code. Codes of games that have started may be unknown too."""
     ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
     ERROR_REASON_TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
@@ -227,6 +232,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
     new games are refused. Send the request again after the delay in RetryInfo.
     """
+    ERROR_REASON_TOO_MANY_GUESSES: _ErrorReason.ValueType  # 709
+    """RESOURCE_EXHAUSTED. The caller's address has sent too many unknown join codes in the last minute
+    (RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
+    """
     ERROR_REASON_INTERNAL_ERROR: _ErrorReason.ValueType  # 704
     """INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""
     ERROR_REASON_TURN_TOO_COMPLEX: _ErrorReason.ValueType  # 804
@@ -352,7 +361,10 @@ ERROR_REASON_NOT_A_PLAYER: ErrorReason.ValueType  # 202
 ERROR_REASON_AUTHORIZATION_MALFORMED: ErrorReason.ValueType  # 203
 """UNAUTHENTICATED. The authorization metadata is not `Bearer` followed by a seat token."""
 ERROR_REASON_PLAYER_ALREADY_JOINED: ErrorReason.ValueType  # 204
-"""ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name."""
+"""ALREADY_EXISTS. The caller's token already has a seat, or a seated player has this name or one like it. Names are
+alike if they differ only in case, in compatibility forms (NFKC), in invisible characters, or in characters that
+look the same (Unicode's confusables).
+"""
 ERROR_REASON_GAME_FULL: ErrorReason.ValueType  # 205
 """FAILED_PRECONDITION. All seats are taken. Metadata: `players_max`."""
 ERROR_REASON_TOO_FEW_PLAYERS: ErrorReason.ValueType  # 206
@@ -388,6 +400,8 @@ ERROR_REASON_REDEAL_NOT_ALLOWED: ErrorReason.ValueType  # 217
 identical tiles, has drawn, passed or shown an illegal play, or someone has played (option
 deal_three_pairs_reshuffle).
 """
+ERROR_REASON_JOIN_CODE_UNKNOWN: ErrorReason.ValueType  # 222
+"""NOT_FOUND. No game in the lobby has the join code. Codes of games that have started may be unknown too."""
 ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
 ERROR_REASON_TURN_TIMED_OUT: ErrorReason.ValueType  # 302
@@ -520,6 +534,10 @@ Send the request again after the delay in RetryInfo.
 ERROR_REASON_STORE_FULL: ErrorReason.ValueType  # 708
 """RESOURCE_EXHAUSTED. Less than a tenth of the store's memory is free. The rest is reserved for existing games, so
 new games are refused. Send the request again after the delay in RetryInfo.
+"""
+ERROR_REASON_TOO_MANY_GUESSES: ErrorReason.ValueType  # 709
+"""RESOURCE_EXHAUSTED. The caller's address has sent too many unknown join codes in the last minute
+(RUMMIKUB_JOIN_GUESSES_PER_MINUTE). Send the request again after the delay in RetryInfo.
 """
 ERROR_REASON_INTERNAL_ERROR: ErrorReason.ValueType  # 704
 """INTERNAL. A fault of the server. The `x-request-id` metadata of the answer identifies it in the server's log."""

@@ -22,6 +22,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from rummikub.v1 import error_reason_pb2 as rummikub_dot_v1_dot_error__reason__pb2
 from rummikub.v1 import meld_pb2 as rummikub_dot_v1_dot_meld__pb2
@@ -29,7 +30,7 @@ from rummikub.v1 import ruleset_pb2 as rummikub_dot_v1_dot_ruleset__pb2
 from rummikub.v1 import tile_pb2 as rummikub_dot_v1_dot_tile__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rummikub/v1/game.proto\x12\x0brummikub.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\x9e\x01\n\x06Player\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x12\n\nhas_melded\x18\x04 \x01(\x08\x12\x14\n\x0ctotal_points\x18\x05 \x01(\x11\x12\x10\n\x08resigned\x18\x06 \x01(\x08\x12(\n\tbot_level\x18\x07 \x01(\x0e\x32\x15.rummikub.v1.BotLevel\")\n\x05\x44raft\x12 \n\x05table\x18\x01 \x03(\x0b\x32\x11.rummikub.v1.Meld\"j\n\tShownPlay\x12\x10\n\x08revision\x18\x01 \x01(\r\x12 \n\x05table\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x13\n\x0b\x63laim_seats\x18\x03 \x03(\r\x12\x14\n\x0c\x61gainst_seat\x18\x04 \x01(\r\"\xde\x01\n\x04Turn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12,\n\x08\x64\x65\x61\x64line\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\x04step\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.TurnStep\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12!\n\x05\x64raft\x18\x05 \x01(\x0b\x32\x12.rummikub.v1.Draft\x12*\n\nshown_play\x18\x06 \x01(\x0b\x32\x16.rummikub.v1.ShownPlay\"R\n\nSeatResult\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\nrack_value\x18\x02 \x01(\r\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x0e\n\x06points\x18\x04 \x01(\x11\"\x84\x01\n\x0bRoundResult\x12\r\n\x05round\x18\x01 \x01(\r\x12(\n\tround_end\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x03 \x03(\r\x12&\n\x05seats\x18\x04 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"\x95\x05\n\x04Game\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12%\n\x07ruleset\x18\x05 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12$\n\x07players\x18\x06 \x03(\x0b\x32\x13.rummikub.v1.Player\x12\r\n\x05round\x18\x07 \x01(\r\x12%\n\x05table\x18\x08 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x12\n\npool_count\x18\t \x01(\r\x12\x1f\n\x04turn\x18\n \x01(\x0b\x32\x11.rummikub.v1.Turn\x12\x0c\n\x04seat\x18\x0b \x01(\r\x12\x1f\n\x04rack\x18\x0c \x03(\x0e\x32\x11.rummikub.v1.Tile\x12(\n\x06rounds\x18\r \x03(\x0b\x32\x18.rummikub.v1.RoundResult\x12\x14\n\x0cwinner_seats\x18\x0e \x03(\r\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bserver_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cstarter_seat\x18\x12 \x01(\r\x12\x14\n\x0cpassed_seats\x18\x13 \x03(\r\x12 \n\x05river\x18\x14 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\nturn_order\x18\x15 \x03(\r\x12\x19\n\x11last_chance_seats\x18\x16 \x03(\r\"\xb3\x01\n\x0bGameSummary\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12\x14\n\x0cplayer_names\x18\x03 \x03(\t\x12\x13\n\x0bplayers_max\x18\x04 \x01(\r\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x06 \x01(\r\"T\n\x0cPlayerJoined\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12(\n\tbot_level\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.BotLevel\"\x1a\n\nPlayerLeft\x12\x0c\n\x04seat\x18\x01 \x01(\r\":\n\tStartDraw\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\xa3\x01\n\x0cRoundStarted\x12\r\n\x05round\x18\x01 \x01(\r\x12%\n\x05\x64raws\x18\x02 \x03(\x0b\x32\x16.rummikub.v1.StartDraw\x12\x14\n\x0cstarter_seat\x18\x03 \x01(\r\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\npool_count\x18\x05 \x01(\r\x12\x12\n\nturn_order\x18\x06 \x03(\r\".\n\x0bTurnStarted\x12\x1f\n\x04turn\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Turn\"\x97\x01\n\x0bTilesPlayed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12%\n\x05table\x18\x03 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x0e\n\x06points\x18\x04 \x01(\r\x12!\n\x06pulled\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\"P\n\nTilesDrawn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1a\n\nTurnPassed\x12\x0c\n\x04seat\x18\x01 \x01(\r\"R\n\x0cTurnTimedOut\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0ePlayerResigned\x12\x0c\n\x04seat\x18\x01 \x01(\r\"6\n\nRoundEnded\x12(\n\x06result\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.RoundResult\"!\n\tGameEnded\x12\x14\n\x0cwinner_seats\x18\x01 \x03(\r\"4\n\x0bGameCreated\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\">\n\rRiverTileLaid\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x19\n\tTurnEnded\x12\x0c\n\x04seat\x18\x01 \x01(\r\"m\n\x10IllegalPlayShown\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05table\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12)\n\x07reasons\x18\x03 \x03(\x0e\x32\x18.rummikub.v1.ErrorReason\",\n\x0c\x45rrorClaimed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06\x61grees\x18\x02 \x01(\x08\"S\n\rTurnPenalised\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0eRedealDemanded\x12\x0c\n\x04seat\x18\x01 \x01(\r\"\x1a\n\nDraftSaved\x12\x0c\n\x04seat\x18\x01 \x01(\r\"\"\n\x11LastChanceStarted\x12\r\n\x05seats\x18\x01 \x03(\r\"\xa0\x08\n\tGameEvent\x12\x30\n\x0cgame_created\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.GameCreatedH\x00\x12\x32\n\rplayer_joined\x18\x02 \x01(\x0b\x32\x19.rummikub.v1.PlayerJoinedH\x00\x12.\n\x0bplayer_left\x18\x03 \x01(\x0b\x32\x17.rummikub.v1.PlayerLeftH\x00\x12\x32\n\rround_started\x18\x04 \x01(\x0b\x32\x19.rummikub.v1.RoundStartedH\x00\x12\x30\n\x0cturn_started\x18\x05 \x01(\x0b\x32\x18.rummikub.v1.TurnStartedH\x00\x12\x30\n\x0ctiles_played\x18\x06 \x01(\x0b\x32\x18.rummikub.v1.TilesPlayedH\x00\x12.\n\x0btiles_drawn\x18\x07 \x01(\x0b\x32\x17.rummikub.v1.TilesDrawnH\x00\x12.\n\x0bturn_passed\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.TurnPassedH\x00\x12\x33\n\x0eturn_timed_out\x18\t \x01(\x0b\x32\x19.rummikub.v1.TurnTimedOutH\x00\x12\x36\n\x0fplayer_resigned\x18\n \x01(\x0b\x32\x1b.rummikub.v1.PlayerResignedH\x00\x12.\n\x0bround_ended\x18\x0b \x01(\x0b\x32\x17.rummikub.v1.RoundEndedH\x00\x12,\n\ngame_ended\x18\x0c \x01(\x0b\x32\x16.rummikub.v1.GameEndedH\x00\x12\x35\n\x0friver_tile_laid\x18\r \x01(\x0b\x32\x1a.rummikub.v1.RiverTileLaidH\x00\x12,\n\nturn_ended\x18\x0e \x01(\x0b\x32\x16.rummikub.v1.TurnEndedH\x00\x12;\n\x12illegal_play_shown\x18\x0f \x01(\x0b\x32\x1d.rummikub.v1.IllegalPlayShownH\x00\x12\x32\n\rerror_claimed\x18\x10 \x01(\x0b\x32\x19.rummikub.v1.ErrorClaimedH\x00\x12\x34\n\x0eturn_penalised\x18\x11 \x01(\x0b\x32\x1a.rummikub.v1.TurnPenalisedH\x00\x12\x36\n\x0fredeal_demanded\x18\x12 \x01(\x0b\x32\x1b.rummikub.v1.RedealDemandedH\x00\x12.\n\x0b\x64raft_saved\x18\x13 \x01(\x0b\x32\x17.rummikub.v1.DraftSavedH\x00\x12=\n\x13last_chance_started\x18\x14 \x01(\x0b\x32\x1e.rummikub.v1.LastChanceStartedH\x00\x42\x07\n\x05\x65vent\"~\n\nGameChange\x12\x10\n\x08revision\x18\x01 \x01(\r\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x06\x65vents\x18\x04 \x03(\x0b\x32\x16.rummikub.v1.GameEvent*\x89\x01\n\tGameState\x12\x1a\n\x16GAME_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10GAME_STATE_LOBBY\x10\x01\x12\x16\n\x12GAME_STATE_PLAYING\x10\x02\x12\x19\n\x15GAME_STATE_ROUND_OVER\x10\x03\x12\x17\n\x13GAME_STATE_FINISHED\x10\x04*l\n\x08RoundEnd\x12\x19\n\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n\x12ROUND_END_RESIGNED\x10\x03*c\n\x08\x42otLevel\x12\x19\n\x15\x42OT_LEVEL_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x42OT_LEVEL_EASY\x10\x01\x12\x14\n\x10\x42OT_LEVEL_MEDIUM\x10\x02\x12\x12\n\x0e\x42OT_LEVEL_HARD\x10\x03*f\n\x08TurnStep\x12\x19\n\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n\x12TURN_STEP_CHOOSING\x10\x02\x12\x13\n\x0fTURN_STEP_DRAWN\x10\x03\x42\x81\x01\n\x0brummikub.v1B\tGameProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rummikub/v1/game.proto\x12\x0brummikub.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1erummikub/v1/error_reason.proto\x1a\x16rummikub/v1/meld.proto\x1a\x19rummikub/v1/ruleset.proto\x1a\x16rummikub/v1/tile.proto\"\x9e\x01\n\x06Player\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x12\n\nhas_melded\x18\x04 \x01(\x08\x12\x14\n\x0ctotal_points\x18\x05 \x01(\x11\x12\x10\n\x08resigned\x18\x06 \x01(\x08\x12(\n\tbot_level\x18\x07 \x01(\x0e\x32\x15.rummikub.v1.BotLevel\")\n\x05\x44raft\x12 \n\x05table\x18\x01 \x03(\x0b\x32\x11.rummikub.v1.Meld\"j\n\tShownPlay\x12\x10\n\x08revision\x18\x01 \x01(\r\x12 \n\x05table\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12\x13\n\x0b\x63laim_seats\x18\x03 \x03(\r\x12\x14\n\x0c\x61gainst_seat\x18\x04 \x01(\r\"\xde\x01\n\x04Turn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12,\n\x08\x64\x65\x61\x64line\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\x04step\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.TurnStep\x12&\n\x0btiles_drawn\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12!\n\x05\x64raft\x18\x05 \x01(\x0b\x32\x12.rummikub.v1.Draft\x12*\n\nshown_play\x18\x06 \x01(\x0b\x32\x16.rummikub.v1.ShownPlay\"R\n\nSeatResult\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\nrack_value\x18\x02 \x01(\r\x12\x12\n\ntile_count\x18\x03 \x01(\r\x12\x0e\n\x06points\x18\x04 \x01(\x11\"\x84\x01\n\x0bRoundResult\x12\r\n\x05round\x18\x01 \x01(\r\x12(\n\tround_end\x18\x02 \x01(\x0e\x32\x15.rummikub.v1.RoundEnd\x12\x14\n\x0cwinner_seats\x18\x03 \x03(\r\x12&\n\x05seats\x18\x04 \x03(\x0b\x32\x17.rummikub.v1.SeatResult\"\xb3\x06\n\x04Game\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\r\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12%\n\x07ruleset\x18\x05 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12$\n\x07players\x18\x06 \x03(\x0b\x32\x13.rummikub.v1.Player\x12\r\n\x05round\x18\x07 \x01(\r\x12%\n\x05table\x18\x08 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x12\n\npool_count\x18\t \x01(\r\x12\x1f\n\x04turn\x18\n \x01(\x0b\x32\x11.rummikub.v1.Turn\x12\x0c\n\x04seat\x18\x0b \x01(\r\x12\x1f\n\x04rack\x18\x0c \x03(\x0e\x32\x11.rummikub.v1.Tile\x12(\n\x06rounds\x18\r \x03(\x0b\x32\x18.rummikub.v1.RoundResult\x12\x14\n\x0cwinner_seats\x18\x0e \x03(\r\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bserver_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0cstarter_seat\x18\x12 \x01(\r\x12\x14\n\x0cpassed_seats\x18\x13 \x03(\r\x12 \n\x05river\x18\x14 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\nturn_order\x18\x15 \x03(\r\x12\x19\n\x11last_chance_seats\x18\x16 \x03(\r\x12+\n\nvisibility\x18\x17 \x01(\x0e\x32\x17.rummikub.v1.Visibility\x12\x11\n\tjoin_code\x18\x18 \x01(\t\x12-\n\x06labels\x18\x19 \x03(\x0b\x32\x1d.rummikub.v1.Game.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb9\x03\n\x0bGameSummary\x12\x0f\n\x07game_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.rummikub.v1.GameState\x12\x14\n\x0cplayer_names\x18\x03 \x03(\t\x12\x13\n\x0bplayers_max\x18\x04 \x01(\r\x12/\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x06 \x01(\r\x12%\n\x07ruleset\x18\x07 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\x12\x13\n\x0bseats_taken\x18\x08 \x01(\r\x12\x12\n\nseats_free\x18\t \x01(\r\x12\x0c\n\x04\x62ots\x18\n \x01(\r\x12\x32\n\x0fturn_time_limit\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05round\x18\x0c \x01(\r\x12\x34\n\x06labels\x18\r \x03(\x0b\x32$.rummikub.v1.GameSummary.LabelsEntry\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"T\n\x0cPlayerJoined\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12(\n\tbot_level\x18\x03 \x01(\x0e\x32\x15.rummikub.v1.BotLevel\"\x1a\n\nPlayerLeft\x12\x0c\n\x04seat\x18\x01 \x01(\r\":\n\tStartDraw\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\xa3\x01\n\x0cRoundStarted\x12\r\n\x05round\x18\x01 \x01(\r\x12%\n\x05\x64raws\x18\x02 \x03(\x0b\x32\x16.rummikub.v1.StartDraw\x12\x14\n\x0cstarter_seat\x18\x03 \x01(\r\x12\x1f\n\x04rack\x18\x04 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12\x12\n\npool_count\x18\x05 \x01(\r\x12\x12\n\nturn_order\x18\x06 \x03(\r\".\n\x0bTurnStarted\x12\x1f\n\x04turn\x18\x01 \x01(\x0b\x32\x11.rummikub.v1.Turn\"\x97\x01\n\x0bTilesPlayed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05tiles\x18\x02 \x03(\x0e\x32\x11.rummikub.v1.Tile\x12%\n\x05table\x18\x03 \x03(\x0b\x32\x16.rummikub.v1.TableMeld\x12\x0e\n\x06points\x18\x04 \x01(\r\x12!\n\x06pulled\x18\x05 \x03(\x0e\x32\x11.rummikub.v1.Tile\"P\n\nTilesDrawn\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1a\n\nTurnPassed\x12\x0c\n\x04seat\x18\x01 \x01(\r\"R\n\x0cTurnTimedOut\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0ePlayerResigned\x12\x0c\n\x04seat\x18\x01 \x01(\r\"6\n\nRoundEnded\x12(\n\x06result\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.RoundResult\"!\n\tGameEnded\x12\x14\n\x0cwinner_seats\x18\x01 \x03(\r\"4\n\x0bGameCreated\x12%\n\x07ruleset\x18\x01 \x01(\x0b\x32\x14.rummikub.v1.Ruleset\">\n\rRiverTileLaid\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x1f\n\x04tile\x18\x02 \x01(\x0e\x32\x11.rummikub.v1.Tile\"\x19\n\tTurnEnded\x12\x0c\n\x04seat\x18\x01 \x01(\r\"m\n\x10IllegalPlayShown\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12 \n\x05table\x18\x02 \x03(\x0b\x32\x11.rummikub.v1.Meld\x12)\n\x07reasons\x18\x03 \x03(\x0e\x32\x18.rummikub.v1.ErrorReason\",\n\x0c\x45rrorClaimed\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x0e\n\x06\x61grees\x18\x02 \x01(\x08\"S\n\rTurnPenalised\x12\x0c\n\x04seat\x18\x01 \x01(\r\x12\x12\n\ntile_count\x18\x02 \x01(\r\x12 \n\x05tiles\x18\x03 \x03(\x0e\x32\x11.rummikub.v1.Tile\"\x1e\n\x0eRedealDemanded\x12\x0c\n\x04seat\x18\x01 \x01(\r\"\x1a\n\nDraftSaved\x12\x0c\n\x04seat\x18\x01 \x01(\r\"\"\n\x11LastChanceStarted\x12\r\n\x05seats\x18\x01 \x03(\r\"\xa0\x08\n\tGameEvent\x12\x30\n\x0cgame_created\x18\x01 \x01(\x0b\x32\x18.rummikub.v1.GameCreatedH\x00\x12\x32\n\rplayer_joined\x18\x02 \x01(\x0b\x32\x19.rummikub.v1.PlayerJoinedH\x00\x12.\n\x0bplayer_left\x18\x03 \x01(\x0b\x32\x17.rummikub.v1.PlayerLeftH\x00\x12\x32\n\rround_started\x18\x04 \x01(\x0b\x32\x19.rummikub.v1.RoundStartedH\x00\x12\x30\n\x0cturn_started\x18\x05 \x01(\x0b\x32\x18.rummikub.v1.TurnStartedH\x00\x12\x30\n\x0ctiles_played\x18\x06 \x01(\x0b\x32\x18.rummikub.v1.TilesPlayedH\x00\x12.\n\x0btiles_drawn\x18\x07 \x01(\x0b\x32\x17.rummikub.v1.TilesDrawnH\x00\x12.\n\x0bturn_passed\x18\x08 \x01(\x0b\x32\x17.rummikub.v1.TurnPassedH\x00\x12\x33\n\x0eturn_timed_out\x18\t \x01(\x0b\x32\x19.rummikub.v1.TurnTimedOutH\x00\x12\x36\n\x0fplayer_resigned\x18\n \x01(\x0b\x32\x1b.rummikub.v1.PlayerResignedH\x00\x12.\n\x0bround_ended\x18\x0b \x01(\x0b\x32\x17.rummikub.v1.RoundEndedH\x00\x12,\n\ngame_ended\x18\x0c \x01(\x0b\x32\x16.rummikub.v1.GameEndedH\x00\x12\x35\n\x0friver_tile_laid\x18\r \x01(\x0b\x32\x1a.rummikub.v1.RiverTileLaidH\x00\x12,\n\nturn_ended\x18\x0e \x01(\x0b\x32\x16.rummikub.v1.TurnEndedH\x00\x12;\n\x12illegal_play_shown\x18\x0f \x01(\x0b\x32\x1d.rummikub.v1.IllegalPlayShownH\x00\x12\x32\n\rerror_claimed\x18\x10 \x01(\x0b\x32\x19.rummikub.v1.ErrorClaimedH\x00\x12\x34\n\x0eturn_penalised\x18\x11 \x01(\x0b\x32\x1a.rummikub.v1.TurnPenalisedH\x00\x12\x36\n\x0fredeal_demanded\x18\x12 \x01(\x0b\x32\x1b.rummikub.v1.RedealDemandedH\x00\x12.\n\x0b\x64raft_saved\x18\x13 \x01(\x0b\x32\x17.rummikub.v1.DraftSavedH\x00\x12=\n\x13last_chance_started\x18\x14 \x01(\x0b\x32\x1e.rummikub.v1.LastChanceStartedH\x00\x42\x07\n\x05\x65vent\"~\n\nGameChange\x12\x10\n\x08revision\x18\x01 \x01(\r\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12(\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12&\n\x06\x65vents\x18\x04 \x03(\x0b\x32\x16.rummikub.v1.GameEvent*\x89\x01\n\tGameState\x12\x1a\n\x16GAME_STATE_UNSPECIFIED\x10\x00\x12\x14\n\x10GAME_STATE_LOBBY\x10\x01\x12\x16\n\x12GAME_STATE_PLAYING\x10\x02\x12\x19\n\x15GAME_STATE_ROUND_OVER\x10\x03\x12\x17\n\x13GAME_STATE_FINISHED\x10\x04*X\n\nVisibility\x12\x1a\n\x16VISIBILITY_UNSPECIFIED\x10\x00\x12\x15\n\x11VISIBILITY_PUBLIC\x10\x01\x12\x17\n\x13VISIBILITY_UNLISTED\x10\x02*l\n\x08RoundEnd\x12\x19\n\x15ROUND_END_UNSPECIFIED\x10\x00\x12\x16\n\x12ROUND_END_WENT_OUT\x10\x01\x12\x15\n\x11ROUND_END_BLOCKED\x10\x02\x12\x16\n\x12ROUND_END_RESIGNED\x10\x03*c\n\x08\x42otLevel\x12\x19\n\x15\x42OT_LEVEL_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x42OT_LEVEL_EASY\x10\x01\x12\x14\n\x10\x42OT_LEVEL_MEDIUM\x10\x02\x12\x12\n\x0e\x42OT_LEVEL_HARD\x10\x03*f\n\x08TurnStep\x12\x19\n\x15TURN_STEP_UNSPECIFIED\x10\x00\x12\x12\n\x0eTURN_STEP_OPEN\x10\x01\x12\x16\n\x12TURN_STEP_CHOOSING\x10\x02\x12\x13\n\x0fTURN_STEP_DRAWN\x10\x03\x42\x81\x01\n\x0brummikub.v1B\tGameProtoP\x01Z)rummikub.example/go/rummikubv1;rummikubv1\xa2\x02\x03RMK\xaa\x02\x0bRummikub.V1\xba\x02\x08Rummikub\xca\x02\x0bRummikub\\V1\xea\x02\x0cRummikub::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,74 +38,84 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'rummikub.v1.game_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013rummikub.v1B\tGameProtoP\001Z)rummikub.example/go/rummikubv1;rummikubv1\242\002\003RMK\252\002\013Rummikub.V1\272\002\010Rummikub\312\002\013Rummikub\\V1\352\002\014Rummikub::V1'
-  _globals['_GAMESTATE']._serialized_start=4311
-  _globals['_GAMESTATE']._serialized_end=4448
-  _globals['_ROUNDEND']._serialized_start=4450
-  _globals['_ROUNDEND']._serialized_end=4558
-  _globals['_BOTLEVEL']._serialized_start=4560
-  _globals['_BOTLEVEL']._serialized_end=4659
-  _globals['_TURNSTEP']._serialized_start=4661
-  _globals['_TURNSTEP']._serialized_end=4763
-  _globals['_PLAYER']._serialized_start=180
-  _globals['_PLAYER']._serialized_end=338
-  _globals['_DRAFT']._serialized_start=340
-  _globals['_DRAFT']._serialized_end=381
-  _globals['_SHOWNPLAY']._serialized_start=383
-  _globals['_SHOWNPLAY']._serialized_end=489
-  _globals['_TURN']._serialized_start=492
-  _globals['_TURN']._serialized_end=714
-  _globals['_SEATRESULT']._serialized_start=716
-  _globals['_SEATRESULT']._serialized_end=798
-  _globals['_ROUNDRESULT']._serialized_start=801
-  _globals['_ROUNDRESULT']._serialized_end=933
-  _globals['_GAME']._serialized_start=936
-  _globals['_GAME']._serialized_end=1597
-  _globals['_GAMESUMMARY']._serialized_start=1600
-  _globals['_GAMESUMMARY']._serialized_end=1779
-  _globals['_PLAYERJOINED']._serialized_start=1781
-  _globals['_PLAYERJOINED']._serialized_end=1865
-  _globals['_PLAYERLEFT']._serialized_start=1867
-  _globals['_PLAYERLEFT']._serialized_end=1893
-  _globals['_STARTDRAW']._serialized_start=1895
-  _globals['_STARTDRAW']._serialized_end=1953
-  _globals['_ROUNDSTARTED']._serialized_start=1956
-  _globals['_ROUNDSTARTED']._serialized_end=2119
-  _globals['_TURNSTARTED']._serialized_start=2121
-  _globals['_TURNSTARTED']._serialized_end=2167
-  _globals['_TILESPLAYED']._serialized_start=2170
-  _globals['_TILESPLAYED']._serialized_end=2321
-  _globals['_TILESDRAWN']._serialized_start=2323
-  _globals['_TILESDRAWN']._serialized_end=2403
-  _globals['_TURNPASSED']._serialized_start=2405
-  _globals['_TURNPASSED']._serialized_end=2431
-  _globals['_TURNTIMEDOUT']._serialized_start=2433
-  _globals['_TURNTIMEDOUT']._serialized_end=2515
-  _globals['_PLAYERRESIGNED']._serialized_start=2517
-  _globals['_PLAYERRESIGNED']._serialized_end=2547
-  _globals['_ROUNDENDED']._serialized_start=2549
-  _globals['_ROUNDENDED']._serialized_end=2603
-  _globals['_GAMEENDED']._serialized_start=2605
-  _globals['_GAMEENDED']._serialized_end=2638
-  _globals['_GAMECREATED']._serialized_start=2640
-  _globals['_GAMECREATED']._serialized_end=2692
-  _globals['_RIVERTILELAID']._serialized_start=2694
-  _globals['_RIVERTILELAID']._serialized_end=2756
-  _globals['_TURNENDED']._serialized_start=2758
-  _globals['_TURNENDED']._serialized_end=2783
-  _globals['_ILLEGALPLAYSHOWN']._serialized_start=2785
-  _globals['_ILLEGALPLAYSHOWN']._serialized_end=2894
-  _globals['_ERRORCLAIMED']._serialized_start=2896
-  _globals['_ERRORCLAIMED']._serialized_end=2940
-  _globals['_TURNPENALISED']._serialized_start=2942
-  _globals['_TURNPENALISED']._serialized_end=3025
-  _globals['_REDEALDEMANDED']._serialized_start=3027
-  _globals['_REDEALDEMANDED']._serialized_end=3057
-  _globals['_DRAFTSAVED']._serialized_start=3059
-  _globals['_DRAFTSAVED']._serialized_end=3085
-  _globals['_LASTCHANCESTARTED']._serialized_start=3087
-  _globals['_LASTCHANCESTARTED']._serialized_end=3121
-  _globals['_GAMEEVENT']._serialized_start=3124
-  _globals['_GAMEEVENT']._serialized_end=4180
-  _globals['_GAMECHANGE']._serialized_start=4182
-  _globals['_GAMECHANGE']._serialized_end=4308
+  _globals['_GAME_LABELSENTRY']._loaded_options = None
+  _globals['_GAME_LABELSENTRY']._serialized_options = b'8\001'
+  _globals['_GAMESUMMARY_LABELSENTRY']._loaded_options = None
+  _globals['_GAMESUMMARY_LABELSENTRY']._serialized_options = b'8\001'
+  _globals['_GAMESTATE']._serialized_start=4763
+  _globals['_GAMESTATE']._serialized_end=4900
+  _globals['_VISIBILITY']._serialized_start=4902
+  _globals['_VISIBILITY']._serialized_end=4990
+  _globals['_ROUNDEND']._serialized_start=4992
+  _globals['_ROUNDEND']._serialized_end=5100
+  _globals['_BOTLEVEL']._serialized_start=5102
+  _globals['_BOTLEVEL']._serialized_end=5201
+  _globals['_TURNSTEP']._serialized_start=5203
+  _globals['_TURNSTEP']._serialized_end=5305
+  _globals['_PLAYER']._serialized_start=212
+  _globals['_PLAYER']._serialized_end=370
+  _globals['_DRAFT']._serialized_start=372
+  _globals['_DRAFT']._serialized_end=413
+  _globals['_SHOWNPLAY']._serialized_start=415
+  _globals['_SHOWNPLAY']._serialized_end=521
+  _globals['_TURN']._serialized_start=524
+  _globals['_TURN']._serialized_end=746
+  _globals['_SEATRESULT']._serialized_start=748
+  _globals['_SEATRESULT']._serialized_end=830
+  _globals['_ROUNDRESULT']._serialized_start=833
+  _globals['_ROUNDRESULT']._serialized_end=965
+  _globals['_GAME']._serialized_start=968
+  _globals['_GAME']._serialized_end=1787
+  _globals['_GAME_LABELSENTRY']._serialized_start=1742
+  _globals['_GAME_LABELSENTRY']._serialized_end=1787
+  _globals['_GAMESUMMARY']._serialized_start=1790
+  _globals['_GAMESUMMARY']._serialized_end=2231
+  _globals['_GAMESUMMARY_LABELSENTRY']._serialized_start=1742
+  _globals['_GAMESUMMARY_LABELSENTRY']._serialized_end=1787
+  _globals['_PLAYERJOINED']._serialized_start=2233
+  _globals['_PLAYERJOINED']._serialized_end=2317
+  _globals['_PLAYERLEFT']._serialized_start=2319
+  _globals['_PLAYERLEFT']._serialized_end=2345
+  _globals['_STARTDRAW']._serialized_start=2347
+  _globals['_STARTDRAW']._serialized_end=2405
+  _globals['_ROUNDSTARTED']._serialized_start=2408
+  _globals['_ROUNDSTARTED']._serialized_end=2571
+  _globals['_TURNSTARTED']._serialized_start=2573
+  _globals['_TURNSTARTED']._serialized_end=2619
+  _globals['_TILESPLAYED']._serialized_start=2622
+  _globals['_TILESPLAYED']._serialized_end=2773
+  _globals['_TILESDRAWN']._serialized_start=2775
+  _globals['_TILESDRAWN']._serialized_end=2855
+  _globals['_TURNPASSED']._serialized_start=2857
+  _globals['_TURNPASSED']._serialized_end=2883
+  _globals['_TURNTIMEDOUT']._serialized_start=2885
+  _globals['_TURNTIMEDOUT']._serialized_end=2967
+  _globals['_PLAYERRESIGNED']._serialized_start=2969
+  _globals['_PLAYERRESIGNED']._serialized_end=2999
+  _globals['_ROUNDENDED']._serialized_start=3001
+  _globals['_ROUNDENDED']._serialized_end=3055
+  _globals['_GAMEENDED']._serialized_start=3057
+  _globals['_GAMEENDED']._serialized_end=3090
+  _globals['_GAMECREATED']._serialized_start=3092
+  _globals['_GAMECREATED']._serialized_end=3144
+  _globals['_RIVERTILELAID']._serialized_start=3146
+  _globals['_RIVERTILELAID']._serialized_end=3208
+  _globals['_TURNENDED']._serialized_start=3210
+  _globals['_TURNENDED']._serialized_end=3235
+  _globals['_ILLEGALPLAYSHOWN']._serialized_start=3237
+  _globals['_ILLEGALPLAYSHOWN']._serialized_end=3346
+  _globals['_ERRORCLAIMED']._serialized_start=3348
+  _globals['_ERRORCLAIMED']._serialized_end=3392
+  _globals['_TURNPENALISED']._serialized_start=3394
+  _globals['_TURNPENALISED']._serialized_end=3477
+  _globals['_REDEALDEMANDED']._serialized_start=3479
+  _globals['_REDEALDEMANDED']._serialized_end=3509
+  _globals['_DRAFTSAVED']._serialized_start=3511
+  _globals['_DRAFTSAVED']._serialized_end=3537
+  _globals['_LASTCHANCESTARTED']._serialized_start=3539
+  _globals['_LASTCHANCESTARTED']._serialized_end=3573
+  _globals['_GAMEEVENT']._serialized_start=3576
+  _globals['_GAMEEVENT']._serialized_end=4632
+  _globals['_GAMECHANGE']._serialized_start=4634
+  _globals['_GAMECHANGE']._serialized_end=4760
 # @@protoc_insertion_point(module_scope)

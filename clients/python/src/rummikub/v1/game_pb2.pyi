@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -55,6 +56,30 @@ GAME_STATE_ROUND_OVER: GameState.ValueType  # 3
 GAME_STATE_FINISHED: GameState.ValueType  # 4
 """The game has ended. It no longer changes."""
 Global___GameState: _TypeAlias = GameState  # noqa: Y015
+
+class _Visibility:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _VisibilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Visibility.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    VISIBILITY_UNSPECIFIED: _Visibility.ValueType  # 0
+    """Unset."""
+    VISIBILITY_PUBLIC: _Visibility.ValueType  # 1
+    """ListGames lists the game, and JoinOrCreateGame seats players in it."""
+    VISIBILITY_UNLISTED: _Visibility.ValueType  # 2
+    """The game is in no list: only its id or its join code leads to it."""
+
+class Visibility(_Visibility, metaclass=_VisibilityEnumTypeWrapper):
+    """Whether strangers find a game."""
+
+VISIBILITY_UNSPECIFIED: Visibility.ValueType  # 0
+"""Unset."""
+VISIBILITY_PUBLIC: Visibility.ValueType  # 1
+"""ListGames lists the game, and JoinOrCreateGame seats players in it."""
+VISIBILITY_UNLISTED: Visibility.ValueType  # 2
+"""The game is in no list: only its id or its join code leads to it."""
+Global___Visibility: _TypeAlias = Visibility  # noqa: Y015
 
 class _RoundEnd:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -393,6 +418,26 @@ class Game(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     GAME_ID_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
@@ -415,6 +460,9 @@ class Game(_message.Message):
     RIVER_FIELD_NUMBER: _builtins.int
     TURN_ORDER_FIELD_NUMBER: _builtins.int
     LAST_CHANCE_SEATS_FIELD_NUMBER: _builtins.int
+    VISIBILITY_FIELD_NUMBER: _builtins.int
+    JOIN_CODE_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
@@ -435,10 +483,16 @@ class Game(_message.Message):
     """The seat for which this view is made; 0 for a spectator."""
     starter_seat: _builtins.int
     """The seat that started the round being played or last played; 0 in the lobby."""
+    visibility: Global___Visibility.ValueType
+    """Whether strangers find the game. Never changes; set where the ruleset is."""
+    join_code: _builtins.str
+    """The code that JoinGame takes in place of the game's id: 6 characters of 23456789CDFGHJKMNPQRTVWXY. Only in views of
+    seats, and in the response to CreateGame; empty after the start. No two games in the lobby have the same code.
+    """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
-        """The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame and
-        GetGame and in the snapshots of WatchGame; unset in the answers to changes of the game.
+        """The rules of the game, with every option set. They never change. Set in the answers of CreateGame, JoinGame,
+        JoinOrCreateGame and GetGame and in the snapshots of WatchGame; unset in the answers to changes of the game.
         """
 
     @_builtins.property
@@ -498,6 +552,10 @@ class Game(_message.Message):
     def last_chance_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The seats that still have a last turn, in order, including the turn in progress (POOL_EMPTY_MODE_ONE_LAST_CHANCE)."""
 
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The labels of the game, as CreateGame received them. They never change; set where the ruleset is."""
+
     def __init__(
         self,
         *,
@@ -523,10 +581,13 @@ class Game(_message.Message):
         river: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
         turn_order: _abc.Iterable[_builtins.int] | None = ...,
         last_chance_seats: _abc.Iterable[_builtins.int] | None = ...,
+        visibility: Global___Visibility.ValueType = ...,
+        join_code: _builtins.str = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "server_time", b"server_time", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "last_chance_seats", b"last_chance_seats", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -538,12 +599,39 @@ class GameSummary(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     GAME_ID_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     PLAYER_NAMES_FIELD_NUMBER: _builtins.int
     PLAYERS_MAX_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    RULESET_FIELD_NUMBER: _builtins.int
+    SEATS_TAKEN_FIELD_NUMBER: _builtins.int
+    SEATS_FREE_FIELD_NUMBER: _builtins.int
+    BOTS_FIELD_NUMBER: _builtins.int
+    TURN_TIME_LIMIT_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id."""
     state: Global___GameState.ValueType
@@ -552,6 +640,14 @@ class GameSummary(_message.Message):
     """The maximum number of players of the game."""
     revision: _builtins.int
     """The game's revision."""
+    seats_taken: _builtins.int
+    """The number of taken seats, bots included."""
+    seats_free: _builtins.int
+    """The number of free seats. 0 after the start."""
+    bots: _builtins.int
+    """The number of seats that the service plays."""
+    round: _builtins.int
+    """The number of the round being played or last played, from 1; 0 in the lobby."""
     @_builtins.property
     def player_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The players' names by seat."""
@@ -559,6 +655,18 @@ class GameSummary(_message.Message):
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """The time when the game was created."""
+
+    @_builtins.property
+    def ruleset(self) -> _ruleset_pb2.Ruleset:
+        """The preset of the game's rules, and only the options whose value differs from the preset's. CreateGame accepts it."""
+
+    @_builtins.property
+    def turn_time_limit(self) -> _duration_pb2.Duration:
+        """The time limit of a turn. Unset without one."""
+
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The labels of the game."""
 
     def __init__(
         self,
@@ -569,10 +677,17 @@ class GameSummary(_message.Message):
         players_max: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         revision: _builtins.int = ...,
+        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        seats_taken: _builtins.int = ...,
+        seats_free: _builtins.int = ...,
+        bots: _builtins.int = ...,
+        turn_time_limit: _duration_pb2.Duration | None = ...,
+        round: _builtins.int = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "game_id", b"game_id", "player_names", b"player_names", "players_max", b"players_max", "revision", b"revision", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bots", b"bots", "create_time", b"create_time", "game_id", b"game_id", "labels", b"labels", "player_names", b"player_names", "players_max", b"players_max", "revision", b"revision", "round", b"round", "ruleset", b"ruleset", "seats_free", b"seats_free", "seats_taken", b"seats_taken", "state", b"state", "turn_time_limit", b"turn_time_limit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,23 +27,56 @@ class CreateGameRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     RULESET_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VISIBILITY_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """An idempotency key: a repeated request with it returns the first answer. Optional."""
+    visibility: _game_pb2.Visibility.ValueType
+    """Whether strangers find the game. Unset: UNLISTED."""
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
         """The rules of the game. Unset: the preset SABRA."""
+
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Properties of the game that mean something to the front end, like a region or a league; everyone may see them. At
+        most 8. A key has 1 to 32 characters of `a` to `z`, `0` to `9`, underscore, dot and hyphen; a value has up to 64
+        printable characters.
+        """
 
     def __init__(
         self,
         *,
         ruleset: _ruleset_pb2.Ruleset | None = ...,
         request_id: _builtins.str = ...,
+        visibility: _game_pb2.Visibility.ValueType = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "ruleset", b"ruleset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "request_id", b"request_id", "ruleset", b"ruleset", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -58,7 +91,7 @@ class CreateGameResponse(_message.Message):
     GAME_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def game(self) -> _game_pb2.Game:
-        """The game as a spectator sees it."""
+        """The game as a spectator sees it, with its join code."""
 
     def __init__(
         self,
@@ -80,13 +113,16 @@ class JoinGameRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GAME_ID_FIELD_NUMBER: _builtins.int
+    JOIN_CODE_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
+    join_code: _builtins.str
+    """The game's join code, in capitals or not. Unknown codes are limited for each address."""
     name: _builtins.str
-    """The player's name: 1 to 40 printable characters without leading or trailing spaces, different from the other
-    players' names.
+    """The player's name: 1 to 40 printable characters without leading or trailing spaces, unlike the other players'
+    names (PLAYER_ALREADY_JOINED). Zero-width joiners and non-joiners may be inside. The game shows the name in NFC.
     """
     request_id: _builtins.str
     """An idempotency key. Optional, but without it a lost response means a lost seat. Keep it as secret as the token: a
@@ -96,14 +132,17 @@ class JoinGameRequest(_message.Message):
         self,
         *,
         game_id: _builtins.str = ...,
+        join_code: _builtins.str = ...,
         name: _builtins.str = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game", "game_id", b"game_id", "join_code", b"join_code", "name", b"name", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType_game: _TypeAlias = _typing.Literal["game_id", "join_code"]  # noqa: Y015
+    _WhichOneofArgType_game: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_game) -> _WhichOneofReturnType_game | None: ...
 
 Global___JoinGameRequest: _TypeAlias = JoinGameRequest  # noqa: Y015
 
@@ -138,6 +177,100 @@ class JoinGameResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JoinGameResponse: _TypeAlias = JoinGameResponse  # noqa: Y015
+
+@_typing.final
+class JoinOrCreateGameRequest(_message.Message):
+    """A request to take a seat in an open game, or in a new one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    RULESET_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The player's name, as in JoinGame."""
+    request_id: _builtins.str
+    """An idempotency key, as in JoinGame."""
+    @_builtins.property
+    def ruleset(self) -> _ruleset_pb2.Ruleset:
+        """The rules of the game. Unset: the preset SABRA."""
+
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The labels of the game, as in CreateGame."""
+
+    def __init__(
+        self,
+        *,
+        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        name: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "name", b"name", "request_id", b"request_id", "ruleset", b"ruleset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JoinOrCreateGameRequest: _TypeAlias = JoinOrCreateGameRequest  # noqa: Y015
+
+@_typing.final
+class JoinOrCreateGameResponse(_message.Message):
+    """The response to JoinOrCreateGame."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    SEAT_TOKEN_FIELD_NUMBER: _builtins.int
+    CREATED_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat taken, from 1."""
+    seat_token: _builtins.str
+    """The seat's token, as in JoinGame."""
+    created: _builtins.bool
+    """Whether the game was created by this call."""
+    @_builtins.property
+    def game(self) -> _game_pb2.Game:
+        """The game as the seat sees it."""
+
+    def __init__(
+        self,
+        *,
+        game: _game_pb2.Game | None = ...,
+        seat: _builtins.int = ...,
+        seat_token: _builtins.str = ...,
+        created: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "game", b"game", "seat", b"seat", "seat_token", b"seat_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JoinOrCreateGameResponse: _TypeAlias = JoinOrCreateGameResponse  # noqa: Y015
 
 @_typing.final
 class AddBotRequest(_message.Message):
@@ -353,25 +486,59 @@ class ListGamesRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    PRESET_FIELD_NUMBER: _builtins.int
+    SEATS_FREE_MIN_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """Maximum number of games in the response. 0 means 20; a larger number than 100 means 100."""
     page_token: _builtins.str
-    """The next_page_token of the previous response, for the same state. Unset: the first page."""
+    """The next_page_token of the previous response to a request with the same filters. Unset: the first page."""
     state: _game_pb2.GameState.ValueType
     """Lists only games in this state. Unset: games in the lobby."""
+    preset: _ruleset_pb2.Preset.ValueType
+    """Lists only games whose rules have this preset; their other options may differ from it. Unset: any."""
+    seats_free_min: _builtins.int
+    """Lists only games with at least so many free seats."""
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Lists only games that have all these labels."""
+
     def __init__(
         self,
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         state: _game_pb2.GameState.ValueType = ...,
+        preset: _ruleset_pb2.Preset.ValueType = ...,
+        seats_free_min: _builtins.int = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "page_size", b"page_size", "page_token", b"page_token", "preset", b"preset", "seats_free_min", b"seats_free_min", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -389,7 +556,9 @@ class ListGamesResponse(_message.Message):
     """The token of the next page; empty after the last."""
     @_builtins.property
     def games(self) -> _containers.RepeatedCompositeFieldContainer[_game_pb2.GameSummary]:
-        """The games, newest first. A page may have fewer than page_size although more follow."""
+        """The games, newest first. A page may have fewer than page_size, or none, although more follow: a call looks at no
+        more than 300 games for those that the filters admit.
+        """
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class GameServiceStub:
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame), an id needs at least 22 characters, because it is the only thing that
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the only thing that
     identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
     accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
     after the game expires.
@@ -59,6 +59,11 @@ class GameServiceStub:
                 '/rummikub.v1.GameService/JoinGame',
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.JoinGameRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.JoinGameResponse.FromString,
+                _registered_method=True)
+        self.JoinOrCreateGame = channel.unary_unary(
+                '/rummikub.v1.GameService/JoinOrCreateGame',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.JoinOrCreateGameRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.JoinOrCreateGameResponse.FromString,
                 _registered_method=True)
         self.AddBot = channel.unary_unary(
                 '/rummikub.v1.GameService/AddBot',
@@ -121,7 +126,7 @@ class GameServiceServicer:
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame), an id needs at least 22 characters, because it is the only thing that
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the only thing that
     identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
     accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
     after the game expires.
@@ -142,8 +147,20 @@ class GameServiceServicer:
 
     def JoinGame(self, request, context):
         """Takes the lowest free seat and returns its token, which only this response contains.
-        Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED
-        (DUPLICATE_REQUEST).
+        Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
+        GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def JoinOrCreateGame(self, request, context):
+        """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
+        no player with a name like the caller's. Without one it creates a public game with the player in it. Callers who find
+        no game at the same time get seats in the same new one. A refused call leaves no game behind. A token is ignored. A
+        repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
+        Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
+        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -162,7 +179,8 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def LeaveGame(self, request, context):
-        """Frees the caller's seat while the game is in the lobby, and invalidates the token.
+        """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
+        game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -186,7 +204,7 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListGames(self, request, context):
-        """Lists games, newest first. The list shows no rack and needs no token.
+        """Lists public games, newest first. The list shows no rack and needs no token.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -255,6 +273,11 @@ def add_GameServiceServicer_to_server(servicer, server):
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.JoinGameRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.JoinGameResponse.SerializeToString,
             ),
+            'JoinOrCreateGame': grpc.unary_unary_rpc_method_handler(
+                    servicer.JoinOrCreateGame,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.JoinOrCreateGameRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.JoinOrCreateGameResponse.SerializeToString,
+            ),
             'AddBot': grpc.unary_unary_rpc_method_handler(
                     servicer.AddBot,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.AddBotRequest.FromString,
@@ -322,7 +345,7 @@ class GameService:
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame), an id needs at least 22 characters, because it is the only thing that
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the only thing that
     identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
     accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
     after the game expires.
@@ -376,6 +399,33 @@ class GameService:
             '/rummikub.v1.GameService/JoinGame',
             rummikub_dot_v1_dot_game__service__pb2.JoinGameRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.JoinGameResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def JoinOrCreateGame(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/JoinOrCreateGame',
+            rummikub_dot_v1_dot_game__service__pb2.JoinOrCreateGameRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.JoinOrCreateGameResponse.FromString,
             options,
             channel_credentials,
             insecure,

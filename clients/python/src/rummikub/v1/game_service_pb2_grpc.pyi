@@ -35,7 +35,7 @@ class GameServiceStub:
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame), an id needs at least 22 characters, because it is the only thing that
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the only thing that
     identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
     accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
     after the game expires.
@@ -56,8 +56,16 @@ class GameServiceStub:
     """
     JoinGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]
     """Takes the lowest free seat and returns its token, which only this response contains.
-    Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED
-    (DUPLICATE_REQUEST).
+    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
+    GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    """
+    JoinOrCreateGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]
+    """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
+    no player with a name like the caller's. Without one it creates a public game with the player in it. Callers who find
+    no game at the same time get seats in the same new one. A refused call leaves no game behind. A token is ignored. A
+    repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
+    Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
+    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     AddBot: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]
     """Adds a bot, which the service plays, in the lowest free seat. Any seated player may call it while the game is in
@@ -68,7 +76,8 @@ class GameServiceStub:
     FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]
-    """Frees the caller's seat while the game is in the lobby, and invalidates the token.
+    """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
+    game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]
@@ -79,7 +88,7 @@ class GameServiceStub:
     GetGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]
     """Returns a game as the caller may see it."""
     ListGames: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]
-    """Lists games, newest first. The list shows no rack and needs no token."""
+    """Lists public games, newest first. The list shows no rack and needs no token."""
     WatchGame: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
     there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
@@ -121,7 +130,7 @@ class GameServiceAsyncStub(GameServiceStub):
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame), an id needs at least 22 characters, because it is the only thing that
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the only thing that
     identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
     accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
     after the game expires.
@@ -139,8 +148,16 @@ class GameServiceAsyncStub(GameServiceStub):
     """
     JoinGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinGameRequest, _game_service_pb2.JoinGameResponse]  # type: ignore[assignment]
     """Takes the lowest free seat and returns its token, which only this response contains.
-    Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED
-    (DUPLICATE_REQUEST).
+    Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
+    GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+    """
+    JoinOrCreateGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.JoinOrCreateGameRequest, _game_service_pb2.JoinOrCreateGameResponse]  # type: ignore[assignment]
+    """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
+    no player with a name like the caller's. Without one it creates a public game with the player in it. Callers who find
+    no game at the same time get seats in the same new one. A refused call leaves no game behind. A token is ignored. A
+    repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
+    Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
+    (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
     """
     AddBot: _aio.UnaryUnaryMultiCallable[_game_service_pb2.AddBotRequest, _game_service_pb2.AddBotResponse]  # type: ignore[assignment]
     """Adds a bot, which the service plays, in the lowest free seat. Any seated player may call it while the game is in
@@ -151,7 +168,8 @@ class GameServiceAsyncStub(GameServiceStub):
     FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
     LeaveGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.LeaveGameRequest, _game_service_pb2.LeaveGameResponse]  # type: ignore[assignment]
-    """Frees the caller's seat while the game is in the lobby, and invalidates the token.
+    """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
+    game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
     """
     StartGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.StartGameRequest, _game_service_pb2.StartGameResponse]  # type: ignore[assignment]
@@ -162,7 +180,7 @@ class GameServiceAsyncStub(GameServiceStub):
     GetGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]  # type: ignore[assignment]
     """Returns a game as the caller may see it."""
     ListGames: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]  # type: ignore[assignment]
-    """Lists games, newest first. The list shows no rack and needs no token."""
+    """Lists public games, newest first. The list shows no rack and needs no token."""
     WatchGame: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]  # type: ignore[assignment]
     """Streams a game's changes, each once and in order of revisions. Heartbeats come between changes, and at the start if
     there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
@@ -203,7 +221,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
     Every mutating request takes a request_id of 8 to 64 printable ASCII characters without spaces; use a random UUID. A
     repeated request with the same id and content gets the first answer, byte for byte. The same id with other content is
     refused (ABORTED, DUPLICATE_REQUEST). Ids belong to a caller and a game: other seats and other games may use the same
-    id. Without a token (CreateGame, JoinGame), an id needs at least 22 characters, because it is the only thing that
+    id. Without a token (CreateGame, JoinGame, JoinOrCreateGame), an id needs at least 22 characters, because it is the only thing that
     identifies the caller. A refused request changes nothing and is not remembered. The server remembers the last eight
     accepted requests of each seat, and the last eight of a game from callers without a token; it forgets them one hour
     after the game expires.
@@ -231,8 +249,22 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.JoinGameResponse, _abc.Awaitable[_game_service_pb2.JoinGameResponse]]:
         """Takes the lowest free seat and returns its token, which only this response contains.
-        Errors: ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL, GAME_ALREADY_STARTED), ABORTED
-        (DUPLICATE_REQUEST).
+        Errors: NOT_FOUND (JOIN_CODE_UNKNOWN), ALREADY_EXISTS (PLAYER_ALREADY_JOINED), FAILED_PRECONDITION (GAME_FULL,
+        GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST), RESOURCE_EXHAUSTED (TOO_MANY_GUESSES).
+        """
+
+    @_abc_1.abstractmethod
+    def JoinOrCreateGame(
+        self,
+        request: _game_service_pb2.JoinOrCreateGameRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.JoinOrCreateGameResponse, _abc.Awaitable[_game_service_pb2.JoinOrCreateGameResponse]]:
+        """Takes a seat in the oldest public game in the lobby that has a free seat, the same ruleset and the same labels, and
+        no player with a name like the caller's. Without one it creates a public game with the player in it. Callers who find
+        no game at the same time get seats in the same new one. A refused call leaves no game behind. A token is ignored. A
+        repeated request gets the first answer for at least RUMMIKUB_LOBBY_TTL_SECONDS after the first one.
+        Errors: INVALID_ARGUMENT (OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), ABORTED
+        (DUPLICATE_REQUEST), UNAVAILABLE (STORED_FORMAT_UNKNOWN), RESOURCE_EXHAUSTED (TOO_MANY_GAMES, STORE_FULL).
         """
 
     @_abc_1.abstractmethod
@@ -255,7 +287,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.LeaveGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.LeaveGameResponse, _abc.Awaitable[_game_service_pb2.LeaveGameResponse]]:
-        """Frees the caller's seat while the game is in the lobby, and invalidates the token.
+        """Frees the caller's seat while the game is in the lobby, and invalidates the token. When the last person has left, the
+        game is in no list any more, and a minute later it is gone; bots do not keep it. Whoever joins before keeps it.
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_ALREADY_STARTED), ABORTED (DUPLICATE_REQUEST).
         """
 
@@ -284,7 +317,7 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.ListGamesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.ListGamesResponse, _abc.Awaitable[_game_service_pb2.ListGamesResponse]]:
-        """Lists games, newest first. The list shows no rack and needs no token."""
+        """Lists public games, newest first. The list shows no rack and needs no token."""
 
     @_abc_1.abstractmethod
     def WatchGame(

@@ -1,0 +1,59 @@
+"""Lists of public games, with filters."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from engine.ruleset import Preset
+from service.storage.base import GameState, GameStore, Record
+from service.storage.lists import list_member, seats_free
+
+READ_AT_ONCE: Final = 100
+"""Games read from the store at a time for a filtered list."""
+READS_MAX: Final = 3
+"""Most reads for one page, which limits the cost of a filter that few games pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class GameFilter:
+    """Which public games to list: those of a state that have every property that is set.
+
+    Attributes:
+        state: The state.
+        preset: The preset of the ruleset, whose other options may differ; None for any.
+        seats_free_min: Fewest free seats.
+        labels: Labels that the game has.
+    """
+
+    state: GameState = GameState.LOBBY
+    preset: Preset | None = None
+    seats_free_min: int = 0
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def selects(self) -> bool:
+        """Whether it excludes games of its state."""
+        return self.preset is not None or self.seats_free_min > 0 or bool(self.labels)
+
+    def matches(self, record: Record) -> bool:
+        """Returns whether a game of the state has the properties."""
+        return (
+            self.preset in {None, record.game.ruleset.preset}
+            and seats_free(record) >= self.seats_free_min
+            and set(record.listing.labels).issuperset(self.labels)
+        )
+
+
+async def list_games(store: GameStore, wanted: GameFilter, cursor: str, limit: int) -> tuple[tuple[Record, ...], str]:
+    """Returns public games after a cursor, newest first, and the next cursor; "" is the first and the last one."""
+    if not wanted.selects:
+        return await store.page(wanted.state, cursor, limit, is_public=True)
+    found: list[Record] = []
+    for _ in range(READS_MAX):
+        records, cursor = await store.page(wanted.state, cursor, READ_AT_ONCE, is_public=True)
+        for record in filter(wanted.matches, records):
+            found.append(record)
+            if len(found) == limit:
+                return tuple(found), cursor if record is records[-1] else list_member(record)
+        if not cursor:
+            break
+    return tuple(found), cursor

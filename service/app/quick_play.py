@@ -1,0 +1,71 @@
+"""Quick play: a player gets a seat in an open public game like the one they want, or a new game is created for them.
+
+Callers who find no open game at the same time agree in the store on the id of the new one: the first to commit creates
+it, the others join it. Nobody waits for anybody, so a server that dies holds up no one, and a game is created together
+with its first player, so none is left empty.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from service.app.changes import ATTEMPTS, ChangeLoop
+from service.app.commands import JoinOrCreateGame
+from service.app.identity import Chance, new_game_id
+from service.errors import ActionRefused, StaleState
+from service.storage.base import GameStore
+from service.storage.lists import match_key
+
+OPEN_GAMES: Final = 20
+"""Most open games that a call tries before it creates one."""
+
+
+class QuickPlay:
+    """Seats players in open games.
+
+    Args:
+        store: The store.
+        chance: The source of randomness.
+        changes: Applies commands.
+    """
+
+    def __init__(self, store: GameStore, chance: Chance, changes: ChangeLoop) -> None:
+        self._store = store
+        self._chance = chance
+        self._changes = changes
+
+    async def join_or_create(self, command: JoinOrCreateGame) -> bytes:
+        """Seats a player in the oldest open game like the plan, or creates one, and returns the answer."""
+        return await self._changes.retrying(command, lambda: self._try(command))
+
+    async def _try(self, command: JoinOrCreateGame) -> bytes:
+        refused = ""
+        async for candidate in self._candidates(command):
+            game_id = await self._assign(command, candidate, refused)
+            try:
+                return await self._changes.join_or_create(command, game_id)
+            except ActionRefused:  # full or started meanwhile, or a player has a name like this
+                refused = game_id
+        raise StaleState(0)
+
+    async def _candidates(self, command: JoinOrCreateGame) -> AsyncIterator[str]:
+        """Yields the ids of games to try: the one that this request had before, the open ones, new ones."""
+        if command.request.key and (assigned := await self._store.pointed(_request_name(command))):
+            yield assigned
+        match = match_key(command.plan.ruleset, command.plan.labels)
+        for record in await self._store.oldest_open(match, OPEN_GAMES):
+            yield record.game_id
+        meeting = ""
+        for _ in range(ATTEMPTS):
+            new = new_game_id(self._chance)
+            meeting = await self._store.point(f"meeting:{match}", new, meeting, is_brief=True)
+            yield meeting
+
+    async def _assign(self, command: JoinOrCreateGame, game_id: str, refused: str) -> str:
+        """Returns the game that a request is to try, after its last one refused; all its repetitions get the same."""
+        if not command.request.key:
+            return game_id
+        return await self._store.point(_request_name(command), game_id, refused)
+
+
+def _request_name(command: JoinOrCreateGame) -> str:
+    return f"request:{command.request.key}"

@@ -1,0 +1,67 @@
+"""Lists of games: which of them a game is in, and its place in them."""
+
+import hashlib
+from functools import lru_cache
+from typing import Final
+
+from engine.ruleset import Ruleset
+from service.storage.base import GameState, Record, Visibility
+from service.storage.stored_values import dump, write_ruleset
+
+_KINDS: Final = ("games", "public")
+
+
+def list_name(state: GameState, *, is_public: bool) -> str:
+    """Returns the name of a list by state: of all games, or of public ones."""
+    return f"{_KINDS[is_public]}:{state.value}"
+
+
+def open_list(match: str) -> str:
+    """Returns the name of the list of public games with a free seat and a match key."""
+    return f"open:{match}"
+
+
+def lists_of(record: Record) -> frozenset[str]:
+    """Returns the names of a game's lists."""
+    if record.is_emptied:
+        return frozenset()
+    names = {list_name(record.state, is_public=False)}
+    if record.listing.visibility is Visibility.PUBLIC:
+        names.add(list_name(record.state, is_public=True))
+        if record.state is GameState.LOBBY and seats_free(record):
+            names.add(open_list(match_of(record)))
+    return frozenset(names)
+
+
+def possible_lists(record: Record) -> frozenset[str]:
+    """Returns the names of all lists that a game may have been in before."""
+    if record.listing.visibility is Visibility.UNLISTED:
+        return frozenset(list_name(state, is_public=False) for state in GameState)
+    by_state = (list_name(state, is_public=is_public) for state in GameState for is_public in (False, True))
+    return frozenset((*by_state, open_list(match_of(record))))
+
+
+def seats_free(record: Record) -> int:
+    """Returns the number of seats that nobody has."""
+    return record.game.ruleset.players_max - len(record.game.players)
+
+
+def list_member(record: Record) -> str:
+    """Returns a game's place in every list: lists are sorted by time of creation, then by id."""
+    return f"{record.created_ms:015d}:{record.game_id}"
+
+
+def game_of_member(member: str) -> str:
+    """Returns the id of the game of a list's member."""
+    return member.partition(":")[2]
+
+
+def match_of(record: Record) -> str:
+    """Returns a game's match key."""
+    return match_key(record.game.ruleset, record.listing.labels)
+
+
+@lru_cache(maxsize=256)
+def match_key(ruleset: Ruleset, labels: tuple[tuple[str, str], ...]) -> str:
+    """Returns the key that games have in common if players of quick play may meet in them."""
+    return hashlib.sha256(dump([write_ruleset(ruleset), labels])).hexdigest()[:32]
