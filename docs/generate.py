@@ -42,6 +42,7 @@ GROUPS: Final = (
     ("Match", ("match_",)),
     ("Variants", ("teams", "contract")),
     ("Hints", ("hints",)),
+    ("Record", ("racks_shown",)),
 )
 """The headings of the page, and how the options under each begin."""
 

@@ -7,6 +7,7 @@
 from dataclasses import dataclass
 
 from engine.deal import Shuffle
+from engine.events import RoundStarted
 from engine.game import BotLevel
 from engine.table import ProposedTable
 from engine.tiles import Tile
@@ -29,18 +30,18 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class StartGame:
-    """A player starts the first round."""
+    """A player starts the first round. `shuffle` is the deal itself if it was made before (deal_round)."""
 
     seat: int
-    shuffle: Shuffle
+    shuffle: Shuffle | RoundStarted
 
 
 @dataclass(frozen=True, slots=True)
 class StartNextRound:
-    """A player starts the next round."""
+    """A player starts the next round. `shuffle` is as in StartGame."""
 
     seat: int
-    shuffle: Shuffle
+    shuffle: Shuffle | RoundStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,13 @@ class ClaimError:
 
 @dataclass(frozen=True, slots=True)
 class RequestRedeal:
-    """A player with three pairs of identical tiles demands a new deal (deal_three_pairs_reshuffle)."""
+    """A player with three pairs of identical tiles demands a new deal (deal_three_pairs_reshuffle).
+
+    `shuffle` is as in StartGame.
+    """
 
     seat: int
-    shuffle: Shuffle
+    shuffle: Shuffle | RoundStarted
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,22 +33,34 @@ class Shuffle:
     deal: tuple[Tile, ...]
 
 
-def deal_round(game: Game, shuffle: Shuffle) -> RoundStarted:
+class ImpossibleDealError(ValueError):
+    """A deal that was made before, and that the rules cannot have made."""
+
+
+def deal_round(game: Game, shuffle: Shuffle | RoundStarted) -> RoundStarted:
     """Returns the start draw and deal of the next round, or a new deal of the round in progress (R5 to R9).
+
+    Args:
+        game: The game.
+        shuffle: The shuffles, or the deal itself if it was made before (record.py).
 
     Raises:
         ValueError: The shuffle is not of the tile set for the players who are dealt in.
+        ImpossibleDealError: The rules cannot have made the deal.
     """
     ruleset = game.ruleset
     tiles = tile_set(ruleset.geometry_colors, ruleset.geometry_copies, ruleset.jokers(len(game.active_seats)))
+    if isinstance(shuffle, RoundStarted):
+        _check_deal(game, shuffle, tiles)
+        return shuffle
     if in_order(shuffle.start_draw) != tiles or in_order(shuffle.deal) != tiles:
         raise ValueError("a shuffle must contain exactly the tiles of the tile set")
-    lots = reversed(shuffle.start_draw)
+    lots, by_lot = reversed(shuffle.start_draw), _by_chance(game.active_seats, shuffle.start_draw)
     if ruleset.deal_order is DealOrder.DEAL_FIRST:
         racks, pool = _deal(game, shuffle.deal, (), lots)
-        order, draws = _start(game, shuffle, _restricted(shuffle.start_draw, pool, lots))
+        order, draws = _start(game, by_lot, _restricted(shuffle.start_draw, pool, lots))
     else:
-        order, draws = _start(game, shuffle, shuffle.start_draw)
+        order, draws = _start(game, by_lot, shuffle.start_draw)
         racks, pool = _deal(game, shuffle.deal, draws, lots)
     return RoundStarted(len(game.results) + 1, draws, order, racks, pool)
 
@@ -62,19 +74,51 @@ def may_demand_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
     return on_request and nothing_done and pairs >= PAIRS_FOR_REDEAL
 
 
+def _check_deal(game: Game, dealt: RoundStarted, tiles: tuple[Tile, ...]) -> None:
+    """Raises ImpossibleDealError if the rules cannot have dealt a round of these tiles like this."""
+    ruleset, seats = game.ruleset, game.active_seats
+    held = tuple(chain.from_iterable(rack.tiles for rack in dealt.racks))
+    kept = {draw.seat: draw.tile for draw in dealt.draws} if ruleset.start_draw_tile is StartDrawTile.KEEP else {}
+    to_draw = dealt.pool if ruleset.deal_order is DealOrder.DEAL_FIRST else tiles
+    drawn = Counter(draw.tile for draw in dealt.draws)
+    for holds, problem in (
+        (dealt.number == len(game.results) + 1, f"round {dealt.number} does not follow round {len(game.results)}"),
+        (tuple(rack.seat for rack in dealt.racks) == seats, f"expected racks of the seats {seats}"),
+        (in_order((*held, *dealt.pool)) == tiles, "racks and pool are not the tile set"),
+        (all(len(rack.tiles) == ruleset.deal_hand_size for rack in dealt.racks), "a rack has another size"),
+        (not any(rack.has_melded for rack in dealt.racks), "a player has melded before the first turn"),
+        (all(rack.tiles.count(JOKER) >= ruleset.deal_fixed_jokers for rack in dealt.racks), "a fixed joker is missing"),
+        (all(kept.get(rack.seat, rack.tiles[0]) in rack.tiles for rack in dealt.racks), "a start tile was not kept"),
+        (tuple(sorted(dealt.order)) == seats, f"the turn order is not of the seats {seats}"),
+        (not drawn - Counter(to_draw), "the start draw has a tile that was not there to draw"),
+    ):
+        if not holds:
+            raise ImpossibleDealError(problem)
+    if _start(game, dealt.order, _recorded_draws(dealt, len(to_draw))) != (dealt.order, dealt.draws):
+        raise ImpossibleDealError("the start draw, or the rules on who starts, lead to another turn order")
+
+
+def _recorded_draws(dealt: RoundStarted, tiles: int) -> Iterator[Tile]:
+    """Yields the tiles of a start draw that was made before. Raises ImpossibleDealError where one is missing."""
+    yield from (draw.tile for draw in dealt.draws)
+    if len(dealt.draws) < tiles:
+        raise ImpossibleDealError("the start draw is incomplete")
+
+
 # The starter
 
 
-def _start(game: Game, shuffle: Shuffle, to_draw: Iterable[Tile]) -> tuple[tuple[int, ...], tuple[StartDraw, ...]]:
-    """Returns the turn order, and the draws that determined it."""
-    starter = _starter(game, shuffle)
+def _start(
+    game: Game, by_lot: tuple[int, ...], to_draw: Iterable[Tile]
+) -> tuple[tuple[int, ...], tuple[StartDraw, ...]]:
+    """Returns the turn order, and the draws that determined it; `by_lot` are the seats in random order."""
+    starter = _starter(game, by_lot)
     if starter is None:
-        by_lot = _by_chance(game.active_seats, shuffle.start_draw)
         return draw_for_start(game.active_seats, to_draw, game.ruleset, by_lot)
     return turn_order(game.active_seats, starter, game.ruleset.turn_direction), ()
 
 
-def _starter(game: Game, shuffle: Shuffle) -> int | None:
+def _starter(game: Game, by_lot: tuple[int, ...]) -> int | None:
     """Returns the starter, or None if the start draw determines it.
 
     If that seat has resigned, the next one starts.
@@ -86,7 +130,7 @@ def _starter(game: Game, shuffle: Shuffle) -> int | None:
         case StartPlayer.HIGHEST_DRAW:
             return None
         case StartPlayer.RANDOM:
-            return _by_chance(game.active_seats, shuffle.start_draw)[0]
+            return by_lot[0]
         case StartPlayer.FIXED_SEAT:
             return game.active_seats[0]
 

@@ -210,9 +210,10 @@ class RoundEnded:
 
 @dataclass(frozen=True, slots=True)
 class GameEnded:
-    """The game ended."""
+    """The game ended. `opened` has the results of all rounds if the game's end opens them (racks_shown AFTER_GAME)."""
 
     winners: tuple[int, ...]
+    opened: tuple[RoundResult, ...] = ()
 
 
 TurnEvent = (

@@ -162,12 +162,25 @@ class SeatResult:
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """A finished round: how it ended, its winners (several in a tied blocked round), each player's result."""
+    """A finished round.
+
+    Attributes:
+        number: From 1.
+        end: How it ended.
+        winners: The winners, several in a tied blocked round.
+        seats: Each player's result.
+        racks: All racks at the end, by seat; empty if the ruleset never shows them (racks_shown HIDDEN).
+        pool: The pool at the end, in the order of drawing; empty like `racks`.
+        is_open: Whether everyone may see racks and pool. Views must not show them before.
+    """
 
     number: int
     end: RoundEnd
     winners: tuple[int, ...]
     seats: tuple[SeatResult, ...]
+    racks: tuple[Rack, ...] = ()
+    pool: tuple[Tile, ...] = ()
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,46 @@ _EXPECTED: Final = {
 
 
 class NotationError(ValueError):
-    """Text that does not follow the notation. The message quotes the invalid part and states what is expected."""
+    """Text that does not follow the notation. The message quotes the invalid part and states what is expected.
+
+    Attributes:
+        column: Where the invalid part begins in the text, from 1.
+    """
+
+    def __init__(self, message: str, column: int = 1) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text that is parsed, and its place there, from 0."""
+
+    text: str
+    start: int = 0
+
+    def strip(self) -> "Piece":
+        """Returns the piece without spaces at its ends."""
+        stripped = self.text.lstrip()
+        return Piece(stripped.rstrip(), self.start + len(self.text) - len(stripped))
+
+    def split(self, separator: str) -> "tuple[Piece, ...]":
+        """Returns the parts between separators of one character."""
+        ends = [place for place, character in enumerate(self.text) if character == separator]
+        starts = (0, *(end + 1 for end in ends))
+        return tuple(self.part(start, end) for start, end in zip(starts, (*ends, len(self.text)), strict=True))
+
+    def words(self) -> "tuple[Piece, ...]":
+        """Returns the parts between spaces."""
+        return tuple(self.part(*word.span()) for word in re.finditer(r"\S+", self.text))
+
+    def part(self, start: int, end: int) -> "Piece":
+        """Returns a part of the piece, between two places in it."""
+        return Piece(self.text[start:end], self.start + start)
+
+    def error(self, message: str) -> NotationError:
+        """Returns an error that quotes the piece."""
+        return NotationError(f"{self.text!r} {message}", self.start + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +133,13 @@ def format_tile(t: Tile, naming: Naming = Naming.TILES) -> str:
 
 def parse_tile(text: str, naming: Naming = Naming.TILES) -> Tile:
     """Parses `R7`, `R7a`, `Y7` or `J`; as cards `7H` or `*`. Raises NotationError."""
-    found = _READ[naming].get(re.sub("[a-h]$", "", text))
+    return _tile(Piece(text), naming)
+
+
+def _tile(piece: Piece, naming: Naming) -> Tile:
+    found = _READ[naming].get(re.sub("[a-h]$", "", piece.text))
     if found is None:
-        raise NotationError(f"{text!r} is not {_EXPECTED[naming]}")
+        raise piece.error(f"is not {_EXPECTED[naming]}")
     return found
 
 
@@ -117,7 +160,11 @@ def format_tiles(tiles: Iterable[Tile], naming: Naming = Naming.TILES) -> str:
 
 def parse_tiles(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
     """Parses `R7 B7 K7`, in order. Raises NotationError."""
-    return tuple(parse_tile(token, naming) for token in text.split())
+    return _tiles(Piece(text), naming)
+
+
+def _tiles(piece: Piece, naming: Naming) -> tuple[Tile, ...]:
+    return tuple(_tile(word, naming) for word in piece.words())
 
 
 def format_meld(meld: ProposedMeld | Meld, naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
@@ -148,25 +195,28 @@ def _format_declared(meld: ProposedMeld, naming: Naming) -> str:
 
 def parse_meld(text: str, naming: Naming = Naming.TILES) -> ProposedMeld:
     """Parses `[R3 R4 R5]`, `run[J J R5]` or `group[R5 J=B5 J=K5]`. Raises NotationError."""
-    match = _MELD.fullmatch(text.strip())
+    return _meld(Piece(text).strip(), naming)
+
+
+def _meld(piece: Piece, naming: Naming) -> ProposedMeld:
+    match = _MELD.fullmatch(piece.text)
     if not match:
-        raise NotationError(f"{text.strip()!r} is not a meld: expected [tiles], run[tiles] or group[tiles]")
-    kind, inner = match.groups()
-    tokens = [_parse_token(token, naming) for token in inner.split()]
+        raise piece.error("is not a meld: expected [tiles], run[tiles] or group[tiles]")
+    tokens = [_token(word, naming) for word in piece.part(*match.span(2)).words()]
     tiles = tuple(t for t, _ in tokens)
     declared = tuple(face for _, face in tokens if face is not None)
     if declared and len(declared) < tiles.count(JOKER):
-        raise NotationError(f"{text.strip()!r} declares some jokers: expected a face for each, or none")
-    return ProposedMeld(tiles, MeldKind[kind.upper()] if kind else None, declared)
+        raise piece.error("declares some jokers: expected a face for each, or none")
+    return ProposedMeld(tiles, MeldKind[match[1].upper()] if match[1] else None, declared)
 
 
-def _parse_token(token: str, naming: Naming) -> tuple[Tile, Tile | None]:
+def _token(piece: Piece, naming: Naming) -> tuple[Tile, Tile | None]:
     """Parses a tile with its declared face, if any: `R7`, `J`, `J=R5`."""
-    name, declares, face = token.partition("=")
-    t = parse_tile(name, naming)
+    name, declares, _ = piece.text.partition("=")
+    t = _tile(piece.part(0, len(name)), naming)
     if declares and t != JOKER:
-        raise NotationError(f"{token!r} declares a face of a tile that is not a joker: only jokers have declared faces")
-    return t, parse_tile(face, naming) if declares else None
+        raise piece.error("declares a face of a tile that is not a joker: only jokers have declared faces")
+    return t, _tile(piece.part(len(name) + 1, len(piece.text)), naming) if declares else None
 
 
 def format_table(table: Iterable[ProposedMeld | Meld], naming: Naming = Naming.TILES, ruleset: Ruleset = SABRA) -> str:
@@ -176,8 +226,12 @@ def format_table(table: Iterable[ProposedMeld | Meld], naming: Naming = Naming.T
 
 def parse_table(text: str, naming: Naming = Naming.TILES) -> ProposedTable:
     """Parses the melds of a table. Raises NotationError."""
-    text = text.strip()
-    return () if text in {"", EMPTY_TABLE} else tuple(parse_meld(meld, naming) for meld in text.split("|"))
+    return _table(Piece(text), naming)
+
+
+def _table(piece: Piece, naming: Naming) -> ProposedTable:
+    piece = piece.strip()
+    return () if piece.text in {"", EMPTY_TABLE} else tuple(_meld(meld.strip(), naming) for meld in piece.split("|"))
 
 
 def format_rack(tiles: Iterable[Tile], naming: Naming = Naming.TILES) -> str:
@@ -187,10 +241,15 @@ def format_rack(tiles: Iterable[Tile], naming: Naming = Naming.TILES) -> str:
 
 def parse_rack(text: str, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
     """Parses the tiles of a rack and returns them in ascending order. Raises NotationError."""
-    match = _RACK.fullmatch(text.strip())
+    return in_order(_braced(Piece(text).strip(), "rack", naming))
+
+
+def _braced(piece: Piece, name: str, naming: Naming) -> tuple[Tile, ...]:
+    """Parses `{R2 B5 J}`, in order; `name` says what the tiles are."""
+    match = _RACK.fullmatch(piece.text)
     if not match:
-        raise NotationError(f"{text.strip()!r} is not a rack: expected {{tiles}}")
-    return in_order(parse_tiles(match.group(1), naming))
+        raise piece.error(f"is not a {name}: expected {{tiles}}")
+    return _tiles(piece.part(*match.span(1)), naming)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,44 +273,64 @@ def parse_play(text: str, naming: Naming = Naming.TILES) -> PlayText:
     match = re.fullmatch(r"([^+]*)\+([^>]*)->([^;]*);(.*)", text)
     if not match:
         raise NotationError(f"{text!r} is not a play: expected table + rack -> table ; rack")
-    table_before, rack_before, table_after, rack_after = match.groups()
+    table_before, rack_before, table_after, rack_after = (
+        Piece(text).part(*match.span(number)) for number in range(1, 5)
+    )
     return PlayText(
-        parse_table(table_before, naming),
-        parse_rack(rack_before, naming),
-        parse_table(table_after, naming),
-        parse_rack(rack_after, naming),
+        _table(table_before, naming),
+        in_order(_braced(rack_before.strip(), "rack", naming)),
+        _table(table_after, naming),
+        in_order(_braced(rack_after.strip(), "rack", naming)),
     )
 
 
 def format_position(position: Position, naming: Naming = Naming.TILES) -> str:
     """Returns `table / racks / pool / seat`."""
-    racks = " ".join(f"{rack.seat}{'*' * rack.has_melded}{format_rack(rack.tiles, naming)}" for rack in position.racks)
-    pool = format_rack(position.pool, naming)
+    racks, pool = format_racks(position.racks, naming), format_rack(position.pool, naming)
     return f"{format_table(position.table, naming)} / {racks} / {pool} / {position.turn_seat}"
 
 
 def parse_position(text: str, naming: Naming = Naming.TILES) -> Position:
     """Parses `table / racks / pool / seat`. Raises NotationError."""
-    parts = text.split("/")
+    parts = Piece(text).split("/")
     if len(parts) != 4:
-        raise NotationError(f"{text!r} is not a position: expected table / racks / pool / seat")
+        raise Piece(text).error("is not a position: expected table / racks / pool / seat")
     table, racks, pool, seat = parts
-    pool_match = _RACK.fullmatch(pool.strip())
-    if not pool_match:
-        raise NotationError(f"{pool.strip()!r} is not a pool: expected {{tiles}}")
-    pool_tiles = parse_tiles(pool_match.group(1), naming)
-    return Position(parse_table(table, naming), _parse_racks(racks, naming), pool_tiles, _parse_seat(seat))
+    pool_tiles = parse_pool(pool.strip(), naming)
+    return Position(_table(table, naming), parse_racks(racks, naming), pool_tiles, parse_seat(seat.strip()))
 
 
-def _parse_racks(text: str, naming: Naming) -> tuple[Rack, ...]:
-    left = _SEAT_RACK.sub("", text).strip()
-    if left:
-        raise NotationError(f"{left!r} is not a rack with its seat: expected 1{{tiles}} or 1*{{tiles}}")
-    racks = _SEAT_RACK.findall(text)
-    return tuple(Rack(int(seat), parse_rack(rack, naming), bool(melded)) for seat, melded, rack in racks)
+def parse_pool(piece: Piece, naming: Naming = Naming.TILES) -> tuple[Tile, ...]:
+    """Parses `{R7 O8}`, in the order of drawing. Raises NotationError."""
+    return _braced(piece, "pool", naming)
 
 
-def _parse_seat(text: str) -> int:
-    if not re.fullmatch(r"[1-9]", text.strip()):
-        raise NotationError(f"{text.strip()!r} is not a seat: expected 1 to 9")
-    return int(text)
+def format_racks(racks: Iterable[Rack], naming: Naming = Naming.TILES) -> str:
+    """Returns `1*{R2 B5} 2{K1 J}`: racks by seat, with * for players who have melded."""
+    return " ".join(f"{rack.seat}{'*' * rack.has_melded}{format_rack(rack.tiles, naming)}" for rack in racks)
+
+
+def parse_racks(piece: Piece, naming: Naming = Naming.TILES) -> tuple[Rack, ...]:
+    """Parses `1*{R2 B5} 2{K1 J}`. Raises NotationError."""
+    racks, end = [], 0
+    for match in _SEAT_RACK.finditer(piece.text):
+        _nothing(piece.part(end, match.start()))
+        tiles = in_order(_braced(piece.part(*match.span(3)), "rack", naming))
+        racks.append(Rack(int(match[1]), tiles, bool(match[2])))
+        end = match.end()
+    _nothing(piece.part(end, len(piece.text)))
+    return tuple(racks)
+
+
+def _nothing(piece: Piece) -> None:
+    """Raises NotationError unless a piece between racks is empty."""
+    left = piece.strip()
+    if left.text:
+        raise left.error("is not a rack with its seat: expected 1{tiles} or 1*{tiles}")
+
+
+def parse_seat(piece: Piece) -> int:
+    """Parses a seat. Raises NotationError."""
+    if not re.fullmatch(r"[1-9]", piece.text):
+        raise piece.error("is not a seat: expected 1 to 9")
+    return int(piece.text)

@@ -94,8 +94,8 @@ def evolve(game: Game, event: Event) -> Game:
             return _resigned(game, seat)
         case RoundEnded(result):
             return _round_ended(game, result)
-        case GameEnded(winners):
-            return replace(game, phase=Finished(round_of(game), winners))
+        case GameEnded(winners, opened):
+            return replace(game, phase=Finished(round_of(game), winners), results=opened or game.results)
         case RedealDemanded():
             return game
         case _:

@@ -395,6 +395,14 @@ class Hints(Enum):
     TURN = auto()
 
 
+class RacksShown(Enum):
+    """When everyone may see the racks of a round and the order of its pool."""
+
+    HIDDEN = auto()
+    AFTER_ROUND = auto()
+    AFTER_GAME = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Ruleset:
     """The rules of a game. The defaults are the preset SABRA. The contract's Ruleset documents each option."""
@@ -465,6 +473,7 @@ class Ruleset:
     contract: Contract = Contract.OFF
     contract_points: int = 0
     hints: Hints = Hints.TURN
+    racks_shown: RacksShown = RacksShown.AFTER_ROUND
 
     def __hash__(self) -> int:
         """Hashes four fields only; hashing all 60 costs more than the lookups it saves."""

@@ -1,9 +1,11 @@
 """Views of a game and of its events for one seat or a spectator (R4).
 
-A view has no field for a hidden tile, so encoding a view cannot leak one. Seat None is a spectator.
+A view has no field for a hidden tile, so encoding a view cannot leak one. Seat None is a spectator. The results of
+rounds have racks and pool only once they are open to everyone (racks_shown).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from engine.events import (
     DraftSaved,
@@ -233,9 +235,20 @@ def see(game: Game, seat: int | None) -> GameView:
         order=round_.order if round_ else (),
         passed=round_.passed if round_ else (),
         last_chance=_last_chance(game),
-        results=game.results,
+        results=tuple([_open_result(result) for result in game.results]),
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
     )
+
+
+def _open_result(result: RoundResult) -> RoundResult:
+    """Returns a result, without racks and pool unless they are open."""
+    return result if result.is_open or not result.racks else _without_racks(result)
+
+
+@lru_cache(maxsize=256)
+def _without_racks(result: RoundResult) -> RoundResult:
+    """Returns a result without racks and pool. Cached, so that caches by identity know the result."""
+    return replace(result, racks=(), pool=())
 
 
 def _players(game: Game, round_: Round | None) -> tuple[PlayerView, ...]:
@@ -296,5 +309,7 @@ def see_event(event: Event, seat: int | None) -> EventView:
             return TurnPenalisedView(drawer, len(tiles), tiles if drawer == seat else ())
         case DraftSaved(drafter, _):
             return DraftSavedView(drafter)
+        case RoundEnded(result):
+            return RoundEnded(_open_result(result))
         case _:
             return event

@@ -95,6 +95,14 @@ class HistoryUnavailable(Fault):
         self.newest = newest
 
 
+class GameNotOver(Fault):
+    """The game has not ended, so its record would show hidden tiles."""
+
+
+class RecordHidden(Fault):
+    """The ruleset never shows the game's racks, so it has no record (racks_shown HIDDEN)."""
+
+
 class Overloaded(Fault):
     """The server, or the caller's address, has too many calls in progress."""
 

@@ -2,7 +2,7 @@
 
 from engine.actions import Join, RequestRedeal
 from engine.deal import Shuffle, deal_round, may_demand_redeal
-from engine.events import Event, PlayerJoined, PlayerLeft, RedealDemanded
+from engine.events import Event, PlayerJoined, PlayerLeft, RedealDemanded, RoundStarted
 from engine.game import Choosing, Finished, Game, Lobby, Playing, Round, RoundOver
 from engine.turns.decisions import Context, Decision
 from engine.turns.turn_end import start_turn
@@ -29,7 +29,7 @@ def leave(game: Game, seat: int) -> Decision:
     return (PlayerLeft(seat),)
 
 
-def start_game(game: Game, shuffle: Shuffle, context: Context) -> Decision:
+def start_game(game: Game, shuffle: Shuffle | RoundStarted, context: Context) -> Decision:
     """Decides on `StartGame`."""
     if not isinstance(game.phase, Lobby):
         return refused(Reason.GAME_ALREADY_STARTED)
@@ -38,7 +38,7 @@ def start_game(game: Game, shuffle: Shuffle, context: Context) -> Decision:
     return _start_round(game, shuffle, context)
 
 
-def start_next_round(game: Game, seat: int, shuffle: Shuffle, context: Context) -> Decision:
+def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStarted, context: Context) -> Decision:
     """Decides on `StartNextRound`."""
     match game.phase:
         case Lobby():
@@ -64,7 +64,7 @@ def request_redeal(game: Game, round_: Round, action: RequestRedeal, context: Co
     return (RedealDemanded(seat), *_start_round(game, action.shuffle, context))
 
 
-def _start_round(game: Game, shuffle: Shuffle, context: Context) -> tuple[Event, ...]:
+def _start_round(game: Game, shuffle: Shuffle | RoundStarted, context: Context) -> tuple[Event, ...]:
     """Returns the deal and the first turn (R5 to R9)."""
     dealt = deal_round(game, shuffle)
     return (dealt, start_turn(dealt.order[0], game.ruleset, context))

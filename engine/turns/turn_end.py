@@ -14,9 +14,9 @@ from engine.events import (
     TurnPenalised,
     TurnStarted,
 )
-from engine.game import Choosing, Game, Playing, Round, RoundEnd, Turn, from_seat, next_seat, round_of
+from engine.game import Choosing, Game, Playing, Round, RoundEnd, RoundResult, Turn, from_seat, next_seat, round_of
 from engine.replay import evolve
-from engine.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, Ruleset
+from engine.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, RacksShown, Ruleset
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.turns.decisions import Context, TurnEnding
 
@@ -27,8 +27,8 @@ def end_turn(game: Game, events: tuple[Event, ...], context: Context) -> TurnEnd
     if isinstance(after.phase, Playing):
         return TurnEnding(events, after, _consequences(after, after.phase.round, events[-1], context))
     if are_one_side(after.active_seats, game.ruleset):
-        return TurnEnding(events, after, (GameEnded(after.active_seats),))
-    return TurnEnding(events, after, (_game_ended(after),) if after.is_left_to_bots else ())
+        return TurnEnding(events, after, (_game_ended(after, after.active_seats),))
+    return TurnEnding(events, after, (_game_ended(after, _winners(after)),) if after.is_left_to_bots else ())
 
 
 def start_turn(seat: int, ruleset: Ruleset, context: Context) -> TurnStarted:
@@ -129,13 +129,30 @@ def _end_round(game: Game, round_: Round, end: RoundEnd) -> tuple[Event, ...]:
         Standing(seat, rack.tiles, game.player(seat).resigned, rack.has_melded, seat in round_.declined)
         for seat, rack in ((seat, round_.rack(seat)) for seat in round_.order)
     )
-    result = score_round(round_.number, end, standings, game.ruleset)
-    ended = RoundEnded(replace(result, seats=tuple(sorted(result.seats, key=lambda seat: seat.seat))))
+    scored = score_round(round_.number, end, standings, game.ruleset)
+    by_seat = tuple(sorted(scored.seats, key=lambda seat: seat.seat))
+    ended = RoundEnded(_with_racks(replace(scored, seats=by_seat), round_, game.ruleset.racks_shown))
     after = evolve(game, ended)
     is_last = is_last_round(round_.number, after.players, game.ruleset)
-    return (ended, _game_ended(after)) if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots else (ended,)
+    if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots:
+        return (ended, _game_ended(after, _winners(after)))
+    return (ended,)
 
 
-def _game_ended(game: Game) -> GameEnded:
-    """Returns the end of a game between two rounds (match_winner)."""
-    return GameEnded(game_winners(game.players, game.results, game.ruleset))
+def _with_racks(result: RoundResult, round_: Round, shown: RacksShown) -> RoundResult:
+    """Returns a result with the racks and the pool, unless they stay hidden for ever (racks_shown)."""
+    if shown is RacksShown.HIDDEN:
+        return result
+    return replace(result, racks=round_.racks, pool=round_.pool, is_open=shown is RacksShown.AFTER_ROUND)
+
+
+def _winners(game: Game) -> tuple[int, ...]:
+    """Returns the winners of a game between two rounds (match_winner)."""
+    return game_winners(game.players, game.results, game.ruleset)
+
+
+def _game_ended(game: Game, winners: tuple[int, ...]) -> GameEnded:
+    """Returns the end of a game between two rounds, which opens the racks of all rounds (racks_shown AFTER_GAME)."""
+    if game.ruleset.racks_shown is not RacksShown.AFTER_GAME:
+        return GameEnded(winners)
+    return GameEnded(winners, tuple(replace(result, is_open=True) for result in game.results))

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from engine.game import BotLevel
+from engine.record import GameRecord
+from engine.ruleset import RacksShown
 from engine.violations import Refused
 from service.app.changes import BOT_WAIT_MS, ChangeLoop, OffLoopRunner
 from service.app.commands import (
@@ -29,11 +31,19 @@ from service.app.commands import (
     VoteOnPlay,
 )
 from service.app.game_lists import GameFilter, list_games
+from service.app.history import earlier_record, exported
 from service.app.identity import Caller, Chance, player_seat_in, seat_in
 from service.app.quick_play import QuickPlay
 from service.app.views import ChangeView, GameSnapshotView, change_view, committed_view, snapshot_view, turn_result
-from service.errors import ActionRefused, GameNotFound, HistoryUnavailable, JoinCodeUnknown
-from service.storage.base import GameStore, Loaded, Record, code_name
+from service.errors import (
+    ActionRefused,
+    GameNotFound,
+    GameNotOver,
+    HistoryUnavailable,
+    JoinCodeUnknown,
+    RecordHidden,
+)
+from service.storage.base import GameState, GameStore, Loaded, Record, code_name
 
 
 class Games:
@@ -156,9 +166,21 @@ class Games:
             raise ActionRefused(Refused(applied.violations))
         return command.encode_turn(replace(turn_result(view, applied), tiles_drawn=()))
 
-    async def get_game(self, game_id: str, caller: Caller) -> GameSnapshotView:
-        """Returns the caller's view of a game."""
-        return snapshot_view(*await self._load_for(game_id, caller))
+    async def get_game(self, game_id: str, caller: Caller, revision: int = 0) -> GameSnapshotView:
+        """Returns the caller's view of a game, or the one at an earlier revision. Raises HistoryUnavailable."""
+        record, seat, now_ms = await self._load_for(game_id, caller)
+        if revision not in {0, record.game.revision}:
+            return snapshot_view(await earlier_record(self._store, record, revision), seat, now_ms)
+        return snapshot_view(record, seat, now_ms)
+
+    async def export_game(self, game_id: str, caller: Caller) -> GameRecord:
+        """Returns the record of a game that has ended. Raises GameNotOver, RecordHidden, HistoryUnavailable."""
+        record, _, _ = await self._load_for(game_id, caller)
+        if record.state is not GameState.FINISHED:
+            raise GameNotOver
+        if record.game.ruleset.racks_shown is RacksShown.HIDDEN:
+            raise RecordHidden
+        return await exported(self._store, record)
 
     async def _load_for(self, game_id: str, caller: Caller) -> tuple[Record, int | None, int]:
         """Returns a game, the caller's seat, and the store's time. Raises GameNotFound."""

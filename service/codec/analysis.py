@@ -136,12 +136,13 @@ def _whole_turn(played: PlayedTurn) -> analysis_service_pb2.Suggestion:
         table=map(encode_meld, played.turn.table),
         untouched=played.turn.untouched,
         river_index=played.turn.river_index,
-        steps=map(_step, played.steps),
+        steps=map(encode_step, played.steps),
         goes_out=played.goes_out,
     )
 
 
-def _step(step: st.Step) -> analysis_service_pb2.SuggestedStep:
+def encode_step(step: st.Step) -> analysis_service_pb2.SuggestedStep:
+    """Returns a step of a turn."""
     message = _step_without_description(step)
     message.text = st.describe_step(step)
     return message

@@ -104,11 +104,11 @@ def labels(sent: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(sent.items()))
 
 
-def player_name(text: str) -> str:
+def player_name(text: str, field: str = "name") -> str:
     """Returns a valid player name in NFC."""
     name = unicodedata.normalize("NFC", text[: UNNORMALIZED_MAX + 1])
     if not (0 < len(name) <= NAME_MAX and _is_printable(name) and is_visible(name)):
-        raise invalid("name", f"expected 1 to {NAME_MAX} printable characters without spaces at the ends")
+        raise invalid(field, f"expected 1 to {NAME_MAX} printable characters without spaces at the ends")
     return name
 
 

@@ -28,6 +28,7 @@ from engine.game import (
 from engine.melds import Meld
 from engine.ruleset import Ruleset
 from engine.table import Table
+from engine.tiles import Tile
 from engine.views import (
     DraftSavedView,
     EventView,
@@ -81,6 +82,11 @@ _VISIBILITY_NUMBERS: Final = {
     Visibility.UNLISTED: game_pb2.VISIBILITY_UNLISTED,
 }
 _LEVEL_NUMBERS: Final = {level: number for number, level in _LEVELS.items()}
+
+
+def encode_state(phase: type[Phase]) -> game_pb2.GameState.ValueType:
+    """Returns the state of a game in a phase."""
+    return _STATES[phase]
 
 
 def bot_level(number: game_pb2.BotLevel.ValueType) -> BotLevel:
@@ -262,17 +268,23 @@ def _shown_play(shown: ShownPlay) -> game_pb2.ShownPlay:
 
 def encode_result(result: RoundResult) -> game_pb2.RoundResult:
     """Returns the result of a round."""
+    racks = {rack.seat: rack.tiles for rack in result.racks}
     return game_pb2.RoundResult(
         round=result.number,
         round_end=_ENDS[result.end],
         winner_seats=result.winners,
-        seats=map(_seat_result, result.seats),
+        seats=(_seat_result(seat, racks.get(seat.seat, ())) for seat in result.seats),
+        pool=tile_numbers(result.pool),
     )
 
 
-def _seat_result(result: SeatResult) -> game_pb2.SeatResult:
+def _seat_result(result: SeatResult, rack: tuple[Tile, ...]) -> game_pb2.SeatResult:
     return game_pb2.SeatResult(
-        seat=result.seat, rack_value=result.rack_value, tile_count=result.tile_count, points=result.points
+        seat=result.seat,
+        rack_value=result.rack_value,
+        tile_count=result.tile_count,
+        points=result.points,
+        rack=tile_numbers(rack),
     )
 
 
@@ -334,8 +346,9 @@ def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901 - one cas
             return game_pb2.GameEvent(player_resigned=game_pb2.PlayerResigned(seat=seat))
         case ev.RoundEnded(result):
             return game_pb2.GameEvent(round_ended=game_pb2.RoundEnded(result=encode_result(result)))
-        case ev.GameEnded(winners):
-            return game_pb2.GameEvent(game_ended=game_pb2.GameEnded(winner_seats=winners))
+        case ev.GameEnded(winners, opened):
+            ended = game_pb2.GameEnded(winner_seats=winners, rounds=map(encode_result, opened))
+            return game_pb2.GameEvent(game_ended=ended)
 
 
 def _tiles_played(event: ev.TilesPlayed) -> game_pb2.TilesPlayed:

@@ -1,8 +1,6 @@
 """AnalysisService: decodes, runs the search in a worker process, encodes."""
 
-import asyncio
 from collections.abc import Generator, Sequence
-from typing import Final
 
 from engine.analysis import Situation
 from engine.ruleset import Ruleset
@@ -21,10 +19,9 @@ from service.app.games import Games
 from service.app.identity import SPECTATOR
 from service.codec import analysis, fields, rulesets
 from service.errors import FieldFault, InvalidRequest, NotAPlayer
+from service.grpc_api.deadlines import left_until, until_deadline
 from service.grpc_api.handlers import Context, RequestReader, Service, caller, peer_of, unary
-
-SEARCH_SHARE: Final = 0.9
-"""The share of the time until a call's deadline for its search; the rest is for encoding and the network."""
+from service.grpc_api.record_review import RecordReview
 
 
 class AnalysisServicer:
@@ -40,6 +37,7 @@ class AnalysisServicer:
         self._games = games
         self._pool = pool
         self._reader = reader
+        self._review = RecordReview(games, pool, reader)
 
     def service(self) -> Service:
         """Returns the service with its handlers."""
@@ -48,6 +46,7 @@ class AnalysisServicer:
             "HasLegalTurn": self._reader.unary("HasLegalTurn", _read_has_legal, self.has_legal_turn),
             "ArrangeTiles": unary(pb.ArrangeTilesRequest, self.arrange_tiles),
             "BatchSuggestTurns": self._reader.unary("BatchSuggestTurns", _read_batch, self.batch_suggest_turns),
+            **self._review.handlers(),
         }
         return Service("rummikub.v1.AnalysisService", handlers)
 
@@ -61,7 +60,7 @@ class AnalysisServicer:
             situation, view = await self._own(request, context)
         with self._pool.admit(peer_of(context)):
             question = turn_query(situation, tier, objective, unplayable_tiles(view) if view else ())
-            suggestion = await self._pool.ask(question, seconds, _until(context))
+            suggestion = await self._pool.ask(question, seconds, until_deadline(context))
         return pb.SuggestTurnResponse(
             suggestion=analysis.encode_suggestion(suggestion, tier), revision=view.revision if view else 0
         ).SerializeToString()
@@ -83,7 +82,7 @@ class AnalysisServicer:
         request, situation = read
         seconds = analysis.time_limit(request)
         with self._pool.admit(peer_of(context)):
-            suggestion = await self._pool.ask(TurnExistsQuery(situation), seconds, _until(context))
+            suggestion = await self._pool.ask(TurnExistsQuery(situation), seconds, until_deadline(context))
         return pb.HasLegalTurnResponse(exists=analysis.encode_existence(suggestion.exists)).SerializeToString()
 
     async def arrange_tiles(self, request: pb.ArrangeTilesRequest, context: Context) -> bytes:
@@ -92,7 +91,7 @@ class AnalysisServicer:
         tiles = analysis.tiles_to_arrange(request, rules)
         seconds = analysis.time_limit(request)
         with self._pool.admit(peer_of(context)):
-            arrangement = await self._pool.ask(ArrangementQuery(tiles, rules), seconds, _until(context))
+            arrangement = await self._pool.ask(ArrangementQuery(tiles, rules), seconds, until_deadline(context))
         return analysis.encode_arrangement(arrangement).SerializeToString()
 
     async def batch_suggest_turns(self, read: "_Batch", context: Context) -> bytes:
@@ -100,11 +99,11 @@ class AnalysisServicer:
         request, situations = read
         tier, objective = analysis.tier(request.tier), analysis.objective(request.objective)
         seconds = analysis.time_limit(request, analysis.BATCH_TIME_LIMIT_SECONDS)
-        until = _until(context)
+        until = until_deadline(context)
         suggestions = []
         with self._pool.admit(peer_of(context)):
             for index, situation in enumerate(situations):
-                share = _left(seconds, until) / (len(situations) - index)
+                share = left_until(seconds, until) / (len(situations) - index)
                 suggestion, spent = await self._pool.ask_timed(turn_query(situation, tier, objective), share, until)
                 seconds = max(0.0, seconds - spent)
                 suggestions.append(analysis.encode_suggestion(suggestion, tier))
@@ -140,18 +139,3 @@ def _read_batch(data: bytes) -> Generator[None, None, _Batch]:
         yield
         situations.append(analysis.situation(position, default, f"positions[{index}]."))
     return request, situations
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def _until(context: Context) -> float | None:
-    """Returns the end of a search by the event loop's clock; None if the call has no deadline."""
-    left = context.time_remaining()
-    return None if left is None else _now() + left * SEARCH_SHARE
-
-
-def _left(seconds: float, until: float | None) -> float:
-    """Returns the remaining time of a search, by its time limit and the call's deadline."""
-    return seconds if until is None else min(seconds, until - _now())

@@ -1,10 +1,13 @@
 """GameService: decodes, calls the use case, encodes."""
 
+import asyncio
 import time
 from contextlib import aclosing
 
 from google.protobuf.duration_pb2 import Duration
 
+from engine.record import GameRecord
+from engine.record_text import format_record
 from rummikub.v1 import game_service_pb2 as pb
 from service.app.commands import GamePlan, JoinOrCreateGame
 from service.app.game_lists import GameFilter
@@ -12,6 +15,7 @@ from service.app.games import Games
 from service.app.watch import Change, Closing, Heartbeat, Snapshot, Update, Watch
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
+from service.codec.records import encode_record
 from service.grpc_api.handlers import Context, Service, answer, caller, mutation, peer_of, seat_mutation, unary, writing
 from service.runtime.rate_limit import RateLimit
 from service.storage.base import Visibility
@@ -51,6 +55,7 @@ class GameServicer:
             "ListChanges": unary(pb.ListChangesRequest, self.list_changes),
             "ResignGame": unary(pb.ResignGameRequest, self.resign_game),
             "StartNextRound": unary(pb.StartNextRoundRequest, self.start_next_round),
+            "ExportGame": unary(pb.ExportGameRequest, self.export_game),
             "RequestRedeal": unary(pb.RequestRedealRequest, self.request_redeal),
         }
         return Service("rummikub.v1.GameService", handlers)
@@ -109,7 +114,7 @@ class GameServicer:
 
     async def get_game(self, request: pb.GetGameRequest, context: Context) -> bytes:
         """GetGame."""
-        sight = await self._games.get_game(fields.game_id(request.game_id), caller(context))
+        sight = await self._games.get_game(fields.game_id(request.game_id), caller(context), request.revision)
         return pb.GetGameResponse(game=game_codec.encode_game(sight)).SerializeToString()
 
     async def list_games(self, request: pb.ListGamesRequest, context: Context) -> bytes:
@@ -164,6 +169,19 @@ class GameServicer:
         game_id = fields.game_id(request.game_id)
         identity = seat_mutation(request, context)
         return await self._games.request_redeal(game_id, identity, answer(pb.RequestRedealResponse))
+
+    async def export_game(self, request: pb.ExportGameRequest, context: Context) -> bytes:
+        """ExportGame."""
+        if request.form not in pb.RecordForm.values():
+            raise fields.invalid("form", f"{request.form} is not a form of a record")
+        record = await self._games.export_game(fields.game_id(request.game_id), caller(context))
+        return await asyncio.to_thread(_exported, record, request.form)
+
+
+def _exported(record: GameRecord, form: pb.RecordForm.ValueType) -> bytes:
+    if form == pb.RECORD_FORM_TEXT:
+        return pb.ExportGameResponse(text=format_record(record)).SerializeToString()
+    return pb.ExportGameResponse(record=encode_record(record)).SerializeToString()
 
 
 def _update(update: Update) -> bytes:

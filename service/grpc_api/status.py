@@ -30,6 +30,7 @@ from service.errors import (
     DuplicateRequest,
     EtagMismatch,
     GameNotFound,
+    GameNotOver,
     HintNotAllowed,
     HistoryUnavailable,
     InvalidRequest,
@@ -37,6 +38,7 @@ from service.errors import (
     MalformedRequest,
     NotAPlayer,
     Overloaded,
+    RecordHidden,
     RequestTimedOut,
     ShuttingDown,
     StaleState,
@@ -97,6 +99,16 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
         grpc.StatusCode.ABORTED,
         "DUPLICATE_REQUEST",
         "the request id was used for a different request; use a new one",
+    ),
+    GameNotOver: (
+        _FAILED_PRECONDITION,
+        "GAME_NOT_OVER",
+        "the game has not ended; its record is available at its end",
+    ),
+    RecordHidden: (
+        _FAILED_PRECONDITION,
+        "RECORD_HIDDEN",
+        "the racks of this game stay hidden (option racks_shown is HIDDEN)",
     ),
     StoreUnavailable: (
         grpc.StatusCode.UNAVAILABLE,

@@ -143,8 +143,8 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case for each ev
             return {"seats": list(seats)}
         case ev.RoundEnded(result):
             return {"result": write_result(result)}
-        case ev.GameEnded(winners):
-            return {"winners": list(winners)}
+        case ev.GameEnded(winners, opened):
+            return {"winners": list(winners), "opened": write_result.map(opened)}
 
 
 def _without_a_play(event: ev.TileDrawn | ev.TilesDrawn | ev.TilesOffered | ev.TurnEnded | ev.TurnPassed) -> Json:
@@ -244,5 +244,5 @@ _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "LastChanceStarted": lambda stored: ev.LastChanceStarted(read_seats(stored["seats"])),
     "PlayerResigned": lambda stored: ev.PlayerResigned(read_seat(stored["seat"])),
     "RoundEnded": lambda stored: ev.RoundEnded(read_result(stored["result"])),
-    "GameEnded": lambda stored: ev.GameEnded(read_seats(stored["winners"])),
+    "GameEnded": lambda stored: ev.GameEnded(read_seats(stored["winners"]), read_each(read_result, stored["opened"])),
 }

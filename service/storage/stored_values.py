@@ -238,14 +238,24 @@ def write_result(result: RoundResult) -> orjson.Fragment:
         "end": result.end.name,
         "winners": result.winners,
         "seats": [[seat.seat, seat.rack_value, seat.tile_count, seat.points] for seat in result.seats],
+        "racks": [write_rack(rack) for rack in result.racks],
+        "pool": write_tiles(result.pool),
+        "open": result.is_open,
     }
     return orjson.Fragment(dump(parts))
 
 
 def read_result(stored: Json) -> RoundResult:
     """Returns the result of a finished round."""
-    seats = read_each(_read_seat_result, stored["seats"])
-    return RoundResult(read_number(stored["number"]), RoundEnd[stored["end"]], read_seats(stored["winners"]), seats)
+    return RoundResult(
+        number=read_number(stored["number"]),
+        end=RoundEnd[stored["end"]],
+        winners=read_seats(stored["winners"]),
+        seats=read_each(_read_seat_result, stored["seats"]),
+        racks=read_each(read_rack, stored["racks"]),
+        pool=read_tiles(stored["pool"]),
+        is_open=read_flag(stored["open"]),
+    )
 
 
 def _read_seat_result(stored: list[Any]) -> SeatResult:

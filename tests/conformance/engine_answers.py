@@ -47,6 +47,7 @@ from engine.ruleset_checks import problems
 from engine.scoring import Standing, score_round
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
 from engine.turns import Applied, apply, create
+from engine.views import see
 from engine.violations import Refused
 from support.conformance_cases import (
     Act,
@@ -217,9 +218,20 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "end": lambda seen: _of_last_round(seen, None, lambda seen: seen.game.results[-1].end.name),
     "round_winner_seats": lambda seen: _of_last_round(seen, [], lambda seen: list(seen.game.results[-1].winners)),
     "points": lambda seen: _of_last_round(seen, [], lambda seen: [seat.points for seat in seen.game.results[-1].seats]),
+    "open_racks": lambda seen: _of_last_round(seen, {}, _open_racks),
+    "open_pool": lambda seen: _of_last_round(seen, "", _open_pool),
     "totals": lambda seen: [player.total_points for player in seen.game.players],
     "winner_seats": lambda seen: list(seen.game.phase.winners) if isinstance(seen.game.phase, Finished) else [],
 }
+
+
+def _open_racks(seen: GameSeen) -> dict[str, str]:
+    racks = see(seen.game, None).results[-1].racks
+    return {str(rack.seat): " ".join(faces_of(rack.tiles)) for rack in racks}
+
+
+def _open_pool(seen: GameSeen) -> str:
+    return " ".join(faces_of(see(seen.game, None).results[-1].pool))
 
 
 def _dealt(seen: GameSeen) -> RoundStarted:

@@ -217,6 +217,11 @@ def _of_last_round(game: game_pb2.Game, default: object, read: Callable[[game_pb
     return read(game.rounds[-1]) if game.rounds else default
 
 
+def _open_racks(result: game_pb2.RoundResult) -> dict[str, str]:
+    shown = any(seat.rack for seat in result.seats)
+    return {str(seat.seat): " ".join(faces_of(seat.rack)) for seat in result.seats if shown}
+
+
 _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "refused": lambda seen: list(seen.refused),
     "violations": lambda seen: list(seen.violations),
@@ -237,6 +242,8 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "end": lambda seen: _of_last_round(seen.game, None, lambda result: end_of(result.round_end)),
     "round_winner_seats": lambda seen: _of_last_round(seen.game, [], lambda result: list(result.winner_seats)),
     "points": lambda seen: _of_last_round(seen.game, [], lambda result: [seat.points for seat in result.seats]),
+    "open_racks": lambda seen: _of_last_round(seen.game, {}, _open_racks),
+    "open_pool": lambda seen: _of_last_round(seen.game, "", lambda result: " ".join(faces_of(result.pool))),
     "totals": lambda seen: [player.total_points for player in seen.game.players],
     "winner_seats": lambda seen: list(seen.game.winner_seats),
 }

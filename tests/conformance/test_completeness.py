@@ -59,6 +59,7 @@ OUTCOMES = {
     "score_blocked_tie": "decides who wins",
     "score_never_melded": "decides points",
     "score_winner": "decides points",
+    "racks_shown": "decides who sees the racks, and when",
     "teams": "decides points",
     "match_end": "decides when a game ends",
     "match_winner": "decides who wins",

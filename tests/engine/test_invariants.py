@@ -32,6 +32,7 @@ from engine.ruleset import (
     MatchEnd,
     PoolEmptyMode,
     Preset,
+    RacksShown,
     Ruleset,
     TurnDraw,
     TurnInvalidSubmission,
@@ -113,6 +114,22 @@ def with_another_winner(game: Game, result: RoundResult) -> RoundResult:
     )
 
 
+def with_exchanged_racks(_game: Game, result: RoundResult) -> RoundResult:
+    """Shows each rack as another seat's."""
+    tiles = [rack.tiles for rack in result.racks]
+    return replace(
+        result,
+        racks=tuple(
+            replace(rack, tiles=other) for rack, other in zip(result.racks, (*tiles[1:], *tiles[:1]), strict=True)
+        ),
+    )
+
+
+def opened(_game: Game, result: RoundResult) -> RoundResult:
+    """Shows racks and pool at once."""
+    return replace(result, is_open=True)
+
+
 def drawn_twice(_game: Game, events: tuple[Event, ...]) -> tuple[Event, ...]:
     """Draws two tiles instead of one."""
     return tuple(copy for event in events for copy in ((event, event) if isinstance(event, TileDrawn) else (event,)))
@@ -160,6 +177,8 @@ CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
     "a doubled penalty of jokers": (MANY_JOKERS, scored(with_doubled_jokers)),
     "doubled points of a round": (SABRA, scored(with_doubled_points)),
     "another winner of a round": (SABRA, scored(with_another_winner)),
+    "the racks of other seats": (SABRA, scored(with_exchanged_racks)),
+    "racks shown too early": (replace(ROUNDS, racks_shown=RacksShown.AFTER_GAME), scored(opened)),
     "another winner of a game": (
         SABRA,
         each(GameEnded, lambda game, event: GameEnded(tuple({*game.active_seats} - {*event.winners}))),

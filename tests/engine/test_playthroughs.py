@@ -312,7 +312,8 @@ def format_proposed(table: tuple[ProposedMeld, ...]) -> str:
     return " | ".join(texts) or format_table(())
 
 
-def format_shuffle(shuffle: Shuffle) -> str:
+def format_shuffle(shuffle: Shuffle | RoundStarted) -> str:
+    assert isinstance(shuffle, Shuffle)
     return f"{format_rack(shuffle.start_draw)} {format_rack(shuffle.deal)}"
 
 

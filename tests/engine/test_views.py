@@ -48,10 +48,11 @@ from engine.game import (
     ShownPlay,
     Step,
     Turn,
+    round_of,
 )
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.notation import parse_tile, parse_tiles
-from engine.ruleset import SABRA, MatchEnd
+from engine.ruleset import SABRA, MatchEnd, RacksShown
 from engine.tiles import JOKER, Tile
 from engine.views import (
     DraftSavedView,
@@ -100,6 +101,8 @@ GAMES = [
 ]
 
 TWO, THREE = (Tile(11), Tile(12)), (Tile(13), Tile(14), JOKER)
+OPEN_RESULT = RoundResult(1, RoundEnd.BLOCKED, (1,), (), (Rack(1, TWO), Rack(2, THREE)), THREE, is_open=True)
+HIDDEN_RESULT = replace(OPEN_RESULT, is_open=False)
 DECLINED = (
     TileDrawn(2, Tile(1), declined=True),
     TilesDrawn(2, THREE, declined=True),
@@ -129,10 +132,12 @@ EVENTS: tuple[Event, ...] = (
     ErrorClaimed(2, agrees=True),
     LastChanceStarted((2, 1)),
     PlayerResigned(2),
-    RoundEnded(RoundResult(1, RoundEnd.BLOCKED, (1,), ())),
+    RoundEnded(HIDDEN_RESULT),
+    RoundEnded(OPEN_RESULT),
     GameEnded((1,)),
+    GameEnded((1,), (OPEN_RESULT,)),
 )
-"""One event of each type."""
+"""Events of each type."""
 
 
 def tiles_in(value: object, name: str = "") -> Iterator[Tile]:
@@ -177,6 +182,7 @@ def open_tiles_in(game: Game, seat: int | None) -> Counter[Tile]:
     found += on_table(round_.table) + Counter(round_.river)
     if round_.shown_play:
         found += on_table(round_.shown_play.table)
+    found += open_tiles_of_results(game.results)
     if round_.turn.seat == seat and isinstance(game.phase, Playing):
         found += Counter(tiles_in(round_.step)) + on_table(round_.draft or ())
     return found
@@ -203,8 +209,19 @@ def open_tiles_of(event: Event, seat: int | None) -> Counter[Tile]:
             return Counter([tile])
         case IllegalPlayShown(table=proposed):
             return on_table(proposed)
+        case RoundEnded(result):
+            return open_tiles_of_results((result,))
+        case GameEnded(opened=results):
+            return open_tiles_of_results(results)
         case _:
             return Counter()
+
+
+def open_tiles_of_results(results: tuple[RoundResult, ...]) -> Counter[Tile]:
+    """Returns the tiles of finished rounds that everyone may see."""
+    racks = (rack.tiles for result in results if result.is_open for rack in result.racks)
+    pools = (result.pool for result in results if result.is_open)
+    return Counter(t for place in (*racks, *pools) for t in place)
 
 
 @pytest.mark.parametrize("seat", SEATS)
@@ -218,7 +235,8 @@ def test_an_event_that_hides_nothing_is_seen_as_it_is() -> None:
     assert {type(event) for event in EVENTS} == set(get_args(Event))
     for event in EVENTS:
         for seat in SEATS:
-            assert (see_event(event, seat) == event) == (type(event) not in hiding)
+            hides = type(event) in hiding or event == RoundEnded(HIDDEN_RESULT)
+            assert (see_event(event, seat) == event) == (not hides)
 
 
 def rack(seat: int, tiles: str) -> Rack:
@@ -268,6 +286,28 @@ def test_only_the_player_sees_their_drawn_tiles_and_draft(step: Step, tiles: tup
         assert turn
         assert (turn.turn, turn.step, turn.shown_play) == (Turn(2, 1000), type(step), SHOWN)
         assert (turn.tiles_drawn, turn.draft) == ((tiles, DRAFT) if seat == 2 else ((), None))
+
+
+@pytest.mark.parametrize("seat", SEATS)
+@pytest.mark.parametrize("shown", RacksShown)
+def test_racks_and_pool_are_seen_from_the_end_of_the_round_or_of_the_game_on(
+    seat: int | None, shown: RacksShown
+) -> None:
+    rules = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, racks_shown=shown)
+    round_ends, game_ends = set(), set()
+    for change in random_changes(3, 3, rules):
+        game = change.applied.game
+        for event in change.applied.events:
+            match see_event(event, seat):
+                case RoundEnded(result):
+                    round_ends.add((result.racks, result.pool) == (round_of(game).racks, round_of(game).pool))
+                case GameEnded(opened=opened):
+                    game_ends.add(len(opened))
+                    assert all(result.racks for result in see(game, seat).results) == (shown is not RacksShown.HIDDEN)
+                case _:
+                    pass
+    assert round_ends == {shown is RacksShown.AFTER_ROUND}
+    assert game_ends == {2 if shown is RacksShown.AFTER_GAME else 0}
 
 
 def test_the_tiles_to_choose_from_are_not_on_the_rack_yet() -> None:

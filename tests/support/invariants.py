@@ -59,6 +59,7 @@ from engine.ruleset import (
     PoolEmptyLastChanceStart,
     PoolEmptyMode,
     PoolEmptyStuckTest,
+    RacksShown,
     Ruleset,
     RunWrap,
     ScoreBlockedPoints,
@@ -541,7 +542,9 @@ def check_results(game: Game, events: tuple[Event, ...]) -> None:
     for event in events:
         match event:
             case RoundEnded(result):
-                assert result == expected_result(game, len(game.results), result.end), "a round brought something else"
+                scored = replace(result, racks=(), pool=(), is_open=False)
+                assert scored == expected_result(game, len(game.results), result.end), "a round brought something else"
+                check_racks(result, game)
                 check_end(result, game)
                 ends = any(isinstance(other, GameEnded) for other in events)
                 assert ends == (expected_winners(game) is not None), "the game ended too early, or not at all"
@@ -552,12 +555,34 @@ def check_results(game: Game, events: tuple[Event, ...]) -> None:
                 assert set(winners) <= set(game.active_seats), "someone won who had resigned"
             case _:
                 pass
+    check_open_racks(game)
     totals: Counter[int] = Counter()
     for result in game.results:
         for seat in result.seats:
             totals[seat.seat] += seat.points
     for player in game.players:
         assert player.total_points == totals[player.seat], f"seat {player.seat} has not the sum of its points"
+
+
+def check_racks(result: RoundResult, game: Game) -> None:
+    """Checks that the result of a round that just ended has all racks and the pool, unless they stay hidden."""
+    shown = game.ruleset.racks_shown
+    assert game.round is not None, "the round is gone"
+    kept = ((), ()) if shown is RacksShown.HIDDEN else (game.round.racks, game.round.pool)
+    assert (result.racks, result.pool) == kept, "the result has other racks"
+    assert result.is_open == (shown is RacksShown.AFTER_ROUND), "racks are open too early, or not at all"
+
+
+def check_open_racks(game: Game) -> None:
+    """Checks that a spectator sees the racks of all finished rounds, or of none (racks_shown)."""
+    due = {
+        RacksShown.HIDDEN: False,
+        RacksShown.AFTER_ROUND: True,
+        RacksShown.AFTER_GAME: isinstance(game.phase, Finished),
+    }[game.ruleset.racks_shown]
+    for result in see(game, None).results:
+        assert [rack.seat for rack in result.racks] == ([seat.seat for seat in result.seats] if due else [])
+        assert due or not result.pool, "the pool is seen"
 
 
 def check_end(result: RoundResult, game: Game) -> None:

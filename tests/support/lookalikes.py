@@ -9,6 +9,7 @@ from functools import partial
 from engine.events import (
     DraftSaved,
     Event,
+    GameEnded,
     IllegalPlayShown,
     PlayerResigned,
     RiverTileLaid,
@@ -47,6 +48,9 @@ def lookalike(history: History, viewer: int | None, rng: random.Random, kept: in
         for event in events:
             if isinstance(event, RoundStarted):
                 deals.append(_Deal(event, viewer))
+            if isinstance(event, GameEnded) and event.opened:
+                for deal in deals:
+                    deal.open()
             rewritten.append(deals[-1].follow(event, rng) if deals else partial(_same, event))
         written.append(rewritten)
     for deal in deals:
@@ -68,6 +72,12 @@ class _Deal:
         self._table: Counter[Tile] = Counter()
         self._seen = set(self._racks.get(viewer or 0, ()))
         self._has_ended = False
+        self._ended_racks: list[list[int]] = []
+        self._is_open = False
+
+    def open(self) -> None:
+        """Shows everyone the racks at the end of the round, and the order of the pool."""
+        self._is_open = True
 
     def _new(self, tiles: Iterable[Tile]) -> list[int]:
         first = len(self._faces)
@@ -107,7 +117,7 @@ class _Deal:
                 other = DraftSaved(seat, (ProposedMeld((rng.choice(faces(4)),)),))
                 return partial(_same, other)
             case RoundEnded():
-                self._has_ended = True
+                return self._ended(event)
             case _:
                 pass
         return partial(_same, event)
@@ -118,6 +128,19 @@ class _Deal:
         def write() -> Event:
             racks = tuple(Rack(seat, in_order(self._shown(tiles))) for seat, tiles in dealt.items())
             return replace(event, racks=racks, pool=self._shown(pool))
+
+        return write
+
+    def _ended(self, event: RoundEnded) -> Callable[[], Event]:
+        self._has_ended, self._is_open = True, event.result.is_open
+        self._ended_racks = [list(tiles) for tiles in self._racks.values()]
+        if not event.result.racks:
+            return partial(_same, event)
+        held, pool = dict(zip(self._racks, self._ended_racks, strict=True)), tuple(self._pool)
+
+        def write() -> Event:
+            racks = tuple(replace(rack, tiles=in_order(self._shown(held[rack.seat]))) for rack in event.result.racks)
+            return RoundEnded(replace(event.result, racks=racks, pool=self._shown(pool)))
 
         return write
 
@@ -147,10 +170,14 @@ class _Deal:
         return taken
 
     def shuffle(self, rng: random.Random, kept: int) -> None:
-        """Permutes the faces of unseen tiles; keeps the values of racks at the end of the round."""
+        """Permutes the faces of unseen tiles; keeps racks that are open, or the values of racks at the round's end."""
         hidden = [tile for tile in range(len(self._faces)) if tile not in {*self._seen, *self._pool[:kept]}]
         if not self._has_ended:
             self._exchange(hidden, rng)
+            return
+        if self._is_open:  # it stays unknown which tiles of a rack were dealt, and when the others were drawn
+            for place in (*self._ended_racks, self._choice):
+                self._exchange([tile for tile in place if tile in hidden], rng)
             return
         by_value = defaultdict(list)
         for tile in hidden:

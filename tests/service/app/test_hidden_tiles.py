@@ -19,7 +19,7 @@ from engine.analysis import options_needing_analysis
 from engine.game import Game, Playing, round_of
 from engine.presets import PRESETS
 from engine.replay import replay
-from engine.ruleset import SABRA, Ruleset, TurnDraw, TurnPlayAfterDraw
+from engine.ruleset import SABRA, MatchEnd, RacksShown, Ruleset, TurnDraw, TurnPlayAfterDraw
 from rummikub.v1 import analysis_service_pb2 as an
 from rummikub.v1 import game_pb2, meld_pb2
 from rummikub.v1 import game_service_pb2 as gs
@@ -32,10 +32,14 @@ from support.harness import HISTORY, Client, FakeClock, as_tiles, bearer, runnin
 from support.lookalikes import History, lookalike
 from support.random_play import players_of, random_changes, random_ruleset
 
+SEVERAL_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=3, players_min=3, deal_hand_size=7)
 RULESETS = {
     **{preset.name: ruleset for preset, ruleset in PRESETS.items()},
     **{f"random {seed}": random_ruleset(random.Random(seed)) for seed in range(5)},
     "River": replace(SABRA, turn_draw=TurnDraw.TWO_RIVER),
+    "racks hidden": replace(SEVERAL_ROUNDS, racks_shown=RacksShown.HIDDEN),
+    "racks shown after a round": replace(SEVERAL_ROUNDS, racks_shown=RacksShown.AFTER_ROUND),
+    "racks shown after the game": replace(SEVERAL_ROUNDS, racks_shown=RacksShown.AFTER_GAME),
     "play after a draw": replace(SABRA, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES),
 }
 MOST_CHANGES = 30
@@ -129,6 +133,9 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
     yield "GameService/StartGame", gs.StartGameRequest(game_id=game_id)
     yield "GameService/StartNextRound", gs.StartNextRoundRequest(game_id=game_id)
     yield "GameService/AddBot", gs.AddBotRequest(game_id=game_id, level=game_pb2.BOT_LEVEL_HARD)
+    yield "GameService/ExportGame", gs.ExportGameRequest(game_id=game_id)
+    yield "GameService/GetGame", gs.GetGameRequest(game_id=game_id, revision=rng.randint(1, revision))
+    yield "AnalysisService/ReviewGame", an.ReviewGameRequest(game_id=game_id)
     yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, expected_revision=revision + 1)
     yield "TurnService/ClaimError", ts.ClaimErrorRequest(game_id=game_id, play_revision=revision + 1, agrees=True)
     for turn in turns(seen, rng):

@@ -47,6 +47,7 @@ from engine.ruleset import (
     Hints,
     MatchEnd,
     PoolEmptyPass,
+    RacksShown,
     Ruleset,
     TurnDraw,
     TurnInvalidSubmission,
@@ -60,6 +61,7 @@ from rummikub.v1 import (
     game_pb2,
     game_service_pb2,
     meld_pb2,
+    record_pb2,
     ruleset_pb2,
     tile_pb2,
     turn_service_pb2,
@@ -657,8 +659,11 @@ OF_A_SEAT = [name for name in MUTATING if name not in {"CreateGame", "JoinGame",
 CREATING = ["CreateGame", "JoinOrCreateGame"]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
 WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
-ANALYZING = [rpc.name for rpc in SERVICES["analysis_service.proto"].methods]
-WITH_POSITION = [name for name in ANALYZING if name != "ArrangeTiles"]
+ANALYZING = [
+    rpc.name for rpc in SERVICES["analysis_service.proto"].methods if "time_limit" in rpc.input_type.fields_by_name
+]
+WITH_POSITION = ["SuggestTurn", "HasLegalTurn", "BatchSuggestTurns"]
+WITH_RECORD = ["ImportRecord", "ReviewGame"]
 IN_A_TURN = ["PlayTurn", "SaveDraft", "ClaimError"]
 ON_A_REVISION = ["PlayTurn", "SaveDraft"]
 
@@ -672,6 +677,8 @@ def message(rpc: str, **fields: object) -> Message:
 POSITIONS: dict[str, dict[str, object]] = {
     "SuggestTurn": {"position": an.Position()},
     "BatchSuggestTurns": {"positions": [an.Position()]},
+    "ParsePosition": {"text": ". + {}"},
+    **{key: {"record": record_pb2.GameRecord()} for key in WITH_RECORD},
 }
 
 
@@ -730,6 +737,8 @@ INVALID_FIELDS: dict[str, tuple[str, object]] = {
     "StreamValidateTurns": ("correlation_id", "x" * 65),
     "ScoreRound": ("racks", [vs.RackToScore(seat=1)]),
     **dict.fromkeys(ANALYZING, ("time_limit", Duration(seconds=61))),
+    "ParsePosition": ("text", "x"),
+    "FormatPosition": ("turn_seat", 1),
     **dict.fromkeys(WITH_GAME_ID, ("game_id", "no id")),
 }
 
@@ -856,6 +865,9 @@ def with_ruleset(reason: str) -> Preparation:
         if rpc == "StreamValidateTurns":
             turn = vs.ValidateTurnRequest(ruleset=rules)
             return Ask(vs.StreamValidateTurnsRequest(turn=turn), fields=[f"turn.{field}" for field in fields])
+        if rpc in WITH_RECORD:
+            request = message(rpc, record=record_pb2.GameRecord(ruleset=rules))
+            return Ask(request, fields=[f"record.{field}" for field in fields])
         if rpc in {"SuggestTurn", "HasLegalTurn"}:
             request, prefix = position_message(rpc, an.Position(ruleset=rules))
             return Ask(request, fields=[prefix + field for field in fields])
@@ -924,6 +936,15 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
                 request = usual_request(rpc, stage)
                 request.MergeFrom(ts.SaveDraftRequest(draft=game_pb2.Draft(table=table)))
                 return Ask(request, stage.game.as_seat(1), [place.format("draft.table")])
+            case "ExplainTurn":
+                return Ask(an.ExplainTurnRequest(table_after=table), fields=[place.format("table_after")])
+            case "FormatPosition":
+                position = an.Position(table=table)
+                return Ask(an.FormatPositionRequest(position=position), fields=[place.format("position.table")])
+            case _ if rpc in WITH_RECORD:
+                move = record_pb2.RecordedMove(kind=record_pb2.MOVE_KIND_PLAY, table=table)
+                request = message(rpc, record=record_pb2.GameRecord(moves=[move]))
+                return Ask(request, fields=[place.format("record.moves[0].table")])
             case _ if rpc in ANALYZING:
                 request, prefix = position_message(rpc, an.Position(table=table))
                 return Ask(request, fields=[prefix + place.format("table")])
@@ -938,6 +959,7 @@ def with_table(place: str, table: list[meld_pb2.Meld]) -> Preparation:
 for _reason, _tables in MALFORMED_TABLES.items():
     for _place, _table in _tables:
         case(_reason, "ValidateMelds", "PlayTurn", "SaveDraft", *JUDGING, *WITH_POSITION)(with_table(_place, _table))
+        case(_reason, "ExplainTurn", "FormatPosition", *WITH_RECORD)(with_table(_place, _table))
 
 
 def with_position(field: str, position: an.Position) -> Preparation:
@@ -967,6 +989,74 @@ async def _no_tile(_stage: Stage, _rpc: str) -> Ask:
 @case("POSITION_IMPOSSIBLE", "ArrangeTiles")
 async def _too_many_of_a_tile(_stage: Stage, _rpc: str) -> Ask:
     return Ask(an.ArrangeTilesRequest(tiles=as_tiles([1, 1, 1])), fields=["tiles"])
+
+
+@case("POSITION_IMPOSSIBLE", "ExplainTurn")
+async def _lost_tile(_stage: Stage, _rpc: str) -> Ask:
+    before = table_of([MeldText(("R1", "R2", "R3"))])
+    return Ask(an.ExplainTurnRequest(table_before=before), fields=["table_after"])
+
+
+@case("RECORD_INVALID", *WITH_RECORD)
+async def _no_record(_stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, text="e4 e5"), fields=["text"])
+
+
+@case("RECORD_INVALID", "ReviewGame")
+async def _illegal_record(_stage: Stage, _rpc: str) -> Ask:
+    return Ask(an.ReviewGameRequest(record=record_pb2.GameRecord()), fields=["record"])
+
+
+def game_to_review(rpc: str, game_id: str) -> Message:
+    """Returns a request for the record of a game."""
+    return message(rpc, game_id=game_id)
+
+
+@case("FIELD_INVALID", "ReviewGame")
+async def _no_game_id_to_review(_stage: Stage, rpc: str) -> Ask:
+    return Ask(game_to_review(rpc, "no id"), fields=["game_id"])
+
+
+@case("FIELD_INVALID", "ExportGame")
+async def _no_form(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, form=9), fields=["form"])
+
+
+@case("AUTHORIZATION_MALFORMED", "ReviewGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(game_to_review(rpc, stage.game.game_id), (("authorization", "Basic QWRhOnBhc3N3b3Jk"),))
+
+
+@case("STORE_UNAVAILABLE", "ReviewGame", staging=store_away)
+@case("STORED_FORMAT_UNKNOWN", "ReviewGame", staging=newer_format)
+@case("INTERNAL_ERROR", "ReviewGame", staging=faulty)
+@case("GAME_NOT_OVER", "ReviewGame", "ExportGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(game_to_review(rpc, stage.game.game_id))
+
+
+@case("GAME_NOT_FOUND", "ReviewGame")
+async def _unknown_game_to_review(_stage: Stage, rpc: str) -> Ask:
+    return Ask(game_to_review(rpc, UNKNOWN_GAME))
+
+
+@case("RECORD_HIDDEN", "ReviewGame", "ExportGame")
+async def _(stage: Stage, rpc: str) -> Ask:
+    rules = replace(SABRA, racks_shown=RacksShown.HIDDEN)
+    game = await put(stage, a_game(Finished(a_round(), winners=(1,)), rules))
+    return Ask(game_to_review(rpc, game.game_id))
+
+
+@case("HISTORY_UNAVAILABLE", "ReviewGame", "ExportGame", staging=forgetful)
+async def _(stage: Stage, rpc: str) -> Ask:
+    game = await stage.client.new_game()
+    await stage.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(1))
+    return Ask(game_to_review(rpc, game.game_id))
+
+
+@case("HISTORY_UNAVAILABLE", "GetGame")
+async def _no_such_revision(stage: Stage, rpc: str) -> Ask:
+    return Ask(message(rpc, game_id=stage.game.game_id, revision=99))
 
 
 @case("ANALYSIS_BUSY", *ANALYZING, staging=analysis_busy)

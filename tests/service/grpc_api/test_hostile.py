@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from engine.tiles import JOKER
 from rummikub.v1 import analysis_service_pb2 as an
-from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2, violation_pb2
+from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, record_pb2, ruleset_pb2, tile_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
@@ -65,6 +65,10 @@ WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.
 OF_A_SEAT = [
     name for name in WITH_GAME_ID if "request_id" in RPCS[name].input_type.fields_by_name and name != "JoinGame"
 ]
+A_RECORD = record_pb2.GameRecord(
+    players=[record_pb2.RecordedPlayer(seat=seat, name=f"player {seat}") for seat in (1, 2)]
+)
+"""The shortest legal record."""
 READING = ["GetGame", "ListGames", "WatchGame", "ListChanges"]
 
 
@@ -170,6 +174,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "ResignGame": gs.ResignGameRequest(game_id=game_id),
         "StartNextRound": gs.StartNextRoundRequest(game_id=game_id),
         "RequestRedeal": gs.RequestRedealRequest(game_id=game_id),
+        "ExportGame": gs.ExportGameRequest(game_id=game_id),
         "PlayTurn": turn,
         "SaveDraft": ts.SaveDraftRequest(game_id=game_id, expected_revision=scene.revision),
         "ClaimError": ts.ClaimErrorRequest(game_id=game_id, play_revision=1),
@@ -183,6 +188,11 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "HasLegalTurn": an.HasLegalTurnRequest(position=an.Position()),
         "ArrangeTiles": an.ArrangeTilesRequest(tiles=as_tiles([1, 2, 3])),
         "BatchSuggestTurns": an.BatchSuggestTurnsRequest(positions=[an.Position()]),
+        "ExplainTurn": an.ExplainTurnRequest(),
+        "ImportRecord": an.ImportRecordRequest(record=record_pb2.GameRecord()),
+        "ReviewGame": an.ReviewGameRequest(record=A_RECORD),
+        "ParsePosition": an.ParsePositionRequest(text=". + {}"),
+        "FormatPosition": an.FormatPositionRequest(),
         "Check": health_pb2.HealthCheckRequest(),
         "List": health_pb2.HealthListRequest(),
         "Watch": health_pb2.HealthCheckRequest(),

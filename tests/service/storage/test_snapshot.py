@@ -291,6 +291,11 @@ def result(number: int, end: RoundEnd) -> RoundResult:
     return RoundResult(number, end, (2,), seats)
 
 
+def with_racks(made: "MadeGame", ended: RoundResult) -> RoundResult:
+    """Returns a result with the racks and the pool of the round."""
+    return replace(ended, racks=made.round.racks, pool=made.round.pool)
+
+
 def made_changes() -> Iterator[Change]:
     """Yields a game with every type of event, in every phase and every step of a turn."""
     made = MadeGame()
@@ -335,7 +340,7 @@ def happen_at_the_end(made: MadeGame) -> None:
     made.happens(TurnTimedOut(1, made.pool), LastChanceStarted((1, 3, 2)), made.turn(1))
     made.happens(TurnPassed(1), made.turn(3))
     made.happens(TurnTimedOut(3, ()), made.turn(2))
-    made.happens(TurnPassed(2), RoundEnded(result(1, RoundEnd.BLOCKED)))
+    made.happens(TurnPassed(2), RoundEnded(with_racks(made, result(1, RoundEnd.BLOCKED))))
 
 
 def happen_in_the_second_round(made: MadeGame) -> None:
@@ -343,7 +348,9 @@ def happen_in_the_second_round(made: MadeGame) -> None:
     made.happens(*made.deal(2, (1, 3, 2)))
     made.happens(TilesOffered(1, (made.pool[0], made.pool[1])))
     made.happens(PlayerResigned(1), made.turn(3))
-    made.happens(PlayerResigned(3), RoundEnded(result(2, RoundEnd.RESIGNED)), GameEnded((2,)))
+    ended = with_racks(made, result(2, RoundEnd.RESIGNED))
+    opened = tuple(replace(one, is_open=True) for one in (*made.game.results, ended))
+    made.happens(PlayerResigned(3), RoundEnded(ended), GameEnded((2,), opened))
 
 
 @cache

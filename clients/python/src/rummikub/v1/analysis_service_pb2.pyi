@@ -9,9 +9,12 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from rummikub.v1 import game_pb2 as _game_pb2
 from rummikub.v1 import meld_pb2 as _meld_pb2
+from rummikub.v1 import record_pb2 as _record_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 from rummikub.v1 import tile_pb2 as _tile_pb2
+from rummikub.v1 import violation_pb2 as _violation_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -662,3 +665,549 @@ class BatchSuggestTurnsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BatchSuggestTurnsResponse: _TypeAlias = BatchSuggestTurnsResponse  # noqa: Y015
+
+@_typing.final
+class ExplainTurnRequest(_message.Message):
+    """A request to explain a turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULESET_FIELD_NUMBER: _builtins.int
+    TABLE_BEFORE_FIELD_NUMBER: _builtins.int
+    TABLE_AFTER_FIELD_NUMBER: _builtins.int
+    PULLED_FIELD_NUMBER: _builtins.int
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ruleset(self) -> _ruleset_pb2.Ruleset:
+        """The rules. Unset: the preset SABRA."""
+
+    @_builtins.property
+    def table_before(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+        """The melds before the turn. Each must be valid (INVALID_ARGUMENT, MALFORMED_TABLE). At most 128."""
+
+    @_builtins.property
+    def table_after(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+        """The melds after the turn. Each must be valid. All tiles of table_before must be there (POSITION_IMPOSSIBLE). At most
+        128. Whether the turn is legal otherwise is not checked; ValidateTurn does that.
+        """
+
+    @_builtins.property
+    def pulled(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles pulled from the River, oldest first."""
+
+    @_builtins.property
+    def time_limit(self) -> _duration_pb2.Duration:
+        """Time limit: more than 0, at most 10 s. Unset: 1 s. The explanation ends in time without it."""
+
+    def __init__(
+        self,
+        *,
+        ruleset: _ruleset_pb2.Ruleset | None = ...,
+        table_before: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        table_after: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        pulled: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        time_limit: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ruleset", b"ruleset", "time_limit", b"time_limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pulled", b"pulled", "ruleset", b"ruleset", "table_after", b"table_after", "table_before", b"table_before", "time_limit", b"time_limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainTurnRequest: _TypeAlias = ExplainTurnRequest  # noqa: Y015
+
+@_typing.final
+class ExplainTurnResponse(_message.Message):
+    """The response to ExplainTurn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    TILES_PLAYED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___SuggestedStep]:
+        """The steps, in order. Between steps, melds may be incomplete."""
+
+    @_builtins.property
+    def tiles_played(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles of table_after that are not on table_before, in ascending order."""
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[Global___SuggestedStep] | None = ...,
+        tiles_played: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["steps", b"steps", "tiles_played", b"tiles_played"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainTurnResponse: _TypeAlias = ExplainTurnResponse  # noqa: Y015
+
+@_typing.final
+class ImportRecordRequest(_message.Message):
+    """A request to check a record."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The record as text (docs/record.md)."""
+    @_builtins.property
+    def record(self) -> _record_pb2.GameRecord:
+        """The record as a message."""
+
+    @_builtins.property
+    def time_limit(self) -> _duration_pb2.Duration:
+        """Time limit: more than 0, at most 10 s. Unset: 1 s."""
+
+    def __init__(
+        self,
+        *,
+        record: _record_pb2.GameRecord | None = ...,
+        text: _builtins.str = ...,
+        time_limit: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["record", b"record", "source", b"source", "text", b"text", "time_limit", b"time_limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["record", b"record", "source", b"source", "text", b"text", "time_limit", b"time_limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["record", "text"]  # noqa: Y015
+    _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_source) -> _WhichOneofReturnType_source | None: ...
+
+Global___ImportRecordRequest: _TypeAlias = ImportRecordRequest  # noqa: Y015
+
+@_typing.final
+class RecordFault(_message.Message):
+    """The rule that a record breaks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVE_INDEX_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    VIOLATIONS_FIELD_NUMBER: _builtins.int
+    move_index: _builtins.int
+    """The index of the move, from 0. Unset if the players, the scores or the winners are wrong."""
+    revision: _builtins.int
+    """The revision of the move; 0 without one."""
+    round: _builtins.int
+    """The round of the move, from 1; 0 without one."""
+    text: _builtins.str
+    """What is wrong, in one sentence of English. Do not parse it: it may change."""
+    @_builtins.property
+    def violations(self) -> _containers.RepeatedCompositeFieldContainer[_violation_pb2.Violation]:
+        """The violations of an illegal move."""
+
+    def __init__(
+        self,
+        *,
+        move_index: _builtins.int | None = ...,
+        revision: _builtins.int = ...,
+        round: _builtins.int = ...,
+        text: _builtins.str = ...,
+        violations: _abc.Iterable[_violation_pb2.Violation] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_move_index", b"_move_index", "move_index", b"move_index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_move_index", b"_move_index", "move_index", b"move_index", "revision", b"revision", "round", b"round", "text", b"text", "violations", b"violations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__move_index: _TypeAlias = _typing.Literal["move_index"]  # noqa: Y015
+    _WhichOneofArgType__move_index: _TypeAlias = _typing.Literal["_move_index", b"_move_index"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__move_index) -> _WhichOneofReturnType__move_index | None: ...
+
+Global___RecordFault: _TypeAlias = RecordFault  # noqa: Y015
+
+@_typing.final
+class ImportRecordResponse(_message.Message):
+    """The response to ImportRecord."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAULT_FIELD_NUMBER: _builtins.int
+    MOVES_PLAYED_FIELD_NUMBER: _builtins.int
+    IS_COMPLETE_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    TOTALS_FIELD_NUMBER: _builtins.int
+    RECORD_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    moves_played: _builtins.int
+    """The number of moves that were played by the rules."""
+    is_complete: _builtins.bool
+    """Whether all moves were played, or a fault was found. False: the time ended; ask again with more time."""
+    state: _game_pb2.GameState.ValueType
+    """The state of the game after these moves."""
+    text: _builtins.str
+    """The record as text."""
+    @_builtins.property
+    def fault(self) -> Global___RecordFault:
+        """The rule that the record breaks. Unset if it breaks none, as far as it was played."""
+
+    @_builtins.property
+    def totals(self) -> _containers.RepeatedCompositeFieldContainer[_record_pb2.RecordedPoints]:
+        """The total points by seat, after these moves."""
+
+    @_builtins.property
+    def record(self) -> _record_pb2.GameRecord:
+        """The record as a message."""
+
+    def __init__(
+        self,
+        *,
+        fault: Global___RecordFault | None = ...,
+        moves_played: _builtins.int = ...,
+        is_complete: _builtins.bool = ...,
+        state: _game_pb2.GameState.ValueType = ...,
+        totals: _abc.Iterable[_record_pb2.RecordedPoints] | None = ...,
+        record: _record_pb2.GameRecord | None = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["converted", b"converted", "fault", b"fault", "record", b"record", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["converted", b"converted", "fault", b"fault", "is_complete", b"is_complete", "moves_played", b"moves_played", "record", b"record", "state", b"state", "text", b"text", "totals", b"totals"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_converted: _TypeAlias = _typing.Literal["record", "text"]  # noqa: Y015
+    _WhichOneofArgType_converted: _TypeAlias = _typing.Literal["converted", b"converted"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_converted) -> _WhichOneofReturnType_converted | None: ...
+
+Global___ImportRecordResponse: _TypeAlias = ImportRecordResponse  # noqa: Y015
+
+@_typing.final
+class ReviewGameRequest(_message.Message):
+    """A request to review a game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    OBJECTIVE_FIELD_NUMBER: _builtins.int
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """A record as text (docs/record.md)."""
+    game_id: _builtins.str
+    """A game of this service that has ended."""
+    objective: Global___Objective.ValueType
+    """The quantity by which turns are compared."""
+    @_builtins.property
+    def record(self) -> _record_pb2.GameRecord:
+        """A record as a message."""
+
+    @_builtins.property
+    def time_limit(self) -> _duration_pb2.Duration:
+        """Time limit for the whole review: more than 0, at most 60 s. Unset: 10 s. Each move gets an equal share of the
+        remaining time.
+        """
+
+    def __init__(
+        self,
+        *,
+        record: _record_pb2.GameRecord | None = ...,
+        text: _builtins.str = ...,
+        game_id: _builtins.str = ...,
+        objective: Global___Objective.ValueType = ...,
+        time_limit: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "record", b"record", "subject", b"subject", "text", b"text", "time_limit", b"time_limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "objective", b"objective", "record", b"record", "subject", b"subject", "text", b"text", "time_limit", b"time_limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_subject: _TypeAlias = _typing.Literal["record", "text", "game_id"]  # noqa: Y015
+    _WhichOneofArgType_subject: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_subject) -> _WhichOneofReturnType_subject | None: ...
+
+Global___ReviewGameRequest: _TypeAlias = ReviewGameRequest  # noqa: Y015
+
+@_typing.final
+class MoveReview(_message.Message):
+    """The review of a move in which a player could have played: MOVE_KIND_PLAY, MOVE_KIND_DRAW, MOVE_KIND_PASS_TURN,
+    MOVE_KIND_PENALTY and MOVE_KIND_TIME_OUT.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVE_INDEX_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    SEAT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    PLAYED_FIELD_NUMBER: _builtins.int
+    BEST_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    move_index: _builtins.int
+    """The index of the move in the record, from 0."""
+    revision: _builtins.int
+    """The revision of the move."""
+    round: _builtins.int
+    """The round, from 1."""
+    seat: _builtins.int
+    """The player."""
+    kind: _record_pb2.MoveKind.ValueType
+    """What the player did."""
+    played: _builtins.int
+    """What the player's play gained by the objective: tiles or value that left the rack. 0 without a play."""
+    missed: _builtins.int
+    """What the best turn would have gained beyond `played`, in tiles or value; 0 if nothing, or if no turn was found.
+    With best.is_best it is exact, otherwise at least this much was missed.
+    """
+    @_builtins.property
+    def best(self) -> Global___Suggestion:
+        """The best turn. Unset fields as in SuggestTurn with HINT_TIER_TURN; EXISTENCE_NO: nothing could be played."""
+
+    def __init__(
+        self,
+        *,
+        move_index: _builtins.int = ...,
+        revision: _builtins.int = ...,
+        round: _builtins.int = ...,
+        seat: _builtins.int = ...,
+        kind: _record_pb2.MoveKind.ValueType = ...,
+        played: _builtins.int = ...,
+        best: Global___Suggestion | None = ...,
+        missed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["best", b"best"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["best", b"best", "kind", b"kind", "missed", b"missed", "move_index", b"move_index", "played", b"played", "revision", b"revision", "round", b"round", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MoveReview: _TypeAlias = MoveReview  # noqa: Y015
+
+@_typing.final
+class SeatReview(_message.Message):
+    """The review of a player: sums over the player's moves."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    PLAYED_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The player."""
+    played: _builtins.int
+    """The sum of MoveReview.played."""
+    missed: _builtins.int
+    """The sum of MoveReview.missed."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        played: _builtins.int = ...,
+        missed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["missed", b"missed", "played", b"played", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SeatReview: _TypeAlias = SeatReview  # noqa: Y015
+
+@_typing.final
+class ReviewGameResponse(_message.Message):
+    """The response to ReviewGame."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MOVES_FIELD_NUMBER: _builtins.int
+    SEATS_FIELD_NUMBER: _builtins.int
+    IS_COMPLETE_FIELD_NUMBER: _builtins.int
+    is_complete: _builtins.bool
+    """Whether all moves were reviewed. False: the time ended; ask again with more time."""
+    @_builtins.property
+    def moves(self) -> _containers.RepeatedCompositeFieldContainer[Global___MoveReview]:
+        """The reviews in the order of the moves."""
+
+    @_builtins.property
+    def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatReview]:
+        """The sums by seat."""
+
+    def __init__(
+        self,
+        *,
+        moves: _abc.Iterable[Global___MoveReview] | None = ...,
+        seats: _abc.Iterable[Global___SeatReview] | None = ...,
+        is_complete: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_complete", b"is_complete", "moves", b"moves", "seats", b"seats"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReviewGameResponse: _TypeAlias = ReviewGameResponse  # noqa: Y015
+
+@_typing.final
+class PositionRack(_message.Message):
+    """The rack of a seat in a position."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TILES_FIELD_NUMBER: _builtins.int
+    HAS_MELDED_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat, 1 to 9."""
+    has_melded: _builtins.bool
+    """Whether the player has made the initial meld."""
+    @_builtins.property
+    def tiles(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles, in ascending order."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        tiles: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        has_melded: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_melded", b"has_melded", "seat", b"seat", "tiles", b"tiles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PositionRack: _TypeAlias = PositionRack  # noqa: Y015
+
+@_typing.final
+class ParsePositionRequest(_message.Message):
+    """A request to parse a position."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    CARDS_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The position of a player, `[R3 R4 R5] + {R2 R9}`, who has melded; or of a round, `table / racks / pool / seat`, as in
+    `[R3 R4 R5] / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1` (docs/record.md). At most 16384 characters.
+    """
+    cards: _builtins.bool
+    """Whether the tiles have the names of playing cards: `7H`, `*`."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        cards: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParsePositionRequest: _TypeAlias = ParsePositionRequest  # noqa: Y015
+
+@_typing.final
+class ParsePositionResponse(_message.Message):
+    """The response to ParsePosition."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    RACKS_FIELD_NUMBER: _builtins.int
+    POOL_FIELD_NUMBER: _builtins.int
+    TURN_SEAT_FIELD_NUMBER: _builtins.int
+    turn_seat: _builtins.int
+    """The seat to move; 0 for the position of a player."""
+    @_builtins.property
+    def position(self) -> Global___Position:
+        """The position of the player to move, without a ruleset. Whether its melds are valid is not checked."""
+
+    @_builtins.property
+    def racks(self) -> _containers.RepeatedCompositeFieldContainer[Global___PositionRack]:
+        """The racks of a round by seat. Empty for the position of a player, like the fields below."""
+
+    @_builtins.property
+    def pool(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The pool in the order of drawing."""
+
+    def __init__(
+        self,
+        *,
+        position: Global___Position | None = ...,
+        racks: _abc.Iterable[Global___PositionRack] | None = ...,
+        pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        turn_seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pool", b"pool", "position", b"position", "racks", b"racks", "turn_seat", b"turn_seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParsePositionResponse: _TypeAlias = ParsePositionResponse  # noqa: Y015
+
+@_typing.final
+class FormatPositionRequest(_message.Message):
+    """A request to format a position."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    RACKS_FIELD_NUMBER: _builtins.int
+    POOL_FIELD_NUMBER: _builtins.int
+    TURN_SEAT_FIELD_NUMBER: _builtins.int
+    CARDS_FIELD_NUMBER: _builtins.int
+    turn_seat: _builtins.int
+    """The seat to move in a round. Required with racks."""
+    cards: _builtins.bool
+    """Whether to use the names of playing cards. Green and purple tiles have none (FIELD_INVALID)."""
+    @_builtins.property
+    def position(self) -> Global___Position:
+        """The position of the player to move. Its ruleset and River are not part of the text. Without racks, has_melded is not
+        either.
+        """
+
+    @_builtins.property
+    def racks(self) -> _containers.RepeatedCompositeFieldContainer[Global___PositionRack]:
+        """The racks of a round; with them, position.rack and position.has_melded are ignored. At most 9."""
+
+    @_builtins.property
+    def pool(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The pool of a round in the order of drawing. At most 256 tiles."""
+
+    def __init__(
+        self,
+        *,
+        position: Global___Position | None = ...,
+        racks: _abc.Iterable[Global___PositionRack] | None = ...,
+        pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
+        turn_seat: _builtins.int = ...,
+        cards: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cards", b"cards", "pool", b"pool", "position", b"position", "racks", b"racks", "turn_seat", b"turn_seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormatPositionRequest: _TypeAlias = FormatPositionRequest  # noqa: Y015
+
+@_typing.final
+class FormatPositionResponse(_message.Message):
+    """The response to FormatPosition."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The text."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormatPositionResponse: _TypeAlias = FormatPositionResponse  # noqa: Y015

@@ -33,9 +33,10 @@ class AnalysisServiceStub:
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
+    UNAVAILABLE (SHUTTING_DOWN, OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
+    UNAVAILABLE (ANALYSIS_UNAVAILABLE).
     """
 
     def __init__(self, channel):
@@ -64,6 +65,31 @@ class AnalysisServiceStub:
                 request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.BatchSuggestTurnsRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.BatchSuggestTurnsResponse.FromString,
                 _registered_method=True)
+        self.ExplainTurn = channel.unary_unary(
+                '/rummikub.v1.AnalysisService/ExplainTurn',
+                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnResponse.FromString,
+                _registered_method=True)
+        self.ImportRecord = channel.unary_unary(
+                '/rummikub.v1.AnalysisService/ImportRecord',
+                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordResponse.FromString,
+                _registered_method=True)
+        self.ReviewGame = channel.unary_unary(
+                '/rummikub.v1.AnalysisService/ReviewGame',
+                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameResponse.FromString,
+                _registered_method=True)
+        self.ParsePosition = channel.unary_unary(
+                '/rummikub.v1.AnalysisService/ParsePosition',
+                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionResponse.FromString,
+                _registered_method=True)
+        self.FormatPosition = channel.unary_unary(
+                '/rummikub.v1.AnalysisService/FormatPosition',
+                request_serializer=rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionResponse.FromString,
+                _registered_method=True)
 
 
 class AnalysisServiceServicer:
@@ -74,9 +100,10 @@ class AnalysisServiceServicer:
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
+    UNAVAILABLE (SHUTTING_DOWN, OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
+    UNAVAILABLE (ANALYSIS_UNAVAILABLE).
     """
 
     def SuggestTurn(self, request, context):
@@ -84,7 +111,7 @@ class AnalysisServiceServicer:
 
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
         PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
         GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
         STORED_FORMAT_UNKNOWN).
@@ -95,7 +122,7 @@ class AnalysisServiceServicer:
 
     def HasLegalTurn(self, request, context):
         """Determines whether a legal turn exists that plays tiles.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -103,6 +130,7 @@ class AnalysisServiceServicer:
 
     def ArrangeTiles(self, request, context):
         """Determines whether tiles can all be arranged in melds, and returns an arrangement.
+        Errors: INVALID_ARGUMENT (POSITION_IMPOSSIBLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -111,7 +139,50 @@ class AnalysisServiceServicer:
     def BatchSuggestTurns(self, request, context):
         """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
         the position.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExplainTurn(self, request, context):
+        """Explains how to get from one table to another: which tiles go from which meld to which.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportRecord(self, request, context):
+        """Plays a record again by the rules, and tells at which move it breaks one. It stores nothing.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReviewGame(self, request, context):
+        """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
+
+        A game needs no token, as in ExportGame. The search uses only what the player could see.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
+        (AUTHORIZATION_MALFORMED), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
+        OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ParsePosition(self, request, context):
+        """Parses a position in the text notation. A field violation names the column.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FormatPosition(self, request, context):
+        """Formats a position in the text notation.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -140,6 +211,31 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
                     request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.BatchSuggestTurnsRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.BatchSuggestTurnsResponse.SerializeToString,
             ),
+            'ExplainTurn': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainTurn,
+                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnResponse.SerializeToString,
+            ),
+            'ImportRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.ImportRecord,
+                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordResponse.SerializeToString,
+            ),
+            'ReviewGame': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReviewGame,
+                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameResponse.SerializeToString,
+            ),
+            'ParsePosition': grpc.unary_unary_rpc_method_handler(
+                    servicer.ParsePosition,
+                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionResponse.SerializeToString,
+            ),
+            'FormatPosition': grpc.unary_unary_rpc_method_handler(
+                    servicer.FormatPosition,
+                    request_deserializer=rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'rummikub.v1.AnalysisService', rpc_method_handlers)
@@ -156,9 +252,10 @@ class AnalysisService:
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
+    UNAVAILABLE (SHUTTING_DOWN, OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
+    UNAVAILABLE (ANALYSIS_UNAVAILABLE).
     """
 
     @staticmethod
@@ -259,6 +356,141 @@ class AnalysisService:
             '/rummikub.v1.AnalysisService/BatchSuggestTurns',
             rummikub_dot_v1_dot_analysis__service__pb2.BatchSuggestTurnsRequest.SerializeToString,
             rummikub_dot_v1_dot_analysis__service__pb2.BatchSuggestTurnsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainTurn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.AnalysisService/ExplainTurn',
+            rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnRequest.SerializeToString,
+            rummikub_dot_v1_dot_analysis__service__pb2.ExplainTurnResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.AnalysisService/ImportRecord',
+            rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordRequest.SerializeToString,
+            rummikub_dot_v1_dot_analysis__service__pb2.ImportRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReviewGame(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.AnalysisService/ReviewGame',
+            rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameRequest.SerializeToString,
+            rummikub_dot_v1_dot_analysis__service__pb2.ReviewGameResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ParsePosition(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.AnalysisService/ParsePosition',
+            rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionRequest.SerializeToString,
+            rummikub_dot_v1_dot_analysis__service__pb2.ParsePositionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FormatPosition(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.AnalysisService/FormatPosition',
+            rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionRequest.SerializeToString,
+            rummikub_dot_v1_dot_analysis__service__pb2.FormatPositionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -34,9 +34,10 @@ class AnalysisServiceStub:
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
+    UNAVAILABLE (SHUTTING_DOWN, OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
+    UNAVAILABLE (ANALYSIS_UNAVAILABLE).
     """
 
     @_typing.overload
@@ -48,21 +49,45 @@ class AnalysisServiceStub:
 
     For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
     GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
     STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]
     """Determines whether a legal turn exists that plays tiles.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
     """
     ArrangeTiles: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ArrangeTilesRequest, _analysis_service_pb2.ArrangeTilesResponse]
-    """Determines whether tiles can all be arranged in melds, and returns an arrangement."""
+    """Determines whether tiles can all be arranged in melds, and returns an arrangement.
+    Errors: INVALID_ARGUMENT (POSITION_IMPOSSIBLE).
+    """
     BatchSuggestTurns: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.BatchSuggestTurnsRequest, _analysis_service_pb2.BatchSuggestTurnsResponse]
     """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
     the position.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
+    """
+    ExplainTurn: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ExplainTurnRequest, _analysis_service_pb2.ExplainTurnResponse]
+    """Explains how to get from one table to another: which tiles go from which meld to which.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
+    """
+    ImportRecord: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ImportRecordRequest, _analysis_service_pb2.ImportRecordResponse]
+    """Plays a record again by the rules, and tells at which move it breaks one. It stores nothing.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
+    """
+    ReviewGame: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ReviewGameRequest, _analysis_service_pb2.ReviewGameResponse]
+    """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
+
+    A game needs no token, as in ExportGame. The search uses only what the player could see.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
+    (AUTHORIZATION_MALFORMED), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
+    OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    """
+    ParsePosition: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]
+    """Parses a position in the text notation. A field violation names the column."""
+    FormatPosition: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.FormatPositionRequest, _analysis_service_pb2.FormatPositionResponse]
+    """Formats a position in the text notation.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
     """
 
 @_typing.type_check_only
@@ -74,9 +99,10 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
+    UNAVAILABLE (SHUTTING_DOWN, OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
+    UNAVAILABLE (ANALYSIS_UNAVAILABLE).
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -85,21 +111,45 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
 
     For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
     seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
     PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
     GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
     STORED_FORMAT_UNKNOWN).
     """
     HasLegalTurn: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.HasLegalTurnRequest, _analysis_service_pb2.HasLegalTurnResponse]  # type: ignore[assignment]
     """Determines whether a legal turn exists that plays tiles.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
     """
     ArrangeTiles: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ArrangeTilesRequest, _analysis_service_pb2.ArrangeTilesResponse]  # type: ignore[assignment]
-    """Determines whether tiles can all be arranged in melds, and returns an arrangement."""
+    """Determines whether tiles can all be arranged in melds, and returns an arrangement.
+    Errors: INVALID_ARGUMENT (POSITION_IMPOSSIBLE).
+    """
     BatchSuggestTurns: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.BatchSuggestTurnsRequest, _analysis_service_pb2.BatchSuggestTurnsResponse]  # type: ignore[assignment]
     """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
     the position.
-    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
+    """
+    ExplainTurn: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ExplainTurnRequest, _analysis_service_pb2.ExplainTurnResponse]  # type: ignore[assignment]
+    """Explains how to get from one table to another: which tiles go from which meld to which.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
+    """
+    ImportRecord: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ImportRecordRequest, _analysis_service_pb2.ImportRecordResponse]  # type: ignore[assignment]
+    """Plays a record again by the rules, and tells at which move it breaks one. It stores nothing.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
+    """
+    ReviewGame: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ReviewGameRequest, _analysis_service_pb2.ReviewGameResponse]  # type: ignore[assignment]
+    """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
+
+    A game needs no token, as in ExportGame. The search uses only what the player could see.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
+    (AUTHORIZATION_MALFORMED), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
+    OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+    """
+    ParsePosition: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ParsePositionRequest, _analysis_service_pb2.ParsePositionResponse]  # type: ignore[assignment]
+    """Parses a position in the text notation. A field violation names the column."""
+    FormatPosition: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.FormatPositionRequest, _analysis_service_pb2.FormatPositionResponse]  # type: ignore[assignment]
+    """Formats a position in the text notation.
+    Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
     """
 
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -110,9 +160,10 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     response shows it: EXISTENCE_UNKNOWN, or a turn that is not proven to be the best. The same question always gets the
     same certain answer; an uncertain answer may depend on the load of the server. A canceled call stops its search.
 
-    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID, TILE_UNKNOWN, POSITION_IMPOSSIBLE,
+    Every RPC may return INVALID_ARGUMENT (MALFORMED_REQUEST, FIELD_INVALID), DEADLINE_EXCEEDED (REQUEST_TIMED_OUT),
+    UNAVAILABLE (SHUTTING_DOWN, OVERLOADED). Every RPC with a time_limit may return INVALID_ARGUMENT (TILE_UNKNOWN,
     OPTION_UNKNOWN, OPTION_VALUE_INVALID, OPTIONS_CONFLICT, INSUFFICIENT_TILES), RESOURCE_EXHAUSTED (ANALYSIS_BUSY),
-    DEADLINE_EXCEEDED (REQUEST_TIMED_OUT), UNAVAILABLE (SHUTTING_DOWN, OVERLOADED, ANALYSIS_UNAVAILABLE).
+    UNAVAILABLE (ANALYSIS_UNAVAILABLE).
     """
 
     @_abc_1.abstractmethod
@@ -125,7 +176,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
 
         For a game, the search uses only what the seat may see. A seat may ask at any time during a round: during another
         seat's turn, the suggestion is the best turn on the current table. The option hints limits what seats may ask for.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE), UNAUTHENTICATED (AUTHORIZATION_MALFORMED),
         PERMISSION_DENIED (NOT_A_PLAYER), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER,
         GAME_OVER, PLAYER_RESIGNED, RIVER_CHOICE_PENDING, HINT_NOT_ALLOWED), UNAVAILABLE (STORE_UNAVAILABLE,
         STORED_FORMAT_UNKNOWN).
@@ -138,7 +189,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.HasLegalTurnResponse, _abc.Awaitable[_analysis_service_pb2.HasLegalTurnResponse]]:
         """Determines whether a legal turn exists that plays tiles.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
         """
 
     @_abc_1.abstractmethod
@@ -147,7 +198,9 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.ArrangeTilesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.ArrangeTilesResponse, _abc.Awaitable[_analysis_service_pb2.ArrangeTilesResponse]]:
-        """Determines whether tiles can all be arranged in melds, and returns an arrangement."""
+        """Determines whether tiles can all be arranged in melds, and returns an arrangement.
+        Errors: INVALID_ARGUMENT (POSITION_IMPOSSIBLE).
+        """
 
     @_abc_1.abstractmethod
     def BatchSuggestTurns(
@@ -157,7 +210,59 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_analysis_service_pb2.BatchSuggestTurnsResponse, _abc.Awaitable[_analysis_service_pb2.BatchSuggestTurnsResponse]]:
         """Suggests turns for many positions in one message. One malformed position refuses the whole batch; the error names
         the position.
-        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE).
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
+        """
+
+    @_abc_1.abstractmethod
+    def ExplainTurn(
+        self,
+        request: _analysis_service_pb2.ExplainTurnRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analysis_service_pb2.ExplainTurnResponse, _abc.Awaitable[_analysis_service_pb2.ExplainTurnResponse]]:
+        """Explains how to get from one table to another: which tiles go from which meld to which.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, POSITION_IMPOSSIBLE).
+        """
+
+    @_abc_1.abstractmethod
+    def ImportRecord(
+        self,
+        request: _analysis_service_pb2.ImportRecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analysis_service_pb2.ImportRecordResponse, _abc.Awaitable[_analysis_service_pb2.ImportRecordResponse]]:
+        """Plays a record again by the rules, and tells at which move it breaks one. It stores nothing.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID).
+        """
+
+    @_abc_1.abstractmethod
+    def ReviewGame(
+        self,
+        request: _analysis_service_pb2.ReviewGameRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analysis_service_pb2.ReviewGameResponse, _abc.Awaitable[_analysis_service_pb2.ReviewGameResponse]]:
+        """Compares each move of a record, or of a game that has ended, with the best turn of that player at that moment.
+
+        A game needs no token, as in ExportGame. The search uses only what the player could see.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, RECORD_INVALID), UNAUTHENTICATED
+        (AUTHORIZATION_MALFORMED), NOT_FOUND (GAME_NOT_FOUND), FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN),
+        OUT_OF_RANGE (HISTORY_UNAVAILABLE), UNAVAILABLE (STORE_UNAVAILABLE, STORED_FORMAT_UNKNOWN).
+        """
+
+    @_abc_1.abstractmethod
+    def ParsePosition(
+        self,
+        request: _analysis_service_pb2.ParsePositionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analysis_service_pb2.ParsePositionResponse, _abc.Awaitable[_analysis_service_pb2.ParsePositionResponse]]:
+        """Parses a position in the text notation. A field violation names the column."""
+
+    @_abc_1.abstractmethod
+    def FormatPosition(
+        self,
+        request: _analysis_service_pb2.FormatPositionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analysis_service_pb2.FormatPositionResponse, _abc.Awaitable[_analysis_service_pb2.FormatPositionResponse]]:
+        """Formats a position in the text notation.
+        Errors: INVALID_ARGUMENT (MALFORMED_MELD, MALFORMED_TABLE, TILE_UNKNOWN).
         """
 
 def add_AnalysisServiceServicer_to_server(servicer: AnalysisServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

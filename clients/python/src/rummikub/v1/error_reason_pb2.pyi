@@ -99,6 +99,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_JOIN_CODE_UNKNOWN: _ErrorReason.ValueType  # 222
     """NOT_FOUND. No game in the lobby has the join code. Codes of games that have started may be unknown too."""
+    ERROR_REASON_RECORD_INVALID: _ErrorReason.ValueType  # 228
+    """INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
+    column, or the move.
+    """
+    ERROR_REASON_RECORD_HIDDEN: _ErrorReason.ValueType  # 229
+    """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
+    ERROR_REASON_GAME_NOT_OVER: _ErrorReason.ValueType  # 250
+    """FAILED_PRECONDITION. The game has not ended. Its record would show hidden tiles."""
     ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
     ERROR_REASON_TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
@@ -402,6 +410,14 @@ deal_three_pairs_reshuffle).
 """
 ERROR_REASON_JOIN_CODE_UNKNOWN: ErrorReason.ValueType  # 222
 """NOT_FOUND. No game in the lobby has the join code. Codes of games that have started may be unknown too."""
+ERROR_REASON_RECORD_INVALID: ErrorReason.ValueType  # 228
+"""INVALID_ARGUMENT. The text is no record, or a move of the record breaks a rule. BadRequest names the line and
+column, or the move.
+"""
+ERROR_REASON_RECORD_HIDDEN: ErrorReason.ValueType  # 229
+"""FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
+ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
+"""FAILED_PRECONDITION. The game has not ended. Its record would show hidden tiles."""
 ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
 ERROR_REASON_TURN_TIMED_OUT: ErrorReason.ValueType  # 302

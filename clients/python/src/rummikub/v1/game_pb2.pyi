@@ -348,14 +348,21 @@ class SeatResult(_message.Message):
     RACK_VALUE_FIELD_NUMBER: _builtins.int
     TILE_COUNT_FIELD_NUMBER: _builtins.int
     POINTS_FIELD_NUMBER: _builtins.int
+    RACK_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat."""
     rack_value: _builtins.int
-    """The value of the tiles left on the rack (R61). The tiles themselves stay hidden."""
+    """The value of the tiles left on the rack (R61)."""
     tile_count: _builtins.int
     """The number of tiles left on the rack."""
     points: _builtins.int
     """The points won (positive) or lost (negative) (R60, R63); the signs are reversed with MATCH_WINNER_LOWEST_TOTAL."""
+    @_builtins.property
+    def rack(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles left on the rack, in ascending order, once everyone may see them (racks_shown). Also of a player who has
+        resigned.
+        """
+
     def __init__(
         self,
         *,
@@ -363,10 +370,11 @@ class SeatResult(_message.Message):
         rack_value: _builtins.int = ...,
         tile_count: _builtins.int = ...,
         points: _builtins.int = ...,
+        rack: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["points", b"points", "rack_value", b"rack_value", "seat", b"seat", "tile_count", b"tile_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["points", b"points", "rack", b"rack", "rack_value", b"rack_value", "seat", b"seat", "tile_count", b"tile_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -382,6 +390,7 @@ class RoundResult(_message.Message):
     ROUND_END_FIELD_NUMBER: _builtins.int
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     SEATS_FIELD_NUMBER: _builtins.int
+    POOL_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     """The round's number, from 1."""
     round_end: Global___RoundEnd.ValueType
@@ -396,6 +405,10 @@ class RoundResult(_message.Message):
     def seats(self) -> _containers.RepeatedCompositeFieldContainer[Global___SeatResult]:
         """The result of each player dealt in, by seat."""
 
+    @_builtins.property
+    def pool(self) -> _containers.RepeatedScalarFieldContainer[_tile_pb2.Tile.ValueType]:
+        """The tiles left in the pool, in the order of drawing, once everyone may see them (racks_shown)."""
+
     def __init__(
         self,
         *,
@@ -403,10 +416,11 @@ class RoundResult(_message.Message):
         round_end: Global___RoundEnd.ValueType = ...,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
         seats: _abc.Iterable[Global___SeatResult] | None = ...,
+        pool: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round", b"round", "round_end", b"round_end", "seats", b"seats", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pool", b"pool", "round", b"round", "round_end", b"round_end", "seats", b"seats", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1031,18 +1045,26 @@ class GameEnded(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
+    ROUNDS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The winner. Several, by seat, when players tie (match_winner) or a team wins. Never a player who has resigned."""
+
+    @_builtins.property
+    def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundResult]:
+        """The finished rounds with racks and pool, which now replace those seen so far (RACKS_SHOWN_AFTER_GAME). Otherwise
+        empty.
+        """
 
     def __init__(
         self,
         *,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
+        rounds: _abc.Iterable[Global___RoundResult] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rounds", b"rounds", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -8,7 +8,9 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from rummikub.v1 import game_pb2 as _game_pb2
+from rummikub.v1 import record_pb2 as _record_pb2
 from rummikub.v1 import ruleset_pb2 as _ruleset_pb2
 import builtins as _builtins
 import sys
@@ -20,6 +22,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _RecordForm:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RecordFormEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RecordForm.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RECORD_FORM_UNSPECIFIED: _RecordForm.ValueType  # 0
+    """The default: RECORD_FORM_MESSAGE."""
+    RECORD_FORM_MESSAGE: _RecordForm.ValueType  # 1
+    """A GameRecord."""
+    RECORD_FORM_TEXT: _RecordForm.ValueType  # 2
+    """A text of one line a move."""
+
+class RecordForm(_RecordForm, metaclass=_RecordFormEnumTypeWrapper):
+    """The form of a record."""
+
+RECORD_FORM_UNSPECIFIED: RecordForm.ValueType  # 0
+"""The default: RECORD_FORM_MESSAGE."""
+RECORD_FORM_MESSAGE: RecordForm.ValueType  # 1
+"""A GameRecord."""
+RECORD_FORM_TEXT: RecordForm.ValueType  # 2
+"""A text of one line a move."""
+Global___RecordForm: _TypeAlias = RecordForm  # noqa: Y015
 
 @_typing.final
 class CreateGameRequest(_message.Message):
@@ -441,16 +467,22 @@ class GetGameRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GAME_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
+    revision: _builtins.int
+    """The revision to read. 0: the current one. Earlier ones can be read while the store has the whole history of the
+    game; what was hidden at that revision is hidden in the answer.
+    """
     def __init__(
         self,
         *,
         game_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["game_id", b"game_id", "revision", b"revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -917,3 +949,59 @@ class RequestRedealResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RequestRedealResponse: _TypeAlias = RequestRedealResponse  # noqa: Y015
+
+@_typing.final
+class ExportGameRequest(_message.Message):
+    """A request for the record of a game."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GAME_ID_FIELD_NUMBER: _builtins.int
+    FORM_FIELD_NUMBER: _builtins.int
+    game_id: _builtins.str
+    """The id of the game."""
+    form: Global___RecordForm.ValueType
+    """The form of the record."""
+    def __init__(
+        self,
+        *,
+        game_id: _builtins.str = ...,
+        form: Global___RecordForm.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["form", b"form", "game_id", b"game_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportGameRequest: _TypeAlias = ExportGameRequest  # noqa: Y015
+
+@_typing.final
+class ExportGameResponse(_message.Message):
+    """The response to ExportGame."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The record as text (docs/record.md)."""
+    @_builtins.property
+    def record(self) -> _record_pb2.GameRecord:
+        """The record as a message."""
+
+    def __init__(
+        self,
+        *,
+        record: _record_pb2.GameRecord | None = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["exported", b"exported", "record", b"record", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["exported", b"exported", "record", b"record", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_exported: _TypeAlias = _typing.Literal["record", "text"]  # noqa: Y015
+    _WhichOneofArgType_exported: _TypeAlias = _typing.Literal["exported", b"exported"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_exported) -> _WhichOneofReturnType_exported | None: ...
+
+Global___ExportGameResponse: _TypeAlias = ExportGameResponse  # noqa: Y015

@@ -115,6 +115,11 @@ class GameServiceStub:
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealResponse.FromString,
                 _registered_method=True)
+        self.ExportGame = channel.unary_unary(
+                '/rummikub.v1.GameService/ExportGame',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.ExportGameRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ExportGameResponse.FromString,
+                _registered_method=True)
 
 
 class GameServiceServicer:
@@ -197,7 +202,8 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetGame(self, request, context):
-        """Returns a game as the caller may see it.
+        """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
+        Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -255,6 +261,15 @@ class GameServiceServicer:
         has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportGame(self, request, context):
+        """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
+        unless the option racks_shown is HIDDEN.
+        Errors: FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -327,6 +342,11 @@ def add_GameServiceServicer_to_server(servicer, server):
                     servicer.RequestRedeal,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealResponse.SerializeToString,
+            ),
+            'ExportGame': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExportGame,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ExportGameRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.ExportGameResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -696,6 +716,33 @@ class GameService:
             '/rummikub.v1.GameService/RequestRedeal',
             rummikub_dot_v1_dot_game__service__pb2.RequestRedealRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.RequestRedealResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportGame(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/ExportGame',
+            rummikub_dot_v1_dot_game__service__pb2.ExportGameRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.ExportGameResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -86,7 +86,9 @@ class GameServiceStub:
     (DUPLICATE_REQUEST).
     """
     GetGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]
-    """Returns a game as the caller may see it."""
+    """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
+    Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    """
     ListGames: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]
     """Lists public games, newest first. The list shows no rack and needs no token."""
     WatchGame: _grpc.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]
@@ -118,6 +120,11 @@ class GameServiceStub:
     has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    """
+    ExportGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]
+    """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
+    unless the option racks_shown is HIDDEN.
+    Errors: FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
 
 @_typing.type_check_only
@@ -178,7 +185,9 @@ class GameServiceAsyncStub(GameServiceStub):
     (DUPLICATE_REQUEST).
     """
     GetGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.GetGameRequest, _game_service_pb2.GetGameResponse]  # type: ignore[assignment]
-    """Returns a game as the caller may see it."""
+    """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
+    Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+    """
     ListGames: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListGamesRequest, _game_service_pb2.ListGamesResponse]  # type: ignore[assignment]
     """Lists public games, newest first. The list shows no rack and needs no token."""
     WatchGame: _aio.UnaryStreamMultiCallable[_game_service_pb2.WatchGameRequest, _game_service_pb2.WatchGameResponse]  # type: ignore[assignment]
@@ -210,6 +219,11 @@ class GameServiceAsyncStub(GameServiceStub):
     has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    """
+    ExportGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]  # type: ignore[assignment]
+    """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
+    unless the option racks_shown is HIDDEN.
+    Errors: FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
     """
 
 class GameServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -309,7 +323,9 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.GetGameRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.GetGameResponse, _abc.Awaitable[_game_service_pb2.GetGameResponse]]:
-        """Returns a game as the caller may see it."""
+        """Returns a game as the caller may see it, or as the caller could see it at an earlier revision.
+        Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE).
+        """
 
     @_abc_1.abstractmethod
     def ListGames(
@@ -377,6 +393,17 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def ExportGame(
+        self,
+        request: _game_service_pb2.ExportGameRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.ExportGameResponse, _abc.Awaitable[_game_service_pb2.ExportGameResponse]]:
+        """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
+        unless the option racks_shown is HIDDEN.
+        Errors: FAILED_PRECONDITION (GAME_NOT_OVER, RECORD_HIDDEN), OUT_OF_RANGE (HISTORY_UNAVAILABLE).
         """
 
 def add_GameServiceServicer_to_server(servicer: GameServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,399 @@
+"""The record of a game: what its players did, complete enough to play the game again without the service.
+
+A record is made from the events of a game (`record_of`). Playing it again (`replayed`) applies each move by the rules,
+so a record that breaks one is refused at that move. record_text.py has its text.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import reduce
+from typing import Final
+
+from engine.actions import (
+    Action,
+    ClaimError,
+    DrawTile,
+    LayOnRiver,
+    Pass,
+    PlayTiles,
+    RequestRedeal,
+    Resign,
+    StartGame,
+    StartNextRound,
+    TimeOut,
+)
+from engine.analysis import Analysis
+from engine.events import (
+    ErrorClaimed,
+    Event,
+    GameCreated,
+    IllegalPlayShown,
+    PlayerJoined,
+    PlayerResigned,
+    RedealDemanded,
+    RiverTileLaid,
+    RoundStarted,
+    TileDrawn,
+    TilesDrawn,
+    TilesOffered,
+    TilesPlayed,
+    TurnEnded,
+    TurnPassed,
+    TurnPenalised,
+    TurnTimedOut,
+)
+from engine.game import BotLevel, Finished, Game, Lobby, Playing, RoundEnd, RoundResult
+from engine.melds import Meld, ProposedMeld, as_proposed
+from engine.replay import advance, evolve
+from engine.ruleset import Ruleset
+from engine.table import ProposedTable
+from engine.tiles import JOKER, Tile
+from engine.turns import EXACT, apply
+from engine.violation_texts import describe_violation
+from engine.violations import Refused, Violation
+
+_NOTHING: Final = ProposedMeld(())
+"""A meld without tiles, which makes every table illegal."""
+
+
+class MoveKind(Enum):
+    """What a player did. The names are the contract's."""
+
+    DEAL = auto()
+    REDEAL = auto()
+    PLAY = auto()
+    DRAW = auto()
+    LAY_ON_RIVER = auto()
+    PASS_TURN = auto()
+    SHOW = auto()
+    CLAIM = auto()
+    OBJECT = auto()
+    PENALTY = auto()
+    TIME_OUT = auto()
+    RESIGN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One change of a game.
+
+    Attributes:
+        revision: The game's revision after it.
+        time_ms: When it was made, in milliseconds since 1970.
+        kind: What was done.
+        seat: Who did it; 0 for DEAL.
+        tiles: The tiles drawn, offered or laid, in this order; for TIME_OUT and PENALTY the tiles drawn for it.
+        table: The table of PLAY and SHOW, and of a TIME_OUT that committed a draft; else None.
+        river_index: The oldest River tile that a PLAY pulled.
+        dealt: The deal of DEAL and REDEAL.
+    """
+
+    revision: int
+    time_ms: int
+    kind: MoveKind
+    seat: int = 0
+    tiles: tuple[Tile, ...] = ()
+    table: ProposedTable | None = None
+    river_index: int | None = None
+    dealt: RoundStarted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPlayer:
+    """A player of a record."""
+
+    seat: int
+    name: str
+    bot: BotLevel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundScore:
+    """How a round ended, and the points by seat."""
+
+    end: RoundEnd
+    points: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GameRecord:
+    """A game from its first deal on.
+
+    Attributes:
+        ruleset: The rules.
+        created_ms: When the game was created, in milliseconds since 1970.
+        players: The players at the start, by seat.
+        moves: All moves, in order.
+        rounds: The scores of the finished rounds.
+        winners: The winners of a finished game.
+    """
+
+    ruleset: Ruleset
+    created_ms: int
+    players: tuple[RecordedPlayer, ...]
+    moves: tuple[Move, ...]
+    rounds: tuple[RoundScore, ...]
+    winners: tuple[int, ...]
+
+
+class RecordError(ValueError):
+    """A record breaks a rule.
+
+    Attributes:
+        move: The index of the move in question, from 0; None if it is none of them.
+        violations: The violations of an illegal move.
+    """
+
+    def __init__(self, message: str, move: int | None = None, violations: tuple[Violation, ...] = ()) -> None:
+        super().__init__(message)
+        self.move = move
+        self.violations = violations
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A move of a record that was played: the game before and after it."""
+
+    move: Move
+    before: Game
+    after: Game
+
+
+# From events
+
+
+def record_of(changes: Iterable[tuple[int, int, tuple[Event, ...]]]) -> GameRecord:
+    """Returns the record of a game from all its changes: revision, time in milliseconds, and events of each."""
+    game, created_ms, moves = None, 0, []
+    players: tuple[RecordedPlayer, ...] = ()
+    for revision, time_ms, events in changes:
+        if game is None:
+            created_ms = time_ms
+        else:
+            move = _move(game, revision, time_ms, events)
+            moves += [move] if move else []
+        game = advance(game, events)
+        if isinstance(game.phase, Lobby):
+            players = tuple(RecordedPlayer(player.seat, player.name, player.bot) for player in game.players)
+    if game is None:
+        raise ValueError("a record needs the game's creation")
+    return GameRecord(game.ruleset, created_ms, players, tuple(moves), _scores(game), _winners(game))
+
+
+def _scores(game: Game) -> tuple[RoundScore, ...]:
+    return tuple(map(_score, game.results))
+
+
+def _score(result: RoundResult) -> RoundScore:
+    return RoundScore(result.end, tuple((seat.seat, seat.points) for seat in result.seats))
+
+
+def _winners(game: Game) -> tuple[int, ...]:
+    return game.phase.winners if isinstance(game.phase, Finished) else ()
+
+
+def _move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
+    """Returns the move that led to the events of a change; None for changes that are not part of a record."""
+    match events:
+        case (RoundStarted() as dealt, *_):
+            return Move(revision, time_ms, MoveKind.DEAL, dealt=dealt)
+        case (RedealDemanded(seat), RoundStarted() as dealt, *_):
+            return Move(revision, time_ms, MoveKind.REDEAL, seat, dealt=dealt)
+        case (TilesPlayed(seat, _, melds, _, pulled), *_):
+            index = len(game.round.river) - len(pulled) if game.round and pulled else None
+            table = _proposed(melds, game.ruleset)
+            return Move(revision, time_ms, MoveKind.PLAY, seat, table=table, river_index=index)
+        case (TurnTimedOut(seat), TilesPlayed(table=melds), *_):
+            return Move(revision, time_ms, MoveKind.TIME_OUT, seat, table=_proposed(melds, game.ruleset))
+        case (IllegalPlayShown(seat, shown), *_):
+            return Move(revision, time_ms, MoveKind.SHOW, seat, table=_expressible(shown))
+        case _:
+            return _move_without_table(revision, time_ms, events[0])
+
+
+def _proposed(melds: tuple[Meld, ...], ruleset: Ruleset) -> ProposedTable:
+    return tuple(as_proposed(meld, ruleset) for meld in melds)
+
+
+def _expressible(shown: ProposedTable) -> ProposedTable:
+    """Returns the table of an illegal play as the notation can express it.
+
+    Melds that declare more or fewer faces than they have jokers lose them; an empty meld keeps the table illegal.
+    """
+    if all(len(meld.declared) in {0, meld.tiles.count(JOKER)} for meld in shown):
+        return shown
+    return (*(ProposedMeld(meld.tiles, meld.kind) for meld in shown), _NOTHING)
+
+
+def _move_without_table(revision: int, time_ms: int, event: Event) -> Move | None:
+    match event:
+        case TileDrawn(seat, tile):
+            return Move(revision, time_ms, MoveKind.DRAW, seat, (tile,))
+        case TilesDrawn(seat, tiles) | TilesOffered(seat, tiles):
+            return Move(revision, time_ms, MoveKind.DRAW, seat, tiles)
+        case RiverTileLaid(seat, tile):
+            return Move(revision, time_ms, MoveKind.LAY_ON_RIVER, seat, (tile,))
+        case TurnPassed(seat) | TurnEnded(seat):
+            return Move(revision, time_ms, MoveKind.PASS_TURN, seat)
+        case ErrorClaimed(seat, agrees):
+            return Move(revision, time_ms, MoveKind.CLAIM if agrees else MoveKind.OBJECT, seat)
+        case TurnPenalised(seat, tiles):
+            return Move(revision, time_ms, MoveKind.PENALTY, seat, tiles)
+        case TurnTimedOut(seat, tiles):
+            return Move(revision, time_ms, MoveKind.TIME_OUT, seat, tiles)
+        case PlayerResigned(seat):
+            return Move(revision, time_ms, MoveKind.RESIGN, seat)
+        case _:
+            return None
+
+
+# Playing a record again
+
+
+def replayed(record: GameRecord, analysis: Analysis = EXACT) -> Iterator[Played]:
+    """Yields each move of a record, played by the rules, in order.
+
+    Raises:
+        RecordError: The record breaks a rule. If it names no move, the players or the scores are wrong.
+    """
+    game, now_ms = _start(record), record.created_ms
+    for index, move in enumerate(record.moves):
+        if move.revision <= game.revision or move.time_ms < now_ms:
+            raise RecordError("the revision or the time does not follow those of the move before", index)
+        before = replace(game, revision=move.revision - 1)
+        game, now_ms = _played(before, move, index, analysis), move.time_ms
+        yield Played(move, before, game)
+    _check_scores(record, game)
+
+
+def _start(record: GameRecord) -> Game:
+    """Returns the game before the first move."""
+    rules, players = record.ruleset, record.players
+    seats, names = [player.seat for player in players], {player.name for player in players}
+    if not rules.players_min <= len(players) <= rules.players_max:
+        raise RecordError(f"expected {rules.players_min} to {rules.players_max} players")
+    if seats != sorted(set(seats)) or not set(seats) <= set(range(1, rules.players_max + 1)):
+        raise RecordError(f"expected seats from 1 to {rules.players_max}, each once and ascending")
+    if len(names) < len(players):
+        raise RecordError("two players have one name")
+    joined = [PlayerJoined(player.seat, player.name, player.bot) for player in players]
+    return reduce(evolve, joined, evolve(Game(rules), GameCreated(rules)))
+
+
+def _played(before: Game, move: Move, index: int, analysis: Analysis) -> Game:
+    """Returns the game after a move. Raises RecordError."""
+    if not _is_complete(move):
+        raise RecordError("the move is incomplete, or has parts that do not belong to it", index)
+    if move.seat and move.seat not in {player.seat for player in before.players}:
+        raise RecordError(f"there is no player in seat {move.seat}", index)
+    refusal, other = None, None
+    for game, action in _candidates(before, move):
+        try:
+            outcome = apply(game, action, move.time_ms, analysis)
+        except ValueError as error:  # an impossible deal, or a time-out before the deadline
+            raise RecordError(str(error), index) from None
+        if isinstance(outcome, Refused):
+            refusal = refusal or outcome
+            continue
+        other = _move(before, move.revision, move.time_ms, outcome.events)
+        if other and _outcome(other) == _outcome(move):
+            return outcome.game
+        refusal = refusal or (Refused(outcome.violations) if outcome.violations else None)
+    if refusal:
+        raise RecordError(describe_violation(refusal.violations[0]), index, refusal.violations)
+    raise RecordError(_difference(move, other), index)
+
+
+def _is_complete(move: Move) -> bool:
+    """Returns whether a move has the parts that its kind needs, and no other."""
+    kind = move.kind
+    deals, plays = kind in {MoveKind.DEAL, MoveKind.REDEAL}, kind in {MoveKind.PLAY, MoveKind.SHOW}
+    return (
+        deals == (move.dealt is not None)
+        and (kind is MoveKind.DEAL) == (not move.seat)
+        and (plays == (move.table is not None) or kind is MoveKind.TIME_OUT)
+        and (move.river_index is None or kind is MoveKind.PLAY)
+        and (len(move.tiles) == 1 or kind is not MoveKind.LAY_ON_RIVER)
+    )
+
+
+def _outcome(move: Move) -> tuple[MoveKind, int, tuple[Tile, ...]]:
+    """Returns the parts of a move that follow from the game, unlike what the player chose."""
+    return move.kind, move.seat, move.tiles
+
+
+def _difference(move: Move, other: Move | None) -> str:
+    if other is None or (other.kind, other.seat) != (move.kind, move.seat):
+        return "the move does not fit the turn in progress"
+    return "the tiles are not the next ones of the pool"
+
+
+def _candidates(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
+    """Yields actions that may have been the move; an event does not say everything that led to it."""
+    table, seat = move.table or (), move.seat
+    match move.kind:
+        case MoveKind.TIME_OUT:
+            yield from _time_outs(game, move)
+        case MoveKind.SHOW:  # the River tiles of an illegal play are not shown
+            river = game.round.river if game.round else ()
+            for index in (None, *range(len(river) + 1)):
+                yield game, PlayTiles(seat, table, index)
+        case MoveKind.PENALTY:  # an illegal play with a penalty is not shown; none leaves the rack as it is
+            yield game, PlayTiles(seat, ())
+        case MoveKind.CLAIM | MoveKind.OBJECT:
+            shown = game.round.shown_play if game.round else None
+            revision = shown.revision if shown else game.revision
+            yield game, ClaimError(seat, revision, move.kind is MoveKind.CLAIM)
+        case MoveKind.DEAL | MoveKind.REDEAL:
+            yield from _deals(game, move)
+        case _:
+            yield game, _plain_action(move)
+
+
+def _time_outs(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
+    """Yields time-outs without a draft, with the played one, with an untouched table, and with an unfinished one."""
+    if not isinstance(game.phase, Playing):
+        yield game, Pass(move.seat)  # refused, because no turn is in progress
+        return
+    round_ = game.phase.round
+    drafts = (None, _proposed(round_.table, game.ruleset), (_NOTHING,)) if move.table is None else (move.table,)
+    for draft in drafts:
+        yield replace(game, phase=Playing(replace(round_, draft=draft))), TimeOut()
+
+
+def _deals(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
+    if move.dealt is None:
+        raise ValueError("a deal has its tiles")
+    if move.kind is MoveKind.REDEAL:
+        yield game, RequestRedeal(move.seat, move.dealt)
+    elif isinstance(game.phase, Lobby):
+        yield game, StartGame(game.active_seats[0], move.dealt)
+    else:
+        yield game, StartNextRound(game.active_seats[0], move.dealt)
+
+
+def _plain_action(move: Move) -> Action:
+    seat = move.seat
+    match move.kind:
+        case MoveKind.PLAY:  # a call without the last tiles means nothing
+            return PlayTiles(seat, move.table or (), move.river_index, calls_rummikub=True)
+        case MoveKind.DRAW:
+            return DrawTile(seat)
+        case MoveKind.LAY_ON_RIVER:
+            return LayOnRiver(seat, move.tiles[0])
+        case MoveKind.RESIGN:
+            return Resign(seat)
+        case _:
+            return Pass(seat)
+
+
+def _check_scores(record: GameRecord, game: Game) -> None:
+    """Raises RecordError unless rounds and game ended as the record says."""
+    for number, (stated, scored) in enumerate(zip(record.rounds, _scores(game), strict=False), 1):
+        if stated != scored:
+            raise RecordError(f"round {number} ended {scored.end.name} with the points {dict(scored.points)}")
+    if len(record.rounds) != len(game.results):
+        raise RecordError(f"the moves end {len(game.results)} rounds; the record has {len(record.rounds)} scores")
+    if record.winners != _winners(game):
+        raise RecordError(f"the winners are {_winners(game)}")

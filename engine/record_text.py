@@ -1,0 +1,404 @@
+"""The text of a record: a header and one line a move, in the notation of notation.py. docs/record.md has the grammar.
+
+```
+rummikub-record 1
+preset SABRA
+option turn_time_limit_seconds 60
+created 1800000000.000
+player 1 person Ada
+player 2 hard Bot 1
+4 10.000 0 deal 1:R7 2:B3 / 1 2 / 1{R1 R2} 2{B3 J} / {K1 K2}
+5 12.500 1 draw K1
+6 20.125 2 play [R3 R4 R5] | [B6 K6 O6]
+end WENT_OUT 1:-12 2:12
+winners 2
+```
+"""
+
+import re
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Final, TypeVar
+
+from engine.events import RoundStarted, StartDraw
+from engine.game import BotLevel, RoundEnd
+from engine.melds import ProposedMeld
+from engine.notation import (
+    EMPTY_TABLE,
+    NotationError,
+    Piece,
+    format_meld,
+    format_rack,
+    format_racks,
+    format_table,
+    format_tile,
+    format_tiles,
+    parse_pool,
+    parse_racks,
+    parse_seat,
+    parse_table,
+    parse_tile,
+    parse_tiles,
+)
+from engine.presets import PRESETS
+from engine.record import GameRecord, Move, MoveKind, RecordedPlayer, RoundScore
+from engine.ruleset import Preset, Ruleset, with_options
+from engine.ruleset_checks import problems
+from engine.tiles import Tile
+
+_T = TypeVar("_T")
+
+TITLE: Final = "rummikub-record 1"
+NAME_MAX: Final = 40
+"""Most characters of a player's name."""
+
+_VERBS: Final = {
+    MoveKind.DEAL: "deal",
+    MoveKind.REDEAL: "redeal",
+    MoveKind.PLAY: "play",
+    MoveKind.DRAW: "draw",
+    MoveKind.LAY_ON_RIVER: "lay",
+    MoveKind.PASS_TURN: "pass",
+    MoveKind.SHOW: "show",
+    MoveKind.CLAIM: "claim",
+    MoveKind.OBJECT: "object",
+    MoveKind.PENALTY: "penalty",
+    MoveKind.TIME_OUT: "timeout",
+    MoveKind.RESIGN: "resign",
+}
+_KINDS: Final = {verb: kind for kind, verb in _VERBS.items()}
+_WITHOUT_WORDS: Final = {MoveKind.PASS_TURN, MoveKind.CLAIM, MoveKind.OBJECT, MoveKind.RESIGN}
+_PERSON: Final = "person"
+_LEVELS: Final = {_PERSON: None, **{level.name.lower(): level for level in BotLevel}}
+_SECONDS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{3}")
+
+
+class RecordTextError(ValueError):
+    """A text that is no record.
+
+    Attributes:
+        line: The number of the line, from 1.
+        column: Where the invalid part begins in the line, from 1.
+    """
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {message}")
+        self.line = line
+        self.column = column
+
+
+# Formatting
+
+
+def format_record(record: GameRecord) -> str:
+    """Returns the text of a record, with a line break at its end."""
+    return "".join(f"{line}\n" for line in _lines(record))
+
+
+def _lines(record: GameRecord) -> Iterator[str]:
+    yield TITLE
+    yield from _ruleset_lines(record.ruleset)
+    yield f"created {_format_time(record.created_ms)}"
+    for player in record.players:
+        yield f"player {player.seat} {player.bot.name.lower() if player.bot else _PERSON} {player.name}"
+    rounds, ended = record.rounds, 0
+    for place, move in enumerate(record.moves):
+        if move.kind is MoveKind.DEAL and place:
+            yield from map(_format_score, rounds[ended : ended + 1])
+            ended += 1
+        yield _format_move(move, record)
+    yield from map(_format_score, rounds[ended:])
+    if record.winners:
+        yield f"winners {' '.join(map(str, record.winners))}"
+
+
+def _ruleset_lines(ruleset: Ruleset) -> Iterator[str]:
+    yield f"preset {ruleset.preset.name}"
+    preset = PRESETS[ruleset.preset]
+    for option in (option.name for option in fields(Ruleset) if option.name != "preset"):
+        value = getattr(ruleset, option)
+        if value != getattr(preset, option):
+            yield f"option {option} {value.name if isinstance(value, Enum) else str(value).lower()}"
+
+
+def _format_time(time_ms: int) -> str:
+    """Returns milliseconds as seconds: `12.345`."""
+    seconds, rest = divmod(time_ms, 1000)
+    return f"{seconds}.{rest:03}"
+
+
+def _format_score(score: RoundScore) -> str:
+    return f"end {score.end.name} {' '.join(f'{seat}:{points}' for seat, points in score.points)}"
+
+
+def _format_move(move: Move, record: GameRecord) -> str:
+    words, seconds = _format_words(move), _format_time(move.time_ms - record.created_ms)
+    return f"{move.revision} {seconds} {move.seat} {_VERBS[move.kind]}{' ' if words else ''}{words}"
+
+
+def _format_words(move: Move) -> str:
+    """Returns what follows the verb."""
+    if move.dealt:
+        return _format_deal(move.dealt)
+    if move.table is None:
+        return format_tiles(move.tiles)
+    if move.kind is MoveKind.SHOW:
+        return " | ".join(map(_format_shown, move.table)) or EMPTY_TABLE
+    pull = "" if move.river_index is None else f"pull {move.river_index} "
+    return f"{'play ' if move.kind is MoveKind.TIME_OUT else pull}{format_table(move.table)}"
+
+
+def _format_shown(meld: ProposedMeld) -> str:
+    """Returns a meld of an illegal play, with its kind wherever it was stated."""
+    text = format_meld(meld)
+    return f"{meld.kind.name.lower()}{text}" if meld.kind and text.startswith("[") else text
+
+
+def _format_deal(dealt: RoundStarted) -> str:
+    draws = " ".join(f"{draw.seat}:{format_tile(draw.tile)}" for draw in dealt.draws) or "."
+    return f"{draws} / {' '.join(map(str, dealt.order))} / {format_racks(dealt.racks)} / {format_rack(dealt.pool)}"
+
+
+# Parsing
+
+
+def parse_record(text: str) -> GameRecord:
+    """Parses the text of a record. Raises RecordTextError."""
+    steps = parse_in_steps(text)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            record: GameRecord = stop.value
+            return record
+
+
+def parse_in_steps(text: str) -> Generator[None, None, GameRecord]:
+    """Parses the text of a record, and yields after each line. Raises RecordTextError."""
+    parts = _Parts()
+    number = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        piece = Piece(line).strip()
+        if piece.text and not piece.text.startswith("#"):
+            try:
+                _read_line(parts, piece)
+            except NotationError as error:
+                raise RecordTextError(str(error), number, error.column) from None
+        yield
+    if parts.stage == 0:
+        raise RecordTextError(f"the text is empty: expected {TITLE!r}", 1, 1)
+    if parts.created_ms is None:
+        raise RecordTextError("the record ends without its time: expected created", number, 1)
+    ruleset = parts.ruleset()
+    for problem in problems(ruleset):
+        names = " and ".join(problem.options)
+        raise RecordTextError(f"the options {names} have no such value together ({problem.value})", 1, 1)
+    return GameRecord(
+        ruleset, parts.created_ms, tuple(parts.players), tuple(parts.moves), tuple(parts.rounds), parts.winners
+    )
+
+
+@dataclass
+class _Parts:
+    """The parts of a record that is being read. `stage` is the place in _ORDER of the line that was read last."""
+
+    stage: int = 0
+    preset: Preset = Preset.SABRA
+    options: dict[str, object] = field(default_factory=dict)
+    created_ms: int | None = None
+    players: list[RecordedPlayer] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    rounds: list[RoundScore] = field(default_factory=list)
+    winners: tuple[int, ...] = ()
+
+    def ruleset(self) -> Ruleset:
+        """Returns the rules."""
+        return with_options(PRESETS[self.preset], {"preset": self.preset, **self.options})
+
+
+_ORDER: Final = ("", "rummikub-record", "preset", "option", "created", "player", "move", "end", "winners")
+"""The first words of lines in the order of a record; moves and ends alternate."""
+_ONCE: Final = {"rummikub-record", "preset", "created", "winners"}
+
+
+def _read_line(parts: _Parts, line: Piece) -> None:
+    """Reads a line. Raises NotationError."""
+    words = line.words()
+    word = "move" if words[0].text[0].isdecimal() else words[0].text
+    if parts.stage == 0 and line.text != TITLE:
+        raise line.error(f"is not the title of a record: expected {TITLE!r}")
+    if word not in _ORDER[1:]:
+        raise words[0].error(f"begins no line of a record: expected a revision or one of {', '.join(_ORDER[2:])}")
+    stage = _ORDER.index(word)
+    after_end = word == "move" and _ORDER[parts.stage] == "end"
+    if not after_end and (stage < parts.stage or (stage == parts.stage and word in _ONCE)):
+        raise words[0].error(f"does not follow {_ORDER[parts.stage]}")
+    if stage > _ORDER.index("created") and parts.created_ms is None:
+        raise words[0].error("comes before the record's time: expected created")
+    parts.stage = stage
+    if word in _READERS:
+        _READERS[word](parts, line, words)
+
+
+def _read_preset(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+    _count(line, words, 2, "preset NAME")
+    if words[1].text not in Preset.__members__:
+        raise words[1].error("is not a preset")
+    parts.preset = Preset[words[1].text]
+
+
+_DEFAULTS: Final = {option.name: option.default for option in fields(Ruleset) if option.name != "preset"}
+
+
+def _read_option(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+    _count(line, words, 3, "option NAME VALUE")
+    name, value = words[1:]
+    if name.text not in _DEFAULTS:
+        raise name.error("is not an option")
+    if name.text in parts.options:
+        raise name.error("is given twice")
+    parts.options[name.text] = _option_value(_DEFAULTS[name.text], value)
+
+
+def _option_value(default: object, value: Piece) -> object:
+    """Returns an option's value, of the type of its default. Raises NotationError."""
+    match default:
+        case Enum() if value.text in type(default).__members__:
+            return type(default)[value.text]
+        case bool() if value.text in {"true", "false"}:
+            return value.text == "true"
+        case int() if not isinstance(default, bool) and re.fullmatch("[0-9]{1,9}", value.text):
+            return int(value.text)
+        case _:
+            raise value.error("is not a value of this option")
+
+
+def _read_created(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+    _count(line, words, 2, "created SECONDS")
+    parts.created_ms = _time(words[1])
+
+
+def _time(word: Piece) -> int:
+    """Returns seconds as milliseconds."""
+    if not _SECONDS.fullmatch(word.text):
+        raise word.error("is not a time: expected seconds like 12.345")
+    return int(word.text.replace(".", ""))
+
+
+def _read_player(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+    if len(words) < 4:
+        raise line.error("is not a player: expected player SEAT person NAME, or the level of a bot")
+    seat, level = parse_seat(words[1]), words[2]
+    if level.text not in _LEVELS:
+        raise level.error(f"is not a player's kind: expected {' or '.join(_LEVELS)}")
+    name = line.part(words[3].start - line.start, len(line.text))
+    if len(name.text) > NAME_MAX or not name.text.isprintable():
+        raise name.error(f"is not a name: expected at most {NAME_MAX} printable characters")
+    parts.players.append(RecordedPlayer(seat, name.text, _LEVELS[level.text]))
+
+
+def _read_move(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+    if len(words) < 4:
+        raise line.error("is not a move: expected REVISION SECONDS SEAT VERB")
+    revision, seconds, seat, verb = words[:4]
+    if not re.fullmatch("[1-9][0-9]{0,8}", revision.text):
+        raise revision.error("is not a revision: expected a number from 1 on")
+    if verb.text not in _KINDS:
+        raise verb.error(f"is not a move: expected one of {', '.join(_KINDS)}")
+    rest = line.part(verb.start + len(verb.text) - line.start, len(line.text))
+    parts.moves.append(
+        _move(
+            Move(
+                int(revision.text),
+                (parts.created_ms or 0) + _time(seconds),
+                _KINDS[verb.text],
+                0 if seat.text == "0" else parse_seat(seat),
+            ),
+            rest.strip(),
+            len(parts.rounds) + 1,
+        )
+    )
+
+
+def _move(move: Move, rest: Piece, round_number: int) -> Move:
+    """Returns a move with what follows its verb."""
+    tiles: tuple[Tile, ...] = ()
+    table, river_index, dealt = None, None, None
+    words = rest.words()
+    match move.kind:
+        case MoveKind.DEAL | MoveKind.REDEAL:
+            dealt = _deal(rest, round_number)
+        case MoveKind.PLAY if words and words[0].text == "pull":
+            if len(words) < 2 or not re.fullmatch("[0-9]{1,3}", words[1].text):
+                raise rest.error("pulls nothing: expected pull and a place on the River, from 0")
+            river_index = int(words[1].text)
+            table = _within(rest.part(words[1].start + len(words[1].text) - rest.start, len(rest.text)), parse_table)
+        case MoveKind.PLAY | MoveKind.SHOW:
+            table = _within(rest, parse_table)
+        case MoveKind.TIME_OUT if words and words[0].text == "play":
+            table = _within(rest.part(len("play"), len(rest.text)), parse_table)
+        case _ if move.kind in _WITHOUT_WORDS and words:
+            raise rest.error(f"follows {_VERBS[move.kind]}: expected nothing")
+        case _:
+            tiles = _within(rest, parse_tiles)
+    return Move(move.revision, move.time_ms, move.kind, move.seat, tiles, table, river_index, dealt)
+
+
+def _deal(rest: Piece, round_number: int) -> RoundStarted:
+    parts = [part.strip() for part in rest.split("/")]
+    if len(parts) != 4:
+        raise rest.error("is not a deal: expected draws / order / racks / pool")
+    draws, order, racks, pool = parts
+    drawn = () if draws.text == "." else tuple(_draw(word) for word in draws.words())
+    seats = tuple(parse_seat(word) for word in order.words())
+    return RoundStarted(round_number, drawn, seats, parse_racks(racks), parse_pool(pool))
+
+
+def _draw(word: Piece) -> StartDraw:
+    seat, colon, _ = word.text.partition(":")
+    if not colon:
+        raise word.error("is not a start draw: expected SEAT:TILE")
+    return StartDraw(parse_seat(word.part(0, len(seat))), _within(word.part(len(seat) + 1, len(word.text)), parse_tile))
+
+
+def _read_end(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+    if len(words) < 2 or words[1].text not in RoundEnd.__members__:
+        raise line.error(f"is not a round's end: expected one of {', '.join(RoundEnd.__members__)}, and points")
+    points = []
+    for word in words[2:]:
+        match = re.fullmatch("([1-9]):(-?[0-9]{1,9})", word.text)
+        if not match:
+            raise word.error("is not a seat's points: expected SEAT:POINTS")
+        points.append((int(match[1]), int(match[2])))
+    parts.rounds.append(RoundScore(RoundEnd[words[1].text], tuple(points)))
+
+
+def _read_winners(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
+    if len(words) < 2:
+        raise line.error("names nobody: expected the winners' seats")
+    parts.winners = tuple(parse_seat(word) for word in words[1:])
+
+
+def _count(line: Piece, words: tuple[Piece, ...], count: int, form: str) -> None:
+    if len(words) != count:
+        raise line.error(f"has {len(words)} words: expected {form}")
+
+
+def _within(piece: Piece, parse: Callable[[str], _T]) -> _T:
+    """Parses a piece with a function for whole texts; its errors name the column in the line."""
+    try:
+        return parse(piece.text)
+    except NotationError as error:
+        raise NotationError(str(error), piece.start + error.column) from None
+
+
+_READERS: Final[dict[str, Callable[[_Parts, Piece, tuple[Piece, ...]], None]]] = {
+    "preset": _read_preset,
+    "option": _read_option,
+    "created": _read_created,
+    "player": _read_player,
+    "move": _read_move,
+    "end": _read_end,
+    "winners": _read_winners,
+}

@@ -1,0 +1,209 @@
+"""Requests and responses of AnalysisService about turns, records and positions."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from engine.game import Rack
+from engine.notation import (
+    Naming,
+    NotationError,
+    Position,
+    format_position,
+    format_rack,
+    format_table,
+    parse_position,
+    parse_rack,
+    parse_table,
+)
+from engine.record import GameRecord
+from engine.solver import Objective
+from engine.solver.steps import Step
+from engine.table import tiles_on
+from engine.tiles import Tile, in_order, without
+from rummikub.v1 import analysis_service_pb2 as pb
+from service.analysis.queries import HintTier, Suggestion
+from service.analysis.records import CheckedRecord, ExplanationQuery, Fault, MoveToReview
+from service.codec.analysis import encode_step, encode_suggestion
+from service.codec.fields import invalid
+from service.codec.games import encode_state
+from service.codec.records import POOL_MAX, encode_kind, encode_points, encode_record
+from service.codec.rulesets import ruleset
+from service.codec.tiles import encode_proposed, encode_violation, melds, rack, tile_numbers, tiles_of
+from service.codec.validation import check_possible, river_of, table_of
+from service.errors import InvalidRequest
+
+TEXT_MAX: Final = 16_384
+"""Most characters of a position's text."""
+RACKS_MAX: Final = 9
+"""Most racks of a position."""
+
+
+# Turns
+
+
+def turn_to_explain(message: pb.ExplainTurnRequest) -> ExplanationQuery:
+    """Returns the tables of a turn to explain."""
+    rules = ruleset(message.ruleset)
+    before = table_of(message.table_before, rules, "table_before")
+    after = table_of(message.table_after, rules, "table_after")
+    pulled = river_of(message.pulled, rules, "pulled")
+    check_possible(tiles_on(after), rules, "table_after")
+    check_possible((*tiles_on(before), *pulled), rules, "pulled")
+    missing = Counter(tiles_on(before)) - Counter(tiles_on(after))
+    if missing:
+        raise invalid("table_after", "a tile of table_before is missing", "POSITION_IMPOSSIBLE")
+    return ExplanationQuery(before, after, rules, pulled)
+
+
+def encode_explanation(query: ExplanationQuery, steps: Sequence[Step]) -> pb.ExplainTurnResponse:
+    """Returns an ExplainTurnResponse."""
+    played = in_order(without(tiles_on(query.after), tiles_on(query.before)))
+    return pb.ExplainTurnResponse(steps=map(encode_step, steps), tiles_played=tile_numbers(played))
+
+
+# Records
+
+
+def encode_checked(record: GameRecord, checked: CheckedRecord) -> pb.ImportRecordResponse:
+    """Returns an ImportRecordResponse with the record in the form that the checked one has not."""
+    response = pb.ImportRecordResponse(
+        fault=_fault(checked.fault) if checked.fault else None,
+        moves_played=checked.moves_played,
+        is_complete=checked.is_complete,
+        state=encode_state(checked.phase),
+        totals=encode_points(checked.totals),
+    )
+    if checked.text:
+        response.text = checked.text
+    else:
+        response.record.CopyFrom(encode_record(record))
+    return response
+
+
+def _fault(fault: Fault) -> pb.RecordFault:
+    return pb.RecordFault(
+        move_index=fault.move,
+        revision=fault.revision,
+        round=fault.round,
+        text=fault.text,
+        violations=map(encode_violation, fault.violations),
+    )
+
+
+def invalid_record(field: str, fault: Fault) -> InvalidRequest:
+    """Returns the exception for a record that breaks a rule, which names the move; `field` is the record's path."""
+    at = field if fault.move is None else f"{field}.moves[{fault.move}]"
+    revision = f"revision {fault.revision}: " if fault.revision else ""
+    return invalid(at, f"{revision}{fault.text}", "RECORD_INVALID")
+
+
+def encode_review(move: MoveToReview, best: Suggestion, objective: Objective) -> pb.MoveReview:
+    """Returns the review of a move."""
+    return pb.MoveReview(
+        move_index=move.move,
+        revision=move.revision,
+        round=move.round,
+        seat=move.seat,
+        kind=encode_kind(move.kind),
+        played=move.gained(objective),
+        best=encode_suggestion(best, HintTier.TURN),
+        missed=move.missed(best, objective),
+    )
+
+
+def encode_reviews(reviews: Sequence[pb.MoveReview], *, is_complete: bool) -> pb.ReviewGameResponse:
+    """Returns a ReviewGameResponse with the sums by seat."""
+    seats = sorted({review.seat for review in reviews})
+    return pb.ReviewGameResponse(
+        moves=reviews,
+        seats=(
+            pb.SeatReview(
+                seat=seat,
+                played=sum(review.played for review in reviews if review.seat == seat),
+                missed=sum(review.missed for review in reviews if review.seat == seat),
+            )
+            for seat in seats
+        ),
+        is_complete=is_complete,
+    )
+
+
+# Positions
+
+
+def parse_text(message: pb.ParsePositionRequest) -> pb.ParsePositionResponse:
+    """Returns the position of a text."""
+    text, naming = message.text, _naming(cards=message.cards)
+    if len(text) > TEXT_MAX:
+        raise invalid("text", f"expected at most {TEXT_MAX} characters")
+    try:
+        if "/" in text:
+            return _position_of_round(parse_position(text, naming))
+        table, plus, tiles = text.partition("+")
+        if not plus:
+            raise invalid("text", "column 1: expected table + {rack}, or table / racks / pool / seat")
+        offset = len(table) + 1
+        position = pb.Position(table=map(encode_proposed, parse_table(table, naming)), has_melded=True)
+        position.rack.extend(tile_numbers(_at(offset, tiles, naming)))
+        return pb.ParsePositionResponse(position=position)
+    except NotationError as error:
+        raise invalid("text", f"column {error.column}: {error}") from None
+
+
+def _at(offset: int, text: str, naming: Naming) -> tuple[Tile, ...]:
+    """Parses a rack; its errors name the column in the whole text."""
+    try:
+        return parse_rack(text, naming)
+    except NotationError as error:
+        raise NotationError(str(error), offset + error.column) from None
+
+
+def _naming(*, cards: bool) -> Naming:
+    return Naming.CARDS if cards else Naming.TILES
+
+
+def _position_of_round(position: Position) -> pb.ParsePositionResponse:
+    own = next((one for one in position.racks if one.seat == position.turn_seat), None)
+    if own is None or len({one.seat for one in position.racks}) < len(position.racks):
+        raise invalid("text", f"expected one rack a seat, and one of seat {position.turn_seat}, which is to move")
+    return pb.ParsePositionResponse(
+        position=pb.Position(
+            table=map(encode_proposed, position.table), rack=tile_numbers(own.tiles), has_melded=own.has_melded
+        ),
+        racks=(
+            pb.PositionRack(seat=one.seat, tiles=tile_numbers(one.tiles), has_melded=one.has_melded)
+            for one in position.racks
+        ),
+        pool=tile_numbers(position.pool),
+        turn_seat=position.turn_seat,
+    )
+
+
+def format_message(message: pb.FormatPositionRequest) -> str:
+    """Returns the text of a position."""
+    naming, table = _naming(cards=message.cards), melds(message.position.table, "position.table")
+    try:
+        if not message.racks:
+            if message.pool or message.turn_seat:
+                raise invalid("pool" if message.pool else "turn_seat", "expected no value without racks")
+            tiles = rack(message.position.rack, "position.rack")
+            return f"{format_table(table, naming)} + {format_rack(tiles, naming)}"
+        pool = tiles_of(message.pool, "pool", POOL_MAX, "FIELD_INVALID")
+        return format_position(Position(table, _racks(message), pool, message.turn_seat), naming)
+    except NotationError as error:
+        raise invalid("position", str(error)) from None
+
+
+def _racks(message: pb.FormatPositionRequest) -> tuple[Rack, ...]:
+    if len(message.racks) > RACKS_MAX:
+        raise invalid("racks", f"expected at most {RACKS_MAX} racks")
+    for place, one in enumerate(message.racks):
+        if not 1 <= one.seat <= RACKS_MAX:
+            raise invalid(f"racks[{place}].seat", f"expected a seat from 1 to {RACKS_MAX}")
+    if message.turn_seat not in {one.seat for one in message.racks}:
+        raise invalid("turn_seat", "expected the seat of a rack")
+    return tuple(
+        Rack(one.seat, rack(one.tiles, f"racks[{place}].tiles"), one.has_melded)
+        for place, one in enumerate(message.racks)
+    )

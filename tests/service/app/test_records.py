@@ -1,0 +1,375 @@
+"""Records over gRPC: games at earlier revisions, export, import and review of games."""
+
+import random
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
+
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+from google.rpc import error_details_pb2
+
+from engine.record import record_of
+from engine.record_text import format_record
+from engine.ruleset import SABRA, MatchEnd, RacksShown, Ruleset
+from rummikub.v1 import analysis_service_pb2 as an
+from rummikub.v1 import game_pb2, meld_pb2, record_pb2
+from rummikub.v1 import game_service_pb2 as gs
+from service.app.identity import digest
+from service.storage.base import NO_ETAG, Commit, Record, SeatToken, lineage
+from service.storage.memory import MemoryStore
+from service.storage.stored_events import encode_change
+from support.grpc_play import Fleet, play_game
+from support.harness import (
+    HISTORY,
+    START_MS,
+    Client,
+    FakeClock,
+    GameAtHand,
+    as_tiles,
+    error_info,
+    memory_store,
+    running_server,
+    server_settings,
+    status_details,
+)
+from support.random_play import random_changes
+
+TWO_ROUNDS = replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2, turn_time_limit_seconds=0)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def store() -> MemoryStore:
+    return MemoryStore(HISTORY, FakeClock())
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(store: MemoryStore) -> AsyncIterator[Client]:
+    async with running_server(store, server_settings(sweep_seconds=3600.0)) as (_, client):
+        yield client
+
+
+async def put_history(
+    store: MemoryStore, client: Client, ruleset: Ruleset = TWO_ROUNDS, seed: int = 3, until: int | None = None
+) -> GameAtHand:
+    """Stores a random game, or its changes up to one, and returns it."""
+    changes = list(random_changes(seed, 3, ruleset))[:until]
+    game, etag = GameAtHand(client, random.Random(f"{seed} {ruleset} {until}").randbytes(16).hex()), NO_ETAG
+    for number, change in enumerate(changes):
+        state = change.applied.game
+        game.tokens |= {player.seat: f"{player.seat}" * 43 for player in state.players}
+        tokens = tuple(SeatToken(player.seat, digest(game.tokens[player.seat])) for player in state.players)
+        data = encode_change(state.revision, START_MS + number * 1000, bytes(16), change.applied.events)
+        after = lineage(etag, data)
+        record = Record(game.game_id, state, after, tokens, START_MS, START_MS + number * 1000)
+        await store.commit(Commit(etag, record, data))
+        etag = after
+    return game
+
+
+def bad_fields(error: grpc.aio.AioRpcError) -> list[tuple[str, str]]:
+    """Returns the fields at fault with their descriptions."""
+    bad_request = error_details_pb2.BadRequest()
+    assert any(detail.Unpack(bad_request) for detail in status_details(error).details)
+    return [(violation.field, violation.description) for violation in bad_request.field_violations]
+
+
+async def refusal(call: Awaitable[object]) -> tuple[str, str]:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    return refused.value.code().name, error_info(refused.value).reason
+
+
+# A game at an earlier revision
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_game_at_a_revision_is_as_its_callers_saw_it_then(store: MemoryStore, client: Client) -> None:
+    last = len(list(random_changes(3, 3, TWO_ROUNDS)))
+    whole = await put_history(store, client)
+    for revision in (1, 3, 5, 6, last // 2, last - 1, last):
+        then = await put_history(store, client, until=revision)
+        for seat in [seat for seat in (0, 1, 2) if seat in then.tokens]:
+            request = gs.GetGameRequest(game_id=whole.game_id, revision=revision)
+            answer = await client.games.GetGame(request, metadata=whole.as_seat(seat))
+            expected = await then.see(seat)
+            expected.game_id = whole.game_id
+            assert answer.game == expected
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_revision_that_does_not_exist_yet_is_refused(store: MemoryStore, client: Client) -> None:
+    game = await put_history(store, client, until=20)
+    request = gs.GetGameRequest(game_id=game.game_id, revision=21)
+    assert await refusal(client.games.GetGame(request)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+
+
+async def test_a_revision_is_refused_when_the_history_has_lost_its_start() -> None:
+    async with running_server(memory_store(FakeClock(), history=3)) as (_, client):
+        game = await client.new_game()
+        await game.draw()
+        request = gs.GetGameRequest(game_id=game.game_id, revision=4)
+        assert await refusal(client.games.GetGame(request)) == ("OUT_OF_RANGE", "HISTORY_UNAVAILABLE")
+        assert (await client.games.GetGame(gs.GetGameRequest(game_id=game.game_id, revision=5))).game.revision == 5
+
+
+# Export
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_exported_game_is_the_game_in_both_forms(store: MemoryStore, client: Client) -> None:
+    game = await put_history(store, client)
+    changes = list(random_changes(3, 3, TWO_ROUNDS))
+    expected = record_of(
+        (change.applied.game.revision, START_MS + number * 1000, change.applied.events)
+        for number, change in enumerate(changes)
+    )
+    text = await client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id, form=gs.RECORD_FORM_TEXT))
+    assert text.text == format_record(expected)
+    message = (await client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id))).record
+    assert [move.revision for move in message.moves] == [move.revision for move in expected.moves]
+    for source in (an.ImportRecordRequest(record=message), an.ImportRecordRequest(text=text.text)):
+        checked = await client.analysis.ImportRecord(source)
+        assert not checked.HasField("fault")
+        assert checked.is_complete
+        assert checked.moves_played == len(expected.moves)
+        assert checked.state == game_pb2.GAME_STATE_FINISHED
+        totals = {player.seat: player.total_points for player in (await game.see()).players}
+        assert {points.seat: points.points for points in checked.totals} == totals
+        if source.HasField("record"):
+            assert checked.text == text.text
+        else:
+            assert len(checked.record.moves) == len(message.moves)
+
+
+@pytest.mark.parametrize("shown", RacksShown)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_only_games_that_have_ended_and_show_their_racks_are_exported(
+    store: MemoryStore, client: Client, shown: RacksShown
+) -> None:
+    rules = replace(TWO_ROUNDS, racks_shown=shown)
+    whole, running = await put_history(store, client, rules), await put_history(store, client, rules, until=30)
+    request = gs.ExportGameRequest(game_id=running.game_id)
+    assert await refusal(client.games.ExportGame(request)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+    review = an.ReviewGameRequest(game_id=running.game_id)
+    assert await refusal(client.analysis.ReviewGame(review)) == ("FAILED_PRECONDITION", "GAME_NOT_OVER")
+    if shown is RacksShown.HIDDEN:
+        request = gs.ExportGameRequest(game_id=whole.game_id)
+        assert await refusal(client.games.ExportGame(request)) == ("FAILED_PRECONDITION", "RECORD_HIDDEN")
+        review = an.ReviewGameRequest(game_id=whole.game_id)
+        assert await refusal(client.analysis.ReviewGame(review)) == ("FAILED_PRECONDITION", "RECORD_HIDDEN")
+    else:
+        for seat in (0, 1):
+            request = gs.ExportGameRequest(game_id=whole.game_id)
+            assert (await client.games.ExportGame(request, metadata=whole.as_seat(seat))).record.moves
+
+
+@pytest.mark.parametrize("shown", RacksShown)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_racks_are_seen_when_the_option_says(store: MemoryStore, client: Client, shown: RacksShown) -> None:
+    rules = replace(TWO_ROUNDS, racks_shown=shown)
+    changes = list(random_changes(3, 3, rules))
+    over = next(i for i, change in enumerate(changes, 1) if len(change.applied.game.results) == 1)
+    between, whole = await put_history(store, client, rules, until=over), await put_history(store, client, rules)
+    for game, is_over in ((between, False), (whole, True)):
+        seen = await game.see()
+        is_shown = shown is RacksShown.AFTER_ROUND or (is_over and shown is RacksShown.AFTER_GAME)
+        assert {bool(seat.rack) == bool(seat.tile_count and is_shown) for r in seen.rounds for seat in r.seats} == {
+            True
+        }
+        results = changes[len(changes) - 1 if is_over else over - 1].applied.game.results
+        if is_shown:
+            racks = [{rack.seat: as_tiles(rack.tiles) for rack in result.racks} for result in results]
+            assert [{seat.seat: list(seat.rack) for seat in r.seats} for r in seen.rounds] == racks
+            assert [list(r.pool) for r in seen.rounds] == [as_tiles(result.pool) for result in results]
+        else:
+            assert not any(r.pool for r in seen.rounds)
+
+
+async def test_games_played_by_calls_and_bots_are_exported_and_reviewed() -> None:
+    async with running_server(memory_store()) as (_, client):
+        rng = random.Random(5)
+        game = await client.new_game(players=2)
+        await play_game(Fleet([client], rng), game, rng)
+        exported = await client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id))
+        checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=exported.record))
+        assert checked.is_complete
+        assert not checked.HasField("fault")
+
+
+# Import
+
+
+async def exported(store: MemoryStore, client: Client) -> record_pb2.GameRecord:
+    game = await put_history(store, client)
+    return (await client.games.ExportGame(gs.ExportGameRequest(game_id=game.game_id))).record
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_record_that_breaks_a_rule_names_move_revision_and_round(store: MemoryStore, client: Client) -> None:
+    record = await exported(store, client)
+    second = [i for i, move in enumerate(record.moves) if move.kind == record_pb2.MOVE_KIND_DEAL][1]
+    place = next(i for i, m in enumerate(record.moves) if m.kind == record_pb2.MOVE_KIND_PLAY and i > second)
+    move = record.moves[place]
+    del move.table[0].tiles[0]
+    checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))
+    assert (checked.fault.move_index, checked.fault.revision, checked.fault.round) == (place, move.revision, 2)
+    assert checked.fault.violations
+    assert checked.fault.text
+    assert checked.moves_played == place
+    assert checked.is_complete
+    review = an.ReviewGameRequest(record=record)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await client.analysis.ReviewGame(review)
+    assert error_info(refused.value).reason == "RECORD_INVALID"
+    assert [field for field, _ in bad_fields(refused.value)] == [f"record.moves[{place}]"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_record_with_other_scores_is_refused_without_a_move(store: MemoryStore, client: Client) -> None:
+    record = await exported(store, client)
+    record.rounds[0].points[0].points += 1
+    checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))
+    assert checked.HasField("fault")
+    assert not checked.fault.HasField("move_index")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_text_that_is_no_record_names_line_and_column(client: Client) -> None:
+    text = "rummikub-record 1\npreset SABRA\ncreated 1.000\nplayer 1 person Ada\n2 1.000 1 play [R3 X4]\n"
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await client.analysis.ImportRecord(an.ImportRecordRequest(text=text))
+    assert error_info(refused.value).reason == "RECORD_INVALID"
+    [(field, description)] = bad_fields(refused.value)
+    assert field == "text"
+    assert description.startswith("line 5, column 20: 'X4' is not a tile")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_no_mutilated_message_is_an_internal_error(store: MemoryStore, client: Client) -> None:
+    data, rng = (await exported(store, client)).SerializeToString(), random.Random(1)
+    answers = set()
+    for _ in range(60):
+        place, end = rng.randrange(len(data)), rng.randrange(len(data))
+        changed = rng.choice(
+            [
+                data[:place] + bytes([rng.randrange(256)]) + data[place + 1 :],
+                data[:place],
+                data[: min(place, end)] + data[max(place, end) :],
+            ]
+        )
+        try:
+            record = record_pb2.GameRecord.FromString(changed)
+        except Exception:  # noqa: BLE001, S112 - not a message any more
+            continue
+        try:
+            checked = await client.analysis.ImportRecord(an.ImportRecordRequest(record=record))
+            answers.add("fault" if checked.HasField("fault") else "legal")
+        except grpc.aio.AioRpcError as error:
+            answers.add(error.code().name)
+    assert answers <= {"fault", "legal", "INVALID_ARGUMENT"}
+    assert "fault" in answers
+
+
+# Review
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_review_compares_every_move_with_the_best_turn(store: MemoryStore, client: Client) -> None:
+    game = await put_history(store, client)
+    review = await client.analysis.ReviewGame(an.ReviewGameRequest(game_id=game.game_id))
+    record = await exported(store, client)
+    assert review.is_complete
+    reviewed = {
+        record_pb2.MOVE_KIND_PLAY,
+        record_pb2.MOVE_KIND_DRAW,
+        record_pb2.MOVE_KIND_PASS_TURN,
+        record_pb2.MOVE_KIND_TIME_OUT,
+        record_pb2.MOVE_KIND_PENALTY,
+    }
+    assert [one.revision for one in review.moves] == [move.revision for move in record.moves if move.kind in reviewed]
+    for one in review.moves:
+        assert record.moves[one.move_index].revision == one.revision
+        is_play = one.kind == record_pb2.MOVE_KIND_PLAY
+        assert (one.played > 0) == is_play
+        if one.best.is_best:
+            assert one.missed == len(one.best.tiles_played) - one.played
+        if is_play:
+            assert one.best.play_exists == an.EXISTENCE_YES
+    assert {seat.seat: seat.missed for seat in review.seats} == {
+        seat: sum(one.missed for one in review.moves if one.seat == seat) for seat in (1, 2, 3)
+    }
+    again = await client.analysis.ReviewGame(an.ReviewGameRequest(record=record, objective=an.OBJECTIVE_HIGHEST_VALUE))
+    assert [one.revision for one in again.moves] == [one.revision for one in review.moves]
+
+
+# Turns and positions
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_turn_is_explained_by_steps(client: Client) -> None:
+    before = [meld_pb2.Meld(tiles=as_tiles([3, 4, 5, 6]))]
+    after = [meld_pb2.Meld(tiles=as_tiles([3, 4, 5])), meld_pb2.Meld(tiles=as_tiles([6, 19, 32]))]
+    request = an.ExplainTurnRequest(table_before=before, table_after=after)
+    explained = await client.analysis.ExplainTurn(request)
+    assert list(explained.tiles_played) == [19, 32]
+    assert {step.kind for step in explained.steps} >= {an.STEP_KIND_TAKE}
+    assert all(step.text for step in explained.steps)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_turn_that_loses_a_tile_is_not_explained(client: Client) -> None:
+    before = [meld_pb2.Meld(tiles=as_tiles([3, 4, 5, 6]))]
+    after = [meld_pb2.Meld(tiles=as_tiles([3, 4, 5]))]
+    request = an.ExplainTurnRequest(table_before=before, table_after=after)
+    assert await refusal(client.analysis.ExplainTurn(request)) == ("INVALID_ARGUMENT", "POSITION_IMPOSSIBLE")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[R3 R4 R5] | group[R8 J=B8 K8] + {R2 R9}",
+        ". + {}",
+        "[R3 R4 R5] / 1*{R2 B5} 2{K1 J} / {R7 O8} / 1",
+        ". / 1{} 9*{P13} / {} / 9",
+    ],
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_position_is_parsed_and_formatted_again(client: Client, text: str) -> None:
+    parsed = await client.analysis.ParsePosition(an.ParsePositionRequest(text=text))
+    formatted = await client.analysis.FormatPosition(
+        an.FormatPositionRequest(
+            position=parsed.position, racks=parsed.racks, pool=parsed.pool, turn_seat=parsed.turn_seat
+        )
+    )
+    assert formatted.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("[R3 R4 X5] + {R2}", 8),
+        ("[R3 R4 R5] + {R2 Q}", 18),
+        ("[R3 R4 R5] + R2", 14),
+        ("[R3 R4 R5]", 1),
+        (". / 1{R1} x / {} / 1", 11),
+        (". / 1{R1} / {Z} / 1", 14),
+        (". / 1{R1} / {} / 0", 18),
+    ],
+)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_error_in_a_position_names_the_column(client: Client, text: str, column: int) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await client.analysis.ParsePosition(an.ParsePositionRequest(text=text))
+    [(field, description)] = bad_fields(refused.value)
+    assert field == "text"
+    assert description.startswith(f"column {column}: ")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_position_can_have_the_names_of_cards(client: Client) -> None:
+    parsed = await client.analysis.ParsePosition(an.ParsePositionRequest(text="[7H 8H *] + {AS}", cards=True))
+    assert list(parsed.position.table[0].tiles) == [7, 8, 53]
+    request = an.FormatPositionRequest(position=parsed.position, cards=True)
+    assert (await client.analysis.FormatPosition(request)).text == "[7H 8H *] + {AS}"
