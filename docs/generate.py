@@ -43,6 +43,7 @@ GROUPS: Final = (
     ("Variants", ("teams", "contract")),
     ("Hints", ("hints",)),
     ("Record", ("racks_shown",)),
+    ("Drafts", ("draft_",)),
 )
 """The headings of the page, and how the options under each begin."""
 

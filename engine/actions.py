@@ -85,14 +85,6 @@ class LayOnRiver:
 
 
 @dataclass(frozen=True, slots=True)
-class SaveDraft:
-    """A player saves an unfinished table. It is not validated."""
-
-    seat: int
-    table: ProposedTable
-
-
-@dataclass(frozen=True, slots=True)
 class ClaimError:
     """A player votes on the illegal play shown at a revision (turn_invalid_submission)."""
 
@@ -114,7 +106,9 @@ class RequestRedeal:
 
 @dataclass(frozen=True, slots=True)
 class TimeOut:
-    """The deadline of the turn in progress has passed (R55)."""
+    """The deadline of the turn in progress has passed (R55). `draft` is the last draft of that turn, if any."""
+
+    draft: ProposedTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +118,7 @@ class Resign:
     seat: int
 
 
-TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass | SaveDraft
+TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass
 """Actions of the player whose turn it is."""
 
 Action = Join | Leave | StartGame | StartNextRound | RequestRedeal | TurnAction | ClaimError | TimeOut | Resign

@@ -132,14 +132,6 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class DraftSaved:
-    """A player saved an unfinished table."""
-
-    seat: int
-    table: ProposedTable
-
-
-@dataclass(frozen=True, slots=True)
 class IllegalPlayShown:
     """A player submitted an illegal play. The others may claim the error."""
 
@@ -227,7 +219,6 @@ TurnEvent = (
     | TurnPassed
     | TurnTimedOut
     | TurnPenalised
-    | DraftSaved
     | IllegalPlayShown
     | ErrorClaimed
     | LastChanceStarted

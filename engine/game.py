@@ -42,10 +42,17 @@ class Rack:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn. The deadline is in milliseconds since 1970 by the store's clock; None without a limit."""
+    """A turn.
+
+    Attributes:
+        seat: The seat that has the turn.
+        deadline_ms: When it ends, in milliseconds since 1970 by the store's clock; None without a limit.
+        revision: The game's revision at which it started, which names the turn; 0 if no change of a game started it.
+    """
 
     seat: int
     deadline_ms: int | None
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,6 @@ class Round:
         passed: The seats that have passed in a row, in ascending order.
         river: The River, oldest tile first.
         step: What the player has done in the turn.
-        draft: The unfinished table that the player saved last in the turn, if any.
         shown_play: The last illegal play shown in the turn.
         last_chance: The seats with a last turn left, the turn in progress first; None before the pool is empty
             (pool_empty_mode ONE_LAST_CHANCE).
@@ -120,7 +126,6 @@ class Round:
     passed: tuple[int, ...] = ()
     river: tuple[Tile, ...] = ()
     step: Step = Open()
-    draft: ProposedTable | None = None
     shown_play: ShownPlay | None = None
     last_chance: tuple[int, ...] | None = None
     declined: tuple[int, ...] = ()

@@ -55,6 +55,8 @@ from engine.violations import Refused, Violation
 
 _NOTHING: Final = ProposedMeld(())
 """A meld without tiles, which makes every table illegal."""
+_UNFINISHED: Final = (ProposedMeld((JOKER,)),)
+"""A draft that differs from every table."""
 
 
 class MoveKind(Enum):
@@ -334,7 +336,7 @@ def _candidates(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
     table, seat = move.table or (), move.seat
     match move.kind:
         case MoveKind.TIME_OUT:
-            yield from _time_outs(game, move)
+            yield from ((game, action) for action in _time_outs(game, move))
         case MoveKind.SHOW:  # the River tiles of an illegal play are not shown
             river = game.round.river if game.round else ()
             for index in (None, *range(len(river) + 1)):
@@ -351,15 +353,13 @@ def _candidates(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
             yield game, _plain_action(move)
 
 
-def _time_outs(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
-    """Yields time-outs without a draft, with the played one, with an untouched table, and with an unfinished one."""
+def _time_outs(game: Game, move: Move) -> Iterator[Action]:
+    """Yields time-outs without a draft, with the played one, and with an unfinished one."""
     if not isinstance(game.phase, Playing):
-        yield game, Pass(move.seat)  # refused, because no turn is in progress
+        yield Pass(move.seat)  # refused, because no turn is in progress
         return
-    round_ = game.phase.round
-    drafts = (None, _proposed(round_.table, game.ruleset), (_NOTHING,)) if move.table is None else (move.table,)
-    for draft in drafts:
-        yield replace(game, phase=Playing(replace(round_, draft=draft))), TimeOut()
+    for draft in (None, _UNFINISHED) if move.table is None else (move.table,):
+        yield TimeOut(draft)
 
 
 def _deals(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:

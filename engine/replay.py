@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Final
 
 from engine.events import (
-    DraftSaved,
     ErrorClaimed,
     Event,
     GameCreated,
@@ -140,8 +139,6 @@ def _in_turn(game: Game, round_: Round, event: TurnEvent) -> Round:  # noqa: C90
             return round_ if round_.pool or not isinstance(round_.step, Open) else _passed(round_, seat)
         case TurnTimedOut(seat, tiles) | TurnPenalised(seat, tiles):
             return _tiles_drawn(round_, seat, tiles)
-        case DraftSaved(_, table):
-            return replace(round_, draft=table)
         case IllegalPlayShown(_, table, reasons):
             return replace(round_, shown_play=ShownPlay(game.revision + 1, table, reasons))
         case ErrorClaimed(seat, agrees):
@@ -201,7 +198,6 @@ def _moved(
         (),
         river,
         round_.step,
-        round_.draft,
         round_.shown_play,
         round_.last_chance,
         round_.declined,

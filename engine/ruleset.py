@@ -324,7 +324,7 @@ class TurnPlayAfterDraw(Enum):
 
 
 class TurnTimeoutClean(Enum):
-    """The consequence of a time-out with an unchanged table, according to the last saved draft."""
+    """The consequence of a time-out with an unchanged table: the player saved no draft that differs from it."""
 
     DRAW_ONE = auto()
     DRAW_PENALTY = auto()
@@ -403,6 +403,13 @@ class RacksShown(Enum):
     AFTER_GAME = auto()
 
 
+class DraftVisibility(Enum):
+    """Who sees the table that a player is arranging."""
+
+    OWNER = auto()
+    EVERYONE = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Ruleset:
     """The rules of a game. The defaults are the preset SABRA. The contract's Ruleset documents each option."""
@@ -474,6 +481,7 @@ class Ruleset:
     contract_points: int = 0
     hints: Hints = Hints.TURN
     racks_shown: RacksShown = RacksShown.AFTER_ROUND
+    draft_visibility: DraftVisibility = DraftVisibility.OWNER
 
     def __hash__(self) -> int:
         """Hashes four fields only; hashing all 60 costs more than the lookups it saves."""

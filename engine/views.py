@@ -7,8 +7,8 @@ rounds have racks and pool only once they are open to everyone (racks_shown).
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from engine.drafts import Draft
 from engine.events import (
-    DraftSaved,
     ErrorClaimed,
     Event,
     GameCreated,
@@ -50,8 +50,8 @@ from engine.game import (
     Step,
     Turn,
 )
-from engine.ruleset import Ruleset
-from engine.table import ProposedTable, Table
+from engine.ruleset import DraftVisibility, Ruleset
+from engine.table import Table
 from engine.tiles import Tile
 
 
@@ -76,14 +76,14 @@ class TurnView:
         turn: Its seat and deadline.
         step: The type of its step.
         tiles_drawn: The tiles to choose from, or the one drawn; empty for other seats.
-        draft: The unfinished table that the player saved last; None for other seats.
+        draft: The last draft of the turn; None if there is none or the viewer may not see it (draft_visibility).
         shown_play: The last illegal play shown.
     """
 
     turn: Turn
     step: type[Step]
     tiles_drawn: tuple[Tile, ...]
-    draft: ProposedTable | None
+    draft: Draft | None
     shown_play: ShownPlay | None
 
 
@@ -180,13 +180,6 @@ class TurnEndedView:
     seat: int
 
 
-@dataclass(frozen=True, slots=True)
-class DraftSavedView:
-    """A saved draft. Its table is hidden from every viewer of the history."""
-
-    seat: int
-
-
 OpenEvent = (
     GameCreated
     | PlayerJoined
@@ -212,14 +205,27 @@ EventView = (
     | TurnPassedView
     | TurnTimedOutView
     | TurnPenalisedView
-    | DraftSavedView
 )
 
 
-def see(game: Game, seat: int | None) -> GameView:
-    """Returns the view of a game for a seat or a spectator."""
+def sees_drafts(game: Game, seat: int | None) -> bool:
+    """Returns whether a seat or a spectator may see a draft of the turn in progress (draft_visibility)."""
+    if not isinstance(game.phase, Playing):
+        return False
+    return game.ruleset.draft_visibility is DraftVisibility.EVERYONE or game.phase.round.turn.seat == seat
+
+
+def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
+    """Returns the view of a game for a seat or a spectator.
+
+    Args:
+        game: The game.
+        seat: The viewer's seat; None for a spectator.
+        draft: The last draft of the game, if known.
+    """
     round_ = game.round
     viewer_rack = round_ and next((rack for rack in round_.racks if rack.seat == seat), None)
+    visible_draft = draft if sees_drafts(game, seat) else None
     return GameView(
         revision=game.revision,
         phase=type(game.phase),
@@ -229,7 +235,7 @@ def see(game: Game, seat: int | None) -> GameView:
         table=round_.table if round_ else (),
         river=round_.river if round_ else (),
         pool_count=len(round_.pool) if round_ else 0,
-        turn=_turn(game.phase.round, seat) if isinstance(game.phase, Playing) else None,
+        turn=_turn(game.phase.round, seat, visible_draft) if isinstance(game.phase, Playing) else None,
         seat=seat,
         rack=viewer_rack.tiles if viewer_rack else (),
         order=round_.order if round_ else (),
@@ -268,13 +274,12 @@ def _last_chance(game: Game) -> tuple[int, ...]:
     return tuple(seat for seat in game.phase.round.last_chance if seat in game.active_seats)
 
 
-def _turn(round_: Round, seat: int | None) -> TurnView:
-    is_own = round_.turn.seat == seat
+def _turn(round_: Round, seat: int | None, draft: Draft | None) -> TurnView:
     return TurnView(
         turn=round_.turn,
         step=type(round_.step),
-        tiles_drawn=_tiles_drawn(round_.step) if is_own else (),
-        draft=round_.draft if is_own else None,
+        tiles_drawn=_tiles_drawn(round_.step) if round_.turn.seat == seat else (),
+        draft=draft if draft and draft.turn_revision == round_.turn.revision else None,
         shown_play=round_.shown_play,
     )
 
@@ -307,8 +312,6 @@ def see_event(event: Event, seat: int | None) -> EventView:
             return TurnTimedOutView(drawer, len(tiles), tiles if drawer == seat else ())
         case TurnPenalised(drawer, tiles):
             return TurnPenalisedView(drawer, len(tiles), tiles if drawer == seat else ())
-        case DraftSaved(drafter, _):
-            return DraftSavedView(drafter)
         case RoundEnded(result):
             return RoundEnded(_open_result(result))
         case _:

@@ -123,6 +123,10 @@ class TooManyGuesses(Fault):
     """The caller's address has sent too many unknown join codes in the last minute."""
 
 
+class TooManyDrafts(Fault):
+    """The caller's seat saves too many drafts."""
+
+
 class StoreFull(Fault):
     """The store's remaining memory is reserved for existing games."""
 

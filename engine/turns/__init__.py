@@ -21,19 +21,21 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
-    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
     TurnAction,
 )
 from engine.analysis import Analysis, Existence, Situation
-from engine.events import DraftSaved, Event, GameCreated, PlayerResigned, RoundEnded, TurnStarted
+from engine.drafts import Draft
+from engine.events import Event, GameCreated, PlayerResigned, RoundEnded, TurnStarted
 from engine.game import Choosing, Finished, Game, Lobby, Playing, Round, RoundOver, is_expired, round_of
 from engine.replay import advance
 from engine.ruleset import PoolEmptyStuckTest, Ruleset
 from engine.solver import Budget, has_turn
+from engine.table import ProposedTable
 from engine.turns.decisions import Context, Decision, IllegalPlay, TurnEnding
+from engine.turns.drafts import check_draft
 from engine.turns.draws import draw, lay_on_river, pass_turn
 from engine.turns.lobby import join, leave, request_redeal, start_game, start_next_round
 from engine.turns.plays import claim_error, play_tiles
@@ -117,9 +119,26 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
             return Applied(advance(game, events), events)
 
 
+def arrange(game: Game, seat: int, table: ProposedTable, now_ms: int) -> Draft | Refused:
+    """Returns a draft of the turn in progress, or the reasons for a refusal. It changes no game.
+
+    Args:
+        game: The game.
+        seat: The seat of the player who arranges the table. It must be taken.
+        table: The table as the player has arranged it.
+        now_ms: The time, milliseconds since 1970.
+    """
+    refusal = _not_playing(game)
+    if refusal:
+        return refusal
+    round_ = round_of(game)
+    refusal = _not_their_turn(game, round_, seat, now_ms) or _choice_pending(round_)
+    return refusal or check_draft(round_, seat, table, game.ruleset)
+
+
 def _decide(game: Game, action: Action, context: Context) -> Decision:
     match action:
-        case PlayTiles() | DrawTile() | LayOnRiver() | Pass() | SaveDraft():  # first, because most actions are these
+        case PlayTiles() | DrawTile() | LayOnRiver() | Pass():  # first, because most actions are these
             return _not_playing(game) or _take_turn(game, round_of(game), action, context)
         case Join():
             return join(game, action)
@@ -133,8 +152,8 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:
             return _not_playing(game) or request_redeal(game, round_of(game), action, context)
         case ClaimError():
             return _not_playing(game) or claim_error(game, round_of(game), action, context)
-        case TimeOut():
-            return time_out(game, context)
+        case TimeOut(draft):
+            return time_out(game, draft, context)
         case Resign(seat):
             return _resign(game, seat, context)
 
@@ -153,23 +172,26 @@ def _not_playing(game: Game) -> Refused | None:
 
 
 def _take_turn(game: Game, round_: Round, action: TurnAction, context: Context) -> Decision:
-    return _not_their_turn(game, round_, action, context) or _act(game, round_, action, context)
+    refusal = _not_their_turn(game, round_, action.seat, context.now_ms)
+    if refusal is None and not isinstance(action, LayOnRiver):
+        refusal = _choice_pending(round_)
+    return refusal or _act(game, round_, action, context)
 
 
-def _not_their_turn(game: Game, round_: Round, action: TurnAction, context: Context) -> Refused | None:
-    """Returns a refusal if the player may not act now (R28, R54).
-
-    Only the player whose turn it is may act, before the deadline. A pending River choice must be made first.
-    """
-    if game.player(action.seat).resigned:
+def _not_their_turn(game: Game, round_: Round, seat: int, now_ms: int) -> Refused | None:
+    """Returns a refusal unless a player has the turn and its deadline has not passed (R28, R54)."""
+    if game.player(seat).resigned:
         return refused(Reason.PLAYER_RESIGNED)
-    if is_expired(game, context.now_ms):
+    if is_expired(game, now_ms):
         return refused(Reason.TURN_TIMED_OUT)
-    if round_.turn.seat != action.seat:
+    if round_.turn.seat != seat:
         return refused(Reason.NOT_YOUR_TURN, seat=round_.turn.seat)
-    if isinstance(round_.step, Choosing) and not isinstance(action, LayOnRiver):
-        return refused(Reason.RIVER_CHOICE_PENDING)
     return None
+
+
+def _choice_pending(round_: Round) -> Refused | None:
+    """Returns a refusal if the player must first lay a drawn tile on the River."""
+    return refused(Reason.RIVER_CHOICE_PENDING) if isinstance(round_.step, Choosing) else None
 
 
 def _act(game: Game, round_: Round, action: TurnAction, context: Context) -> Decision:
@@ -182,8 +204,6 @@ def _act(game: Game, round_: Round, action: TurnAction, context: Context) -> Dec
             return lay_on_river(game, round_, action, context)
         case Pass(seat):
             return pass_turn(game, round_, seat, context)
-        case SaveDraft(seat, table):
-            return (DraftSaved(seat, table),)
 
 
 def _resign(game: Game, seat: int, context: Context) -> Decision:

@@ -67,4 +67,4 @@ def request_redeal(game: Game, round_: Round, action: RequestRedeal, context: Co
 def _start_round(game: Game, shuffle: Shuffle | RoundStarted, context: Context) -> tuple[Event, ...]:
     """Returns the deal and the first turn (R5 to R9)."""
     dealt = deal_round(game, shuffle)
-    return (dealt, start_turn(dealt.order[0], game.ruleset, context))
+    return (dealt, start_turn(game, dealt.order[0], context))

@@ -8,14 +8,20 @@ from engine.events import TilesPlayed, TurnTimedOut
 from engine.game import Choosing, Drawn, Game, Round, is_expired, round_of
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnTimeoutClean, TurnTimeoutDirty
+from engine.table import ProposedTable
 from engine.tiles import Tile, in_order
 from engine.turns.decisions import Context, Decision
 from engine.turns.plays import judged
 from engine.turns.turn_end import default_river_choice, end_turn
 
 
-def time_out(game: Game, context: Context) -> Decision:
+def time_out(game: Game, draft: ProposedTable | None, context: Context) -> Decision:
     """Decides on `TimeOut`. Table and rack are restored unless the draft is committed, and the turn ends.
+
+    Args:
+        game: The game.
+        draft: The last draft of the turn; None if the player saved none.
+        context: The time of the decision.
 
     Raises:
         ValueError: No deadline has passed.
@@ -27,29 +33,29 @@ def time_out(game: Game, context: Context) -> Decision:
     match round_.step:
         case Choosing():
             return end_turn(game, (TurnTimedOut(seat, ()), *default_river_choice(seat, round_)), context)
-        case Drawn() if _is_clean(round_):
+        case Drawn() if _is_clean(round_, draft):
             return end_turn(game, (TurnTimedOut(seat, ()),), context)
         case _:
-            tiles = round_.pool[: _timeout_tiles(round_, game.ruleset)]
-            committed = _committed(round_, game.ruleset)
+            tiles = round_.pool[: _timeout_tiles(round_, draft, game.ruleset)]
+            committed = _committed(round_, draft, game.ruleset)
             events = (TurnTimedOut(seat, ()), committed) if committed else (TurnTimedOut(seat, tiles),)
             return end_turn(game, events, context)
 
 
-def _is_clean(round_: Round) -> bool:
-    """Returns whether the last draft leaves the table as it was, and no illegal play was shown in the turn."""
-    if round_.draft is None or round_.shown_play is not None:
+def _is_clean(round_: Round, draft: ProposedTable | None) -> bool:
+    """Returns whether the table was left as it was: no draft differs from it, and no illegal play was shown."""
+    if round_.shown_play is not None:
         return False
-    return _tiles_of_melds(round_.draft) == _tiles_of_melds(round_.table)
+    return draft is None or _tiles_of_melds(draft) == _tiles_of_melds(round_.table)
 
 
 def _tiles_of_melds(table: Iterable[Meld | ProposedMeld]) -> Counter[tuple[Tile, ...]]:
-    return Counter(in_order(meld.tiles) for meld in table)
+    return Counter(in_order(meld.tiles) for meld in table if meld.tiles)
 
 
-def _timeout_tiles(round_: Round, ruleset: Ruleset) -> int:
+def _timeout_tiles(round_: Round, draft: ProposedTable | None, ruleset: Ruleset) -> int:
     """Returns how many tiles the player draws for the time-out."""
-    if not _is_clean(round_):
+    if not _is_clean(round_, draft):
         one = ruleset.turn_timeout_dirty is TurnTimeoutDirty.REVERT_AND_DRAW_ONE
         return 1 if one else ruleset.penalty_tiles
     match ruleset.turn_timeout_clean:
@@ -61,10 +67,10 @@ def _timeout_tiles(round_: Round, ruleset: Ruleset) -> int:
             return 0
 
 
-def _committed(round_: Round, ruleset: Ruleset) -> TilesPlayed | None:
+def _committed(round_: Round, draft: ProposedTable | None, ruleset: Ruleset) -> TilesPlayed | None:
     """Returns the draft as a play if it is legal and the ruleset commits legal drafts, else None."""
     commits = ruleset.turn_timeout_dirty is TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT
-    if round_.draft is None or not commits:
+    if draft is None or not commits:
         return None
-    outcome = judged(round_, PlayTiles(round_.turn.seat, round_.draft), ruleset)
+    outcome = judged(round_, PlayTiles(round_.turn.seat, draft), ruleset)
     return outcome if isinstance(outcome, TilesPlayed) else None

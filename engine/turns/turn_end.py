@@ -16,7 +16,7 @@ from engine.events import (
 )
 from engine.game import Choosing, Game, Playing, Round, RoundEnd, RoundResult, Turn, from_seat, next_seat, round_of
 from engine.replay import evolve
-from engine.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, RacksShown, Ruleset
+from engine.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, RacksShown
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
 from engine.turns.decisions import Context, TurnEnding
 
@@ -31,10 +31,11 @@ def end_turn(game: Game, events: tuple[Event, ...], context: Context) -> TurnEnd
     return TurnEnding(events, after, (_game_ended(after, _winners(after)),) if after.is_left_to_bots else ())
 
 
-def start_turn(seat: int, ruleset: Ruleset, context: Context) -> TurnStarted:
+def start_turn(game: Game, seat: int, context: Context) -> TurnStarted:
     """Returns a turn that starts now, with its deadline (R54, turn_time_limit_seconds)."""
-    limit = ruleset.turn_time_limit_seconds
-    return TurnStarted(Turn(seat, context.now_ms + limit * 1000 if limit else None))
+    limit = game.ruleset.turn_time_limit_seconds
+    deadline_ms = context.now_ms + limit * 1000 if limit else None
+    return TurnStarted(Turn(seat, deadline_ms, game.revision + 1))
 
 
 def penalize(game: Game, round_: Round, context: Context) -> tuple[Event, ...]:
@@ -113,15 +114,15 @@ def _next_turn(game: Game, round_: Round, context: Context) -> tuple[Event, ...]
     """Returns the start of the next turn, or of the last turns when the pool has just run out."""
     one_more = game.ruleset.pool_empty_mode is PoolEmptyMode.ONE_LAST_CHANCE and not round_.pool
     if not one_more:
-        return (start_turn(next_seat(game, round_), game.ruleset, context),)
+        return (start_turn(game, next_seat(game, round_), context),)
     if round_.last_chance is not None:
-        return (start_turn(_without_resigned(game, round_.last_chance[1:])[0], game.ruleset, context),)
+        return (start_turn(game, _without_resigned(game, round_.last_chance[1:])[0], context),)
     drawer = round_.turn.seat
     order = from_seat(round_.order, drawer)
     if game.ruleset.pool_empty_last_chance_start is PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST:
         order = (*order[1:], drawer)
     seats = _without_resigned(game, order)
-    return (LastChanceStarted(seats), start_turn(seats[0], game.ruleset, context))
+    return (LastChanceStarted(seats), start_turn(game, seats[0], context))
 
 
 def _end_round(game: Game, round_: Round, end: RoundEnd) -> tuple[Event, ...]:

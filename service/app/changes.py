@@ -235,13 +235,13 @@ class ChangeLoop:
         raise StaleState(revision)
 
     async def _try_cached(self, command: GameCommand) -> bytes:
-        basis = self._cached_basis(command.game_id)
+        basis = self.cached_basis(command.game_id)
         if basis is not None:
             with contextlib.suppress(_Overtaken):
                 return await self._commit_cached(command, basis)
         return await self._try_change(command)
 
-    def _cached_basis(self, game_id: str) -> Basis | None:
+    def cached_basis(self, game_id: str) -> Basis | None:
         """Returns a cached game to decide on.
 
         None if a load must come first: the game is not cached, its turn is overdue, or its rules may search, which
@@ -288,8 +288,9 @@ class ChangeLoop:
         if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
             self._notify_of_forgotten_bots(loaded)
             return loaded, None
-        basis = Basis(record, loaded.now_ms)
-        after, change = self._after(basis, await self._decide_in_steps(decide_time_out, basis))
+        basis, draft = Basis(record, loaded.now_ms), await self._store.draft(game_id)
+        decision = await self._decide_in_steps(lambda basis: decide_time_out(basis, draft), basis)
+        after, change = self._after(basis, decision)
         await self._store_change(record, Commit(record.etag, after, change))
         return await self._store.load(game_id, request_key), record.game.revision
 

@@ -9,7 +9,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from engine.actions import (
     Action,
@@ -18,7 +18,6 @@ from engine.actions import (
     Leave,
     RequestRedeal,
     Resign,
-    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -26,8 +25,8 @@ from engine.actions import (
 )
 from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
-from engine.game import BotLevel, Game
-from engine.melds import ProposedMeld
+from engine.drafts import Draft
+from engine.game import BotLevel, Game, round_of
 from engine.replay import advance
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
@@ -103,16 +102,6 @@ class TurnRequest:
     etag: str
     validate_only: bool
     action: Callable[[int], TurnAction]
-
-
-@dataclass(frozen=True, slots=True)
-class DraftRequest:
-    """A draft to save: the revision that its player saw, and the table; None for the table at the turn's start."""
-
-    game_id: str
-    expected_revision: int
-    etag: str
-    table: tuple[ProposedMeld, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,14 +313,10 @@ class SeatCommand(GameCommand):
     def action(self, seat: int, game: Game) -> Action:
         """Returns the action for the engine."""
 
-    def check(self, basis: Basis) -> None:
-        """Raises a Fault if the action was meant for another revision."""
-
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
         record = basis.record
         seat = player_seat_in(record, self.request.caller)
-        self.check(basis)
         applied = applied_or_refused(apply(record.game, self.action(seat, record.game), basis.now_ms))
         return Decision(applied, record.tokens, viewer=seat)
 
@@ -399,21 +384,6 @@ class VoteOnPlay(SeatCommand):
 
 
 @dataclass(frozen=True, slots=True)
-class SaveTurnDraft(SeatCommand):
-    """Saves the table that a player is arranging."""
-
-    draft: DraftRequest
-
-    def check(self, basis: Basis) -> None:
-        """See SeatCommand."""
-        check_revision(self.draft, basis)
-
-    def action(self, seat: int, game: Game) -> Action:
-        """See SeatCommand."""
-        return SaveDraft(seat, _table_to_send(game) if self.draft.table is None else self.draft.table)
-
-
-@dataclass(frozen=True, slots=True)
 class PlayTurn(GameCommand):
     """Takes a turn at the revision that its player saw."""
 
@@ -434,9 +404,12 @@ class PlayTurn(GameCommand):
         return self.encode_turn(turn_result(committed_view(after, decision.viewer), decision.applied))
 
 
-def decide_time_out(basis: Basis) -> Decision:
-    """Returns the time-out of an overdue turn."""
-    applied = applied_or_refused(apply(basis.record.game, TimeOut(), basis.now_ms))
+def decide_time_out(basis: Basis, draft: Draft | None) -> Decision:
+    """Returns the time-out of an overdue turn, given the game's last draft, which may be of an earlier turn."""
+    game = basis.record.game
+    is_of_turn = draft is not None and draft.turn_revision == round_of(game).turn.revision
+    time_out = TimeOut(draft.table if draft and is_of_turn else None)
+    applied = applied_or_refused(apply(game, time_out, basis.now_ms))
     return Decision(applied, basis.record.tokens)
 
 
@@ -447,7 +420,19 @@ def applied_or_refused(outcome: Applied | Refused) -> Applied:
     return outcome
 
 
-def check_revision(request: TurnRequest | DraftRequest, basis: Basis) -> None:
+class RevisionRequest(Protocol):
+    """A request that is meant for the revision and the history that its player saw."""
+
+    @property
+    def expected_revision(self) -> int:
+        """The revision."""
+
+    @property
+    def etag(self) -> str:
+        """The etag of the revision; empty if it was not sent."""
+
+
+def check_revision(request: RevisionRequest, basis: Basis) -> None:
     """Raises StaleState, EtagMismatch or TurnTimedOut if a request was meant for another revision or history."""
     revision = basis.record.game.revision
     if basis.overdue_revision is not None and request.expected_revision == basis.overdue_revision:
@@ -502,8 +487,3 @@ def _unused_name(game: Game) -> str:
     """Returns a name for a bot."""
     names = (f"Bot {number}" for number in itertools.count(1))
     return next(name for name in names if not any(are_alike(name, player.name) for player in game.players))
-
-
-def _table_to_send(game: Game) -> tuple[ProposedMeld, ...]:
-    """Returns the table at the turn's start in the form that a player sends."""
-    return tuple(ProposedMeld(meld.tiles, meld.kind) for meld in game.round.table) if game.round else ()

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from engine.drafts import Draft
 from engine.game import BotLevel
 from engine.record import GameRecord
 from engine.ruleset import RacksShown
+from engine.views import sees_drafts
 from engine.violations import Refused
 from service.app.changes import BOT_WAIT_MS, ChangeLoop, OffLoopRunner
 from service.app.commands import (
     AddBot,
     CreateGame,
-    DraftRequest,
     GameEncoder,
     GamePlan,
     JoinGame,
@@ -21,7 +22,6 @@ from service.app.commands import (
     Redeal,
     RequestIdentity,
     ResignGame,
-    SaveTurnDraft,
     SeatEncoder,
     StartAnotherRound,
     StartFirstRound,
@@ -30,6 +30,7 @@ from service.app.commands import (
     Vote,
     VoteOnPlay,
 )
+from service.app.drafts import DraftRequest, Drafts
 from service.app.game_lists import GameFilter, list_games
 from service.app.history import earlier_record, exported
 from service.app.identity import Caller, Chance, player_seat_in, seat_in
@@ -60,6 +61,7 @@ class Games:
         self._chance = chance
         self._changes = ChangeLoop(store, chance, bot_wait_ms)
         self._quick_play = QuickPlay(store, chance, self._changes)
+        self._drafts = Drafts(store, self._changes)
 
     def on_bot_turn(self, callback: Callable[[Record], None]) -> None:
         """Sets a callback for games in which a bot is to act: after each change, and when the bot seems forgotten."""
@@ -134,9 +136,9 @@ class Games:
         """Votes on a play that is shown."""
         return await self._changes.run(VoteOnPlay(request, vote.game_id, encode, vote))
 
-    async def save_draft(self, draft: DraftRequest, request: RequestIdentity, encode: GameEncoder) -> bytes:
-        """Saves the table that a player is arranging."""
-        return await self._changes.run(SaveTurnDraft(request, draft.game_id, encode, draft))
+    async def save_draft(self, draft: DraftRequest, caller: Caller, runner: OffLoopRunner | None = None) -> Draft:
+        """Saves the table that a player is arranging (Drafts.save)."""
+        return await self._drafts.save(draft, caller, runner)
 
     async def play_turn(
         self, turn: TurnRequest, request: RequestIdentity, encode: TurnEncoder, runner: OffLoopRunner | None = None
@@ -171,7 +173,8 @@ class Games:
         record, seat, now_ms = await self._load_for(game_id, caller)
         if revision not in {0, record.game.revision}:
             return snapshot_view(await earlier_record(self._store, record, revision), seat, now_ms)
-        return snapshot_view(record, seat, now_ms)
+        draft = await self._store.draft(game_id) if sees_drafts(record.game, seat) else None
+        return snapshot_view(record, seat, now_ms, draft)
 
     async def export_game(self, game_id: str, caller: Caller) -> GameRecord:
         """Returns the record of a game that has ended. Raises GameNotOver, RecordHidden, HistoryUnavailable."""

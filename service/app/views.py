@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from engine.drafts import Draft
 from engine.events import Event, TileDrawn, TilesDrawn, TilesOffered, TilesPlayed, TurnPenalised
 from engine.tiles import Tile
 from engine.turns import Applied
@@ -49,8 +50,13 @@ class TurnResult:
     violations: tuple[Violation, ...] = ()
 
 
-def snapshot_view(record: Record, seat: int | None, now_ms: int, *, is_creator: bool = False) -> GameSnapshotView:
-    """Returns the view of a stored game for a seat; for a spectator, or the game's creator, if that is None."""
+def snapshot_view(
+    record: Record, seat: int | None, now_ms: int, draft: Draft | None = None, *, is_creator: bool = False
+) -> GameSnapshotView:
+    """Returns the view of a stored game and its last draft for a seat.
+
+    None is a spectator, or the game's creator.
+    """
     listing = record.listing
     sees_code = record.state is GameState.LOBBY and (seat is not None or is_creator)
     return GameSnapshotView(
@@ -59,7 +65,7 @@ def snapshot_view(record: Record, seat: int | None, now_ms: int, *, is_creator: 
         record.created_ms,
         record.updated_ms,
         now_ms,
-        see(record.game, seat),
+        see(record.game, seat, draft),
         listing.visibility,
         listing.labels,
         listing.join_code if sees_code else "",

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
+from engine.drafts import Draft
 from service.app.games import Games
 from service.app.identity import SPECTATOR, Caller, seat_in
 from service.app.views import ChangeView, GameSnapshotView
@@ -53,7 +54,14 @@ class Closing:
     delay_ms: int
 
 
-Update = Snapshot | Change | Heartbeat | Closing
+@dataclass(frozen=True, slots=True)
+class LiveDraft:
+    """The latest draft of the turn in progress. Others before it may be missing."""
+
+    shared: SharedView[Draft]
+
+
+Update = Snapshot | Change | Heartbeat | Closing | LiveDraft
 
 
 @dataclass(slots=True)
@@ -66,6 +74,8 @@ class _Position:
         caller: The watcher.
         seat: The caller's seat; None for a spectator.
         seated: A revision at which the seat was the caller's. A player who left the seat before was another one.
+        turn_revision: The revision of the turn in progress; 0 if there is none.
+        draft_number: The number of the last draft that the watcher got of this turn.
     """
 
     revision: int
@@ -73,10 +83,14 @@ class _Position:
     caller: Caller
     seat: int | None
     seated: int
+    turn_revision: int
+    draft_number: int = 0
 
     def advance(self, change: SharedChange) -> None:
         """Moves past a change. A watcher whose seat is given up becomes a spectator."""
         self.revision, self.etag = change.revision, change.etag
+        if change.turn_revision is not None:
+            self.turn_revision, self.draft_number = change.turn_revision, 0
         if self.seat in change.seats_left and change.revision > self.seated:
             self.caller, self.seat = SPECTATOR, None
 
@@ -110,10 +124,11 @@ class Watch:
             await feed.turn()
             feed.start_at(snapshot.record)
             revision = snapshot.record.game.revision
-            position = _Position(revision, snapshot.record.etag, caller, seat, revision)
+            position = _Position(revision, snapshot.record.etag, caller, seat, revision, snapshot.turn_revision)
             if after_revision:
                 await self._resume(feed, snapshot.record, position, after_revision, etag)
             else:
+                position.draft_number = snapshot.draft_number
                 yield Snapshot(snapshot.view_for(seat))
             is_live, is_over = not after_revision, _is_last(snapshot.record, position)
             while True:
@@ -140,6 +155,11 @@ class Watch:
                 if self._stopping.is_set():
                     yield Closing(position.revision, position.etag, self._next_delay_ms())
                     return
+                draft = _next_draft(feed, position)
+                if draft is not None:
+                    position.draft_number = draft.view.number
+                    yield LiveDraft(draft)
+                    continue
                 if not await feed.wait():
                     yield Heartbeat(position.revision)
 
@@ -217,7 +237,16 @@ class Watch:
         feed.start_at(snapshot.record)
         position.revision = position.seated = snapshot.record.game.revision
         position.etag = snapshot.record.etag
+        position.turn_revision, position.draft_number = snapshot.turn_revision, snapshot.draft_number
         return snapshot
+
+
+def _next_draft(feed: Feed, position: _Position) -> SharedView[Draft] | None:
+    """Returns the draft of the turn in progress if the watcher has not got it yet."""
+    draft = feed.draft
+    if draft is None or draft.view.turn_revision != position.turn_revision:
+        return None
+    return draft if draft.view.number > position.draft_number else None
 
 
 def _is_last(record: Record, position: _Position) -> bool:

@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
-from engine.events import GameEnded, PlayerLeft
+from engine.drafts import Draft
+from engine.events import Event, GameEnded, PlayerLeft, RoundEnded, TurnStarted
+from engine.game import Playing
+from engine.ruleset import DraftVisibility
 from service.app.games import Games
 from service.app.views import ChangeView, GameSnapshotView, change_view, snapshot_view
-from service.errors import Fault, GameNotFound
+from service.errors import Fault, GameNotFound, StoreUnavailable
 from service.storage.base import Entry, GameStore, Loaded, Record
 
 LAG: Final = 64
@@ -47,7 +50,16 @@ class SharedView(Generic[_T]):
 class SharedChange:
     """A change that all watchers of a game get, with a view for each kind of viewer."""
 
-    __slots__ = ("_entry", "_views", "ends_the_game", "etag", "previous_etag", "revision", "seats_left")
+    __slots__ = (
+        "_entry",
+        "_views",
+        "ends_the_game",
+        "etag",
+        "previous_etag",
+        "revision",
+        "seats_left",
+        "turn_revision",
+    )
 
     def __init__(self, entry: Entry, previous_etag: str) -> None:
         self._entry = entry
@@ -57,6 +69,9 @@ class SharedChange:
         self.previous_etag = previous_etag
         self.seats_left = {event.seat for event in entry.events if isinstance(event, PlayerLeft)}
         self.ends_the_game = any(isinstance(event, GameEnded) for event in entry.events)
+        turns = [revision for event in entry.events if (revision := _next_turn(event)) is not None]
+        self.turn_revision = turns[-1] if turns else None
+        """The revision of the turn that starts with this change; 0 if only a turn ends; None if none does."""
 
     def view_for(self, seat: int | None) -> SharedView[ChangeView]:
         """Returns the view of a seat, or of a spectator."""
@@ -64,6 +79,17 @@ class SharedChange:
         if view is None:
             view = self._views[seat] = SharedView(change_view(self._entry, seat))
         return view
+
+
+def _next_turn(event: Event) -> int | None:
+    """Returns the revision of the turn that an event starts; 0 if it ends the last one; None if it does neither."""
+    match event:
+        case TurnStarted(turn):
+            return turn.revision
+        case RoundEnded() | GameEnded():
+            return 0
+        case _:
+            return None
 
 
 class ChangePage:
@@ -90,18 +116,25 @@ class ChangePage:
 class SharedSnapshot:
     """A game that was loaded once for several watchers. The constructor raises GameNotFound."""
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: Loaded, draft: Draft | None) -> None:
         if loaded.record is None:
             raise GameNotFound
         self.record: Record = loaded.record
         self._now_ms = loaded.now_ms
+        self._draft = draft
+        self.turn_revision = 0
+        """The revision of the turn in progress; 0 if there is none."""
+        if isinstance(self.record.game.phase, Playing):
+            self.turn_revision = self.record.game.phase.round.turn.revision
+        self.draft_number = draft.number if draft and draft.turn_revision == self.turn_revision else 0
+        """The number of that turn's draft; 0 if there is none."""
         self._views: dict[int | None, SharedView[GameSnapshotView]] = {}
 
     def view_for(self, seat: int | None) -> SharedView[GameSnapshotView]:
         """Returns the view of a seat, or of a spectator."""
         view = self._views.get(seat)
         if view is None:
-            view = self._views[seat] = SharedView(snapshot_view(self.record, seat, self._now_ms))
+            view = self._views[seat] = SharedView(snapshot_view(self.record, seat, self._now_ms, self._draft))
         return view
 
 
@@ -210,14 +243,17 @@ class Feed:
         self._waiting: list[asyncio.Future[bool]] = []
         self._reads: dict[int, asyncio.Task[ChangePage]] = {}
         self.watchers = 0
-        self.snapshot = CoalescedRead(lambda: _snapshot(games, game_id))
+        self.snapshot = CoalescedRead(lambda: _snapshot(games, store, game_id))
         """Returns the current game (SharedSnapshot)."""
-        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self.draft: SharedView[Draft] | None = None
+        """The last draft of the game, if everyone may see it. It may be of an earlier turn."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._follows_drafts = False
         self._is_closed = False
 
     def start(self) -> None:
         """Starts to follow the game."""
-        self._tasks = (asyncio.create_task(self._follow()), asyncio.create_task(self._wake_at_the_end()))
+        self._tasks += (asyncio.create_task(self._follow()), asyncio.create_task(self._wake_at_the_end()))
 
     async def close(self) -> None:
         """Stops; the last watcher is gone."""
@@ -227,10 +263,13 @@ class Feed:
         await asyncio.wait(self._tasks)
 
     def start_at(self, record: Record) -> None:
-        """Sets the head to a loaded game, unless the feed has a head."""
+        """Sets the head to a loaded game, unless the feed has a head. Follows the game's drafts if all may see them."""
         if self._head is None:
             self._recent.clear()
             self._head = record.game.revision, record.etag
+        if record.game.ruleset.draft_visibility is DraftVisibility.EVERYONE and not self._follows_drafts:
+            self._follows_drafts = True
+            self._tasks.append(asyncio.create_task(self._follow_drafts()))
 
     async def _follow(self) -> None:
         """Reads changes, and wakes watchers for them and for heartbeats.
@@ -251,6 +290,17 @@ class Feed:
                 else:
                     if is_news or not has_changed:
                         self._wake(is_news)
+
+    async def _follow_drafts(self) -> None:
+        """Reads the last draft whenever there is a new one, and wakes watchers. A failure waits for the next draft."""
+        async with self._store.drafts(self._game_id) as subscription:
+            while not self._is_closed:
+                with contextlib.suppress(StoreUnavailable):
+                    draft = await self._store.draft(self._game_id)
+                    if draft and (self.draft is None or draft != self.draft.view):
+                        self.draft = SharedView(draft)
+                        self._wake(True)  # noqa: FBT003 - the futures' result
+                await subscription.wait()
 
     async def _read_on(self) -> bool:
         """Reads the changes after the head; returns whether watchers must check for changes.
@@ -284,7 +334,10 @@ class Feed:
             self._wake_queue.wake(self, waiting, result)
 
     async def wait(self) -> bool:
-        """Returns True when there may be changes, False when a heartbeat is due. Raises the errors of reading."""
+        """Returns True when there may be changes or a draft, False when a heartbeat is due.
+
+        Raises the errors of reading.
+        """
         if self._stopping.is_set():
             return True
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -325,5 +378,7 @@ class Feed:
         return await self._store.bounds(self._game_id)
 
 
-async def _snapshot(games: Games, game_id: str) -> SharedSnapshot:
-    return SharedSnapshot(await games.load(game_id))
+async def _snapshot(games: Games, store: GameStore, game_id: str) -> SharedSnapshot:
+    loaded = await games.load(game_id)
+    is_playing = loaded.record is not None and isinstance(loaded.record.game.phase, Playing)
+    return SharedSnapshot(loaded, await store.draft(game_id) if is_playing else None)

@@ -7,6 +7,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from engine import events as ev
+from engine.drafts import Draft
 from engine.fast.identity_cache import identity_cache
 from engine.game import (
     BotLevel,
@@ -30,7 +31,6 @@ from engine.ruleset import Ruleset
 from engine.table import Table
 from engine.tiles import Tile
 from engine.views import (
-    DraftSavedView,
     EventView,
     OpenEvent,
     PlayerView,
@@ -243,7 +243,7 @@ _STEPS: Final[dict[type[Step], game_pb2.TurnStep.ValueType]] = {
 def _turn(turn: Turn, step: type[Step] = Open) -> game_pb2.Turn:
     """Returns a turn; by default at its first step."""
     deadline = None if turn.deadline_ms is None else _time(turn.deadline_ms)
-    return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=_STEPS[step])
+    return game_pb2.Turn(seat=turn.seat, deadline=deadline, step=_STEPS[step], revision=turn.revision)
 
 
 def _turn_view(view: TurnView) -> game_pb2.Turn:
@@ -251,10 +251,17 @@ def _turn_view(view: TurnView) -> game_pb2.Turn:
     if view.tiles_drawn:
         message.tiles_drawn.extend(tile_numbers(view.tiles_drawn))
     if view.draft is not None:
-        message.draft.CopyFrom(game_pb2.Draft(table=map(encode_proposed, view.draft)))
+        message.draft.CopyFrom(encode_draft(view.draft))
     if view.shown_play is not None:
         message.shown_play.CopyFrom(_shown_play(view.shown_play))
     return message
+
+
+def encode_draft(draft: Draft) -> game_pb2.SavedDraft:
+    """Returns a draft."""
+    return game_pb2.SavedDraft(
+        seat=draft.seat, table=map(encode_proposed, draft.table), number=draft.number, is_legal=draft.is_legal
+    )
 
 
 def _shown_play(shown: ShownPlay) -> game_pb2.ShownPlay:
@@ -312,8 +319,6 @@ def _event(event: EventView) -> game_pb2.GameEvent:
             return game_pb2.GameEvent(turn_ended=game_pb2.TurnEnded(seat=seat))
         case TurnPassedView(seat):
             return game_pb2.GameEvent(turn_passed=game_pb2.TurnPassed(seat=seat))
-        case DraftSavedView(seat):
-            return game_pb2.GameEvent(draft_saved=game_pb2.DraftSaved(seat=seat))
         case _:
             return _open_event(event)
 

@@ -2,21 +2,18 @@
 
 import contextlib
 from collections.abc import Callable
-from typing import Final
 
 from engine.actions import DrawTile, LayOnRiver, Pass, PlayTiles, TurnAction
 from engine.table import ProposedTable
-from rummikub.v1 import game_pb2, turn_service_pb2
-from service.app.commands import DraftRequest, TurnRequest, Vote
+from rummikub.v1 import turn_service_pb2
+from service.app.commands import TurnRequest, Vote
+from service.app.drafts import DraftRequest
 from service.app.views import TurnResult
 from service.codec import raw_messages
 from service.codec.fields import etag, game_id, invalid, revision
 from service.codec.games import changed_game_bytes
 from service.codec.tiles import MELD_BYTES_MAX, MELDS_MAX, encode_violation, meld_of, melds, tile_numbers, tile_of
 from service.errors import InvalidRequest
-
-DRAFT_TILES_MAX: Final = 256
-"""Most tiles of a draft: more than any tile set has. Drafts are stored, so their size is limited."""
 
 
 def turn_request(message: turn_service_pb2.PlayTurnRequest, data: bytes) -> TurnRequest:
@@ -71,21 +68,13 @@ def encode_turn(sight: TurnResult) -> bytes:
     return raw_messages.encode_play_response(changed_game_bytes(sight.game), without_game)
 
 
-def _draft(message: game_pb2.Draft) -> ProposedTable:
-    """Returns the table of a draft, of which only the size is checked."""
-    table = melds(message.table, "draft.table")
-    if sum(len(meld.tiles) for meld in table) > DRAFT_TILES_MAX:
-        raise invalid("draft.table", f"expected at most {DRAFT_TILES_MAX} tiles", "MALFORMED_TABLE")
-    return table
-
-
 def draft_request(message: turn_service_pb2.SaveDraftRequest) -> DraftRequest:
     """Returns a draft to save."""
     return DraftRequest(
         game_id=game_id(message.game_id),
         expected_revision=revision("expected_revision", message.expected_revision),
         etag=etag(message.etag),
-        table=_draft(message.draft) if message.HasField("draft") else None,
+        table=melds(message.draft.table, "draft.table") if message.HasField("draft") else None,
     )
 
 

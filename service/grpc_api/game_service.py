@@ -12,7 +12,7 @@ from rummikub.v1 import game_service_pb2 as pb
 from service.app.commands import GamePlan, JoinOrCreateGame
 from service.app.game_lists import GameFilter
 from service.app.games import Games
-from service.app.watch import Change, Closing, Heartbeat, Snapshot, Update, Watch
+from service.app.watch import Change, Closing, Heartbeat, LiveDraft, Snapshot, Update, Watch
 from service.codec import fields, rulesets
 from service.codec import games as game_codec
 from service.codec.records import encode_record
@@ -194,6 +194,10 @@ def _update(update: Update) -> bytes:
         case Change(shared):
             if shared.data is None:
                 shared.data = pb.WatchGameResponse(change=game_codec.encode_change(shared.view)).SerializeToString()
+            return shared.data
+        case LiveDraft(shared):
+            if shared.data is None:
+                shared.data = pb.WatchGameResponse(draft=game_codec.encode_draft(shared.view)).SerializeToString()
             return shared.data
         case Heartbeat(revision):
             return pb.WatchGameResponse(heartbeat=pb.Heartbeat(revision=revision)).SerializeToString()

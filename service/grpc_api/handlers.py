@@ -54,6 +54,14 @@ def caller(context: Context) -> Caller:
     return Caller(digest(match.group(1)))
 
 
+def seat_caller(context: Context) -> Caller:
+    """Returns the caller of an RPC that needs a seat. Raises AuthorizationMalformed, NotAPlayer."""
+    sender = caller(context)
+    if sender == SPECTATOR:
+        raise NotAPlayer
+    return sender
+
+
 def peer_of(context: Context) -> str:
     """Returns the address of a call's peer."""
     return peer_address(context.peer())

@@ -45,10 +45,12 @@ from service.errors import (
     StoredFormatUnknown,
     StoreFull,
     StoreUnavailable,
+    TooManyDrafts,
     TooManyGames,
     TooManyGuesses,
     TurnTimedOut,
 )
+from service.storage.base import DRAFT_MS
 
 DOMAIN: Final = "rummikub.v1"
 DETAILS: Final = "grpc-status-details-bin"
@@ -124,6 +126,11 @@ PLAIN: Final[Mapping[type[Exception], tuple[grpc.StatusCode, str, str]]] = {
         grpc.StatusCode.UNAVAILABLE,
         "OVERLOADED",
         "this server, or your address, has too many calls in progress; retry with the same request id",
+    ),
+    TooManyDrafts: (
+        grpc.StatusCode.UNAVAILABLE,
+        "OVERLOADED",
+        f"a seat may save {1000 // DRAFT_MS} drafts per second; save the newest one again later",
     ),
     RequestTimedOut: (
         grpc.StatusCode.DEADLINE_EXCEEDED,

@@ -5,31 +5,43 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rummikub.v1 import turn_service_pb2 as pb
-from service.app.commands import DraftRequest, TurnRequest
+from service.app.commands import TurnRequest
+from service.app.drafts import DraftRequest
 from service.app.games import Games
 from service.codec import fields, turns
-from service.grpc_api.handlers import SHORT_BYTES, Context, RequestReader, Service, answer, seat_mutation, unary
+from service.grpc_api.handlers import (
+    SHORT_BYTES,
+    Context,
+    RequestReader,
+    Service,
+    answer,
+    seat_caller,
+    seat_mutation,
+    unary,
+)
 from service.runtime.slow_calls import in_one_step
 
 _T = TypeVar("_T")
 
 _Turn = tuple[pb.PlayTurnRequest, TurnRequest, int]
 """A request, the turn in it, and its size in bytes."""
-_Draft = tuple[pb.SaveDraftRequest, DraftRequest]
+_Draft = tuple[DraftRequest, int]
+"""A draft, and the size of its request in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SlowJudge:
-    """Runs the judging of a large play in SlowCalls (changes.OffLoopRunner)."""
+    """Runs the judging of a large table in SlowCalls (changes.OffLoopRunner)."""
 
     reader: RequestReader
     size: int
     context: Context
+    rpc: str
 
     async def run(self, function: Callable[[], _T]) -> _T:
         """See OffLoopRunner."""
         result: _T = await self.reader.run_slow(
-            "PlayTurn", self.size, self.context, in_one_step(lambda _: function(), b"")
+            self.rpc, self.size, self.context, in_one_step(lambda _: function(), b"")
         )
         return result
 
@@ -58,13 +70,15 @@ class TurnServicer:
     async def play_turn(self, read: _Turn, context: Context) -> bytes:
         """PlayTurn."""
         request, turn, size = read
-        judge = _SlowJudge(self._reader, size, context) if size > SHORT_BYTES else None
+        judge = _SlowJudge(self._reader, size, context, "PlayTurn") if size > SHORT_BYTES else None
         return await self._games.play_turn(turn, seat_mutation(request, context), turns.encode_turn, judge)
 
     async def save_draft(self, read: _Draft, context: Context) -> bytes:
         """SaveDraft."""
-        request, draft = read
-        return await self._games.save_draft(draft, seat_mutation(request, context), answer(pb.SaveDraftResponse))
+        draft, size = read
+        judge = _SlowJudge(self._reader, size, context, "SaveDraft") if size > SHORT_BYTES else None
+        saved = await self._games.save_draft(draft, seat_caller(context), judge)
+        return pb.SaveDraftResponse(draft_number=saved.number, is_legal=saved.is_legal).SerializeToString()
 
     async def claim_error(self, request: pb.ClaimErrorRequest, context: Context) -> bytes:
         """ClaimError."""
@@ -81,4 +95,4 @@ def _read_turn(data: bytes) -> Generator[None, None, _Turn]:
 def _read_draft(data: bytes) -> Generator[None, None, _Draft]:
     request = fields.decode(pb.SaveDraftRequest, data)
     yield
-    return request, turns.draft_request(request)
+    return turns.draft_request(request), len(data)

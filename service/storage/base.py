@@ -8,6 +8,8 @@ Every store guarantees this; tests/service/storage/test_stores.py checks it:
 * The request key is checked before the fence: a repeated request finds its memo even if the game has changed since.
 * Watchers see only stored changes.
 * All servers use one clock, the store's.
+* A draft is not part of the game: it changes neither the snapshot nor the stream. It is saved only for the game that it
+  was checked on, and never after the turn's deadline.
 """
 
 import asyncio
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
+from engine.drafts import Draft
 from engine.events import Event
 from engine.game import Finished, Game, Lobby, Phase, Playing, RoundOver
 from service.storage.timing import Observer
@@ -34,6 +37,10 @@ NAME_MARGIN_MS: Final = 60_000
 """How much longer a name of a game is kept than a lobby, so that a lobby never loses its join code."""
 BRIEF_MS: Final = 10_000
 """How long a brief name of a game is kept: less than EMPTIED_MS, so it never outlives its game."""
+DRAFT_MS: Final = 100
+"""The time between two drafts of a seat that saves them all the time."""
+DRAFTS_AT_ONCE: Final = 20
+"""How many drafts a seat may save at once after a pause."""
 NO_ETAG: Final = ""
 """The etag before a game's creation."""
 
@@ -284,6 +291,25 @@ class GameStore(Protocol):
     async def commit(self, commit: Commit) -> Outcome:
         """Stores a change in one atomic round trip."""
 
+    async def save_draft(self, record: Record, draft: Draft) -> int | None:
+        """Saves a draft of the turn in progress, in place of any other, in one atomic round trip.
+
+        A seat that saves drafts all the time may save one in DRAFT_MS. Watchers are notified if they may see drafts.
+
+        Args:
+            record: The game that the draft was checked on.
+            draft: The draft.
+
+        Returns:
+            The draft's number; None, without effect, if the game has changed since or the turn's deadline has passed.
+
+        Raises:
+            TooManyDrafts: The seat saves too many.
+        """
+
+    async def draft(self, game_id: str) -> Draft | None:
+        """Returns the draft of a game that was saved last, maybe in an earlier turn; None if it cannot be read."""
+
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         """Returns at most `limit` entries of a game's stream from a revision on, in order."""
 
@@ -292,6 +318,9 @@ class GameStore(Protocol):
 
     def changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         """Subscribes to a game's changes."""
+
+    def drafts(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
+        """Subscribes to the drafts of a game that everyone may see."""
 
     async def secret(self) -> bytes:
         """Returns 32 random bytes that all servers on the store share; creates them on the first call."""

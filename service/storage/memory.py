@@ -10,8 +10,14 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from engine.drafts import Draft
+from engine.game import round_of
+from engine.ruleset import DraftVisibility
+from service.errors import TooManyDrafts
 from service.storage.base import (
     CLAIM_MS,
+    DRAFT_MS,
+    DRAFTS_AT_ONCE,
     MEMOS_A_SENDER,
     NO_ETAG,
     SECRET_BYTES,
@@ -28,8 +34,10 @@ from service.storage.base import (
 )
 from service.storage.lists import game_of_member, list_member, list_name, lists_of, open_list
 from service.storage.snapshot import (
+    decode_draft,
     decode_memo,
     decode_record,
+    encode_draft,
     encode_memo,
     encode_record,
     readable_record,
@@ -42,6 +50,10 @@ def _system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _drafts_channel(game_id: str) -> str:
+    return f"{game_id}:drafts"
+
+
 @dataclass(slots=True)
 class _Stored:
     """The stored data of one game: what RedisStore has under the game's keys."""
@@ -52,6 +64,10 @@ class _Stored:
     stream: list[tuple[int, bytes, str]] = field(default_factory=list)
     last_keys: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """The keys of each sender's last memos."""
+    draft: bytes = b""
+    drafts: int = 0
+    draft_due: dict[int, int] = field(default_factory=dict)
+    """When each seat's next draft is due, if it saved them at an even pace."""
 
     def remember(self, commit: Commit, memo: bytes) -> None:
         """Stores a memo; drops the sender's oldest one if there are more than MEMOS_A_SENDER."""
@@ -113,9 +129,35 @@ class MemoryStore:
         if commit.memo:
             stored.remember(commit, encode_memo(commit.memo))
         self._games[record.game_id] = stored
-        for subscription in self._subscriptions.get(record.game_id, ()):
-            subscription.notify()
+        self._notify(record.game_id)
         return Committed()
+
+    def _notify(self, channel: str) -> None:
+        for subscription in self._subscriptions.get(channel, ()):
+            subscription.notify()
+
+    @timed
+    async def save_draft(self, record: Record, draft: Draft) -> int | None:
+        """See GameStore."""
+        now_ms, deadline_ms = self._clock(), round_of(record.game).turn.deadline_ms
+        stored = self._games.get(record.game_id, _Stored())
+        if stored.etag != record.etag or (deadline_ms is not None and now_ms > deadline_ms):
+            return None
+        due_ms = max(stored.draft_due.get(draft.seat, 0), now_ms) + DRAFT_MS
+        if due_ms > now_ms + DRAFTS_AT_ONCE * DRAFT_MS:
+            raise TooManyDrafts
+        stored.draft_due[draft.seat] = due_ms
+        stored.draft = encode_draft(draft)
+        stored.drafts += 1
+        if record.game.ruleset.draft_visibility is DraftVisibility.EVERYONE:
+            self._notify(_drafts_channel(record.game_id))
+        return stored.drafts
+
+    @timed
+    async def draft(self, game_id: str) -> Draft | None:
+        """See GameStore."""
+        stored = self._games.get(game_id, _Stored())
+        return decode_draft(stored.draft, stored.drafts) if stored.draft else None
 
     @timed
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
@@ -130,17 +172,24 @@ class MemoryStore:
         stream = self._games.get(game_id, _Stored()).stream
         return (stream[0][0], stream[-1][0]) if stream else (0, 0)
 
-    @contextlib.asynccontextmanager
-    async def changes(self, game_id: str) -> AsyncIterator[Subscription]:
+    def changes(self, game_id: str) -> contextlib.AbstractAsyncContextManager[Subscription]:
         """See GameStore."""
+        return self._subscribe(game_id)
+
+    def drafts(self, game_id: str) -> contextlib.AbstractAsyncContextManager[Subscription]:
+        """See GameStore."""
+        return self._subscribe(_drafts_channel(game_id))
+
+    @contextlib.asynccontextmanager
+    async def _subscribe(self, channel: str) -> AsyncIterator[Subscription]:
         subscription = Subscription()
-        self._subscriptions[game_id].add(subscription)
+        self._subscriptions[channel].add(subscription)
         try:
             yield subscription
         finally:
-            self._subscriptions[game_id].discard(subscription)
-            if not self._subscriptions[game_id]:
-                del self._subscriptions[game_id]
+            self._subscriptions[channel].discard(subscription)
+            if not self._subscriptions[channel]:
+                del self._subscriptions[channel]
 
     @timed
     async def secret(self) -> bytes:

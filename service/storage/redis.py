@@ -25,10 +25,15 @@ from redis import exceptions
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from service.errors import StoredFormatUnknown, StoreFull, StoreUnavailable
+from engine.drafts import Draft
+from engine.game import round_of
+from engine.ruleset import DraftVisibility
+from service.errors import StoredFormatUnknown, StoreFull, StoreUnavailable, TooManyDrafts
 from service.storage.base import (
     BRIEF_MS,
     CLAIM_MS,
+    DRAFT_MS,
+    DRAFTS_AT_ONCE,
     MEMOS_A_SENDER,
     NAME_MARGIN_MS,
     SECRET_BYTES,
@@ -49,7 +54,14 @@ from service.storage.lists import game_of_member, list_member, list_name, lists_
 from service.storage.redis_connection import shared_connection
 from service.storage.redis_deployment import find_obstacle, find_risk
 from service.storage.redis_feed import RedisFeed
-from service.storage.snapshot import decode_memo, encode_memo, encode_record, readable_record
+from service.storage.snapshot import (
+    decode_draft,
+    decode_memo,
+    encode_draft,
+    encode_memo,
+    encode_record,
+    readable_record,
+)
 from service.storage.stored_events import compress, decode_entry, decompress
 from service.storage.timing import Observer, timed, unobserved
 
@@ -96,12 +108,20 @@ def keys_of(game_id: str) -> list[str]:
     return [f"rummikub:{{{game_id}}}:{part}" for part in ("game", "requests", "events")]
 
 
+def _draft_key(game_id: str) -> str:
+    return f"rummikub:{{{game_id}}}:draft"
+
+
 def _channel(game_id: str) -> str:
     return f"rummikub:{{{game_id}}}:changed"
 
 
 def _list_key(name: str) -> str:
     return f"rummikub:{name}"
+
+
+def _draft_channel(game_id: str) -> str:
+    return f"rummikub:{{{game_id}}}:drafted"
 
 
 def _pointer_key(name: str) -> str:
@@ -158,6 +178,7 @@ class RedisStore:
         self._name_ms = lifetimes.lobby * 1000 + NAME_MARGIN_MS
         self._load, self._commit = _Script.read("load.lua"), _Script.read("commit.lua")
         self._point = _Script.read("point.lua")
+        self._save_draft = _Script.read("save_draft.lua")
         self._claim = client.register_script(_Script.read("claim.lua").text)
         self._rearm = client.register_script(_Script.read("rearm.lua").text)
         self._connection = shared_connection(client.connection_pool, REPLY_SECONDS)
@@ -263,6 +284,40 @@ class RedisStore:
         return _read(record.game_id, decode_memo, memo[0]) if kind == b"replay" else Conflict()
 
     @timed
+    async def save_draft(self, record: Record, draft: Draft) -> int | None:
+        """See GameStore. The draft expires with its game."""
+        game_id, deadline_ms = record.game_id, round_of(record.game).turn.deadline_ms
+        is_public = record.game.ruleset.draft_visibility is DraftVisibility.EVERYONE
+        arguments = (
+            record.etag,
+            encode_draft(draft),
+            draft.seat,
+            "" if deadline_ms is None else deadline_ms,
+            DRAFT_MS,
+            DRAFTS_AT_ONCE * DRAFT_MS,
+            _draft_channel(game_id) if is_public else "",
+            self._clock() if self._clock else "",
+        )
+        number: int = await self._run(self._save_draft, (keys_of(game_id)[0], _draft_key(game_id)), arguments)
+        if number < 0:
+            raise TooManyDrafts
+        if not number:
+            self._cache.evict(game_id)
+        return number or None
+
+    @timed
+    async def draft(self, game_id: str) -> Draft | None:
+        """See GameStore."""
+        async with self._converting_failures():
+            draft, number = await self._connection.execute("HMGET", _draft_key(game_id), "draft", "number")
+        if not draft:
+            return None
+        try:
+            return _read(game_id, decode_draft, draft, number or 0)
+        except StoredFormatUnknown:
+            return None
+
+    @timed
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         """See GameStore."""
         stream = keys_of(game_id)[2]
@@ -284,6 +339,10 @@ class RedisStore:
     def changes(self, game_id: str) -> contextlib.AbstractAsyncContextManager[Subscription]:
         """See GameStore."""
         return self._feed.subscribe(_channel(game_id))
+
+    def drafts(self, game_id: str) -> contextlib.AbstractAsyncContextManager[Subscription]:
+        """See GameStore."""
+        return self._feed.subscribe(_draft_channel(game_id))
 
     @timed
     async def secret(self) -> bytes:

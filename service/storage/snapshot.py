@@ -1,4 +1,4 @@
-"""The stored form of games and of memos.
+"""The stored form of games, drafts and memos.
 
 Two values are written only if present: a bot's level, and who declined the initial meld. A server that does not know
 bots can therefore read a game without them, and refuses one with them, because a player has one value too many. Only
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from engine.drafts import Draft
 from engine.fast.identity_cache import identity_cache
 from engine.game import (
     Choosing,
@@ -182,7 +183,6 @@ def _write_round(round_: Round) -> Json:
         "passed": round_.passed,
         "river": write_tiles(round_.river),
         "step": _write_step(round_.step),
-        "draft": None if round_.draft is None else write_proposed(round_.draft),
         "shown_play": None if round_.shown_play is None else _write_shown_play(round_.shown_play),
         "last_chance": round_.last_chance,
         **write_declined(list(round_.declined)),
@@ -200,7 +200,6 @@ def _read_round(stored: Json) -> Round:
         passed=read_seats(stored["passed"]),
         river=read_tiles(stored["river"]),
         step=_read_step(stored["step"]),
-        draft=read_optional(read_proposed, stored["draft"]),
         shown_play=read_optional(_read_shown_play, stored["shown_play"]),
         last_chance=read_optional(read_seats, stored["last_chance"]),
         declined=read_seats(stored.get("declined", [])),
@@ -291,6 +290,32 @@ def _has_its_seats(game: Game) -> bool:
 
 def _ascending(seats: list[int]) -> bool:
     return all(seat < following for seat, following in pairwise(seats))
+
+
+def encode_draft(draft: Draft) -> bytes:
+    """Returns a draft's stored bytes, without its number."""
+    return dump(
+        {
+            "format": FORMAT,
+            "seat": draft.seat,
+            "turn": draft.turn_revision,
+            "table": write_proposed(draft.table),
+            "legal": draft.is_legal,
+        }
+    )
+
+
+@reading()
+def decode_draft(data: bytes, number: bytes | int) -> Draft:
+    """Returns a draft from its stored bytes and its number. Raises StoredFormatUnknown."""
+    stored = load(data)
+    return Draft(
+        seat=read_seat(stored["seat"]),
+        turn_revision=read_number(stored["turn"]),
+        table=read_proposed(stored["table"]),
+        is_legal=read_flag(stored["legal"]),
+        number=int(number),
+    )
 
 
 def encode_memo(memo: Memo) -> bytes:

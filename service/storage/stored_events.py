@@ -131,8 +131,6 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case for each ev
             return {"seat": seat, "tile": tile}
         case ev.TurnTimedOut(seat, tiles) | ev.TurnPenalised(seat, tiles):
             return {"seat": seat, "tiles": write_tiles(tiles)}
-        case ev.DraftSaved(seat, table):
-            return {"seat": seat, "table": write_proposed(table)}
         case ev.IllegalPlayShown(seat, table, reasons):
             return {"seat": seat, "table": write_proposed(table), "reasons": [reason.name for reason in reasons]}
         case ev.ErrorClaimed(seat, agrees):
@@ -237,7 +235,6 @@ _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "TurnPassed": lambda stored: ev.TurnPassed(read_seat(stored["seat"]), _has_declined(stored)),
     "TurnTimedOut": lambda stored: ev.TurnTimedOut(read_seat(stored["seat"]), read_tiles(stored["tiles"])),
     "TurnPenalised": lambda stored: ev.TurnPenalised(read_seat(stored["seat"]), read_tiles(stored["tiles"])),
-    "DraftSaved": lambda stored: ev.DraftSaved(read_seat(stored["seat"]), read_proposed(stored["table"])),
     "IllegalPlayShown": _read_illegal_play_shown,
     "ErrorClaimed": lambda stored: ev.ErrorClaimed(read_seat(stored["seat"]), read_flag(stored["agrees"])),
     "RedealDemanded": lambda stored: ev.RedealDemanded(read_seat(stored["seat"])),

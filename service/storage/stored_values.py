@@ -216,13 +216,13 @@ def read_rack(stored: list[Any]) -> Rack:
 
 def write_turn(turn: Turn) -> list[Any]:
     """Returns the stored form of a turn."""
-    return [turn.seat, turn.deadline_ms]
+    return [turn.seat, turn.deadline_ms, turn.revision]
 
 
 def read_turn(stored: list[Any]) -> Turn:
     """Returns a turn."""
-    seat, deadline_ms = stored
-    return Turn(read_seat(seat), read_optional(read_time, deadline_ms))
+    seat, deadline_ms, revision = stored
+    return Turn(read_seat(seat), read_optional(read_time, deadline_ms), read_number(revision))
 
 
 def read_reason(stored: str) -> Reason:

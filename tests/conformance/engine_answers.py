@@ -1,7 +1,7 @@
 """The engine's answers to the questions of the conformance cases, in the terms of the cases."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from engine.actions import (
@@ -15,12 +15,12 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
-    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
 )
 from engine.deal import Shuffle
+from engine.drafts import Draft
 from engine.events import Event, RoundStarted
 from engine.game import (
     Choosing,
@@ -46,7 +46,7 @@ from engine.ruleset import Preset, Ruleset, with_options
 from engine.ruleset_checks import problems
 from engine.scoring import Standing, score_round
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
-from engine.turns import Applied, apply, create
+from engine.turns import Applied, apply, arrange, create
 from engine.views import see
 from engine.violations import Refused
 from support.conformance_cases import (
@@ -243,13 +243,21 @@ def play(question: LittleGame, ruleset: Ruleset) -> GameSeen:
     """Plays a short game."""
     seen = GameSeen(_first(question, ruleset), START_MS, None)
     shuffles = iter(question.shuffles)
+    draft: Draft | None = None
     for act in question.actions:
         assert not seen.refused, f"before {act}: refused for {seen.refused}"
         if act.do == "wait":
             seen = GameSeen(seen.game, seen.now_ms + act.seconds * 1000, seen.dealt)
             continue
+        if act.do == "save_draft":
+            saved = arrange(seen.game, act.seat, tuple(map(proposed, act.table)), seen.now_ms)
+            if isinstance(saved, Refused):
+                seen = replace(seen, refused=() if act.attempt else _reasons(saved))
+            else:
+                draft = saved
+            continue
         now_ms = _deadline(seen.game) + 1 if act.do == "time_out" else seen.now_ms
-        result = apply(seen.game, _action(act, seen.game, shuffles), now_ms)
+        result = apply(seen.game, _action(act, seen.game, _of_the_turn(draft, seen.game), shuffles), now_ms)
         if isinstance(result, Applied):
             violations = tuple(violation.reason.name for violation in result.violations)
             seen = GameSeen(result.game, now_ms, _last_dealt(result.events) or seen.dealt, (), violations)
@@ -264,6 +272,10 @@ def _reasons(refused: Refused) -> Faces:
 
 def _last_dealt(events: tuple[Event, ...]) -> RoundStarted | None:
     return next((event for event in events if isinstance(event, RoundStarted)), None)
+
+
+def _of_the_turn(draft: Draft | None, game: Game) -> Draft | None:
+    return draft if draft and game.round and draft.turn_revision == game.round.turn.revision else None
 
 
 def _deadline(game: Game) -> int:
@@ -308,11 +320,11 @@ def _shuffle(game: Game, shuffles: Iterator[Faces]) -> Shuffle:
     return Shuffle((*start_draw, *without(tiles, start_draw)), (*deal, *without(tiles, deal)))
 
 
-def _action(act: Act, game: Game, shuffles: Iterator[Faces]) -> Action:
-    return _of_turn(act) or _of_game(act, game, shuffles)
+def _action(act: Act, game: Game, draft: Draft | None, shuffles: Iterator[Faces]) -> Action:
+    return _of_turn(act, draft) or _of_game(act, game, shuffles)
 
 
-def _of_turn(act: Act) -> Action | None:
+def _of_turn(act: Act, draft: Draft | None) -> Action | None:
     match act.do:
         case "play":
             table = tuple(map(proposed, act.table))
@@ -323,10 +335,8 @@ def _of_turn(act: Act) -> Action | None:
             return Pass(act.seat)
         case "lay_on_river":
             return LayOnRiver(act.seat, parse_tile(act.tile))
-        case "save_draft":
-            return SaveDraft(act.seat, tuple(map(proposed, act.table)))
         case "time_out":
-            return TimeOut()
+            return TimeOut(draft.table if draft else None)
         case _:
             return None
 

@@ -66,7 +66,10 @@ OUTCOMES = {
 }
 """Options that make nothing legal or illegal: each value must lead to another outcome than some other value."""
 
-OF_THE_SERVICE = {"hints": "what AnalysisService answers to a seat: tests/service/analysis/test_analysis.py"}
+OF_THE_SERVICE = {
+    "hints": "what AnalysisService answers to a seat: tests/service/analysis/test_analysis.py",
+    "draft_visibility": "who sees the drafts of a turn: tests/service/app/test_drafts.py",
+}
 """Options that the engine does not read."""
 
 WIDEST = "allows what any other value does"

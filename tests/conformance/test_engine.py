@@ -120,7 +120,8 @@ def test_time_out(case: TimeOutCase) -> None:
         players=tuple(Player(rack.seat, f"player {rack.seat}") for rack in case.racks),
         phase=Playing(before),
     )
-    applied = apply(game, TimeOut(), DEADLINE_MS + 1)
+    draft = None if case.draft is None else tuple(map(proposed, case.draft))
+    applied = apply(game, TimeOut(draft), DEADLINE_MS + 1)
     assert isinstance(applied, Applied)
     after = applied.game.round
     assert after

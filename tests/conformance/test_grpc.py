@@ -27,8 +27,8 @@ from conformance.grpc_answers import (
 from engine.game import Drawn, Open, Rack, Round, Turn, turn_order
 from engine.notation import parse_tile
 from engine.tiles import in_order, tile_set, without
+from rummikub.v1 import game_pb2, meld_pb2, violation_pb2
 from rummikub.v1 import game_service_pb2 as gs
-from rummikub.v1 import meld_pb2, violation_pb2
 from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from service.codec import rulesets
@@ -237,6 +237,10 @@ async def test_time_out(case: TimeOutCase, service: Service) -> None:
     turn = Turn(case.turn_seat, service.clock() + TURN_MS)
     order = turn_order(tuple(rack.seat for rack in racks), 1, rules.turn_direction)
     game = await put(service, case.ruleset, Round(1, order, table, racks, pool, turn, case.passed_seats))
+    if case.draft is not None:
+        draft = game_pb2.Draft(table=table_of(case.draft))
+        save = ts.SaveDraftRequest(game_id=game.game_id, expected_revision=1, draft=draft)
+        await service.client.turns.SaveDraft(save, metadata=game.as_seat(case.turn_seat))
     service.clock.advance(TURN_MS / 1000 + 0.001)
     late = ts.PlayTurnRequest(game_id=game.game_id, expected_revision=1, play=ts.PlayTiles())
     with pytest.raises(grpc.aio.AioRpcError) as refusal:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from engine.events import (
-    DraftSaved,
     ErrorClaimed,
     Event,
     GameEnded,
@@ -158,7 +157,6 @@ CORRUPTIONS: dict[str, tuple[Ruleset, Corruption]] = {
             TurnPassed: SABRA,
             TurnTimedOut: TIMED,
             TurnPenalised: PENALISED,
-            DraftSaved: TIMED,
             IllegalPlayShown: CLAIMED,
         }.items()
     },
@@ -202,10 +200,10 @@ def test_the_invariants_object_to(name: str) -> None:
                 probe = copy.copy(invariants)
                 probe.history = [*invariants.history]
                 with pytest.raises(AssertionError):
-                    probe(advance(before, corrupted), corrupted)
+                    probe(advance(before, corrupted), corrupted, change.action)
                 objections += 1
                 if objections == SEVERAL:
                     return
-            invariants(change.applied.game, events)
+            invariants(change.applied.game, events, change.action)
             before = change.applied.game
     raise AssertionError(f"random players have given occasion to it {objections} times only")

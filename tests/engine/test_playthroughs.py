@@ -31,14 +31,12 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
-    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
 )
 from engine.deal import Shuffle
 from engine.events import (
-    DraftSaved,
     ErrorClaimed,
     Event,
     GameCreated,
@@ -88,12 +86,12 @@ SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
     "two_players": (33, 2, SABRA),
     "three_players": (5, 3, replace(SABRA, turn_direction=TurnDirection.COUNTERCLOCKWISE)),
     "four_players": (44, 4, SABRA),
-    "blocked": (28, 3, replace(SABRA, score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES)),
-    "time_outs": (40, 2, replace(SABRA, turn_time_limit_seconds=30, score_blocked_points=ScoreBlockedPoints.NORMAL)),
+    "blocked": (0, 3, replace(SABRA, score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES)),
+    "time_outs": (0, 2, replace(SABRA, turn_time_limit_seconds=30, score_blocked_points=ScoreBlockedPoints.NORMAL)),
     "several_rounds": (9, 4, replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)),
     "presets/SABRA": (0, 2, PRESETS[Preset.SABRA]),
-    "presets/INTL_OFFICIAL": (291, 4, PRESETS[Preset.INTL_OFFICIAL]),
-    "presets/JUMBO_DE": (1, 3, PRESETS[Preset.JUMBO_DE]),
+    "presets/INTL_OFFICIAL": (250, 4, PRESETS[Preset.INTL_OFFICIAL]),
+    "presets/JUMBO_DE": (0, 3, PRESETS[Preset.JUMBO_DE]),
     "presets/WIKI_EN": (4, 3, PRESETS[Preset.WIKI_EN]),
     "presets/GUIDE_A": (0, 2, PRESETS[Preset.GUIDE_A]),
     "presets/GUIDE_B": (33, 3, PRESETS[Preset.GUIDE_B]),
@@ -206,8 +204,6 @@ def format_more(round_: Round) -> Iterator[str]:
             yield f"to choose from {format_rack(tiles)}"
         case Drawn(tile):
             yield f"drawn in this turn {format_tile(tile)}"
-    if round_.draft is not None:
-        yield f"draft {format_proposed(round_.draft)}"
     if round_.shown_play is not None:
         shown = round_.shown_play
         reasons = " ".join(reason.name for reason in shown.reasons)
@@ -248,8 +244,6 @@ def format_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one cas
             return f"seat {seat} passed{DECLINED * declined}"
         case TurnPenalised(seat, tiles):
             return f"seat {seat} drew {format_rack(tiles)} for an illegal play"
-        case DraftSaved(seat, table):
-            return f"seat {seat} saved the draft {format_proposed(table)}"
         case IllegalPlayShown(seat, table, reasons):
             return f"seat {seat} showed {format_proposed(table)}: {' '.join(reason.name for reason in reasons)}"
         case ErrorClaimed(seat, agrees):
@@ -286,8 +280,6 @@ def format_action(action: Action) -> str:  # noqa: C901 - one case an action, ea
             return f"play {seat} {pull}{'call ' * calls}{format_proposed(table)}"
         case LayOnRiver(seat, tile):
             return f"lay {seat} {format_tile(tile)}"
-        case SaveDraft(seat, table):
-            return f"draft {seat} {format_proposed(table)}"
         case ClaimError(seat, revision, agrees):
             return f"claim {seat} {revision} {'yes' if agrees else 'no'}"
         case RequestRedeal(seat, shuffle):
@@ -296,8 +288,8 @@ def format_action(action: Action) -> str:  # noqa: C901 - one case an action, ea
             return f"draw {seat}"
         case Pass(seat):
             return f"pass {seat}"
-        case TimeOut():
-            return "time-out"
+        case TimeOut(draft):
+            return "time-out" if draft is None else f"time-out {format_proposed(draft)}"
         case Resign(seat):
             return f"resign {seat}"
 
@@ -330,13 +322,11 @@ def parse_action(text: str) -> Action:
     if verb == "join":
         return Join(rest)
     if verb == "time-out":
-        return TimeOut()
+        return TimeOut(parse_table(rest) if rest else None)
     seat_text, _, rest = rest.partition(" ")
     seat = int(seat_text)
     if verb == "play":
         return parse_play_tiles(seat, rest)
-    if verb == "draft":
-        return SaveDraft(seat, parse_table(rest))
     if verb == "lay":
         return LayOnRiver(seat, parse_tile(rest))
     if verb == "claim":

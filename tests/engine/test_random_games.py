@@ -4,8 +4,8 @@ from dataclasses import fields, replace
 
 import pytest
 
+from engine.actions import Action, TimeOut
 from engine.events import (
-    DraftSaved,
     ErrorClaimed,
     Event,
     IllegalPlayShown,
@@ -93,7 +93,7 @@ class Recorder:
         self.met: Counter[object] = Counter()
         self.table: tuple[Meld, ...] = ()
 
-    def __call__(self, game: Game, events: tuple[Event, ...]) -> None:
+    def __call__(self, game: Game, events: tuple[Event, ...], action: Action | None) -> None:
         for event in events:
             self.met[type(event)] += 1
             match event:
@@ -107,6 +107,8 @@ class Recorder:
                     self.met[result.end] += 1
                 case _:
                     pass
+        if isinstance(action, TimeOut):
+            self.met["a time-out with a draft" if action.draft else "a time-out without a draft"] += 1
         self.met["a draft played"] += [type(event) for event in events[:2]] == [TurnTimedOut, TilesPlayed]
         self.table = game.round.table if game.round else ()
 
@@ -139,9 +141,10 @@ MADE_OF = (
     "3 penalty tiles",
     "River pulled",
     "a draft played",
+    "a time-out with a draft",
+    "a time-out without a draft",
     "a vote for a claim",
     "a vote against a claim",
-    DraftSaved,
     IllegalPlayShown,
     LastChanceStarted,
     PlayerLeft,

@@ -38,11 +38,11 @@ def recorded(changes: tuple[Change, ...]) -> GameRecord:
 
 
 def comparable(game: Game) -> Game:
-    """Returns a game without what a record does not have: drafts, and the reasons of shown plays."""
+    """Returns a game without what a record does not have: the reasons of shown plays."""
     if not isinstance(game.phase, Playing | RoundOver | Finished):
         return game
     shown = game.phase.round.shown_play
-    round_ = replace(game.phase.round, draft=None, shown_play=shown and replace(shown, reasons=()))
+    round_ = replace(game.phase.round, shown_play=shown and replace(shown, reasons=()))
     return replace(game, phase=replace(game.phase, round=round_))
 
 

@@ -12,7 +12,6 @@ from engine.actions import (
     Pass,
     PlayTiles,
     Resign,
-    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -52,6 +51,7 @@ from engine.game import (
 from engine.melds import ProposedMeld
 from engine.notation import (
     parse_rack,
+    parse_table,
     parse_tile,
     parse_tiles,
 )
@@ -133,7 +133,7 @@ def test_each_player_is_dealt_14_tiles_and_the_rest_is_the_pool(players: int) ->
         assert rack == Rack(place + 1, tuple(sorted(SHUFFLE.deal[place * 14 : place * 14 + 14])), has_melded=False)
     assert dealt.pool == SHUFFLE.deal[14 * players :]
     assert len(dealt.pool) == {2: 78, 3: 64, 4: 50}[players]
-    assert started.events[1:] == (TurnStarted(Turn(dealt.order[0], NOW + 120_000)),)
+    assert started.events[1:] == (TurnStarted(Turn(dealt.order[0], NOW + 120_000, started.game.revision)),)
     round_ = is_a(started.game.phase, Playing).round
     assert (round_.table, round_.passed, round_.turn.seat) == ((), (), dealt.order[0])
     assert round_.tiles == tile_set(4, 2, 2)
@@ -171,7 +171,7 @@ def test_a_play_moves_tiles_from_the_rack_to_the_table_and_ends_the_turn() -> No
     assert position(played.game) == "[R4 R5 R6 R7] / 1*{B1} 2{K1} / {O9} / 2"
     assert played.events == (
         TilesPlayed(1, parse_tiles("R7"), is_a(played.game.round, Round).table, points=7),
-        TurnStarted(Turn(2, NOW + 125_000)),
+        TurnStarted(Turn(2, NOW + 125_000, played.game.revision)),
     )
     assert is_a(played.game.round, Round).passed == ()
 
@@ -216,7 +216,7 @@ def test_a_refusal_tells_nothing_of_where_a_tile_is() -> None:
 
 def test_drawing_takes_the_next_tile_of_the_pool_and_ends_the_turn() -> None:
     drawn = do(game_at(". / 1*{R7 B1} 2{K1} / {O9 R1} / 1", passed=(2,)), DrawTile(1))
-    assert drawn.events == (TileDrawn(1, parse_tile("O9")), TurnStarted(Turn(2, NOW + 120_000)))
+    assert drawn.events == (TileDrawn(1, parse_tile("O9")), TurnStarted(Turn(2, NOW + 120_000, drawn.game.revision)))
     assert position(drawn.game) == ". / 1*{R7 B1 O9} 2{K1} / {R1} / 2"
     assert is_a(drawn.game.round, Round).passed == ()
 
@@ -226,16 +226,17 @@ def test_the_pool_decides_between_drawing_and_passing() -> None:
     assert only_reason(game_at(empty), DrawTile(1)) is Reason.POOL_EMPTY
     assert only_reason(game_at(full), Pass(1)) is Reason.PASS_NOT_ALLOWED_POOL_NOT_EMPTY
     passed = do(game_at(empty), Pass(1))
-    assert passed.events == (TurnPassed(1), TurnStarted(Turn(2, NOW + 120_000)))
+    assert passed.events == (TurnPassed(1), TurnStarted(Turn(2, NOW + 120_000, passed.game.revision)))
     assert is_a(passed.game.round, Round).passed == (1,)
     assert position(passed.game) == ". / 1{R7} 2{K1} / {} / 2"
 
 
 @pytest.mark.parametrize(("pool", "drawn"), [("O9 R1 B2 K3", "O9 R1 B2"), ("O9 R1 B2", "O9 R1 B2"), ("O9", "O9")])
-def test_a_time_out_costs_three_tiles_or_the_rest_of_the_pool(pool: str, drawn: str) -> None:
+def test_an_unfinished_table_costs_three_tiles_or_the_rest_of_the_pool(pool: str, drawn: str) -> None:
     game = game_at(f"[R4 R5 R6] / 1*{{R7 B1}} 2{{K1}} / {{{pool}}} / 1", passed=(2,))
-    timed_out = do(game, TimeOut(), NOW + 120_001)
-    assert timed_out.events == (TurnTimedOut(1, parse_tiles(drawn)), TurnStarted(Turn(2, NOW + 240_001)))
+    timed_out = do(game, TimeOut(parse_table("[R4 R5] | [R6]")), NOW + 120_001)
+    started = TurnStarted(Turn(2, NOW + 240_001, timed_out.game.revision))
+    assert timed_out.events == (TurnTimedOut(1, parse_tiles(drawn)), started)
     round_ = is_a(timed_out.game.round, Round)
     assert round_.rack(1) == Rack(1, parse_rack(f"{{R7 B1 {drawn}}}"), has_melded=True)
     assert round_.table == is_a(game.round, Round).table
@@ -245,7 +246,7 @@ def test_a_time_out_costs_three_tiles_or_the_rest_of_the_pool(pool: str, drawn: 
 
 def test_a_time_out_with_an_empty_pool_counts_as_a_pass() -> None:
     first = do(game_at(". / 1{R7} 2{K1} / {} / 1"), TimeOut(), NOW + 120_001)
-    assert first.events == (TurnTimedOut(1, ()), TurnStarted(Turn(2, NOW + 240_001)))
+    assert first.events == (TurnTimedOut(1, ()), TurnStarted(Turn(2, NOW + 240_001, first.game.revision)))
     assert is_a(first.game.round, Round).passed == (1,)
     second = do(first.game, Pass(2), NOW + 120_002)
     assert round_ended(second.events).result.end is RoundEnd.BLOCKED
@@ -351,7 +352,7 @@ def test_the_odd_point_of_a_shared_win_goes_to_the_earliest_in_turn_order(
 
 def test_resigning_on_turn_passes_the_turn_on() -> None:
     resigned = do(game_at(". / 1{R7} 2{K1} 3{B9} / {O9} / 2"), Resign(2), NOW + 7)
-    assert resigned.events == (PlayerResigned(2), TurnStarted(Turn(3, NOW + 120_007)))
+    assert resigned.events == (PlayerResigned(2), TurnStarted(Turn(3, NOW + 120_007, resigned.game.revision)))
     assert resigned.game.active_seats == (1, 3)
     assert position(resigned.game) == ". / 1{R7} 2{K1} 3{B9} / {O9} / 3"
     assert is_a(do(resigned.game, DrawTile(3)).game.round, Round).turn.seat == 1
@@ -453,7 +454,7 @@ def test_a_game_left_to_its_bots_between_rounds_ends() -> None:
 def test_a_game_left_to_its_bots_ends_with_their_round() -> None:
     table = "[R4 R5 R6] / 1{R9} 2*{R7} 3*{K1 J} / {O9} / 1"
     left = do(with_bots(game_at(table, TWO_ROUNDS), 2, 3), Resign(1))
-    assert left.events == (PlayerResigned(1), TurnStarted(Turn(2, NOW + 120_000)))
+    assert left.events == (PlayerResigned(1), TurnStarted(Turn(2, NOW + 120_000, left.game.revision)))
     out = do(left.game, play(2, "[R4 R5 R6 R7]"))
     assert round_ended(out.events).result.end is RoundEnd.WENT_OUT
     assert out.events[-1] == GameEnded((2,))
@@ -542,7 +543,7 @@ def test_a_round_in_progress_has_no_next_round() -> None:
     assert only_reason(game_at(". / 1{R7} 2{K1} / {O9} / 1"), StartNextRound(1, SHUFFLE)) is Reason.ROUND_IN_PROGRESS
 
 
-@pytest.mark.parametrize("action", [DrawTile(2), Pass(2), PlayTiles(2, ()), LayOnRiver(2, Tile(1)), SaveDraft(2, ())])
+@pytest.mark.parametrize("action", [DrawTile(2), Pass(2), PlayTiles(2, ()), LayOnRiver(2, Tile(1))])
 def test_only_the_player_to_move_may_act(action: Action) -> None:
     violations = refusal(game_at(". / 1{R7} 2{K1} / {O9} / 1"), action).violations
     assert violations == (Violation(Reason.NOT_YOUR_TURN, metadata=(("seat", 1),)),)

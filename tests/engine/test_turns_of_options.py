@@ -14,7 +14,6 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
-    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -22,7 +21,6 @@ from engine.actions import (
 from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.events import (
-    DraftSaved,
     ErrorClaimed,
     Event,
     GameEnded,
@@ -128,7 +126,7 @@ def test_the_last_tile_of_the_pool_is_kept() -> None:
 
 def test_a_pending_river_choice_blocks_other_actions() -> None:
     game = do(game_at(". / 1*{R7} 2{K1} / {O9 R1 B2} / 1", RIVER), DrawTile(1)).game
-    for action in (DrawTile(1), Pass(1), PlayTiles(1, ()), SaveDraft(1, ())):
+    for action in (DrawTile(1), Pass(1), PlayTiles(1, ())):
         assert only_reason(game, action) is Reason.RIVER_CHOICE_PENDING
     assert only_reason(game, LayOnRiver(1, parse_tile("R7"))) is Reason.RIVER_DISCARD_NOT_DRAWN
     assert only_reason(game, LayOnRiver(2, parse_tile("O9"))) is Reason.NOT_YOUR_TURN
@@ -227,12 +225,10 @@ def test_a_turn_after_a_draw_is_ended_by_passing() -> None:
     assert (round_of(ended.game).passed, turn_of(ended.game)) == ((), 2)
 
 
-@pytest.mark.parametrize(("draft", "tiles"), [("[R4 R5 R6]", ""), ("[R4 R5 R6 R7]", "O9 O8 O7"), (None, "O9 O8 O7")])
+@pytest.mark.parametrize(("draft", "tiles"), [("[R4 R5 R6]", ""), ("[R4 R5 R6 R7]", "O9 O8 O7"), (None, "")])
 def test_time_runs_out_after_a_draw(draft: str | None, tiles: str) -> None:
     game = do(game_at("[R4 R5 R6] / 1*{B1} 2{K1} / {R7 O9 O8 O7} / 1", GOES_ON), DrawTile(1)).game
-    if draft is not None:
-        game = do(game, SaveDraft(1, parse_table(draft))).game
-    late = do(game, TimeOut(), LATE)
+    late = do(game, TimeOut(None if draft is None else parse_table(draft)), LATE)
     assert late.events[0] == TurnTimedOut(1, parse_tiles(tiles))
     assert (round_of(late.game).passed, round_of(late.game).step) == ((), Open())
 
@@ -242,9 +238,7 @@ def test_time_runs_out_after_a_draw(draft: str | None, tiles: str) -> None:
 
 def timed_out(ruleset: Ruleset, draft: str | None, pool: str = "O9 O8 O7 O6 O5") -> Applied:
     game = game_at(f"[R4 R5 R6] | [B1 K1 O1] / 1*{{R7 B2}} 2{{K1}} / {{{pool}}} / 1", ruleset)
-    if draft is not None:
-        game = do(game, SaveDraft(1, parse_table(draft))).game
-    return do(game, TimeOut(), LATE)
+    return do(game, TimeOut(None if draft is None else parse_table(draft)), LATE)
 
 
 UNTOUCHED = "[O1 K1 B1] | [R4 R5 R6]"
@@ -255,20 +249,22 @@ FINISHED = "[R4 R5 R6 R7] | [B1 K1 O1]"
 @pytest.mark.parametrize(
     ("ruleset", "draft", "tiles"),
     [
-        (SABRA, None, "O9 O8 O7"),
+        (SABRA, None, "O9"),
         (SABRA, UNTOUCHED, "O9"),
+        (SABRA, f"{UNTOUCHED} | []", "O9"),
         (SABRA, UNFINISHED, "O9 O8 O7"),
         (SABRA, FINISHED, "O9 O8 O7"),
         (replace(SABRA, penalty_tiles=1), UNFINISHED, "O9"),
         (replace(SABRA, penalty_tiles=7), UNFINISHED, "O9 O8 O7 O6 O5"),
         (replace(SABRA, turn_timeout_clean=TurnTimeoutClean.DRAW_PENALTY), UNTOUCHED, "O9 O8 O7"),
         (replace(SABRA, turn_timeout_clean=TurnTimeoutClean.PASS), UNTOUCHED, ""),
+        (replace(SABRA, turn_timeout_clean=TurnTimeoutClean.PASS), None, ""),
         (replace(SABRA, turn_timeout_clean=TurnTimeoutClean.PASS), UNFINISHED, "O9 O8 O7"),
         (replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.REVERT_AND_DRAW_ONE), UNFINISHED, "O9"),
         (replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.REVERT_AND_DRAW_ONE), None, "O9"),
         (COMMIT, UNFINISHED, "O9 O8 O7"),
         (COMMIT, UNTOUCHED, "O9"),
-        (COMMIT, None, "O9 O8 O7"),
+        (COMMIT, None, "O9"),
         (replace(COMMIT, win_call=WinCall.REQUIRED), "[R4 R5 R6 R7] | [B1 K1 O1]", None),
     ],
 )
@@ -278,7 +274,6 @@ def test_the_cost_of_a_time_out(ruleset: Ruleset, draft: str | None, tiles: str 
         assert kinds(late) == [TurnTimedOut, TilesPlayed, TurnStarted]
         return
     assert late.events[0] == TurnTimedOut(1, parse_tiles(tiles))
-    assert round_of(late.game).draft is None
     assert len(round_of(late.game).table) == 2
 
 
@@ -291,27 +286,16 @@ def test_a_legal_draft_is_played_when_time_runs_out() -> None:
 
 def test_a_draft_goes_out_only_with_a_call_that_it_cannot_make() -> None:
     game = game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1", replace(COMMIT, win_call=WinCall.REQUIRED))
-    late = do(do(game, SaveDraft(1, parse_table("[R4 R5 R6 R7]"))).game, TimeOut(), LATE)
+    late = do(game, TimeOut(parse_table("[R4 R5 R6 R7]")), LATE)
     assert late.events[0] == TurnTimedOut(1, parse_tiles("O9"))
 
 
 def test_a_clean_time_out_that_draws_nothing_does_not_block_a_round_with_a_pool() -> None:
     passes = replace(SABRA, turn_timeout_clean=TurnTimeoutClean.PASS)
     game = game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1", passes, passed=(2,))
-    late = do(do(game, SaveDraft(1, parse_table("[R4 R5 R6]"))).game, TimeOut(), LATE)
+    late = do(game, TimeOut(parse_table("[R4 R5 R6]")), LATE)
     assert kinds(late) == [TurnTimedOut, TurnStarted]
     assert round_of(late.game).passed == (2,)
-
-
-def test_a_draft_is_the_last_one_saved_and_ends_with_the_turn() -> None:
-    game = game_at("[R4 R5 R6] / 1*{R7 B2} 2{K1} / {O9} / 1")
-    saved = do(game, SaveDraft(1, parse_table("[R4 R5] | [R6 R7]")))
-    assert saved.events == (DraftSaved(1, parse_table("[R4 R5] | [R6 R7]")),)
-    again = do(saved.game, SaveDraft(1, parse_table("[R4]"))).game
-    assert round_of(again).draft == parse_table("[R4]")
-    assert round_of(do(again, DrawTile(1)).game).draft is None
-    assert only_reason(again, SaveDraft(2, ())) is Reason.NOT_YOUR_TURN
-    assert only_reason(again, SaveDraft(1, ()), LATE) is Reason.TURN_TIMED_OUT
 
 
 # Illegal plays
@@ -384,8 +368,8 @@ def test_nothing_can_be_claimed_before_an_illegal_play_or_after_its_turn() -> No
 
 
 def test_a_turn_with_an_illegal_play_is_never_clean() -> None:
-    game = do(shown(), SaveDraft(1, parse_table("[R4 R5 R6]"))).game
-    assert do(game, TimeOut(), LATE).events[0] == TurnTimedOut(1, parse_tiles("O9 O8 O7"))
+    for draft in (None, parse_table("[R4 R5 R6]")):
+        assert do(shown(), TimeOut(draft), LATE).events[0] == TurnTimedOut(1, parse_tiles("O9 O8 O7"))
 
 
 def test_a_claim_becomes_unanimous_by_a_resignation() -> None:
@@ -440,7 +424,7 @@ def test_a_claim_is_about_a_play() -> None:
         advance(game_at(". / 1{R7} 2{K1} / {O9} / 1", CLAIMS), (ErrorClaimed(2, agrees=True),))
 
 
-@pytest.mark.parametrize("action", [claim(1), RequestRedeal(1, Shuffle((), ())), SaveDraft(1, ())])
+@pytest.mark.parametrize("action", [claim(1), RequestRedeal(1, Shuffle((), ()))])
 def test_variants_have_no_actions_outside_a_round(action: Action) -> None:
     assert only_reason(lobby("Ada", "Ben"), action) is Reason.GAME_NOT_STARTED
     out = do(game_at("[R4 R5 R6] / 1*{R7} 2{K1} / {O9} / 1"), play(1, "[R4 R5 R6 R7]")).game
@@ -544,7 +528,7 @@ def test_a_last_turn_may_go_out_and_a_resigned_player_has_none() -> None:
 
 def test_a_penalty_can_empty_the_pool_too() -> None:
     game = game_at(". / 1{R7} 2{K1} 3{B9} / {O9 O8} / 2", LAST_CHANCE)
-    late = do(game, TimeOut(), LATE)
+    late = do(game, TimeOut(parse_table("[K1]")), LATE)
     assert late.events[:2] == (TurnTimedOut(2, parse_tiles("O9 O8")), LastChanceStarted((2, 3, 1)))
 
 
@@ -692,7 +676,6 @@ def test_a_stuck_round_depends_on_analysis_and_passes(
         (PoolEmptyStuckTest.BOTH, "", Pass(1), True),
         (PoolEmptyStuckTest.EXACT, "O9", DrawTile(1), True),
         (PoolEmptyStuckTest.EXACT, "O9 O8", DrawTile(1), False),
-        (PoolEmptyStuckTest.EXACT, "", SaveDraft(1, ()), False),
         (PoolEmptyStuckTest.CONSECUTIVE_PASSES, "", Pass(1), False),
     ],
 )

@@ -5,8 +5,8 @@ from typing import get_args
 
 import pytest
 
+from engine.drafts import Draft
 from engine.events import (
-    DraftSaved,
     ErrorClaimed,
     Event,
     GameCreated,
@@ -52,10 +52,9 @@ from engine.game import (
 )
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.notation import parse_tile, parse_tiles
-from engine.ruleset import SABRA, MatchEnd, RacksShown
+from engine.ruleset import SABRA, DraftVisibility, MatchEnd, RacksShown, Ruleset
 from engine.tiles import JOKER, Tile
 from engine.views import (
-    DraftSavedView,
     GameView,
     OpenEvent,
     PlayerView,
@@ -81,18 +80,19 @@ TILE_FIELDS = {
 CHANGES: tuple[Change, ...] = tuple(random_changes(49, 3, TWO_ROUNDS))
 """A game with default rules in which every possible event happens."""
 
-DRAFT = (ProposedMeld((Tile(1), Tile(2), JOKER), MeldKind.RUN, (Tile(3),)), ProposedMeld((Tile(4),)))
+ARRANGED = (ProposedMeld((Tile(1), Tile(2), JOKER), MeldKind.RUN, (Tile(3),)), ProposedMeld((Tile(4),)))
+DRAFT = Draft(2, 7, ARRANGED, is_legal=False, number=3)
 SHOWN = ShownPlay(5, (ProposedMeld((Tile(5), Tile(6)), None, (Tile(7),)),), (Reason.MELD_TOO_SHORT,), (2,), 3)
 
 
-def a_game(step: Step) -> Game:
-    """Returns a game of three in which seat 2 has the turn, a drawn tile, a draft and a shown illegal play."""
+def a_game(step: Step, ruleset: Ruleset = SABRA) -> Game:
+    """Returns a game of three in which seat 2 has the turn, a drawn tile and a shown illegal play."""
     racks = tuple(Rack(seat, tuple(map(Tile, range(seat * 10, seat * 10 + 5)))) for seat in (1, 2, 3))
     table = (Meld((Tile(40), Tile(41), Tile(42)), MeldKind.RUN, 6),)
-    turn = Turn(2, 1000)
+    turn = Turn(2, 1000, 7)
     pool, river = (Tile(50), Tile(51)), (Tile(8), Tile(9), Tile(7))
-    round_ = Round(1, (3, 2, 1), table, racks, pool, turn, (), river, step, DRAFT, SHOWN, (2, 1))
-    return Game(SABRA, 7, tuple(Player(seat, f"player {seat}") for seat in (1, 2, 3)), Playing(round_))
+    round_ = Round(1, (3, 2, 1), table, racks, pool, turn, (), river, step, SHOWN, (2, 1))
+    return Game(ruleset, 7, tuple(Player(seat, f"player {seat}") for seat in (1, 2, 3)), Playing(round_))
 
 
 GAMES = [
@@ -127,8 +127,7 @@ EVENTS: tuple[Event, ...] = (
     *DECLINED,
     TurnTimedOut(2, THREE),
     TurnPenalised(2, THREE),
-    DraftSaved(2, DRAFT),
-    IllegalPlayShown(2, DRAFT, (Reason.MELD_TOO_SHORT,)),
+    IllegalPlayShown(2, ARRANGED, (Reason.MELD_TOO_SHORT,)),
     ErrorClaimed(2, agrees=True),
     LastChanceStarted((2, 1)),
     PlayerResigned(2),
@@ -170,7 +169,8 @@ def test_the_walk_finds_tiles_wherever_they_are() -> None:
 @pytest.mark.parametrize("seat", SEATS)
 def test_a_seat_sees_only_open_and_own_tiles_of_a_game(seat: int | None) -> None:
     for game in GAMES:
-        assert Counter(tiles_in(see(game, seat))) == open_tiles_in(game, seat)
+        draft = replace(DRAFT, turn_revision=game.round.turn.revision) if game.round else DRAFT
+        assert Counter(tiles_in(see(game, seat, draft))) == open_tiles_in(game, seat)
 
 
 def open_tiles_in(game: Game, seat: int | None) -> Counter[Tile]:
@@ -184,7 +184,7 @@ def open_tiles_in(game: Game, seat: int | None) -> Counter[Tile]:
         found += on_table(round_.shown_play.table)
     found += open_tiles_of_results(game.results)
     if round_.turn.seat == seat and isinstance(game.phase, Playing):
-        found += Counter(tiles_in(round_.step)) + on_table(round_.draft or ())
+        found += Counter(tiles_in(round_.step)) + on_table(ARRANGED)
     return found
 
 
@@ -272,19 +272,14 @@ def test_no_view_shows_declined_initial_melds(seat: int | None) -> None:
             assert see(declined, seat) == see(game, seat)
 
 
-def test_no_view_of_the_history_shows_a_draft() -> None:
-    for seat in SEATS:
-        assert see_event(DraftSaved(2, DRAFT), seat) == DraftSavedView(2)
-
-
 @pytest.mark.parametrize(
     ("step", "tiles"), [(Open(), ()), (Choosing(TWO), TWO), (Drawn(Tile(22)), (Tile(22),))], ids=["open", "two", "one"]
 )
 def test_only_the_player_sees_their_drawn_tiles_and_draft(step: Step, tiles: tuple[Tile, ...]) -> None:
     for seat in SEATS:
-        turn = see(a_game(step), seat).turn
+        turn = see(a_game(step), seat, DRAFT).turn
         assert turn
-        assert (turn.turn, turn.step, turn.shown_play) == (Turn(2, 1000), type(step), SHOWN)
+        assert (turn.turn, turn.step, turn.shown_play) == (Turn(2, 1000, 7), type(step), SHOWN)
         assert (turn.tiles_drawn, turn.draft) == ((tiles, DRAFT) if seat == 2 else ((), None))
 
 
@@ -308,6 +303,24 @@ def test_racks_and_pool_are_seen_from_the_end_of_the_round_or_of_the_game_on(
                     pass
     assert round_ends == {shown is RacksShown.AFTER_ROUND}
     assert game_ends == {2 if shown is RacksShown.AFTER_GAME else 0}
+
+
+def test_everyone_sees_a_draft_if_the_ruleset_shows_it() -> None:
+    game = a_game(Open(), replace(SABRA, draft_visibility=DraftVisibility.EVERYONE))
+    for seat in SEATS:
+        turn = see(game, seat, DRAFT).turn
+        assert turn
+        assert turn.draft == DRAFT
+
+
+def test_no_view_has_the_draft_of_another_turn() -> None:
+    game = a_game(Open(), replace(SABRA, draft_visibility=DraftVisibility.EVERYONE))
+    for seat in SEATS:
+        turn = see(game, seat, replace(DRAFT, turn_revision=6)).turn
+        assert turn
+        assert turn.draft is None
+        over = replace(game, phase=RoundOver(round_of(game)))
+        assert see(over, seat, DRAFT).turn is None
 
 
 def test_the_tiles_to_choose_from_are_not_on_the_rack_yet() -> None:

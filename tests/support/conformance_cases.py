@@ -192,6 +192,7 @@ class TimeOutCase(Case):
     pool: Faces
     passed_seats: tuple[int, ...]
     turn_seat: int
+    draft: tuple[MeldText, ...] | None = None
     expect: TimeOutExpected
 
 
@@ -558,11 +559,12 @@ def _time_out_case(row: Mapping[str, Any]) -> TimeOutCase:
         **expect,
     )
     return TimeOutCase(
-        **_common(row, "table", "racks", "pool", "passed_seats", "expect"),
+        **_common(row, "table", "racks", "pool", "passed_seats", "draft", "expect"),
         table=_table(row["table"]),
         racks=_racks(row["racks"]),
         pool=tuple(row["pool"]),
         passed_seats=tuple(row["passed_seats"]),
+        draft=_table(row["draft"]) if "draft" in row else None,
         expect=expected,
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
+from engine.drafts import Draft
 from service.storage.base import Commit, Due, Entry, GameState, GameStore, Loaded, Outcome, Record, Subscription
 from service.storage.timing import Observer
 
@@ -36,6 +37,12 @@ class DelegatingStore:
     async def commit(self, commit: Commit) -> Outcome:
         return await self._forward("commit", self._store.commit(commit))
 
+    async def save_draft(self, record: Record, draft: Draft) -> int | None:
+        return await self._forward("save_draft", self._store.save_draft(record, draft))
+
+    async def draft(self, game_id: str) -> Draft | None:
+        return await self._forward("draft", self._store.draft(game_id))
+
     async def events(self, game_id: str, first_revision: int, limit: int) -> tuple[Entry, ...]:
         return await self._forward("events", self._store.events(game_id, first_revision, limit))
 
@@ -44,6 +51,9 @@ class DelegatingStore:
 
     def changes(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
         return self._store.changes(game_id)
+
+    def drafts(self, game_id: str) -> AbstractAsyncContextManager[Subscription]:
+        return self._store.drafts(game_id)
 
     async def secret(self) -> bytes:
         return await self._forward("secret", self._store.secret())

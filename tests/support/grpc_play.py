@@ -161,10 +161,10 @@ async def _meanwhile(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, rng: 
         expected_revision=state.revision,
         etag=state.etag,
         draft=drafted,
-        request_id=new_id(),
     )
     metadata = game.as_seat(state.turn.seat)
-    return (await fleet.call(lambda client: client.turns.SaveDraft(draft, metadata=metadata))).game
+    await fleet.call(lambda client: client.turns.SaveDraft(draft, metadata=metadata))
+    return state
 
 
 async def _vote(fleet: Fleet, game: GameAtHand, state: game_pb2.Game, *, agrees: bool) -> game_pb2.Game:

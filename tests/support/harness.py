@@ -414,13 +414,13 @@ class GameAtHand:
         table = [*(meld_pb2.Meld(tiles=meld.tiles, kind=meld.kind) for meld in own.table), unfinished]
         return await self.take(ts.PlayTurnRequest(play=ts.PlayTiles(table=table)), player)
 
-    async def save_draft(self, draft: game_pb2.Draft | None = None, seat: int = 0) -> game_pb2.Game:
-        """Saves a draft of the table for a seat, or for the seat to move."""
+    async def save_draft(self, draft: game_pb2.Draft | None = None, seat: int = 0) -> ts.SaveDraftResponse:
+        """Saves a draft at the current revision, for a seat or for the seat to move."""
         game = await self.see()
         request = ts.SaveDraftRequest(
-            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, draft=draft, request_id=new_id()
+            game_id=self.game_id, expected_revision=game.revision, etag=game.etag, draft=draft
         )
-        return (await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))).game
+        return await self.client.turns.SaveDraft(request, metadata=self.as_seat(seat or game.turn.seat))
 
     async def claim(self, seat: int, *, agrees: bool = True, play_revision: int = 0) -> game_pb2.Game:
         """Votes on the displayed illegal play."""

@@ -20,12 +20,12 @@ from engine.actions import (
     Pass,
     PlayTiles,
     RequestRedeal,
-    SaveDraft,
     StartGame,
     StartNextRound,
+    TimeOut,
 )
+from engine.drafts import Draft
 from engine.events import (
-    DraftSaved,
     ErrorClaimed,
     Event,
     GameEnded,
@@ -73,9 +73,10 @@ from engine.ruleset import (
     TurnTimeoutClean,
     TurnTimeoutDirty,
 )
+from engine.table import ProposedTable
 from engine.tiles import JOKER, Tile
 from engine.turns import Applied, apply
-from engine.views import see, see_event
+from engine.views import see, see_event, sees_drafts
 from engine.violations import Refused
 from oracles.scores import expected_result, expected_winners, number_of
 from support.random_play import (
@@ -95,7 +96,7 @@ REFUSALS_EVERY = 7
 
 
 class Invariants:
-    """Checks one game. Call it with the game after each change and with the change's events."""
+    """Checks one game. Call it with the game after each change, and with the change's events and action."""
 
     def __init__(self, *, thorough: bool = False) -> None:
         self.thorough = thorough
@@ -104,7 +105,7 @@ class Invariants:
         self.measure: tuple[int, ...] = ()
         self.last_turns: list[int] | None = None
 
-    def __call__(self, game: Game, events: tuple[Event, ...]) -> None:
+    def __call__(self, game: Game, events: tuple[Event, ...], action: Action | None = None) -> None:
         before, self.before = self.before, game
         self.history.append(events)
         assert events, "a change has events"
@@ -122,7 +123,7 @@ class Invariants:
             check_deal(before, game, started)
             self.last_turns = None
         elif before is not None and before.round is not None:
-            check_change(before, game, events)
+            check_change(before, game, events, action.draft if isinstance(action, TimeOut) else None)
             check_turn(before, before.round, game, events)
         self.check_end_in_sight(game, round_, events)
         self.check_last_turns(before, game, events)
@@ -279,10 +280,9 @@ def check_deal(before: Game | None, game: Game, event: RoundStarted) -> None:
         place = around.index(round_.order[0])
         assert round_.order == around[place:] + around[:place], "turns do not pass around the table"
     clean = replace(round_, order=round_.order, turn=round_.turn, racks=round_.racks, pool=round_.pool)
-    assert (clean.table, clean.river, clean.passed, clean.draft, clean.shown_play) == ((), (), (), None, None), (
-        "leftovers"
-    )
+    assert (clean.table, clean.river, clean.passed, clean.shown_play) == ((), (), (), None), "leftovers"
     assert round_.turn.seat == round_.order[0], "another than the starter has the first turn"
+    assert round_.turn.revision == game.revision, "the first turn has another revision than the change that started it"
     if again:
         assert isinstance(before.phase, Playing), "no round is played"
         redealt = [s for s in seats if has_right_to_redeal(before.phase.round, s, ruleset)]
@@ -315,7 +315,7 @@ class Ledger:
         self.racks[seat] = replace(rack, tiles=tuple(sorted(rack.tiles + tiles)))
 
 
-def check_change(before: Game, after: Game, events: tuple[Event, ...]) -> None:
+def check_change(before: Game, after: Game, events: tuple[Event, ...], draft: ProposedTable | None) -> None:
     """Checks that each event has exactly its effect on racks, pool, River and table."""
     assert before.round is not None, "no round has begun"
     assert after.round is not None, "the round is gone"
@@ -323,7 +323,7 @@ def check_change(before: Game, after: Game, events: tuple[Event, ...]) -> None:
     ledger = Ledger({rack.seat: rack for rack in old.racks}, old.pool, old.river, old.table, old.step)
     for event in events:
         check_actor(before, old, event)
-        enter(ledger, event, old, before.ruleset)
+        enter(ledger, event, old, before.ruleset, draft)
     assert new.table == ledger.table, "the table changed otherwise than played"
     assert new.pool == ledger.pool, "the pool changed otherwise than drawn"
     assert new.river == ledger.river, "the River changed otherwise than laid or pulled"
@@ -345,7 +345,6 @@ def check_actor(before: Game, round_: Round, event: Event) -> None:
             | TurnPassed(seat=seat)
             | TurnTimedOut(seat=seat)
             | TurnPenalised(seat=seat)
-            | DraftSaved(seat=seat)
             | IllegalPlayShown(seat=seat)
         ):
             assert seat == round_.turn.seat, f"{event} in the turn of seat {round_.turn.seat}"
@@ -361,8 +360,10 @@ def check_actor(before: Game, round_: Round, event: Event) -> None:
         assert not round_.rack(round_.turn.seat).has_melded, f"{event}: the player has melded"
 
 
-def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  # noqa: C901 - one case an event
-    """Applies an event to the tiles."""
+def enter(  # noqa: C901 - one case an event
+    ledger: Ledger, event: Event, old: Round, ruleset: Ruleset, draft: ProposedTable | None
+) -> None:
+    """Applies an event to the tiles. `draft` is that of a time-out."""
     match event:
         case TilesPlayed(seat, tiles, table, _, pulled):
             check_play(old, ledger.racks[seat], event, ruleset)
@@ -393,7 +394,7 @@ def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  
             ledger.river += (tile,)
             ledger.step = Open()
         case TurnTimedOut(seat, tiles):
-            expected = {0} if isinstance(ledger.step, Choosing) else tiles_of_time_out(old, ruleset)
+            expected = {0} if isinstance(ledger.step, Choosing) else tiles_of_time_out(old, draft, ruleset)
             assert len(tiles) in expected, f"{len(tiles)} tiles for a time-out"
             ledger.take(seat, tiles)
         case TurnPenalised(seat, tiles):
@@ -412,11 +413,12 @@ def enter(ledger: Ledger, event: Event, old: Round, ruleset: Ruleset) -> None:  
             pass
 
 
-def tiles_of_time_out(round_: Round, ruleset: Ruleset) -> set[int]:
+def tiles_of_time_out(round_: Round, draft: ProposedTable | None, ruleset: Ruleset) -> set[int]:
     """Returns the possible numbers of tiles that a time-out costs, including 0 if a draft may be committed."""
     pool = len(round_.pool)
-    draft = None if round_.draft is None else Counter(tuple(sorted(meld.tiles)) for meld in round_.draft)
-    if draft == Counter(tuple(sorted(meld.tiles)) for meld in round_.table) and round_.shown_play is None:
+    melds = Counter(tuple(sorted(meld.tiles)) for meld in round_.table)
+    is_as_before = draft is None or Counter(tuple(sorted(meld.tiles)) for meld in draft if meld.tiles) == melds
+    if is_as_before and round_.shown_play is None:
         clean = {TurnTimeoutClean.DRAW_ONE: 1, TurnTimeoutClean.DRAW_PENALTY: ruleset.penalty_tiles}
         after_draw = isinstance(round_.step, Drawn)
         return {0 if after_draw else min(pool, clean.get(ruleset.turn_timeout_clean, 0))}
@@ -533,7 +535,8 @@ def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...
         seat = next(seat for seat in following if seat in game.active_seats)
         assert turn.seat == seat, f"seat {turn.seat} has the turn instead of seat {seat}"
     if started:
-        assert (game.phase.round.draft, game.phase.round.shown_play) == (None, None), "the turn before lives on"
+        assert game.phase.round.shown_play is None, "the turn before lives on"
+        assert turn.revision == game.revision, "the turn has another revision than the change that started it"
     assert before.ruleset == game.ruleset, "the rules changed"
 
 
@@ -618,7 +621,10 @@ def check_views(game: Game, events: tuple[Event, ...]) -> None:
     rng = random.Random(game.revision)
     for seat in (None, *(player.seat for player in game.players)):
         other = with_other_hidden_tiles(game, seat, rng)
-        assert see(other, seat) == see(game, seat), f"seat {seat} sees hidden tiles"
+        drafts = random_draft(game, rng), random_draft(game, rng)
+        if sees_drafts(game, seat):
+            drafts = drafts[0], drafts[0]
+        assert see(other, seat, drafts[1]) == see(game, seat, drafts[0]), f"seat {seat} sees hidden tiles"
         for event in events:
             disguised = with_other_tiles(event, seat, rng)
             assert see_event(disguised, seat) == see_event(event, seat), f"seat {seat} sees hidden tiles of {event}"
@@ -627,16 +633,23 @@ def check_views(game: Game, events: tuple[Event, ...]) -> None:
 def with_other_hidden_tiles(game: Game, seat: int | None, rng: random.Random) -> Game:
     """Returns a game that looks the same to a seat.
 
-    The tiles of the pool and of other racks are exchanged, and the step and draft of the player to move differ."""
+    The tiles of the pool and of other racks are exchanged, and the step of the player to move differs."""
     if not isinstance(game.phase, Playing):
         return game
     round_ = game.phase.round
     racks, pool = shuffle_hidden(round_.racks, round_.pool, seat, rng)
     if round_.turn.seat != seat:
-        draft = None if rng.random() < 0.5 else (ProposedMeld((rng.choice(faces(4)),)),)
-        round_ = replace(round_, step=with_other_step(round_.step, rng), draft=draft)
+        round_ = replace(round_, step=with_other_step(round_.step, rng))
     declined = tuple(rack.seat for rack in racks if rng.random() < 0.5)
     return replace(game, phase=Playing(replace(round_, racks=racks, pool=pool, declined=declined)))
+
+
+def random_draft(game: Game, rng: random.Random) -> Draft | None:
+    """Returns a draft of the turn in progress, or none."""
+    if not isinstance(game.phase, Playing) or rng.random() < 0.5:
+        return None
+    turn, table = game.phase.round.turn, (ProposedMeld((rng.choice(faces(4)),)),)
+    return Draft(turn.seat, turn.revision, table, rng.random() < 0.5, rng.randint(1, 9))
 
 
 def with_other_step(step: Step, rng: random.Random) -> Step:
@@ -678,8 +691,6 @@ def with_other_tiles(event: Event, seat: int | None, rng: random.Random) -> Even
             return replace(event, tiles=(Tile(second % JOKER + 1), Tile(first % JOKER + 1)))
         case TilesDrawn(drawer, tiles) | TurnTimedOut(drawer, tiles) | TurnPenalised(drawer, tiles) if drawer != seat:
             return replace(event, tiles=tuple(Tile(tile % JOKER + 1) for tile in tiles))
-        case DraftSaved():
-            return replace(event, table=(ProposedMeld((rng.choice(faces(4)),)),))
         case _:
             return event
 
@@ -710,7 +721,7 @@ def illegal_actions(game: Game) -> Iterator[Action]:
     yield Leave(1)
     yield StartGame(1, shuffle)
     if not isinstance(game.phase, Playing):
-        yield from (DrawTile(1), Pass(1), PlayTiles(1, table), LayOnRiver(1, JOKER), SaveDraft(1, table))
+        yield from (DrawTile(1), Pass(1), PlayTiles(1, table), LayOnRiver(1, JOKER))
         yield from (ClaimError(1, game.revision, agrees=True), RequestRedeal(1, shuffle))
         return
     seat = round_.turn.seat
@@ -718,7 +729,7 @@ def illegal_actions(game: Game) -> Iterator[Action]:
     for player in game.players:
         if player.seat != seat:
             yield from (DrawTile(player.seat), Pass(player.seat), PlayTiles(player.seat, table))
-            yield from (LayOnRiver(player.seat, Tile(1)), SaveDraft(player.seat, table))
+            yield LayOnRiver(player.seat, Tile(1))
         dealt_in = any(rack.seat == player.seat for rack in round_.racks)
         if not dealt_in or player.resigned or not has_right_to_redeal(round_, player.seat, game.ruleset):
             yield RequestRedeal(player.seat, shuffle)
@@ -733,7 +744,7 @@ def illegal_turns(round_: Round, table: tuple[ProposedMeld, ...]) -> Iterator[Ac
     seat = round_.turn.seat
     match round_.step:
         case Choosing(tiles):
-            yield from (DrawTile(seat), Pass(seat), PlayTiles(seat, table), SaveDraft(seat, table))
+            yield from (DrawTile(seat), Pass(seat), PlayTiles(seat, table))
             yield LayOnRiver(seat, next(t for t in faces(4) if t not in tiles))
         case Drawn(tile):
             yield from (DrawTile(seat), LayOnRiver(seat, tile))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from engine.events import (
-    DraftSaved,
     Event,
     GameEnded,
     IllegalPlayShown,
@@ -26,7 +25,6 @@ from engine.game import Rack
 from engine.melds import Meld, ProposedMeld
 from engine.tiles import JOKER, Tile, in_order
 from oracles.scores import number_of
-from support.invariants import faces
 
 History = Sequence[tuple[Event, ...]]
 """The events of each change of a game."""
@@ -51,7 +49,7 @@ def lookalike(history: History, viewer: int | None, rng: random.Random, kept: in
             if isinstance(event, GameEnded) and event.opened:
                 for deal in deals:
                     deal.open()
-            rewritten.append(deals[-1].follow(event, rng) if deals else partial(_same, event))
+            rewritten.append(deals[-1].follow(event) if deals else partial(_same, event))
         written.append(rewritten)
     for deal in deals:
         deal.shuffle(rng, kept if deal is deals[-1] else 0)
@@ -84,7 +82,7 @@ class _Deal:
         self._faces.extend(tiles)
         return list(range(first, len(self._faces)))
 
-    def follow(self, event: Event, rng: random.Random) -> Callable[[], Event]:  # noqa: C901 - a case an event
+    def follow(self, event: Event) -> Callable[[], Event]:
         """Moves the tiles as an event does; returns a function that rebuilds the event after a shuffle."""
         match event:
             case RoundStarted():
@@ -113,9 +111,6 @@ class _Deal:
                 self._table = _tiles_of(table)
             case IllegalPlayShown(seat, shown):
                 self._racks[seat] += self._revealed((_tiles_of(shown) - self._table).elements(), self._racks[seat])
-            case DraftSaved(seat) if seat != self._viewer:
-                other = DraftSaved(seat, (ProposedMeld((rng.choice(faces(4)),)),))
-                return partial(_same, other)
             case RoundEnded():
                 return self._ended(event)
             case _:

@@ -25,7 +25,6 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
-    SaveDraft,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -58,7 +57,7 @@ from engine.violations import Refused
 from oracles.brute_force import as_sent
 from oracles.plain_search import ALL_FACES, Found, Table, Tiles, search_by_chance
 
-Check: TypeAlias = Callable[[Game, tuple[Event, ...]], None]
+Check: TypeAlias = Callable[[Game, tuple[Event, ...], Action | None], None]
 
 ANALYSIS = Exact(Budget(nodes=2_000))
 """The analysis of random games. Its budget is small, so that its answer is sometimes UNKNOWN."""
@@ -132,12 +131,10 @@ class RandomPlayers:
     def _turn(self, game: Game, round_: Round) -> Action:
         """Returns an action of the player to move."""
         seat, rng, is_timed = round_.turn.seat, self.rng, round_.turn.deadline_ms is not None
-        if is_timed and rng.random() < (0.02 if round_.draft is None else 0.5):
-            return TimeOut()
+        if is_timed and rng.random() < 0.03:
+            return TimeOut(None if rng.random() < 0.5 else self._draft(game, round_))
         if isinstance(round_.step, Choosing):
             return LayOnRiver(seat, rng.choice(round_.step.tiles))
-        if is_timed and rng.random() < 0.03:
-            return SaveDraft(seat, self._draft(game, round_))
         penalised = game.ruleset.turn_invalid_submission is not TurnInvalidSubmission.REJECT
         if penalised and rng.random() < 0.03:
             return PlayTiles(seat, self._illegal_table(round_))
@@ -334,12 +331,12 @@ def random_changes(seed: int, players: int, ruleset: Ruleset) -> Iterator[Change
 
 
 def play_random_game(
-    seed: int, players: int, ruleset: Ruleset, check: Check = lambda _game, _events: None
+    seed: int, players: int, ruleset: Ruleset, check: Check = lambda _game, _events, _action: None
 ) -> tuple[tuple[Event, ...], ...]:
-    """Plays a random game, calls `check` with the game and events after each change, and returns all events."""
+    """Plays a random game, calls `check` with the game, events and action of each change, and returns all events."""
     history = []
     for change in random_changes(seed, players, ruleset):
-        check(change.applied.game, change.applied.events)
+        check(change.applied.game, change.applied.events, change.action)
         history.append(change.applied.events)
         if len(history) > MAX_CHANGES:
             raise AssertionError(f"the game has not ended after {MAX_CHANGES} changes")

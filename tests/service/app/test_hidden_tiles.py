@@ -137,6 +137,9 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
     yield "GameService/GetGame", gs.GetGameRequest(game_id=game_id, revision=rng.randint(1, revision))
     yield "AnalysisService/ReviewGame", an.ReviewGameRequest(game_id=game_id)
     yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, expected_revision=revision + 1)
+    for tile in rng.sample(range(1, 54), 3):
+        draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles([*seen.rack, tile] * 3))])
+        yield "TurnService/SaveDraft", ts.SaveDraftRequest(game_id=game_id, expected_revision=revision, draft=draft)
     yield "TurnService/ClaimError", ts.ClaimErrorRequest(game_id=game_id, play_revision=revision + 1, agrees=True)
     for turn in turns(seen, rng):
         turn.game_id, turn.expected_revision, turn.validate_only = game_id, revision, True

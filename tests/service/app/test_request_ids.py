@@ -13,7 +13,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2
+from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
 from service.app.identity import digest
@@ -24,7 +24,6 @@ from support.harness import (
     Client,
     FakeClock,
     GameAtHand,
-    as_tiles,
     error_info,
     kept_in_redis,
     new_id,
@@ -111,8 +110,6 @@ async def ready_for(rpc: str, servers: Servers) -> Sent:
             return sent.changed(level=game_pb2.BOT_LEVEL_EASY)
         case "PlayTurn":
             return sent.changed(expected_revision=seen.revision, draw=ts.DrawTile())
-        case "SaveDraft":
-            return sent.changed(expected_revision=seen.revision)
         case "ClaimError":
             return sent.changed(play_revision=seen.turn.shown_play.revision)
         case _:
@@ -131,7 +128,7 @@ async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
             return game, 0
         case "StartNextRound":
             await to_the_rounds_end(servers, game)
-        case "PlayTurn" | "SaveDraft":
+        case "PlayTurn":
             return game, turn_seat
         case "ClaimError":
             await game.play_illegally()
@@ -191,7 +188,7 @@ OF_A_SEAT = [rpc for rpc in MUTATING if rpc not in WITHOUT_A_TOKEN]
 
 def test_every_mutating_rpc_of_the_contract_is_covered() -> None:
     of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal"}
-    assert set(OF_A_SEAT) == of_games | {"PlayTurn", "SaveDraft", "ClaimError"}
+    assert set(OF_A_SEAT) == of_games | {"PlayTurn", "ClaimError"}
     assert set(MUTATING) - set(OF_A_SEAT) == set(WITHOUT_A_TOKEN)
 
 
@@ -267,7 +264,6 @@ OTHER_CONTENTS: dict[str, dict[str, object]] = {
     "JoinOrCreateGame": {"name": "somebody else"},
     "AddBot": {"name": "somebody else"},
     "PlayTurn": {"play": ts.PlayTiles()},
-    "SaveDraft": {"draft": game_pb2.Draft()},
     "ClaimError": {"agrees": True},
 }
 OTHER_RPCS = {
@@ -278,8 +274,7 @@ OTHER_RPCS = {
     "StartNextRound": "ResignGame",
     "PlayTurn": "ResignGame",
     "RequestRedeal": "ResignGame",
-    "SaveDraft": "PlayTurn",
-    "ClaimError": "SaveDraft",
+    "ClaimError": "PlayTurn",
 }
 
 
@@ -305,7 +300,6 @@ async def test_a_reused_id_with_another_rpc_is_refused(servers: Servers, rpc: st
     made = message_factory.GetMessageClass(MUTATING[OTHER_RPCS[rpc]].input_type)
     needed: dict[str, dict[str, object]] = {
         "PlayTurn": {"expected_revision": seen.revision, "draw": ts.DrawTile()},
-        "SaveDraft": {"expected_revision": seen.revision},
     }
     request = made(game_id=sent.game.game_id, request_id=sent.request_id, **needed.get(OTHER_RPCS[rpc], {}))
     other = replace(sent, rpc=OTHER_RPCS[rpc], request=request)
@@ -338,7 +332,6 @@ STATE_REFUSALS = {
     "StartGame": "GAME_ALREADY_STARTED",
     "StartNextRound": "ROUND_IN_PROGRESS",
     "PlayTurn": "STALE_STATE",
-    "SaveDraft": "STALE_STATE",
 }
 
 
@@ -446,13 +439,6 @@ async def test_a_refused_turn_is_not_stored(servers: Servers) -> None:
     illegal = sent.changed(play=ts.PlayTiles())
     assert await reason_of_refusal(servers.client, illegal) == ("FAILED_PRECONDITION", "NO_RACK_TILE_PLAYED")
     assert len(ts.PlayTurnResponse.FromString(await answer_to(servers.client, sent)).tiles_drawn) == 1
-
-
-async def test_a_refused_draft_is_not_stored(servers: Servers) -> None:
-    sent = await ready_for("SaveDraft", servers)
-    malformed = sent.changed(draft=game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles([0]))]))
-    assert await reason_of_refusal(servers.client, malformed) == ("INVALID_ARGUMENT", "TILE_UNKNOWN")
-    assert ts.SaveDraftResponse.FromString(await answer_to(servers.client, sent)).game.turn.HasField("draft")
 
 
 async def test_a_refused_claim_is_not_stored(servers: Servers) -> None:

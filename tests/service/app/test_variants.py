@@ -17,7 +17,6 @@ from engine.ruleset import (
     PoolEmptyMode,
     Ruleset,
     TurnDraw,
-    TurnTimeoutDirty,
 )
 from engine.tiles import in_order, tile_set, without
 from rummikub.v1 import error_reason_pb2, game_pb2, meld_pb2, ruleset_pb2, tile_pb2
@@ -87,11 +86,6 @@ async def refused(call: Awaitable[object]) -> grpc.aio.AioRpcError:
 def tiles_of(text: str) -> list[tile_pb2.Tile.ValueType]:
     """Parses tile notation."""
     return as_tiles(parse_tiles(text))
-
-
-def draft_of(*melds: Sequence[int]) -> game_pb2.Draft:
-    """Returns a draft of melds."""
-    return game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles(meld)) for meld in melds])
 
 
 def a_game(
@@ -270,95 +264,17 @@ async def test_a_turn_times_out_after_a_draw(client: Client, clock: FakeClock) -
     game = await client.new_game(PLAYERS, ruleset=DRAW_AND_PLAY)
     seat = (await game.see()).turn.seat
     await game.draw()
+    await game.save_draft(game_pb2.Draft(table=[meld_pb2.Meld(tiles=(await game.see(seat)).rack[:1])]))
     clock.advance(LIMIT + 1)
     assert (await game.see()).players[seat - 1].tile_count == 14 + 1 + 3
-    await game.draw()
-    await game.save_draft()
-    seat = (await game.see()).turn.seat
-    clock.advance(LIMIT + 1)
-    assert (await game.see()).players[seat - 1].tile_count == 14 + 1
+    for is_saved in (False, True):
+        await game.draw()
+        if is_saved:
+            await game.save_draft()
+        seat = (await game.see()).turn.seat
+        clock.advance(LIMIT + 1)
+        assert (await game.see()).players[seat - 1].tile_count == 14 + 1
     assert (await last_events(game))[0].turn_timed_out.tile_count == 0
-
-
-# Drafts
-
-
-async def test_a_draft_is_visible_to_its_player_only(client: Client) -> None:
-    game = await client.new_game(PLAYERS, ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT))
-    before = await game.see()
-    seat = before.turn.seat
-    draft = game_pb2.Draft(
-        table=[
-            meld_pb2.Meld(tiles=tiles_of("R7 J"), kind=meld_pb2.MELD_KIND_GROUP, declared_faces=tiles_of("B7")),
-            meld_pb2.Meld(tiles=as_tiles([79])),
-            meld_pb2.Meld(),
-        ]
-    )
-    saved = await game.save_draft(draft)
-    assert (saved.revision, saved.turn.seat, saved.turn.draft) == (before.revision + 1, seat, draft)
-    assert saved.turn.deadline == before.turn.deadline
-    for viewer in VIEWERS:
-        turn = (await game.see(viewer)).turn
-        assert turn.HasField("draft") == (viewer == seat)
-        assert turn.step == game_pb2.TURN_STEP_OPEN
-        [event] = await last_events(game, viewer)
-        assert event.draft_saved == game_pb2.DraftSaved(seat=seat)
-    await game.draw()
-    assert not (await game.see(seat)).turn.HasField("draft")
-
-
-async def test_a_missing_draft_is_the_current_table(client: Client, store: GameStore) -> None:
-    game = await put_game(client, store, a_game(SABRA, "R1 R2", table=["R4 R5 R6", "B1 K1 O1"]))
-    saved = await game.save_draft()
-    assert [list(meld.tiles) for meld in saved.turn.draft.table] == [list(meld.tiles) for meld in saved.table]
-    emptied = await game.save_draft(game_pb2.Draft())
-    assert emptied.turn.HasField("draft")
-    assert list(emptied.turn.draft.table) == []
-
-
-TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
-PASSING = ruleset_pb2.Ruleset(
-    turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_PASS, penalty_tiles=7
-)
-
-
-@pytest.mark.parametrize(
-    ("rules", "draft", "tiles"),
-    [
-        (TIMED, None, 1),
-        (TIMED, game_pb2.Draft(), 1),
-        (TIMED, draft_of([1, 2]), 3),
-        (PASSING, None, 0),
-        (PASSING, draft_of([1, 2]), 7),
-    ],
-)
-async def test_a_draft_decides_the_penalty_of_a_time_out(
-    client: Client, clock: FakeClock, rules: ruleset_pb2.Ruleset, draft: game_pb2.Draft | None, tiles: int
-) -> None:
-    game = await client.new_game(PLAYERS, ruleset=rules)
-    seat = (await game.see()).turn.seat
-    await game.save_draft(draft)
-    clock.advance(LIMIT + 1)
-    for viewer in VIEWERS:
-        assert (await game.see(viewer)).players[seat - 1].tile_count == 14 + tiles
-        timed_out = (await last_events(game, viewer))[0].turn_timed_out
-        assert (timed_out.seat, timed_out.tile_count) == (seat, tiles)
-        assert len(timed_out.tiles) == (tiles if viewer == seat else 0)
-
-
-async def test_a_legal_draft_is_played_on_time_out_if_the_rules_allow_it(
-    client: Client, store: GameStore, clock: FakeClock
-) -> None:
-    rules = replace(SABRA, turn_timeout_dirty=TurnTimeoutDirty.COMMIT_IF_VALID_ELSE_REVERT)
-    at_first = a_game(rules, "R4 R5 R6 K1")
-    assert isinstance(at_first.phase, Playing)
-    timed = replace(at_first.phase.round, turn=Turn(1, clock() + 1000))
-    game = await put_game(client, store, replace(at_first, phase=Playing(timed)), clock())
-    await game.save_draft(draft_of([4, 5, 6]))
-    clock.advance(2)
-    seen = await game.see(1)
-    assert list(seen.rack) == tiles_of("K1")
-    assert kinds(await last_events(game)) == ["turn_timed_out", "tiles_played", "turn_started"]
 
 
 # Illegal plays
@@ -386,7 +302,7 @@ async def test_the_response_to_an_illegal_play_has_its_violations_and_penalty(cl
         assert list(penalised.tiles) == (list(answer.tiles_drawn) if viewer == seat else [])
 
 
-@pytest.mark.parametrize("rules", [PENALISE, CLAIMS, TIMED], ids=["penalise", "claims", "reject"])
+@pytest.mark.parametrize("rules", [PENALISE, CLAIMS, ruleset_pb2.Ruleset()], ids=["penalise", "claims", "reject"])
 async def test_an_illegal_validate_only_play_is_refused_without_penalty(
     client: Client, rules: ruleset_pb2.Ruleset
 ) -> None:

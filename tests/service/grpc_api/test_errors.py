@@ -53,7 +53,7 @@ from engine.ruleset import (
     TurnInvalidSubmission,
     TurnVoluntaryDraw,
 )
-from engine.tiles import Tile, in_order, tile_set, without
+from engine.tiles import JOKER, Tile, in_order, tile_set, without
 from engine.violations import Reason
 from rummikub.v1 import (
     analysis_service_pb2,
@@ -655,7 +655,7 @@ def case(reason: str, *rpcs: str, staging: Staging = usual) -> Callable[[Prepara
 ON_GAMES = [rpc.name for file in ("game_service.proto", "turn_service.proto") for rpc in SERVICES[file].methods]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
 MUTATING = [name for name in ON_GAMES if "request_id" in RPCS[name].input_type.fields_by_name]
-OF_A_SEAT = [name for name in MUTATING if name not in {"CreateGame", "JoinGame", "JoinOrCreateGame"}]
+OF_A_SEAT = [name for name in (*MUTATING, "SaveDraft") if name not in {"CreateGame", "JoinGame", "JoinOrCreateGame"}]
 CREATING = ["CreateGame", "JoinOrCreateGame"]
 JUDGING = ["ValidateTurn", "BatchValidateTurns", "StreamValidateTurns"]
 WITH_RULESET = ["ValidateMelds", "ScoreRound", *JUDGING]
@@ -1262,7 +1262,7 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(message(rpc, game_id=game.game_id, name="Ben", request_id=request.request_id))
 
 
-@case("DUPLICATE_REQUEST", *OF_A_SEAT)
+@case("DUPLICATE_REQUEST", *(rpc for rpc in OF_A_SEAT if rpc in MUTATING))
 async def _used_for_another_rpc(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=3)
     used = new_id()
@@ -1524,6 +1524,32 @@ CASES.extend(
 )
 
 
+async def with_a_foreign_tile(stage: Stage, tiles: Sequence[int], rules: Ruleset = SABRA) -> Ask:
+    game = await put(stage, a_game(Playing(a_round(rack=(Tile(1),), rules=rules)), rules))
+    draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=as_tiles(tiles))])
+    return Ask(ts.SaveDraftRequest(game_id=game.game_id, expected_revision=1, draft=draft), game.as_seat(1))
+
+
+async def _unknown_tile(stage: Stage, _rpc: str) -> Ask:
+    return await with_a_foreign_tile(stage, [JOKER], replace(SABRA, geometry_jokers=0))
+
+
+async def _duplicated_tile(stage: Stage, _rpc: str) -> Ask:
+    return await with_a_foreign_tile(stage, [1, 1])
+
+
+async def _foreign_tile(stage: Stage, _rpc: str) -> Ask:
+    return await with_a_foreign_tile(stage, [2])
+
+
+for _reason, _drafting in (
+    ("TILE_UNKNOWN", _unknown_tile),
+    ("TILE_DUPLICATED", _duplicated_tile),
+    ("TILE_NOT_IN_RACK", _foreign_tile),
+):
+    CASES.append(Case("SaveDraft", "FAILED_PRECONDITION", _reason, usual, _drafting, "violation"))
+
+
 # Tests
 
 
@@ -1593,7 +1619,7 @@ async def test_an_error_is_as_documented(case: Case, stages: Stages) -> None:
             assert info.metadata["violations"] == "1"
             [one] = refused.violations
             assert one.reason == refused.reason
-            assert re.fullmatch(r"play\.table(\[\d+\])?", one.subject)
+            assert re.fullmatch(r"draft\.table" if case.rpc == "SaveDraft" else r"play\.table(\[\d+\])?", one.subject)
             assert one.text
             assert set(one.metadata) == documented.metadata
         case [violation_pb2.Refusal() as refused]:

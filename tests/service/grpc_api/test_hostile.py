@@ -64,7 +64,7 @@ ON_GAMES = [rpc.name for service in CONTRACT[:2] for rpc in service.methods]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
 OF_A_SEAT = [
     name for name in WITH_GAME_ID if "request_id" in RPCS[name].input_type.fields_by_name and name != "JoinGame"
-]
+] + ["SaveDraft"]
 A_RECORD = record_pb2.GameRecord(
     players=[record_pb2.RecordedPlayer(seat=seat, name=f"player {seat}") for seat in (1, 2)]
 )
@@ -127,6 +127,9 @@ async def scene_on(
     game = await client.new_game(PLAYERS)
     for _ in range(PLAYERS):
         await game.draw()
+    late = (await game.see()).turn.seat
+    unfinished = game_pb2.Draft(table=[meld_pb2.Meld(tiles=(await game.see(late)).rack[:1])])
+    await game.save_draft(unfinished)
     limit = (await game.see()).ruleset.turn_time_limit_seconds
     clock.advance(limit + 1)
     seen = await game.see()

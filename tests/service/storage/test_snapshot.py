@@ -25,8 +25,8 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from engine.actions import Action, DrawTile, Join, Leave, Pass, PlayTiles, Resign, StartGame, StartNextRound, TimeOut
+from engine.drafts import Draft
 from engine.events import (
-    DraftSaved,
     ErrorClaimed,
     Event,
     GameCreated,
@@ -93,8 +93,10 @@ from service.storage import snapshot as snapshot_module
 from service.storage.base import NO_ETAG, Entry, GameStore, Memo, Record, SeatToken, lineage
 from service.storage.snapshot import (
     FINGERPRINT_BYTES,
+    decode_draft,
     decode_memo,
     decode_record,
+    encode_draft,
     encode_memo,
     encode_record,
 )
@@ -314,8 +316,6 @@ def made_changes() -> Iterator[Change]:
 
 def happen_in_turns(made: MadeGame) -> None:
     """Adds every event that needs tiles in the pool."""
-    made.happens(DraftSaved(2, PROPOSED))
-    made.happens(DraftSaved(2, ()))
     made.happens(TilesOffered(2, (made.pool[0], made.pool[1])))
     made.happens(RiverTileLaid(2, made.offered[0]), made.turn(1))
     made.happens(TilesOffered(1, (made.pool[0], made.pool[1])))
@@ -462,7 +462,7 @@ def test_every_event_type_phase_and_step_round_trips() -> None:
     assert {type(event) for stored in game for event in stored.events} == EVENT_TYPES
     assert {type(stored.record.game.phase) for stored in game} == PHASES
     assert {type(round_.step) for round_ in rounds if round_} == STEPS
-    for state in ("draft", "shown_play", "last_chance", "river"):
+    for state in ("shown_play", "last_chance", "river"):
         assert len({getattr(round_, state) for round_ in rounds if round_}) > 1, state
     for stored in game:
         assert decode_record(encode_record(stored.record)) == stored.record
@@ -503,6 +503,33 @@ def test_decoding_returns_the_types_of_the_engine() -> None:
         record = decode_record(encode_record(stored.record))
         assert repr(record) == repr(stored.record)
         assert repr(decode_entry(stored.change, "").events) == repr(stored.events)
+
+
+DRAFT = Draft(3, 17, PROPOSED, is_legal=True, number=5)
+
+
+def test_drafts_round_trip() -> None:
+    for draft in (DRAFT, replace(DRAFT, table=(), is_legal=False)):
+        assert decode_draft(encode_draft(draft), b"5") == draft
+
+
+def test_a_damaged_draft_is_refused() -> None:
+    good = json.loads(encode_draft(DRAFT))
+    for place in parts(good):
+        value = good
+        for key in place:
+            value = value[key]
+        for odd in ODD_VALUES[type(value)]:
+            if odd is None and "table" in place:
+                continue
+            with pytest.raises(StoredFormatUnknown):
+                pytest.fail(f"{place} = {odd}: {decode_draft(replaced(good, place, odd), 1)}")
+    for length in range(len(encode_draft(DRAFT))):
+        with pytest.raises(StoredFormatUnknown):
+            decode_draft(encode_draft(DRAFT)[:length], 1)
+    for key in good:
+        with pytest.raises(StoredFormatUnknown):
+            decode_draft(json.dumps({name: part for name, part in good.items() if name != key}).encode(), 1)
 
 
 def test_memos_with_any_bytes_round_trip() -> None:
@@ -686,7 +713,7 @@ ODD_VALUES: dict[type, tuple[object, ...]] = {
     type(None): (1.5, True, {"x": 1}),
 }
 """Wrong values, by the type of the right value."""
-MAY_BE_NONE = {"turn", "against", "last_chance", "draft", "table"}
+MAY_BE_NONE = {"turn", "against", "last_chance", "table"}
 """Fields that may be None or contain None."""
 
 
@@ -711,7 +738,7 @@ def test_a_seat_without_a_player_is_refused(seats: str) -> None:
     good = a_snapshot()
     within = good["game"] if seats == "players" else good["game"]["phase"]["round"]
     within[seats] = {
-        "turn": [6, None],
+        "turn": [6, None, 1],
         "order": [*within["order"][:-1], 6] if seats == "order" else None,
         "passed": [6],
         "racks": within.get("racks", [])[:-1],

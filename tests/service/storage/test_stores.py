@@ -14,16 +14,21 @@ from redis.crc import key_slot
 from structlog.testing import capture_logs
 
 from engine.actions import DrawTile, Join, Resign, StartGame
+from engine.drafts import Draft
 from engine.events import Event, PlayerJoined
-from engine.game import Game
-from engine.ruleset import Ruleset
+from engine.game import Game, round_of
+from engine.melds import MeldKind, ProposedMeld
+from engine.ruleset import DraftVisibility, Ruleset
+from engine.tiles import Tile
 from engine.turns import Applied, apply, create
 from service.app.identity import new_shuffle
-from service.errors import StoreUnavailable
+from service.errors import StoreUnavailable, TooManyDrafts
 from service.storage import redis_connection
 from service.storage.base import (
     BRIEF_MS,
     CLAIM_MS,
+    DRAFT_MS,
+    DRAFTS_AT_ONCE,
     EMPTIED_MS,
     NAME_MARGIN_MS,
     NO_ETAG,
@@ -771,6 +776,118 @@ async def test_a_watcher_is_notified_after_others_subscribe_and_unsubscribe(stor
         await told(staying)
 
 
+# Drafts
+
+
+OPEN_DRAFTS = Ruleset(draft_visibility=DraftVisibility.EVERYONE)
+
+
+def a_draft(record: Record, *tiles: int, is_legal: bool = False) -> Draft:
+    """Returns a draft of the turn in progress with one meld."""
+    turn = round_of(record.game).turn
+    meld = ProposedMeld(tuple(map(Tile, tiles)), MeldKind.RUN, (Tile(7),))
+    return Draft(turn.seat, turn.revision, (meld, ProposedMeld(())), is_legal)
+
+
+async def test_the_last_draft_is_kept_and_changes_no_game(store: GameStore) -> None:
+    *_, record = await started_game(store)
+    before = await everything(store)
+    assert await store.draft(GAME) is None
+    for number, is_legal in ((1, False), (2, True), (3, False)):
+        draft = a_draft(record, number, 53, is_legal=is_legal)
+        assert await store.save_draft(record, draft) == number
+        assert await store.draft(GAME) == replace(draft, number=number)
+    assert await everything(store) == before
+    assert await store.draft(OTHER_GAME) is None
+    assert await store.commit(drawing(record)) == Committed()
+
+
+async def test_a_draft_of_another_history_or_of_no_game_is_not_saved(store: GameStore) -> None:
+    *_, record = await started_game(store)
+    draft = a_draft(record, 1)
+    after = await stored(store, drawing(record))
+    assert await store.save_draft(record, draft) is None
+    assert await store.save_draft(replace(after, etag="0" * 32), a_draft(after, 1)) is None
+    assert await store.save_draft(replace(after, game_id=OTHER_GAME), a_draft(after, 1)) is None
+    assert await store.draft(GAME) is None
+    assert await store.save_draft(after, a_draft(after, 2)) == 1
+
+
+async def test_a_draft_is_saved_until_the_deadline(store: GameStore, clock: FakeClock) -> None:
+    *_, record = await started_game(store)
+    deadline_ms = round_of(record.game).turn.deadline_ms
+    assert deadline_ms
+    clock.now_ms = deadline_ms
+    assert await store.save_draft(record, a_draft(record, 1)) == 1
+    clock.now_ms = deadline_ms + 1
+    assert await store.save_draft(record, a_draft(record, 2)) is None
+    kept = await store.draft(GAME)
+    assert kept
+    assert kept.table[0].tiles == (1,)
+
+
+async def test_a_seat_saves_drafts_at_a_limited_rate(store: GameStore, clock: FakeClock) -> None:
+    *_, record = await started_game(store)
+    for number in range(DRAFTS_AT_ONCE):
+        assert await store.save_draft(record, a_draft(record, 1)) == number + 1
+    for _ in range(3):
+        with pytest.raises(TooManyDrafts):
+            await store.save_draft(record, a_draft(record, 2))
+    kept = await store.draft(GAME)
+    assert kept
+    assert (kept.number, kept.table[0].tiles) == (DRAFTS_AT_ONCE, (1,))
+    for number in range(3):
+        clock.advance(DRAFT_MS / 1000)
+        assert await store.save_draft(record, a_draft(record, 3)) == DRAFTS_AT_ONCE + 1 + number
+        with pytest.raises(TooManyDrafts):
+            await store.save_draft(record, a_draft(record, 4))
+    after = await stored(store, drawing(record))
+    assert await store.save_draft(after, a_draft(after, 5)) == DRAFTS_AT_ONCE + 4
+    clock.advance(DRAFTS_AT_ONCE * DRAFT_MS / 1000)
+    for _ in range(DRAFTS_AT_ONCE):
+        assert await store.save_draft(after, a_draft(after, 6))
+    with pytest.raises(TooManyDrafts):
+        await store.save_draft(after, a_draft(after, 7))
+
+
+@pytest.mark.parametrize("ruleset", [Ruleset(), OPEN_DRAFTS], ids=["owner", "everyone"])
+async def test_watchers_are_notified_of_drafts_that_they_may_see(store: GameStore, ruleset: Ruleset) -> None:
+    record = await stored(store, creation(ruleset=ruleset))
+    for name in ("Ada", "Ben"):
+        record = await stored(store, joining(record, name))
+    record = await stored(store, starting(record))
+    async with store.drafts(GAME) as drafts, store.changes(GAME) as changes, store.drafts(OTHER_GAME) as elsewhere:
+        await caught_up(store, drafts, changes, elsewhere)
+        assert await store.save_draft(record, a_draft(record, 1)) == 1
+        await caught_up(store)
+        assert await is_told(drafts) == (ruleset is OPEN_DRAFTS)
+        assert not await is_told(changes)
+        assert not await is_told(elsewhere)
+
+
+async def test_a_draft_expires_with_its_game(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
+    *_, record = await started_game(redis_backed)
+    await raw.pexpire(f"rummikub:{{{GAME}}}:game", 70_000)
+    await redis_backed.save_draft(record, a_draft(record, 1))
+    assert 60_000 < await raw.pttl(f"rummikub:{{{GAME}}}:draft") <= 70_000
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("draft", "?"), ("draft", '{"format":2}'), ("draft", "{}"), ("number", "x"), ("due:2", "x")]
+)
+async def test_a_draft_that_cannot_be_read_is_none_and_is_replaced(
+    redis_backed: RedisStore, raw: "aredis.Redis", field: str, value: str
+) -> None:
+    *_, record = await started_game(redis_backed)
+    await redis_backed.save_draft(record, a_draft(record, 1))
+    await raw.hset(f"rummikub:{{{GAME}}}:draft", field, value)
+    assert (await redis_backed.draft(GAME) is None) == (field != "due:2")
+    assert await redis_backed.save_draft(record, a_draft(record, 2))
+    kept = await redis_backed.draft(GAME)
+    assert kept
+    assert kept.table[0].tiles == (2,)
+
+
 # The Redis store
 
 
@@ -871,23 +988,25 @@ async def test_the_latest_memos_of_each_sender_are_kept(store: GameStore) -> Non
 
 
 async def test_all_keys_of_a_game_hash_to_one_slot(redis_backed: RedisStore, raw: "aredis.Redis") -> None:
-    record = await stored(redis_backed, replace(creation(), request_key="request-1", memo=MEMO))
-    await stored(redis_backed, joining(record, "Ada"))
+    *_, record = await started_game(redis_backed)
+    record = await stored(redis_backed, replace(drawing(record), request_key="request-1", memo=MEMO))
+    await redis_backed.save_draft(record, a_draft(record, 1))
     keys = [key async for key in raw.scan_iter(match=f"*{GAME}*")]
-    assert len(keys) == 3
+    assert len(keys) == 4
     assert {key_slot(key) for key in keys} == {key_slot(GAME.encode())}
 
 
 async def test_scripts_access_only_the_keys_that_they_declare(own_redis: RedisServer, clock: FakeClock) -> None:
-    """A user with rights on the declared keys only can load, commit, and read due games."""
+    """A user with rights on the declared keys only can load, commit, save drafts, and read due games."""
     admin = aredis.Redis.from_url(own_redis.url)
-    keys = [f"~rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events")]
+    keys = [f"~rummikub:{{{GAME}}}:{part}" for part in ("game", "requests", "events", "draft")]
     rules = ["on", ">secret", *keys, "~rummikub:deadlines", f"&rummikub:{{{GAME}}}:changed", "+@all"]
     await admin.execute_command("ACL", "SETUSER", "narrow", *rules)  # type: ignore[no-untyped-call]
     store = redis_store(own_redis.url.replace("unix://", "unix://narrow:secret@"), clock)
     records = await started_game(store)
-    await stored(store, replace(drawing(records[-1]), request_key="request-1", memo=MEMO))
+    drawn = await stored(store, replace(drawing(records[-1]), request_key="request-1", memo=MEMO))
     assert (await store.load(GAME, "request-1")).memo == MEMO
+    assert await store.save_draft(drawn, a_draft(drawn, 1)) == 1
     await store.arm(GAME, START_MS - 1)
     assert await due(store) == [(GAME, START_MS - 1)]
     [claim] = await store.claim(10)

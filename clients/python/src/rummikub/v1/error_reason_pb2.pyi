@@ -31,8 +31,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_MALFORMED_MELD: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it."""
     ERROR_REASON_MALFORMED_TABLE: _ErrorReason.ValueType  # 4
-    """INVALID_ARGUMENT. A table has too many melds, a draft has too many tiles, or table_before or the table of a
-    position contains an invalid meld. BadRequest names it.
+    """INVALID_ARGUMENT. A table has too many melds, or table_before or the table of a position contains an invalid meld.
+    BadRequest names it.
     """
     ERROR_REASON_TILE_UNKNOWN: _ErrorReason.ValueType  # 5
     """INVALID_ARGUMENT for a malformed field; a violation if the ruleset has no jokers or not that color. A tile is not a
@@ -148,8 +148,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     than the tile set (R1, R17).
     """
     ERROR_REASON_TILE_NOT_IN_RACK: _ErrorReason.ValueType  # 404
-    """Violation. A tile on table_after is neither on table_before nor on the player's rack (R32). Tiles of the pool and
-    of other racks get the same answer.
+    """Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
+    not on the River either. Tiles of the pool and of other racks get the same answer.
     """
     ERROR_REASON_NO_RACK_TILE_PLAYED: _ErrorReason.ValueType  # 405
     """Violation. No tile of the rack is played (R38)."""
@@ -225,8 +225,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers."""
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 705
     """UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for streams at the
-    validation address, RUMMIKUB_VALIDATION_STREAMS), or the caller's address has reached its share
-    (RUMMIKUB_PEER_SHARE). Send the same request again, with the same request id, after the delay in RetryInfo.
+    validation address, RUMMIKUB_VALIDATION_STREAMS), the caller's address has reached its share (RUMMIKUB_PEER_SHARE),
+    or the caller's seat saves too many drafts (SaveDraft). Send the same request again, with the same request id, after
+    the delay in RetryInfo.
     """
     ERROR_REASON_REQUEST_TIMED_OUT: _ErrorReason.ValueType  # 706
     """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the
@@ -342,8 +343,8 @@ ERROR_REASON_FIELD_INVALID: ErrorReason.ValueType  # 2
 ERROR_REASON_MALFORMED_MELD: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT. A meld has too many tiles or declared faces, or an unknown kind; BadRequest names it."""
 ERROR_REASON_MALFORMED_TABLE: ErrorReason.ValueType  # 4
-"""INVALID_ARGUMENT. A table has too many melds, a draft has too many tiles, or table_before or the table of a
-position contains an invalid meld. BadRequest names it.
+"""INVALID_ARGUMENT. A table has too many melds, or table_before or the table of a position contains an invalid meld.
+BadRequest names it.
 """
 ERROR_REASON_TILE_UNKNOWN: ErrorReason.ValueType  # 5
 """INVALID_ARGUMENT for a malformed field; a violation if the ruleset has no jokers or not that color. A tile is not a
@@ -459,8 +460,8 @@ ERROR_REASON_TILE_DUPLICATED: ErrorReason.ValueType  # 403
 than the tile set (R1, R17).
 """
 ERROR_REASON_TILE_NOT_IN_RACK: ErrorReason.ValueType  # 404
-"""Violation. A tile on table_after is neither on table_before nor on the player's rack (R32). Tiles of the pool and
-of other racks get the same answer.
+"""Violation. A tile on table_after is neither on table_before nor on the player's rack (R32), or a tile of a draft is
+not on the River either. Tiles of the pool and of other racks get the same answer.
 """
 ERROR_REASON_NO_RACK_TILE_PLAYED: ErrorReason.ValueType  # 405
 """Violation. No tile of the rack is played (R38)."""
@@ -536,8 +537,9 @@ ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 703
 """UNAVAILABLE. The server is stopping. Send the same request again, with the same request id; another server answers."""
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 705
 """UNAVAILABLE. The server has reached its limit of concurrent calls (RUMMIKUB_MAX_CALLS; for streams at the
-validation address, RUMMIKUB_VALIDATION_STREAMS), or the caller's address has reached its share
-(RUMMIKUB_PEER_SHARE). Send the same request again, with the same request id, after the delay in RetryInfo.
+validation address, RUMMIKUB_VALIDATION_STREAMS), the caller's address has reached its share (RUMMIKUB_PEER_SHARE),
+or the caller's seat saves too many drafts (SaveDraft). Send the same request again, with the same request id, after
+the delay in RetryInfo.
 """
 ERROR_REASON_REQUEST_TIMED_OUT: ErrorReason.ValueType  # 706
 """DEADLINE_EXCEEDED. The request did not arrive in time after the call began (RUMMIKUB_REQUEST_SECONDS), or the

@@ -223,14 +223,14 @@ Global___Player: _TypeAlias = Player  # noqa: Y015
 
 @_typing.final
 class Draft(_message.Message):
-    """An unfinished table as a player arranges it. The server neither checks it nor applies it to the table."""
+    """The table as a player arranges it before playing. It changes no game."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TABLE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
-        """The melds, complete or not. At most 128 melds and 256 tiles."""
+        """The melds, complete or not. At most 128. Tiles of the table may be missing: the player has them in hand."""
 
     def __init__(
         self,
@@ -244,6 +244,44 @@ class Draft(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Draft: _TypeAlias = Draft  # noqa: Y015
+
+@_typing.final
+class SavedDraft(_message.Message):
+    """A stored draft."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TABLE_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    IS_LEGAL_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat that saved it."""
+    number: _builtins.int
+    """Its place among the drafts of the game: a later draft has a higher number."""
+    is_legal: _builtins.bool
+    """Whether the table is a legal play as it is, without a pull from the River (PlayTiles.river_index) and without a call
+    of the win (PlayTiles.calls_rummikub).
+    """
+    @_builtins.property
+    def table(self) -> _containers.RepeatedCompositeFieldContainer[_meld_pb2.Meld]:
+        """The table as the player has arranged it."""
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
+        number: _builtins.int = ...,
+        is_legal: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_legal", b"is_legal", "number", b"number", "seat", b"seat", "table", b"table"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SavedDraft: _TypeAlias = SavedDraft  # noqa: Y015
 
 @_typing.final
 class ShownPlay(_message.Message):
@@ -295,10 +333,13 @@ class Turn(_message.Message):
     TILES_DRAWN_FIELD_NUMBER: _builtins.int
     DRAFT_FIELD_NUMBER: _builtins.int
     SHOWN_PLAY_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat that has the turn."""
     step: Global___TurnStep.ValueType
     """The progress of the turn."""
+    revision: _builtins.int
+    """The game's revision at which the turn started."""
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
         """The time when the turn ends, by the store's clock. Unset without a time limit. A later action is refused with
@@ -313,8 +354,10 @@ class Turn(_message.Message):
         """
 
     @_builtins.property
-    def draft(self) -> Global___Draft:
-        """The draft saved last (SaveDraft), for the viewer's own seat only. Unset if there is none."""
+    def draft(self) -> Global___SavedDraft:
+        """The draft saved last in this turn (SaveDraft), if the viewer may see it (draft_visibility). Unset if there is none.
+        Only GetGame and the snapshots of WatchGame set it.
+        """
 
     @_builtins.property
     def shown_play(self) -> Global___ShownPlay:
@@ -327,12 +370,13 @@ class Turn(_message.Message):
         deadline: _timestamp_pb2.Timestamp | None = ...,
         step: Global___TurnStep.ValueType = ...,
         tiles_drawn: _abc.Iterable[_tile_pb2.Tile.ValueType] | None = ...,
-        draft: Global___Draft | None = ...,
+        draft: Global___SavedDraft | None = ...,
         shown_play: Global___ShownPlay | None = ...,
+        revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "draft", b"draft", "shown_play", b"shown_play"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "draft", b"draft", "seat", b"seat", "shown_play", b"shown_play", "step", b"step", "tiles_drawn", b"tiles_drawn"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "draft", b"draft", "revision", b"revision", "seat", b"seat", "shown_play", b"shown_play", "step", b"step", "tiles_drawn", b"tiles_drawn"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1259,28 +1303,6 @@ class RedealDemanded(_message.Message):
 Global___RedealDemanded: _TypeAlias = RedealDemanded  # noqa: Y015
 
 @_typing.final
-class DraftSaved(_message.Message):
-    """A player saved a draft. Only that player can see its content."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SEAT_FIELD_NUMBER: _builtins.int
-    seat: _builtins.int
-    """The seat that saved the draft."""
-    def __init__(
-        self,
-        *,
-        seat: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DraftSaved: _TypeAlias = DraftSaved  # noqa: Y015
-
-@_typing.final
 class LastChanceStarted(_message.Message):
     """The pool is empty, and each player who has not resigned has one more turn."""
 
@@ -1328,7 +1350,6 @@ class GameEvent(_message.Message):
     ERROR_CLAIMED_FIELD_NUMBER: _builtins.int
     TURN_PENALISED_FIELD_NUMBER: _builtins.int
     REDEAL_DEMANDED_FIELD_NUMBER: _builtins.int
-    DRAFT_SAVED_FIELD_NUMBER: _builtins.int
     LAST_CHANCE_STARTED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def game_created(self) -> Global___GameCreated:
@@ -1403,10 +1424,6 @@ class GameEvent(_message.Message):
         """A player demanded a new deal."""
 
     @_builtins.property
-    def draft_saved(self) -> Global___DraftSaved:
-        """A player saved a draft."""
-
-    @_builtins.property
     def last_chance_started(self) -> Global___LastChanceStarted:
         """The last turns began."""
 
@@ -1431,14 +1448,13 @@ class GameEvent(_message.Message):
         error_claimed: Global___ErrorClaimed | None = ...,
         turn_penalised: Global___TurnPenalised | None = ...,
         redeal_demanded: Global___RedealDemanded | None = ...,
-        draft_saved: Global___DraftSaved | None = ...,
         last_chance_started: Global___LastChanceStarted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["draft_saved", b"draft_saved", "error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draft_saved", b"draft_saved", "error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "draft_saved", "last_chance_started"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

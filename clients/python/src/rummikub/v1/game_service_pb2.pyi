@@ -650,6 +650,7 @@ class WatchGameResponse(_message.Message):
     CHANGE_FIELD_NUMBER: _builtins.int
     HEARTBEAT_FIELD_NUMBER: _builtins.int
     CLOSING_FIELD_NUMBER: _builtins.int
+    DRAFT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def snapshot(self) -> _game_pb2.Game:
         """The current game. It replaces all changes up to its revision."""
@@ -666,6 +667,10 @@ class WatchGameResponse(_message.Message):
     def closing(self) -> Global___Closing:
         """The server is stopping and the stream ends."""
 
+    @_builtins.property
+    def draft(self) -> _game_pb2.SavedDraft:
+        """The latest draft of the turn in progress (DRAFT_VISIBILITY_EVERYONE). It is no change and has no revision."""
+
     def __init__(
         self,
         *,
@@ -673,12 +678,13 @@ class WatchGameResponse(_message.Message):
         change: _game_pb2.GameChange | None = ...,
         heartbeat: Global___Heartbeat | None = ...,
         closing: Global___Closing | None = ...,
+        draft: _game_pb2.SavedDraft | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "closing", b"closing", "heartbeat", b"heartbeat", "snapshot", b"snapshot", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "closing", b"closing", "draft", b"draft", "heartbeat", b"heartbeat", "snapshot", b"snapshot", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "closing", b"closing", "heartbeat", b"heartbeat", "snapshot", b"snapshot", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "closing", b"closing", "draft", b"draft", "heartbeat", b"heartbeat", "snapshot", b"snapshot", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["snapshot", "change", "heartbeat", "closing"]  # noqa: Y015
+    _WhichOneofReturnType_update: _TypeAlias = _typing.Literal["snapshot", "change", "heartbeat", "closing", "draft"]  # noqa: Y015
     _WhichOneofArgType_update: _TypeAlias = _typing.Literal["update", b"update"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_update) -> _WhichOneofReturnType_update | None: ...
 

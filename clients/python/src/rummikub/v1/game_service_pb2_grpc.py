@@ -221,7 +221,8 @@ class GameServiceServicer:
         there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
         more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
         `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
-        it).
+        it). With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
+        that turn; a slow reader gets only the latest one.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

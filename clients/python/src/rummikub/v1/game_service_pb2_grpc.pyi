@@ -96,7 +96,8 @@ class GameServiceStub:
     there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
     more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
     `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
-    it).
+    it). With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
+    that turn; a slow reader gets only the latest one.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]
@@ -195,7 +196,8 @@ class GameServiceAsyncStub(GameServiceStub):
     there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
     more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
     `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
-    it).
+    it). With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
+    that turn; a slow reader gets only the latest one.
     Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
     """
     ListChanges: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ListChangesRequest, _game_service_pb2.ListChangesResponse]  # type: ignore[assignment]
@@ -345,7 +347,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         there is no change to send. A caller that resumes gets every change since its revision; a reader that later falls
         more than 64 changes behind gets a snapshot instead of the missed changes. The stream ends with OK: after a
         `closing` update when the server stops, and after the change that finished the game (at once if the caller has seen
-        it).
+        it). With DRAFT_VISIBILITY_EVERYONE, the stream also has the drafts of the turn in progress, after the changes up to
+        that turn; a slow reader gets only the latest one.
         Errors: OUT_OF_RANGE (HISTORY_UNAVAILABLE), ABORTED (ETAG_MISMATCH).
         """
 

@@ -487,7 +487,9 @@ class _TurnTimeoutDirtyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Turn
     """
 
 class TurnTimeoutDirty(_TurnTimeoutDirty, metaclass=_TurnTimeoutDirtyEnumTypeWrapper):
-    """What happens when a turn's time runs out while the table is unfinished (option turn_timeout_dirty, R55)."""
+    """What happens when a turn's time runs out after the player has saved a draft that differs from the table, or has shown
+    an illegal play (option turn_timeout_dirty, R55).
+    """
 
 TURN_TIMEOUT_DIRTY_UNSPECIFIED: TurnTimeoutDirty.ValueType  # 0
 """Unset: the preset's value applies."""
@@ -1246,21 +1248,25 @@ class _TurnTimeoutCleanEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Turn
     TURN_TIMEOUT_CLEAN_UNSPECIFIED: _TurnTimeoutClean.ValueType  # 0
     """Unset: the preset's value applies."""
     TURN_TIMEOUT_CLEAN_DRAW_ONE: _TurnTimeoutClean.ValueType  # 1
-    """The player draws one tile. Evidence: none; a decision."""
+    """The player draws one tile, as a player does who does not play. Evidence: none for a time-out; the penalty of all
+    sources is for a table left unfinished.
+    """
     TURN_TIMEOUT_CLEAN_DRAW_PENALTY: _TurnTimeoutClean.ValueType  # 2
     """The player draws penalty_tiles. Evidence: none; a reading where sources are silent."""
     TURN_TIMEOUT_CLEAN_PASS: _TurnTimeoutClean.ValueType  # 3
     """The player draws nothing. Evidence: none; a reading where sources are silent."""
 
 class TurnTimeoutClean(_TurnTimeoutClean, metaclass=_TurnTimeoutCleanEnumTypeWrapper):
-    """What happens when a turn's time runs out while the table is untouched, according to SaveDraft (option
-    turn_timeout_clean).
+    """What happens when a turn's time runs out while the table is untouched: the player has saved no draft, or one with the
+    melds of the table (option turn_timeout_clean).
     """
 
 TURN_TIMEOUT_CLEAN_UNSPECIFIED: TurnTimeoutClean.ValueType  # 0
 """Unset: the preset's value applies."""
 TURN_TIMEOUT_CLEAN_DRAW_ONE: TurnTimeoutClean.ValueType  # 1
-"""The player draws one tile. Evidence: none; a decision."""
+"""The player draws one tile, as a player does who does not play. Evidence: none for a time-out; the penalty of all
+sources is for a table left unfinished.
+"""
 TURN_TIMEOUT_CLEAN_DRAW_PENALTY: TurnTimeoutClean.ValueType  # 2
 """The player draws penalty_tiles. Evidence: none; a reading where sources are silent."""
 TURN_TIMEOUT_CLEAN_PASS: TurnTimeoutClean.ValueType  # 3
@@ -1543,6 +1549,30 @@ RACKS_SHOWN_AFTER_GAME: RacksShown.ValueType  # 3
 """With the end of the game. Evidence: none; our own, for games of several rounds in which nobody may learn a style."""
 Global___RacksShown: _TypeAlias = RacksShown  # noqa: Y015
 
+class _DraftVisibility:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DraftVisibilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DraftVisibility.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DRAFT_VISIBILITY_UNSPECIFIED: _DraftVisibility.ValueType  # 0
+    """Unset: the preset's value applies."""
+    DRAFT_VISIBILITY_OWNER: _DraftVisibility.ValueType  # 1
+    """Only its player. Evidence: none; our own."""
+    DRAFT_VISIBILITY_EVERYONE: _DraftVisibility.ValueType  # 2
+    """Everyone, as at a real table. Evidence: none in the rules; a table is in plain view."""
+
+class DraftVisibility(_DraftVisibility, metaclass=_DraftVisibilityEnumTypeWrapper):
+    """Who sees the table that a player is arranging (option draft_visibility). The option does not affect the rules."""
+
+DRAFT_VISIBILITY_UNSPECIFIED: DraftVisibility.ValueType  # 0
+"""Unset: the preset's value applies."""
+DRAFT_VISIBILITY_OWNER: DraftVisibility.ValueType  # 1
+"""Only its player. Evidence: none; our own."""
+DRAFT_VISIBILITY_EVERYONE: DraftVisibility.ValueType  # 2
+"""Everyone, as at a real table. Evidence: none in the rules; a table is in plain view."""
+Global___DraftVisibility: _TypeAlias = DraftVisibility  # noqa: Y015
+
 @_typing.final
 class Ruleset(_message.Message):
     """The rules of a game. An unset field has the preset's value, except joker_retrieval_same_meld. In answers every field
@@ -1622,6 +1652,7 @@ class Ruleset(_message.Message):
     CONTRACT_POINTS_FIELD_NUMBER: _builtins.int
     HINTS_FIELD_NUMBER: _builtins.int
     RACKS_SHOWN_FIELD_NUMBER: _builtins.int
+    DRAFT_VISIBILITY_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
     """The preset that supplies the values of unset fields."""
     geometry_jokers: _builtins.int
@@ -1667,7 +1698,9 @@ class Ruleset(_message.Message):
     international manuals; 40 in a championship.
     """
     turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType
-    """What happens when a turn's time runs out while the table is unfinished. Default REVERT_AND_DRAW_PENALTY."""
+    """What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
+    was shown. Default REVERT_AND_DRAW_PENALTY.
+    """
     turn_invalid_submission: Global___TurnInvalidSubmission.ValueType
     """What happens when a player submits an illegal table. Default REJECT."""
     joker_retrieval_mode: Global___JokerRetrievalMode.ValueType
@@ -1764,7 +1797,7 @@ class Ruleset(_message.Message):
     turn_play_after_draw: Global___TurnPlayAfterDraw.ValueType
     """Whether a player may play in the same turn after drawing. Default FORBIDDEN."""
     turn_timeout_clean: Global___TurnTimeoutClean.ValueType
-    """What happens when a turn's time runs out while the table is untouched, according to SaveDraft. Default DRAW_ONE."""
+    """What happens when a turn's time runs out while the table is untouched. Default DRAW_ONE."""
     penalty_tiles: _builtins.int
     """Tiles drawn as a penalty: 1 to 14, or as many as the pool has. Default 3. Evidence: 3 in three sources; 7 in a
     house rule.
@@ -1795,6 +1828,8 @@ class Ruleset(_message.Message):
     """Which hints a seat of a running game may get about its own position. Default TURN."""
     racks_shown: Global___RacksShown.ValueType
     """When everyone may see the racks of a round and the order of its pool. Default AFTER_ROUND."""
+    draft_visibility: Global___DraftVisibility.ValueType
+    """Who sees the table that a player is arranging. Default OWNER."""
     def __init__(
         self,
         *,
@@ -1865,10 +1900,11 @@ class Ruleset(_message.Message):
         contract_points: _builtins.int | None = ...,
         hints: Global___Hints.ValueType = ...,
         racks_shown: Global___RacksShown.ValueType = ...,
+        draft_visibility: Global___DraftVisibility.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "score_joker_penalty", b"score_joker_penalty", "turn_time_limit_seconds", b"turn_time_limit_seconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "racks_shown", b"racks_shown", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "draft_visibility", b"draft_visibility", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "racks_shown", b"racks_shown", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__contract_points: _TypeAlias = _typing.Literal["contract_points"]  # noqa: Y015
     _WhichOneofArgType__contract_points: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points"]  # noqa: Y015

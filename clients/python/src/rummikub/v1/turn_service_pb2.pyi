@@ -240,7 +240,6 @@ class SaveDraftRequest(_message.Message):
     GAME_ID_FIELD_NUMBER: _builtins.int
     EXPECTED_REVISION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
     DRAFT_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The id of the game."""
@@ -250,8 +249,6 @@ class SaveDraftRequest(_message.Message):
     """The etag of expected_revision. Optional, but always send it; see PlayTurnRequest.etag. Without it, the draft may be
     stored for a turn of a history that the player never saw, and decide what its time-out does.
     """
-    request_id: _builtins.str
-    """An idempotency key: a repeated request with it returns the first answer. Optional."""
     @_builtins.property
     def draft(self) -> _game_pb2.Draft:
         """The table as the player has arranged it. Unset: as at the start of the turn."""
@@ -262,12 +259,11 @@ class SaveDraftRequest(_message.Message):
         game_id: _builtins.str = ...,
         expected_revision: _builtins.int = ...,
         etag: _builtins.str = ...,
-        request_id: _builtins.str = ...,
         draft: _game_pb2.Draft | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["draft", b"draft"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["draft", b"draft", "etag", b"etag", "expected_revision", b"expected_revision", "game_id", b"game_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draft", b"draft", "etag", b"etag", "expected_revision", b"expected_revision", "game_id", b"game_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -279,19 +275,21 @@ class SaveDraftResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    GAME_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def game(self) -> _game_pb2.Game:
-        """The game as the caller's seat sees it."""
-
+    DRAFT_NUMBER_FIELD_NUMBER: _builtins.int
+    IS_LEGAL_FIELD_NUMBER: _builtins.int
+    draft_number: _builtins.int
+    """The draft's number, higher than that of every earlier draft of the game; see SavedDraft.number."""
+    is_legal: _builtins.bool
+    """Whether the table is a legal play as it is; see SavedDraft.is_legal."""
     def __init__(
         self,
         *,
-        game: _game_pb2.Game | None = ...,
+        draft_number: _builtins.int = ...,
+        is_legal: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["game", b"game"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["draft_number", b"draft_number", "is_legal", b"is_legal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,94 @@
+"""Saving drafts: the tables that players arrange during their turns. A draft is stored beside its game."""
+
+from dataclasses import dataclass, replace
+
+from engine.drafts import Draft
+from engine.game import Game
+from engine.melds import ProposedMeld
+from engine.table import ProposedTable
+from engine.turns import arrange
+from engine.violations import Refused
+from service.app.changes import ATTEMPTS, ChangeLoop, OffLoopRunner
+from service.app.commands import Basis, check_revision
+from service.app.identity import Caller, player_seat_in
+from service.errors import ActionRefused, Fault, StaleState
+from service.storage.base import GameStore
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRequest:
+    """A draft to save: the revision that its player saw, and the table; None for the table at the turn's start."""
+
+    game_id: str
+    expected_revision: int
+    etag: str
+    table: ProposedTable | None
+
+
+class Drafts:
+    """Saves drafts.
+
+    Args:
+        store: The store.
+        changes: Loads games.
+    """
+
+    def __init__(self, store: GameStore, changes: ChangeLoop) -> None:
+        self._store = store
+        self._changes = changes
+
+    async def save(self, request: DraftRequest, caller: Caller, runner: OffLoopRunner | None = None) -> Draft:
+        """Saves a draft of the caller's turn and returns it with its number.
+
+        It takes one round trip if the game is cached, because the store refuses a draft of a game that has changed.
+
+        Args:
+            request: The draft.
+            caller: The player.
+            runner: Judges the draft off the event loop; for one that may take long.
+        """
+        saved, revision = await self._save_on_cached(request, caller, runner), 0
+        for _ in range(ATTEMPTS):
+            if saved is not None:
+                return saved
+            basis = await self._changes.basis(request.game_id)
+            revision = basis.record.game.revision
+            saved = await self._store_draft(basis, await _checked(request, caller, basis, runner))
+        raise StaleState(revision)
+
+    async def _save_on_cached(
+        self, request: DraftRequest, caller: Caller, runner: OffLoopRunner | None
+    ) -> Draft | None:
+        """Returns the saved draft; None if the game must be loaded first, also before any refusal."""
+        basis = self._changes.cached_basis(request.game_id)
+        if basis is None:
+            return None
+        try:
+            draft = await _checked(request, caller, basis, runner)
+        except Fault:
+            return None
+        return await self._store_draft(basis, draft)
+
+    async def _store_draft(self, basis: Basis, draft: Draft) -> Draft | None:
+        number = await self._store.save_draft(basis.record, draft)
+        return None if number is None else replace(draft, number=number)
+
+
+async def _checked(request: DraftRequest, caller: Caller, basis: Basis, runner: OffLoopRunner | None) -> Draft:
+    """Returns the draft of a request. Raises a Fault if it is refused."""
+
+    def check() -> Draft:
+        seat, game = player_seat_in(basis.record, caller), basis.record.game
+        check_revision(request, basis)
+        table = _table_to_send(game) if request.table is None else request.table
+        draft = arrange(game, seat, table, basis.now_ms)
+        if isinstance(draft, Refused):
+            raise ActionRefused(draft)
+        return draft
+
+    return check() if runner is None else await runner.run(check)
+
+
+def _table_to_send(game: Game) -> ProposedTable:
+    """Returns the table at the turn's start in the form that a player sends."""
+    return tuple(ProposedMeld(meld.tiles, meld.kind) for meld in game.round.table) if game.round else ()
