@@ -1,26 +1,18 @@
 """Queries about records of games and about single turns, which workers answer."""
 
 from dataclasses import dataclass
-from typing import Final
 
-from engine.analysis import Situation
-from engine.game import Choosing, Drawn, Game, Lobby, Phase, Playing
+from engine.game import Game, Lobby, Phase
 from engine.melds import Meld
-from engine.record import GameRecord, MoveKind, Played, RecordError, replayed
+from engine.record import GameRecord, MoveKind, RecordError, replayed
+from engine.record_review import MoveToReview, to_review
 from engine.record_text import format_record
-from engine.ruleset import Ruleset, TurnPlayAfterDraw
-from engine.scoring import rack_value
-from engine.solver import Budget, Objective
+from engine.ruleset import Ruleset
+from engine.solver import Budget
 from engine.solver.explanation import explain
 from engine.solver.steps import Step
-from engine.tiles import Tile, without
+from engine.tiles import Tile
 from engine.violations import Violation
-from service.analysis.queries import BestTurnQuery, Suggestion
-
-REVIEWED: Final = frozenset(
-    {MoveKind.PLAY, MoveKind.DRAW, MoveKind.PASS_TURN, MoveKind.PENALTY, MoveKind.TIME_OUT},
-)
-"""The moves in which a player could have played."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,50 +38,6 @@ class Fault:
     revision: int
     round: int
     violations: tuple[Violation, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MoveToReview:
-    """A move in which a player could have played, and the player's position before it.
-
-    Attributes:
-        move: Its index in the record.
-        revision: Its revision.
-        round: Its round.
-        seat: The player.
-        kind: What the player did.
-        played: The tiles, and their value, that left the rack.
-        situation: The position before the move.
-        kept: Further tiles of the rack, which the player could not play.
-    """
-
-    move: int
-    revision: int
-    round: int
-    seat: int
-    kind: MoveKind
-    played: tuple[int, int]
-    situation: Situation
-    kept: tuple[Tile, ...]
-
-    def query(self, objective: Objective) -> BestTurnQuery:
-        """Returns the query for the best turn."""
-        return BestTurnQuery(self.situation, objective, self.kept)
-
-    def gained(self, objective: Objective) -> int:
-        """Returns what the player's play gained."""
-        tiles, value = self.played
-        return tiles if objective is Objective.MOST_TILES else value
-
-    def missed(self, best: Suggestion, objective: Objective) -> int:
-        """Returns what a best turn would have gained beyond that."""
-        if best.played is None:
-            return 0
-        turn, river = best.played.turn, self.situation.river
-        pulled = () if turn.river_index is None else river[turn.river_index + 1 :]
-        left = (*without(self.situation.rack, turn.tiles), *pulled)
-        tiles, value = _difference(self.situation.rack, left, self.situation.ruleset)
-        return max(0, (tiles if objective is Objective.MOST_TILES else value) - self.gained(objective))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +75,12 @@ class RecordQuery:
         """Returns what became of the record."""
         played, fault, is_complete = 0, None, False
         game: Game | None = None
-        to_review: list[MoveToReview] = []
+        reviewed: list[MoveToReview] = []
         try:
             for step in replayed(self.record):
                 game = step.after
-                if self.is_review:
-                    to_review += _to_review(played, step)
+                move = to_review(played, step) if self.is_review else None
+                reviewed += [move] if move else []
                 played += 1
                 if budget.is_over and budget.is_over():
                     break
@@ -146,7 +94,7 @@ class RecordQuery:
             is_complete=is_complete or played == len(self.record.moves),
             phase=type(game.phase) if game else Lobby,
             totals=tuple((player.seat, player.total_points) for player in game.players) if game else (),
-            to_review=tuple(to_review),
+            to_review=tuple(reviewed),
             text=format_record(self.record) if self.is_text else "",
         )
 
@@ -156,23 +104,3 @@ class RecordQuery:
         moves = self.record.moves[: error.move + 1]
         number = sum(move.kind is MoveKind.DEAL for move in moves)
         return Fault(str(error), error.move, moves[-1].revision, number, error.violations)
-
-
-def _to_review(index: int, step: Played) -> tuple[MoveToReview, ...]:
-    """Returns a move to review, or nothing if its player could not play."""
-    move, phase = step.move, step.before.phase
-    if move.kind not in REVIEWED or not isinstance(phase, Playing) or isinstance(phase.round.step, Choosing):
-        return ()
-    round_, ruleset = phase.round, step.before.ruleset
-    rack = round_.rack(move.seat)
-    others_only = ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
-    kept = (round_.step.tile,) if isinstance(round_.step, Drawn) and others_only else ()
-    situation = Situation(round_.table, without(rack.tiles, kept), rack.has_melded, ruleset, round_.river)
-    after = step.after.round.rack(move.seat).tiles if step.after.round else ()
-    played = (0, 0) if move.table is None else _difference(rack.tiles, after, ruleset)
-    return (MoveToReview(index, move.revision, round_.number, move.seat, move.kind, played, situation, kept),)
-
-
-def _difference(before: tuple[Tile, ...], after: tuple[Tile, ...], ruleset: Ruleset) -> tuple[int, int]:
-    """Returns how many tiles fewer a rack has, and how much less they are worth."""
-    return len(before) - len(after), rack_value(before, ruleset) - rack_value(after, ruleset)

@@ -36,6 +36,7 @@ from engine.solver.steps import describe_step
 from engine.tiles import JOKER, Color, Tile, color_of, in_order, without
 from engine.violation_texts import DESCRIPTIONS
 from engine.violations import Reason
+from service.cli.review import RecordFileError, review_file
 
 NAME: Final = "rummikub-analyze"
 
@@ -75,14 +76,22 @@ def _analyze() -> None:
     parser = _parser()
     arguments = parser.parse_args()
     naming = Naming.CARDS if arguments.cards else Naming.TILES
+    objective = Objective[arguments.objective.upper().replace("-", "_")]
     try:
+        if arguments.record:
+            for line in review_file(arguments.record, objective, lambda: _budget(arguments.budget_ms), naming):
+                _write(line, naming)
+            return
         ruleset = read_ruleset(arguments.preset, arguments.option)
         situation = read_situation(arguments.position, ruleset, naming, arguments.river, unmelded=arguments.unmelded)
-        objective = Objective[arguments.objective.upper().replace("-", "_")]
         found = best_turn(situation, objective, _budget(arguments.budget_ms))
         text = "\n".join(_report(situation, objective, found, naming))
-    except (PositionError, NotationError) as error:
+    except (PositionError, NotationError, RecordFileError) as error:
         parser.exit(2, f"{NAME}: {error}\n")
+    _write(text, naming)
+
+
+def _write(text: str, naming: Naming) -> None:
     if sys.stdout:  # None if it is closed
         sys.stdout.write(f"{_painted(text, naming) if _is_colored() else text}\n")
         sys.stdout.flush()
@@ -97,6 +106,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('rummikub-service')}")
     parser.add_argument("position", nargs="?", default=PUZZLE, help="the position in quotes; without one, a puzzle")
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="review the record of a game (docs/record.md): each move beside the best turn; - for standard input",
+    )
     parser.add_argument(
         "--preset", default="SABRA", metavar="NAME", help="the rules; default SABRA (see docs/options.md)"
     )

@@ -17,13 +17,14 @@ from engine.notation import (
     parse_table,
 )
 from engine.record import GameRecord
+from engine.record_review import MoveToReview
 from engine.solver import Objective
 from engine.solver.steps import Step
 from engine.table import tiles_on
 from engine.tiles import Tile, in_order, without
 from rummikub.v1 import analysis_service_pb2 as pb
 from service.analysis.queries import HintTier, Suggestion
-from service.analysis.records import CheckedRecord, ExplanationQuery, Fault, MoveToReview
+from service.analysis.records import CheckedRecord, ExplanationQuery, Fault
 from service.codec.analysis import encode_step, encode_suggestion
 from service.codec.fields import invalid
 from service.codec.games import encode_state
@@ -108,7 +109,7 @@ def encode_review(move: MoveToReview, best: Suggestion, objective: Objective) ->
         kind=encode_kind(move.kind),
         played=move.gained(objective),
         best=encode_suggestion(best, HintTier.TURN),
-        missed=move.missed(best, objective),
+        missed=move.missed(best.played.turn, objective) if best.played else 0,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping
 from engine.record import GameRecord
 from rummikub.v1 import analysis_service_pb2 as pb
 from service.analysis.pool import AnalysisPool
+from service.analysis.queries import BestTurnQuery
 from service.analysis.records import CheckedRecord, ExplanationQuery, RecordQuery
 from service.app.games import Games
 from service.codec import analysis, fields, reviews
@@ -80,7 +81,9 @@ class RecordReview:
                 if left <= 0:
                     break
                 share = left / (len(checked.to_review) - index)
-                best, spent = await self._pool.ask_timed(move.query(objective), share, until)
+                best, spent = await self._pool.ask_timed(
+                    BestTurnQuery(move.situation, objective, move.kept), share, until
+                )
                 found.append(reviews.encode_review(move, best, objective))
         is_complete = checked.is_complete and len(found) == len(checked.to_review)
         return reviews.encode_reviews(found, is_complete=is_complete).SerializeToString()

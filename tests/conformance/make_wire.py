@@ -6,7 +6,7 @@ The requests are those of cases.json and contrasts.json, the answers are this ch
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from conformance.grpc_answers import score_request, turn_request
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1 import violation_pb2
 from service.errors import Fault
-from service.grpc_api.status import status_of
+from service.grpc_api.status import DETAILS, status_of
 from service.grpc_api.turn_validator import Validator
 from service.grpc_api.validation_service import NAME
 from support.conformance_cases import (
@@ -88,7 +88,7 @@ def calls() -> Iterator[Call]:
         try:
             yield {**call, "response": as_json(response.FromString(answer(request.SerializeToString())))}
         except Fault as fault:
-            yield {**call, "error": error_as_json(status_of(fault).serialize())}
+            yield {**call, "error": error_as_json(status_of(fault).trailing_metadata())}
 
 
 def as_json(message: Message) -> Any:  # noqa: ANN401 - a JSON object
@@ -96,9 +96,9 @@ def as_json(message: Message) -> Any:  # noqa: ANN401 - a JSON object
     return json.loads(json.dumps(MessageToDict(message), sort_keys=True))
 
 
-def error_as_json(status: bytes) -> Call:
-    """Returns an error as wire.json has it, from the trailing metadata `grpc-status-details-bin`."""
-    parsed = status_pb2.Status.FromString(status)
+def error_as_json(trailing: Iterable[tuple[str, str | bytes]]) -> Call:
+    """Returns an error as wire.json has it, from its trailing metadata."""
+    parsed = status_pb2.Status.FromString(dict(trailing)[DETAILS])
     refusal, invalid = violation_pb2.Refusal(), error_details_pb2.BadRequest()
     for detail in parsed.details:
         detail.Unpack(refusal)

@@ -4,14 +4,21 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
+from pathlib import Path
 
 import pytest
 
-from engine.game import Finished, Game, Playing, RoundOver
+from engine.actions import PlayTiles
+from engine.events import RoundStarted
+from engine.game import Finished, Game, Playing, RoundOver, round_of
+from engine.melds import ProposedMeld
 from engine.presets import PRESETS
-from engine.record import GameRecord, RecordError, record_of, replayed
+from engine.record import GameRecord, MoveKind, RecordError, record_of, replayed
 from engine.record_text import RecordTextError, format_record, parse_record
 from engine.ruleset import SABRA, TurnDraw, TurnInvalidSubmission
+from engine.tiles import Tile
+from engine.turns import Applied, apply
 from support.random_play import ANALYSIS, Change, players_of, random_changes, random_ruleset
 
 RULESETS = {
@@ -131,3 +138,132 @@ def refusal(text: str) -> tuple[int, int] | None:
     except RecordError as error:
         return 1 if error.move is None else error.move + 1, len(str(error))
     return None
+
+
+# Records by hand
+
+PAGE = Path(__file__).parents[2] / "docs/record.md"
+EXAMPLE = PAGE.read_text().partition("```text\n")[2].partition("```")[0]
+
+
+def test_the_example_of_the_page_is_a_legal_record() -> None:
+    record = parse_record(EXAMPLE)
+    assert format_record(record) == EXAMPLE
+    steps = list(replayed(record))
+    assert isinstance(steps[-1].after.phase, Finished)
+
+
+def test_a_record_may_end_before_the_game_and_have_comments() -> None:
+    text = EXAMPLE.partition("12 11.000")[0].replace("created", "# a comment\n\ncreated")
+    assert len(list(replayed(parse_record(text)))) == 8
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("rummikub-record 1", "rummikub-record 2", "line 1, column 1: 'rummikub-record 2' is not the title"),
+        (EXAMPLE, "", "line 1, column 1: the text is empty"),
+        ("preset SABRA", "preset CHESS", "line 2, column 8: 'CHESS' is not a preset"),
+        ("preset SABRA", "preset SABRA\npreset SABRA", "line 3, column 1: 'preset' does not follow preset"),
+        ("option deal_hand_size 6", "option hand 6", "line 4, column 8: 'hand' is not an option"),
+        ("option deal_hand_size 6", "option deal_hand_size", "has 2 words: expected option NAME VALUE"),
+        ("option deal_hand_size 6", "option deal_hand_size x", "'x' is not a value of this option"),
+        ("option deal_hand_size 6", "option jokers_may_lead 1", "'1' is not a value of this option"),
+        ("option deal_hand_size 6", "option run_wrap ON", "'ON' is not a value of this option"),
+        ("option deal_hand_size 6", "option deal_hand_size 6\noption deal_hand_size 6", "is given twice"),
+        ("option deal_hand_size 6", "option deal_hand_size 99", "the options deal_hand_size have no such value"),
+        ("created 1800000000.000\n", "", "line 5, column 1: 'player' comes before the record's time"),
+        ("created 1800000000.000", "created now", "line 5, column 9: 'now' is not a time"),
+        (EXAMPLE.partition("created")[2], "", "line 5, column 1: 'created' has 1 words"),
+        ("created" + EXAMPLE.partition("created")[2], "", "column 1: the record ends without its time"),
+        ("player 1 person Ada", "player 1", "is not a player: expected player SEAT person NAME"),
+        ("player 1 person Ada", "player x person Ada", "'x' is not a seat"),
+        ("player 1 person Ada", "player 1 human Ada", "'human' is not a player's kind"),
+        ("player 1 person Ada", f"player 1 person {'A' * 41}", "is not a name: expected at most 40"),
+        ("5 4.000 2 draw B6", "5 4.000 2", "is not a move: expected REVISION SECONDS SEAT VERB"),
+        ("5 4.000 2 draw B6", "05 4.000 2 draw B6", "'05' is not a revision"),
+        ("5 4.000 2 draw B6", "5 4 2 draw B6", "'4' is not a time"),
+        ("5 4.000 2 draw B6", "5 4.000 2 jump", "'jump' is not a move"),
+        ("5 4.000 2 draw B6", "5 4.000 2 pass B6", "'B6' follows pass: expected nothing"),
+        ("5 4.000 2 draw B6", "5 4.000 2 play pull", "'pull' pulls nothing"),
+        ("5 4.000 2 draw B6", "5 4.000 2 timeout play [X]", "line 9, column 25: 'X' is not a tile"),
+        ("deal 1:B1", "deal 1B1", "'1B1' is not a start draw"),
+        (" / 2 1 / ", " / ", "is not a deal: expected draws / order / racks / pool"),
+        ("end WENT_OUT", "end DRAWN", "is not a round's end"),
+        ("1:40", "1:x", "'1:x' is not a seat's points"),
+        ("winners 1", "winners", "'winners' names nobody"),
+        ("winners 1", "losers 1", "'losers' begins no line of a record"),
+    ],
+)
+def test_a_text_that_is_no_record_names_line_and_column(old: str, new: str, error: str) -> None:
+    assert old in EXAMPLE
+    with pytest.raises(RecordTextError, match=r"^line [0-9]+, column [0-9]+: ") as refused:
+        parse_record(EXAMPLE.replace(old, new, 1))
+    assert error in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "move", "error"),
+    [
+        ("4 3.000 0 deal", "4 3.000 1 deal", 0, "the move is incomplete"),
+        ("1{R4 B4", "1{R5 B4", 0, "racks and pool are not the tile set"),
+        (" / 2 1 / ", " / 1 2 / ", 0, "lead to another turn order"),
+        (" / 2 1 / ", " / 2 2 / ", 0, "the turn order is not of the seats"),
+        ("1:B1 2:O4", "1:B1", 0, "the start draw is incomplete"),
+        ("1:B1 2:O4", "1:B1 2:P4", 0, "the start draw has a tile that was not there"),
+        (" 1{R4 B4 K2 K4 O12 J} ", " 1*{R4 B4 K2 K4 O12 J} ", 0, "a player has melded before"),
+        (" 1{R4 B4 K2 K4 O12 J} ", " 3{R4 B4 K2 K4 O12 J} ", 0, "expected racks of the seats"),
+        ("5 4.000 2 draw B6", "5 2.000 2 draw B6", 1, "the revision or the time does not follow"),
+        ("5 4.000 2 draw B6", "5 4.000 2 draw B7", 1, "the tiles are not the next ones of the pool"),
+        ("5 4.000 2 draw B6", "5 4.000 4 draw B6", 1, "there is no player in seat 4"),
+        ("5 4.000 2 draw B6", "5 4.000 2 timeout B6", 1, "no turn has passed its deadline"),
+        ("5 4.000 2 draw B6", "5 4.000 2 show [B2]", 1, ""),
+        ("5 4.000 2 draw B6", "5 4.000 2 penalty", 1, ""),
+        ("5 4.000 2 draw B6", "5 4.000 1 claim", 1, ""),
+        ("5 4.000 2 draw B6", "5 4.000 1 object", 1, ""),
+        ("5 4.000 2 draw B6", "5 4.000 2 lay B6 B7", 1, "the move is incomplete"),
+        ("4 3.000 0 deal", "3 2.000 1 timeout\n4 3.000 0 deal", 0, ""),
+        ("4 3.000 0 deal", "3 2.000 1 claim\n4 3.000 0 deal", 0, ""),
+        ("4 3.000 0 deal", "3 2.000 1 show .\n4 3.000 0 deal", 0, ""),
+        ("2:-40", "2:-41", None, "round 1 ended WENT_OUT with the points"),
+        ("end WENT_OUT 1:40 2:-40\n", "", None, "the moves end 1 rounds"),
+        ("winners 1", "winners 2", None, "the winners are"),
+        ("player 2 person Ben\n", "", None, "expected 2 to 4 players"),
+        ("player 2 person Ben", "player 2 person Ada", None, "two players have one name"),
+        ("player 2 person Ben", "player 9 person Ben", None, "expected seats from 1 to 4"),
+    ],
+)
+def test_a_record_that_breaks_a_rule_names_the_move(old: str, new: str, move: int | None, error: str) -> None:
+    assert old in EXAMPLE
+    with pytest.raises(RecordError) as refused:
+        list(replayed(parse_record(EXAMPLE.replace(old, new, 1))))
+    assert error in str(refused.value)
+    assert refused.value.move == move
+
+
+def test_an_illegal_play_with_other_declarations_than_jokers_stays_illegal() -> None:
+    rules = RULESETS["claims"]
+    odd = ProposedMeld((Tile(1), Tile(2), Tile(3)), None, (Tile(5),))
+    for seed in range(200):
+        changes = list(islice(random_changes(seed, 2, rules), 8))
+        while not any(isinstance(event, RoundStarted) for event in changes[-1].applied.events):
+            del changes[-1]
+        change = changes[-1]
+        game = change.applied.game
+        round_ = round_of(game)
+        rack = round_.rack(round_.turn.seat).tiles
+        if not set(odd.tiles) <= set(rack):
+            continue
+        shown = apply(game, PlayTiles(round_.turn.seat, (odd,)), change.now_ms)
+        assert isinstance(shown, Applied)
+        changes.append(Change(None, change.now_ms, shown))
+        record = parse_record(format_record(recorded(tuple(changes))))
+        assert record.moves[-1].kind is MoveKind.SHOW
+        assert len(list(replayed(record))) == len(record.moves)
+        return
+    raise AssertionError("no player was dealt the tiles")
+
+
+def test_a_history_needs_its_creation() -> None:
+    with pytest.raises(ValueError, match="creation"):
+        record_of(())

@@ -212,7 +212,7 @@ async def test_only_the_answer_to_a_new_caller_repeats_the_ruleset(servers: Serv
     output = message_factory.GetMessageClass(MUTATING[rpc].output_type)
     answer = output.FromString(await answer_to(servers.client, sent))
     game: game_pb2.Game = answer.game  # type: ignore[attr-defined]  # every response has a game
-    assert game.HasField("ruleset") == (rpc in {"CreateGame", "JoinGame"})
+    assert game.HasField("ruleset") == (rpc in set(WITHOUT_A_TOKEN))
     seen = await GameAtHand(servers.client, game.game_id).see()
     assert seen.HasField("ruleset")
 

@@ -296,3 +296,48 @@ def test_the_example_in_the_help_works() -> None:
     example = re.search(r'rummikub-analyze "(.*)"', text)
     assert example
     assert "Best turn: play" in analyze(example[1]).out
+
+
+# Records
+
+
+def example_record() -> str:
+    """Returns the example of docs/record.md."""
+    return (ROOT / "docs/record.md").read_text().partition("```text\n")[2].partition("```")[0]
+
+
+def test_a_record_is_reviewed_move_by_move(tmp_path: Path) -> None:
+    file = tmp_path / "game.txt"
+    file.write_text(example_record())
+    ran = analyze("--record", str(file))
+    assert (ran.status, ran.error) == (0, "")
+    assert "    5 Ben: draw; nothing could be played" in ran.out
+    assert "   11 Ben: play 3 tiles; nothing was better" in ran.out
+    assert re.search(r"^Ada missed [0-9]+ tiles$", ran.out, re.MULTILINE)
+    missed = [int(number) for number in re.findall("gains ([0-9]+) tiles more", ran.out)]
+    assert sum(missed) == sum(int(number) for number in re.findall("missed ([0-9]+) tiles", ran.out))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("play [K9 K10 K11]\n", "play [K9 X K11]\n", "line 15, column 22: 'X' is not a tile"),
+        (
+            "11 10.000 2 play [K9 K10 K11]\n",
+            "11 10.000 1 play [K9 K10 K11]\n",
+            "revision 11: it is seat 2's turn",
+        ),
+        ("end WENT_OUT 1:40 2:-40", "end WENT_OUT 1:41 2:-41", "round 1 ended WENT_OUT with the points"),
+    ],
+)
+def test_an_invalid_record_is_refused_with_its_place(tmp_path: Path, old: str, new: str, error: str) -> None:
+    file = tmp_path / "game.txt"
+    assert old in example_record()
+    file.write_text(example_record().replace(old, new, 1))
+    ran = analyze("--record", str(file))
+    assert ran.status == 2
+    assert f"{file}: {error}" in ran.error
+
+
+def test_a_record_that_cannot_be_read_is_named() -> None:
+    assert analyze("--record", "/nowhere").error.endswith("/nowhere: cannot be read: No such file or directory\n")

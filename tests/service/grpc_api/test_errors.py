@@ -675,6 +675,7 @@ def message(rpc: str, **fields: object) -> Message:
 
 
 POSITIONS: dict[str, dict[str, object]] = {
+    "HasLegalTurn": {"position": an.Position()},
     "SuggestTurn": {"position": an.Position()},
     "BatchSuggestTurns": {"positions": [an.Position()]},
     "ParsePosition": {"text": ". + {}"},

@@ -1,0 +1,74 @@
+"""What a player could have done instead: the moves of a record to compare with the best turns at their moments."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from engine.analysis import Situation
+from engine.game import Choosing, Drawn, Playing
+from engine.record import MoveKind, Played
+from engine.ruleset import Ruleset, TurnPlayAfterDraw
+from engine.scoring import rack_value
+from engine.solver import LegalTurn, Objective
+from engine.tiles import Tile, without
+
+REVIEWED: Final = frozenset(
+    {MoveKind.PLAY, MoveKind.DRAW, MoveKind.PASS_TURN, MoveKind.PENALTY, MoveKind.TIME_OUT},
+)
+"""The moves in which a player could have played."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveToReview:
+    """A move in which a player could have played, and the player's position before it.
+
+    Attributes:
+        move: Its index in the record.
+        revision: Its revision.
+        round: Its round.
+        seat: The player.
+        kind: What the player did.
+        played: The tiles, and their value, that left the rack.
+        situation: The position before the move.
+        kept: Further tiles of the rack, which the player could not play.
+    """
+
+    move: int
+    revision: int
+    round: int
+    seat: int
+    kind: MoveKind
+    played: tuple[int, int]
+    situation: Situation
+    kept: tuple[Tile, ...]
+
+    def gained(self, objective: Objective) -> int:
+        """Returns what the player's play gained."""
+        tiles, value = self.played
+        return tiles if objective is Objective.MOST_TILES else value
+
+    def missed(self, best: LegalTurn, objective: Objective) -> int:
+        """Returns what a best turn would have gained beyond that."""
+        pulled = () if best.river_index is None else self.situation.river[best.river_index + 1 :]
+        left = (*without(self.situation.rack, best.tiles), *pulled)
+        tiles, value = _difference(self.situation.rack, left, self.situation.ruleset)
+        return max(0, (tiles if objective is Objective.MOST_TILES else value) - self.gained(objective))
+
+
+def to_review(index: int, step: Played) -> MoveToReview | None:
+    """Returns a move to review; None if its player could not play."""
+    move, phase = step.move, step.before.phase
+    if move.kind not in REVIEWED or not isinstance(phase, Playing) or isinstance(phase.round.step, Choosing):
+        return None
+    round_, ruleset = phase.round, step.before.ruleset
+    rack = round_.rack(move.seat)
+    others_only = ruleset.turn_play_after_draw is TurnPlayAfterDraw.OTHER_TILES
+    kept = (round_.step.tile,) if isinstance(round_.step, Drawn) and others_only else ()
+    situation = Situation(round_.table, without(rack.tiles, kept), rack.has_melded, ruleset, round_.river)
+    after = step.after.round.rack(move.seat).tiles if step.after.round else ()
+    played = (0, 0) if move.table is None else _difference(rack.tiles, after, ruleset)
+    return MoveToReview(index, move.revision, round_.number, move.seat, move.kind, played, situation, kept)
+
+
+def _difference(before: tuple[Tile, ...], after: tuple[Tile, ...], ruleset: Ruleset) -> tuple[int, int]:
+    """Returns how many tiles fewer a rack has, and how much less they are worth."""
+    return len(before) - len(after), rack_value(before, ruleset) - rack_value(after, ruleset)

@@ -1,0 +1,75 @@
+"""The review of a record for `rummikub-analyze --record`: each move beside the best turn at its moment."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from engine.notation import Naming, format_tiles
+from engine.record import GameRecord, RecordError, replayed
+from engine.record_review import MoveToReview, to_review
+from engine.record_text import RecordTextError, parse_record
+from engine.solver import BestTurn, Budget, Objective, best_turn
+
+_UNITS: Final = {Objective.MOST_TILES: "tiles", Objective.HIGHEST_VALUE: "points of rack value"}
+
+
+class RecordFileError(ValueError):
+    """A file is not a record that keeps the rules; the message says where."""
+
+
+def review_file(
+    name: str, objective: Objective, budget: Callable[[], Budget], naming: Naming = Naming.TILES
+) -> Iterator[str]:
+    """Yields the lines of a review of a record in a file; `-` is the standard input. Raises RecordFileError.
+
+    Args:
+        name: The file.
+        objective: How turns are compared.
+        budget: Returns the budget of one search.
+        naming: The names of the tiles.
+    """
+    try:
+        record = parse_record(sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordFileError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except RecordTextError as error:
+        raise RecordFileError(f"{name}: {error}") from None
+    yield from _review(name, record, objective, budget, naming)
+
+
+def _review(
+    name: str, record: GameRecord, objective: Objective, budget: Callable[[], Budget], naming: Naming
+) -> Iterator[str]:
+    names = {player.seat: player.name for player in record.players}
+    missed = dict.fromkeys(names, 0)
+    try:
+        for index, step in enumerate(replayed(record)):
+            move = to_review(index, step)
+            if move is None:
+                continue
+            found = best_turn(move.situation, objective, budget())
+            lost = move.missed(found.turn, objective) if found.turn else 0
+            missed[move.seat] += lost
+            yield f"{move.revision:5} {names[move.seat]}: {_described(move, found, lost, objective, naming)}"
+    except RecordError as error:
+        raise RecordFileError(f"{name}: {_place(record, error)}{error}") from None
+    yield ""
+    for seat, count in missed.items():
+        yield f"{names[seat]} missed {count} {_UNITS[objective]}"
+
+
+def _place(record: GameRecord, error: RecordError) -> str:
+    return "" if error.move is None else f"revision {record.moves[error.move].revision}: "
+
+
+def _described(move: MoveToReview, found: BestTurn, lost: int, objective: Objective, naming: Naming) -> str:
+    done = move.kind.name.lower().replace("_", " ")
+    if move.gained(objective):
+        done += f" {move.gained(objective)} {_UNITS[objective]}"
+    proof = "" if found.is_proven else ", not proven"
+    if found.turn is None:
+        return f"{done}; nothing could be played{proof}"
+    if not lost:
+        return f"{done}; nothing was better{proof}"
+    return f"{done}; {format_tiles(found.turn.tiles, naming)} gains {lost} {_UNITS[objective]} more{proof}"
