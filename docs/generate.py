@@ -46,6 +46,10 @@ GROUPS: Final = (
     ("Drafts", ("draft_",)),
 )
 """The headings of the page, and how the options under each begin."""
+TRIED_MOST: Final = 20_000
+"""The longest range of which each number is tried for conflicts."""
+TRIED_LOWEST: Final = 3
+"""How many of the lowest numbers of a longer range are tried."""
 
 TITLES: Final = tuple(title for title, _ in GROUPS)
 MORE: Final = (
@@ -273,13 +277,31 @@ def _conflict_rows() -> Iterator[tuple[str, str, str]]:
     """Returns the conflicts: values of the first option, the allowed values of the second, the second option."""
     for first, second, contradict in CONFLICTS:
         beside: dict[tuple[object, ...], list[object]] = {}
-        for value in values(first):
-            chosen = [with_options(SABRA, {first: value, second: other}) for other in values(second)]
+        for value in _tried(first):
+            chosen = [with_options(SABRA, {first: value, second: other}) for other in _tried(second)]
             allowed = tuple(getattr(ruleset, second) for ruleset in chosen if not contradict(ruleset))
             if len(allowed) < len(chosen):
                 beside.setdefault(allowed, []).append(value)
         for allowed, contradicted in beside.items():
-            yield f"{_code(first)} {span(contradicted)}", span(allowed) or "none", _code(second)
+            yield (
+                f"{_code(first)} {_all_span(first, contradicted)}",
+                _all_span(second, allowed) or "none",
+                _code(second),
+            )
+
+
+def _tried(option: str) -> Sequence[object]:
+    """Returns the values of an option to try: all, or the lowest of a long range and its end."""
+    every = values(option)
+    return every if len(every) <= TRIED_MOST else (*every[:TRIED_LOWEST], every[-1])
+
+
+def _all_span(option: str, tried: Sequence[object]) -> str:
+    """Returns the span of all values for which tried ones stand: those between the lowest and the end behave as it."""
+    every = values(option)
+    if len(every) <= TRIED_MOST or every[-1] not in tried:
+        return span(tried)
+    return span((*tried[:-1], *every[TRIED_LOWEST:]))
 
 
 def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:

@@ -112,8 +112,22 @@ class TimeOut:
 
 
 @dataclass(frozen=True, slots=True)
+class StartDueRound:
+    """The pause between two rounds has passed (round_pause_seconds)."""
+
+    shuffle: Shuffle
+
+
+@dataclass(frozen=True, slots=True)
 class Resign:
     """A player resigns from the game."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnToSeat:
+    """An absent player returns. Every other action of an absent player, except Resign, means this too."""
 
     seat: int
 
@@ -121,4 +135,30 @@ class Resign:
 TurnAction = PlayTiles | DrawTile | LayOnRiver | Pass
 """Actions of the player whose turn it is."""
 
-Action = Join | Leave | StartGame | StartNextRound | RequestRedeal | TurnAction | ClaimError | TimeOut | Resign
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """A bot's action for an absent player, who does not return by it (absent_action)."""
+
+    action: TurnAction | ClaimError
+
+    @property
+    def seat(self) -> int:
+        """The absent player's seat."""
+        return self.action.seat
+
+
+Action = (
+    Join
+    | Leave
+    | StartGame
+    | StartNextRound
+    | StartDueRound
+    | RequestRedeal
+    | TurnAction
+    | ClaimError
+    | TimeOut
+    | Resign
+    | ReturnToSeat
+    | StandIn
+)

@@ -187,6 +187,14 @@ class TurnTimedOut:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockStopped:
+    """A player's turn ended, and this much of the bank is left, in milliseconds (clock_total_seconds)."""
+
+    seat: int
+    time_left_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlayerResigned:
     """A player resigned from the game."""
 
@@ -194,18 +202,45 @@ class PlayerResigned:
 
 
 @dataclass(frozen=True, slots=True)
+class PlayerAbsent:
+    """So many turns of a player timed out in a row that the player counts as absent (absent_after_timeouts).
+
+    `stand_in` is the level of the bot that plays from now on; None if PlayerResigned follows (absent_action).
+    """
+
+    seat: int
+    stand_in: BotLevel | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerReturned:
+    """An absent player returned, and no bot plays the seat any more."""
+
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
 class RoundEnded:
-    """A round was scored."""
+    """A round was scored.
+
+    `next_round_ms` is when the next round starts by itself; None if a player must start it or none follows.
+    """
 
     result: RoundResult
+    next_round_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GameEnded:
-    """The game ended. `opened` has the results of all rounds if the game's end opens them (racks_shown AFTER_GAME)."""
+    """The game ended.
+
+    `opened` has the results of all rounds if the game's end opens them (racks_shown AFTER_GAME). `abandoned`: the game
+    ended because all people were absent, possibly in the middle of a round.
+    """
 
     winners: tuple[int, ...]
     opened: tuple[RoundResult, ...] = ()
+    abandoned: bool = False
 
 
 TurnEvent = (
@@ -232,6 +267,9 @@ Event = (
     | RedealDemanded
     | TurnEvent
     | PlayerResigned
+    | PlayerAbsent
+    | PlayerReturned
+    | ClockStopped
     | RoundEnded
     | GameEnded
 )

@@ -22,13 +22,33 @@ class BotLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A player, with the points of all finished rounds (R64). `bot` is the level of a bot, None for a person."""
+    """A player.
+
+    Attributes:
+        seat: The seat.
+        name: The name.
+        total_points: The points of all finished rounds (R64).
+        resigned: Whether the player has resigned.
+        bot: The level of a bot, None for a person.
+        timeouts_in_a_row: The number of turns that timed out since the last action in a turn.
+        stand_in: The level of the bot that plays for an absent person; None if the person is not absent.
+        time_left_ms: The bank of time for the round, as at the start of the player's turn while that is in progress;
+            None without clocks (clock_total_seconds).
+    """
 
     seat: int
     name: str
     total_points: int = 0
     resigned: bool = False
     bot: BotLevel | None = None
+    timeouts_in_a_row: int = 0
+    stand_in: BotLevel | None = None
+    time_left_ms: int | None = None
+
+    @property
+    def played_by(self) -> BotLevel | None:
+        """The level of the bot that plays the seat, as a player or for an absent person; None for a person."""
+        return self.bot or self.stand_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,17 +222,30 @@ class Playing:
 
 @dataclass(frozen=True, slots=True)
 class RoundOver:
-    """A round has been scored, and the next one has not started."""
+    """A round has been scored, and the next one has not started.
+
+    Attributes:
+        round: The round.
+        next_round_ms: When the next round starts by itself, in milliseconds since 1970; None if a player must start it.
+    """
 
     round: Round
+    next_round_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The game is over. It has several winners when their totals tie."""
+    """The game is over.
+
+    Attributes:
+        round: The last round, which an abandoned game may have left unfinished.
+        winners: The winners, several when their totals tie; none if the game was abandoned in its first round.
+        abandoned: Whether the game ended because all people were absent.
+    """
 
     round: Round
     winners: tuple[int, ...]
+    abandoned: bool = False
 
 
 Phase = Lobby | Playing | RoundOver | Finished
@@ -255,6 +288,12 @@ class Game:
         """Whether all players who have not resigned are bots, which never start a round."""
         return all(player.bot or player.resigned for player in self.players)
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether people remain who have not resigned, and all of them are absent."""
+        people = [player for player in self.players if not (player.bot or player.resigned)]
+        return bool(people) and all(player.stand_in for player in people)
+
 
 def turn_order(seats: tuple[int, ...], first: int, direction: TurnDirection) -> tuple[int, ...]:
     """Returns seats in turn order, starting with `first` or, if it is not among them, the next one after it (R10)."""
@@ -276,11 +315,11 @@ def next_seat(game: Game, round_: Round) -> int:
 
 
 def bots_to_act(game: Game) -> tuple[int, ...]:
-    """Returns the seats of bots that must act: first those that vote on the shown play, then the one with the turn."""
+    """Returns the seats that bots play and that must act: first those that vote on the shown play, then the turn's."""
     if not isinstance(game.phase, Playing):
         return ()
     turn, shown = game.phase.round.turn, game.phase.round.shown_play
-    bots = tuple([player.seat for player in game.players if player.bot and not player.resigned])
+    bots = tuple([player.seat for player in game.players if player.played_by and not player.resigned])
     if not bots:
         return ()
     voted = bots if shown is None or shown.against is not None else shown.claimed

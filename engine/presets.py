@@ -117,6 +117,8 @@ PRESETS: Final = {
         deal_fixed_jokers=1,
         deal_three_pairs_reshuffle=DealThreePairsReshuffle.ON_REQUEST,
         turn_time_limit_seconds=0,
+        clock_total_seconds=600,
+        clock_increment_seconds=10,
         pool_empty_pass=PoolEmptyPass.ONLY_IF_NO_PLAY,
         score_joker_penalty=50,
         score_never_melded=ScoreNeverMelded.FLAT_100_OR_200,
@@ -214,8 +216,9 @@ PRESET_TEXTS: Final = {
     ),
     Preset.MSO_2019: PresetText(
         "Olympiad duel",
-        "Two players with one joker each; 100 or 200 penalty points for never melding.",
-        "the Mind Sports Olympiad of 2019; its chess clock (ten minutes plus ten seconds a move) is not modeled",
+        "Two players with one joker each and ten minutes; 100 or 200 penalty points for never melding.",
+        "the Mind Sports Olympiad of 2019; its clocks of ten minutes add ten seconds a move, but no more than "
+        "it took; here they add ten",
     ),
     Preset.VATIKAN: PresetText(
         "Vatikan",

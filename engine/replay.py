@@ -5,15 +5,18 @@ from dataclasses import replace
 from typing import Final
 
 from engine.events import (
+    ClockStopped,
     ErrorClaimed,
     Event,
     GameCreated,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
+    PlayerAbsent,
     PlayerJoined,
     PlayerLeft,
     PlayerResigned,
+    PlayerReturned,
     RedealDemanded,
     RiverTileLaid,
     RoundEnded,
@@ -40,7 +43,6 @@ from engine.game import (
     Rack,
     Round,
     RoundOver,
-    RoundResult,
     ShownPlay,
     Turn,
     round_of,
@@ -77,7 +79,7 @@ _UNCREATED: Final = Game(Ruleset())
 """The game to which GameCreated is applied."""
 
 
-def evolve(game: Game, event: Event) -> Game:
+def evolve(game: Game, event: Event) -> Game:  # noqa: C901 - one case an event, each a line
     """Returns the game after one event. The revision is unchanged."""
     match event:
         case GameCreated(ruleset):
@@ -91,14 +93,53 @@ def evolve(game: Game, event: Event) -> Game:
             return _round_started(game, event)
         case PlayerResigned(seat):
             return _resigned(game, seat)
-        case RoundEnded(result):
-            return _round_ended(game, result)
-        case GameEnded(winners, opened):
-            return replace(game, phase=Finished(round_of(game), winners), results=opened or game.results)
+        case PlayerAbsent(seat, stand_in):
+            return _with_player(game, replace(game.player(seat), stand_in=stand_in))
+        case PlayerReturned(seat):
+            return _with_player(game, replace(game.player(seat), stand_in=None, timeouts_in_a_row=0))
+        case ClockStopped(seat, time_left_ms):
+            return _with_player(game, replace(game.player(seat), time_left_ms=time_left_ms))
+        case RoundEnded():
+            return _round_ended(game, event)
+        case GameEnded(winners, opened, abandoned):
+            finished = Finished(round_of(game), winners, abandoned)
+            return replace(game, phase=finished, results=opened or game.results)
         case RedealDemanded():
             return game
         case _:
-            return _in_round(game, _in_turn(game, _declined(round_of(game), event), event))
+            round_ = _in_turn(game, _declined(round_of(game), event), event)
+            return _in_round(_with_timeouts(game, event), round_)
+
+
+def _with_player(game: Game, player: Player) -> Game:
+    """Returns the game with one player replaced."""
+    players = tuple([player if old.seat == player.seat else old for old in game.players])
+    return Game(game.ruleset, game.revision, players, game.phase, game.results)
+
+
+def _with_timeouts(game: Game, event: TurnEvent) -> Game:
+    """Returns the game with the player's time-outs in a row: a time-out adds one, an action in a turn ends them.
+
+    A turn that began with an empty bank is not counted: the player had no time to act.
+    """
+    match event:
+        case TurnTimedOut(seat):
+            player = game.player(seat)
+            count = player.timeouts_in_a_row + (player.time_left_ms != 0)
+        case (
+            TilesPlayed(seat=seat)
+            | TileDrawn(seat=seat)
+            | TilesDrawn(seat=seat)
+            | TilesOffered(seat=seat)
+            | TurnEnded(seat=seat)
+            | TurnPassed(seat=seat)
+            | TurnPenalised(seat=seat)
+            | IllegalPlayShown(seat=seat)
+        ):
+            player, count = game.player(seat), 0
+        case _:
+            return game
+    return game if count == player.timeouts_in_a_row else _with_player(game, replace(player, timeouts_in_a_row=count))
 
 
 def _declined(round_: Round, event: TurnEvent) -> Round:
@@ -156,6 +197,9 @@ def _in_round(game: Game, round_: Round) -> Game:
 
 def _round_started(game: Game, event: RoundStarted) -> Game:
     turn = Turn(event.order[0], None)
+    if game.ruleset.clock_total_seconds:
+        total_ms = game.ruleset.clock_total_seconds * 1000
+        game = replace(game, players=tuple(replace(player, time_left_ms=total_ms) for player in game.players))
     return _in_round(game, Round(event.number, event.order, (), event.racks, event.pool, turn))
 
 
@@ -246,7 +290,7 @@ def _claimed(round_: Round, seat: int, agrees: bool) -> Round:
 
 def _resigned(game: Game, seat: int) -> Game:
     """Returns the game with a player resigned. Tiles of a pending River choice go to their rack, out of play."""
-    game = replace(game, players=tuple(replace(p, resigned=True) if p.seat == seat else p for p in game.players))
+    game = _with_player(game, replace(game.player(seat), resigned=True, stand_in=None))
     round_ = game.phase.round if isinstance(game.phase, Playing) else None
     if round_ is None or round_.turn.seat != seat or not isinstance(round_.step, Choosing):
         return game
@@ -263,7 +307,9 @@ def _with_seat(seats: tuple[int, ...], seat: int) -> tuple[int, ...]:
     return tuple(sorted({*seats, seat}))
 
 
-def _round_ended(game: Game, result: RoundResult) -> Game:
+def _round_ended(game: Game, event: RoundEnded) -> Game:
+    result = event.result
     points = {seat.seat: seat.points for seat in result.seats}
     players = tuple(replace(p, total_points=p.total_points + points.get(p.seat, 0)) for p in game.players)
-    return replace(game, players=players, results=(*game.results, result), phase=RoundOver(round_of(game)))
+    phase = RoundOver(round_of(game), event.next_round_ms)
+    return replace(game, players=players, results=(*game.results, result), phase=phase)

@@ -386,6 +386,23 @@ class Contract(Enum):
     SUM_AT_MOST_41 = auto()
 
 
+class AbsentAction(Enum):
+    """What happens to a seat whose player is absent (absent_after_timeouts)."""
+
+    OFF = auto()
+    RESIGN = auto()
+    BOT_EASY = auto()
+    BOT_MEDIUM = auto()
+    BOT_HARD = auto()
+
+
+class ClockFlag(Enum):
+    """What happens when a player's bank of time is empty (clock_total_seconds)."""
+
+    RESIGN = auto()
+    TIME_OUT_EACH_TURN = auto()
+
+
 class Hints(Enum):
     """The hints that a seat may get from AnalysisService in a running game, each value more than the one before."""
 
@@ -482,6 +499,12 @@ class Ruleset:
     hints: Hints = Hints.TURN
     racks_shown: RacksShown = RacksShown.AFTER_ROUND
     draft_visibility: DraftVisibility = DraftVisibility.OWNER
+    absent_after_timeouts: int = 3
+    absent_action: AbsentAction = AbsentAction.BOT_EASY
+    round_pause_seconds: int = 30
+    clock_total_seconds: int = 0
+    clock_increment_seconds: int = 0
+    clock_flag: ClockFlag = ClockFlag.RESIGN
 
     def __hash__(self) -> int:
         """Hashes four fields only; hashing all 60 costs more than the lookups it saves."""

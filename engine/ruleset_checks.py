@@ -8,6 +8,7 @@ from typing import Final
 from engine.ruleset import (
     PAIRS_PLAYERS,
     SABRA,
+    ClockFlag,
     Contract,
     DealOrder,
     JokerRetrievalGroupOfThree,
@@ -47,13 +48,17 @@ RANGES: Final[dict[str, Sequence[int]]] = {
     "jokers_beyond_physical": (False, True),
     "initial_meld_threshold": range(201),
     "initial_meld_voluntary_delay": (False, True),
-    "turn_time_limit_seconds": range(86_401),
+    "turn_time_limit_seconds": range(1_209_601),
     "penalty_tiles": range(1, 15),
     "joker_retrieval_end_of_run_free": (False, True),
     "score_joker_penalty": range(101),
     "match_rounds": range(1, 101),
     "match_target_score": range(1, 10_001),
     "contract_points": range(1001),
+    "absent_after_timeouts": range(101),
+    "round_pause_seconds": range(86_401),
+    "clock_total_seconds": range(1_209_601),
+    "clock_increment_seconds": range(86_401),
 }
 """The allowed values of each number and flag."""
 
@@ -176,6 +181,16 @@ CONFLICTS: Final[tuple[tuple[str, str, Callable[[Ruleset], bool]], ...]] = (
         "turn_play_after_draw",
         "turn_draw",
         lambda r: r.turn_play_after_draw is not TurnPlayAfterDraw.FORBIDDEN and r.turn_draw is TurnDraw.TWO_RIVER,
+    ),
+    (
+        "clock_increment_seconds",
+        "clock_total_seconds",
+        lambda r: r.clock_increment_seconds > 0 and r.clock_total_seconds == 0,
+    ),
+    (
+        "clock_flag",
+        "clock_total_seconds",
+        lambda r: r.clock_flag is not ClockFlag.RESIGN and r.clock_total_seconds == 0,
     ),
     (
         "pool_empty_last_chance_start",

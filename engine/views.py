@@ -9,15 +9,18 @@ from functools import lru_cache
 
 from engine.drafts import Draft
 from engine.events import (
+    ClockStopped,
     ErrorClaimed,
     Event,
     GameCreated,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
+    PlayerAbsent,
     PlayerJoined,
     PlayerLeft,
     PlayerResigned,
+    PlayerReturned,
     RedealDemanded,
     RiverTileLaid,
     RoundEnded,
@@ -45,6 +48,7 @@ from engine.game import (
     Playing,
     Rack,
     Round,
+    RoundOver,
     RoundResult,
     ShownPlay,
     Step,
@@ -57,7 +61,7 @@ from engine.tiles import Tile
 
 @dataclass(frozen=True, slots=True)
 class PlayerView:
-    """A player as every viewer sees them."""
+    """A player as every viewer sees them. `bot` is the level of the bot that plays the seat now."""
 
     seat: int
     name: str
@@ -66,6 +70,9 @@ class PlayerView:
     total_points: int
     resigned: bool
     bot: BotLevel | None = None
+    timeouts_in_a_row: int = 0
+    is_absent: bool = False
+    time_left_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,8 @@ class GameView:
         last_chance: The seats with a last turn left.
         results: The results of the finished rounds.
         winners: The winners of a finished game.
+        next_round_ms: When the next round starts by itself, if it does.
+        abandoned: Whether the game ended because all people were absent.
     """
 
     revision: int
@@ -126,6 +135,8 @@ class GameView:
     last_chance: tuple[int, ...]
     results: tuple[RoundResult, ...]
     winners: tuple[int, ...]
+    next_round_ms: int | None
+    abandoned: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +203,9 @@ OpenEvent = (
     | RedealDemanded
     | LastChanceStarted
     | PlayerResigned
+    | PlayerAbsent
+    | PlayerReturned
+    | ClockStopped
     | RoundEnded
     | GameEnded
 )
@@ -243,6 +257,8 @@ def see(game: Game, seat: int | None, draft: Draft | None = None) -> GameView:
         last_chance=_last_chance(game),
         results=tuple([_open_result(result) for result in game.results]),
         winners=game.phase.winners if isinstance(game.phase, Finished) else (),
+        next_round_ms=game.phase.next_round_ms if isinstance(game.phase, RoundOver) else None,
+        abandoned=isinstance(game.phase, Finished) and game.phase.abandoned,
     )
 
 
@@ -264,7 +280,18 @@ def _players(game: Game, round_: Round | None) -> tuple[PlayerView, ...]:
 
 def _player(player: Player, rack: Rack | None) -> PlayerView:
     count, has_melded = (len(rack.tiles), rack.has_melded) if rack else (0, False)
-    return PlayerView(player.seat, player.name, count, has_melded, player.total_points, player.resigned, player.bot)
+    return PlayerView(
+        player.seat,
+        player.name,
+        count,
+        has_melded,
+        player.total_points,
+        player.resigned,
+        player.played_by,
+        player.timeouts_in_a_row,
+        player.stand_in is not None,
+        player.time_left_ms,
+    )
 
 
 def _last_chance(game: Game) -> tuple[int, ...]:

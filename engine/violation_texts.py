@@ -18,6 +18,7 @@ DESCRIPTIONS: Final = {
     Reason.ROUND_OVER: "the round is over: start the next one with StartNextRound",
     Reason.GAME_OVER: "the game is over",
     Reason.PLAYER_RESIGNED: "the player has resigned from the game",
+    Reason.PLAYER_NOT_ABSENT: "the player is not absent",
     Reason.REDEAL_NOT_ALLOWED: "the player has no right to a redeal",
     Reason.NOT_YOUR_TURN: "it is seat {seat}'s turn",
     Reason.TURN_TIMED_OUT: "the deadline of the turn has passed",

@@ -24,6 +24,7 @@ class Reason(Enum):
     ROUND_OVER = auto()
     GAME_OVER = auto()
     PLAYER_RESIGNED = auto()
+    PLAYER_NOT_ABSENT = auto()
     REDEAL_NOT_ALLOWED = auto()
     # Turns
     NOT_YOUR_TURN = auto()

@@ -4,10 +4,11 @@ Chance and time are arguments: an action that needs a shuffle contains it, and `
 the state of the game forbids is refused with one reason, an illegal play with all its violations (rules.py), unless
 the ruleset has other consequences for it (turn_invalid_submission).
 
-`lobby`, `plays`, `draws` and `timeouts` decide on the actions, `turn_end` on what follows.
+`lobby`, `plays`, `draws`, `timeouts` and `absence` decide on the actions, `turn_end` on what follows.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 from engine.actions import (
@@ -21,6 +22,9 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
+    ReturnToSeat,
+    StandIn,
+    StartDueRound,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -30,14 +34,15 @@ from engine.analysis import Analysis, Existence, Situation
 from engine.drafts import Draft
 from engine.events import Event, GameCreated, PlayerResigned, RoundEnded, TurnStarted
 from engine.game import Choosing, Finished, Game, Lobby, Playing, Round, RoundOver, is_expired, round_of
-from engine.replay import advance
+from engine.replay import advance, evolve
 from engine.ruleset import PoolEmptyStuckTest, Ruleset
 from engine.solver import Budget, has_turn
 from engine.table import ProposedTable
+from engine.turns.absence import return_to_seat, returning
 from engine.turns.decisions import Context, Decision, IllegalPlay, TurnEnding
 from engine.turns.drafts import check_draft
 from engine.turns.draws import draw, lay_on_river, pass_turn
-from engine.turns.lobby import join, leave, request_redeal, start_game, start_next_round
+from engine.turns.lobby import join, leave, request_redeal, start_due_round, start_game, start_next_round
 from engine.turns.plays import claim_error, play_tiles
 from engine.turns.timeouts import time_out
 from engine.turns.turn_end import end_turn
@@ -107,16 +112,18 @@ def apply(game: Game, action: Action, now_ms: int, analysis: Analysis = EXACT) -
     Raises:
         ValueError: The caller's error, not a player's: a shuffle of the wrong tiles, a time-out that is not due.
     """
+    returned = returning(game, action)
+    game = reduce(evolve, returned, game)
     decided = _decide(game, action, Context(now_ms, analysis))
     match decided:
         case Refused():
             return decided
         case IllegalPlay(events, violations):
-            return Applied(advance(game, events), events, violations)
+            return Applied(advance(game, events), returned + events, violations)
         case TurnEnding(_, after, consequences):
-            return Applied(advance(after, consequences), decided.events)
+            return Applied(advance(after, consequences), returned + decided.events)
         case events:
-            return Applied(advance(game, events), events)
+            return Applied(advance(game, events), returned + events)
 
 
 def arrange(game: Game, seat: int, table: ProposedTable, now_ms: int) -> Draft | Refused:
@@ -136,7 +143,7 @@ def arrange(game: Game, seat: int, table: ProposedTable, now_ms: int) -> Draft |
     return refusal or check_draft(round_, seat, table, game.ruleset)
 
 
-def _decide(game: Game, action: Action, context: Context) -> Decision:
+def _decide(game: Game, action: Action, context: Context) -> Decision:  # noqa: C901 - one case an action
     match action:
         case PlayTiles() | DrawTile() | LayOnRiver() | Pass():  # first, because most actions are these
             return _not_playing(game) or _take_turn(game, round_of(game), action, context)
@@ -148,6 +155,8 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:
             return start_game(game, shuffle, context)
         case StartNextRound(seat, shuffle):
             return start_next_round(game, seat, shuffle, context)
+        case StartDueRound(shuffle):
+            return start_due_round(game, shuffle, context)
         case RequestRedeal():
             return _not_playing(game) or request_redeal(game, round_of(game), action, context)
         case ClaimError():
@@ -156,6 +165,11 @@ def _decide(game: Game, action: Action, context: Context) -> Decision:
             return time_out(game, draft, context)
         case Resign(seat):
             return _resign(game, seat, context)
+        case ReturnToSeat(seat):
+            return return_to_seat(game, seat)
+        case StandIn(for_absent):
+            is_absent = game.player(action.seat).stand_in is not None
+            return _decide(game, for_absent, context) if is_absent else refused(Reason.PLAYER_NOT_ABSENT)
 
 
 def _not_playing(game: Game) -> Refused | None:

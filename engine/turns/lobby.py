@@ -4,6 +4,8 @@ from engine.actions import Join, RequestRedeal
 from engine.deal import Shuffle, deal_round, may_demand_redeal
 from engine.events import Event, PlayerJoined, PlayerLeft, RedealDemanded, RoundStarted
 from engine.game import Choosing, Finished, Game, Lobby, Playing, Round, RoundOver
+from engine.replay import evolve
+from engine.timers import is_due
 from engine.turns.decisions import Context, Decision
 from engine.turns.turn_end import start_turn
 from engine.violations import Reason, refused
@@ -53,6 +55,17 @@ def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStarted, con
             return _start_round(game, shuffle, context)
 
 
+def start_due_round(game: Game, shuffle: Shuffle, context: Context) -> Decision:
+    """Decides on `StartDueRound` (round_pause_seconds).
+
+    Raises:
+        ValueError: No pause has passed.
+    """
+    if not isinstance(game.phase, RoundOver) or not is_due(game, context.now_ms):
+        raise ValueError("no pause between rounds has passed: apply StartDueRound only when is_due")
+    return _start_round(game, shuffle, context)
+
+
 def request_redeal(game: Game, round_: Round, action: RequestRedeal, context: Context) -> Decision:
     """Decides on `RequestRedeal` (deal_three_pairs_reshuffle)."""
     seat = action.seat
@@ -67,4 +80,4 @@ def request_redeal(game: Game, round_: Round, action: RequestRedeal, context: Co
 def _start_round(game: Game, shuffle: Shuffle | RoundStarted, context: Context) -> tuple[Event, ...]:
     """Returns the deal and the first turn (R5 to R9)."""
     dealt = deal_round(game, shuffle)
-    return (dealt, start_turn(game, dealt.order[0], context))
+    return (dealt, start_turn(evolve(game, dealt), dealt.order[0], context))

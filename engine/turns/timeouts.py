@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 from engine.actions import PlayTiles
-from engine.events import TilesPlayed, TurnTimedOut
+from engine.events import PlayerResigned, TilesPlayed, TurnTimedOut
 from engine.game import Choosing, Drawn, Game, Round, is_expired, round_of
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import Ruleset, TurnTimeoutClean, TurnTimeoutDirty
 from engine.table import ProposedTable
 from engine.tiles import Tile, in_order
+from engine.turns.clocks import resigns_by_clock
 from engine.turns.decisions import Context, Decision
 from engine.turns.plays import judged
 from engine.turns.turn_end import default_river_choice, end_turn
@@ -30,6 +31,8 @@ def time_out(game: Game, draft: ProposedTable | None, context: Context) -> Decis
         raise ValueError("no turn has passed its deadline: apply TimeOut only when is_expired")
     round_ = round_of(game)
     seat = round_.turn.seat
+    if resigns_by_clock(game, round_):
+        return end_turn(game, (TurnTimedOut(seat, ()), PlayerResigned(seat)), context)
     match round_.step:
         case Choosing():
             return end_turn(game, (TurnTimedOut(seat, ()), *default_river_choice(seat, round_)), context)

@@ -18,23 +18,38 @@ from engine.game import Choosing, Game, Playing, Round, RoundEnd, RoundResult, T
 from engine.replay import evolve
 from engine.ruleset import PoolEmptyLastChanceStart, PoolEmptyMode, PoolEmptyStuckTest, RacksShown
 from engine.scoring import Standing, are_one_side, game_winners, is_last_round, score_round
+from engine.turns.absence import absence_after
+from engine.turns.clocks import stopped_clock, turn_length_ms
 from engine.turns.decisions import Context, TurnEnding
 
 
 def end_turn(game: Game, events: tuple[Event, ...], context: Context) -> TurnEnding:
     """Returns events that end a turn, or a resignation, with their consequences."""
     after = reduce(evolve, events, game)
+    event, more = events[-1], absence_after(after, events)
+    if more:
+        event = more[-1]
     if isinstance(after.phase, Playing):
-        return TurnEnding(events, after, _consequences(after, after.phase.round, events[-1], context))
+        if not _is_of_another(event, after.phase.round):
+            more += stopped_clock(after, after.phase.round, context)
+        events, after = events + more, reduce(evolve, more, after)
+        return TurnEnding(events, after, _consequences(after, round_of(after), event, context))
     if are_one_side(after.active_seats, game.ruleset):
         return TurnEnding(events, after, (_game_ended(after, after.active_seats),))
-    return TurnEnding(events, after, (_game_ended(after, _winners(after)),) if after.is_left_to_bots else ())
+    if after.is_abandoned or after.is_left_to_bots:
+        return TurnEnding(events, after, (_game_ended(after, _winners(after), abandoned=after.is_abandoned),))
+    return TurnEnding(events, after, ())
+
+
+def _is_of_another(event: Event, round_: Round) -> bool:
+    """Returns whether an event is the resignation of a player whose turn it is not, which ends no turn."""
+    return isinstance(event, PlayerResigned) and event.seat != round_.turn.seat
 
 
 def start_turn(game: Game, seat: int, context: Context) -> TurnStarted:
-    """Returns a turn that starts now, with its deadline (R54, turn_time_limit_seconds)."""
-    limit = game.ruleset.turn_time_limit_seconds
-    deadline_ms = context.now_ms + limit * 1000 if limit else None
+    """Returns a turn that starts now, with its deadline (R54, turn_time_limit_seconds, clock_total_seconds)."""
+    length_ms = turn_length_ms(game.player(seat), game.ruleset)
+    deadline_ms = None if length_ms is None else context.now_ms + length_ms
     return TurnStarted(Turn(seat, deadline_ms, game.revision + 1))
 
 
@@ -66,13 +81,15 @@ def penalize_if_unanimous(game: Game, context: Context) -> tuple[Event, ...]:
 
 def _consequences(game: Game, round_: Round, event: Event, context: Context) -> tuple[Event, ...]:
     if any(not rack.tiles for rack in round_.racks):
-        return _end_round(game, round_, RoundEnd.WENT_OUT)
+        return _end_round(game, round_, RoundEnd.WENT_OUT, context)
     if are_one_side(game.active_seats, game.ruleset):
-        return _end_round(game, round_, RoundEnd.RESIGNED)
-    if isinstance(event, PlayerResigned) and event.seat != round_.turn.seat:
+        return _end_round(game, round_, RoundEnd.RESIGNED, context)
+    if game.is_abandoned:
+        return (_game_ended(game, _winners(game), abandoned=True),)
+    if _is_of_another(event, round_):
         return penalize_if_unanimous(game, context)
     if _is_blocked(game, round_, context):
-        return _end_round(game, round_, RoundEnd.BLOCKED)
+        return _end_round(game, round_, RoundEnd.BLOCKED, context)
     return _next_turn(game, round_, context)
 
 
@@ -125,7 +142,8 @@ def _next_turn(game: Game, round_: Round, context: Context) -> tuple[Event, ...]
     return (LastChanceStarted(seats), start_turn(game, seats[0], context))
 
 
-def _end_round(game: Game, round_: Round, end: RoundEnd) -> tuple[Event, ...]:
+def _end_round(game: Game, round_: Round, end: RoundEnd, context: Context) -> tuple[Event, ...]:
+    """Returns the score of the round, with the end of the game or the time of the next round (round_pause_seconds)."""
     standings = tuple(
         Standing(seat, rack.tiles, game.player(seat).resigned, rack.has_melded, seat in round_.declined)
         for seat, rack in ((seat, round_.rack(seat)) for seat in round_.order)
@@ -137,7 +155,8 @@ def _end_round(game: Game, round_: Round, end: RoundEnd) -> tuple[Event, ...]:
     is_last = is_last_round(round_.number, after.players, game.ruleset)
     if end is RoundEnd.RESIGNED or is_last or after.is_left_to_bots:
         return (ended, _game_ended(after, _winners(after)))
-    return (ended,)
+    pause = game.ruleset.round_pause_seconds
+    return (replace(ended, next_round_ms=context.now_ms + pause * 1000 if pause else None),)
 
 
 def _with_racks(result: RoundResult, round_: Round, shown: RacksShown) -> RoundResult:
@@ -148,12 +167,12 @@ def _with_racks(result: RoundResult, round_: Round, shown: RacksShown) -> RoundR
 
 
 def _winners(game: Game) -> tuple[int, ...]:
-    """Returns the winners of a game between two rounds (match_winner)."""
-    return game_winners(game.players, game.results, game.ruleset)
+    """Returns the winners of a game between two rounds (match_winner). Without a finished round there are none."""
+    return game_winners(game.players, game.results, game.ruleset) if game.results else ()
 
 
-def _game_ended(game: Game, winners: tuple[int, ...]) -> GameEnded:
+def _game_ended(game: Game, winners: tuple[int, ...], *, abandoned: bool = False) -> GameEnded:
     """Returns the end of a game between two rounds, which opens the racks of all rounds (racks_shown AFTER_GAME)."""
     if game.ruleset.racks_shown is not RacksShown.AFTER_GAME:
-        return GameEnded(winners)
-    return GameEnded(winners, tuple(replace(result, is_open=True) for result in game.results))
+        return GameEnded(winners, abandoned=abandoned)
+    return GameEnded(winners, tuple(replace(result, is_open=True) for result in game.results), abandoned)

@@ -18,10 +18,12 @@ from load.corpus.hostile import read as read_hostile
 from load.corpus.turns import read as read_turns
 from load.floods.honest import OWN_CONNECTION, reason_of
 from load.messages import to_send
-from rummikub.v1 import game_pb2, meld_pb2, tile_pb2
+from rummikub.v1 import game_pb2, meld_pb2, ruleset_pb2, tile_pb2
 from rummikub.v1 import game_service_pb2 as gs
+from rummikub.v1 import turn_service_pb2 as ts
 from rummikub.v1 import validation_service_pb2 as vs
 from rummikub.v1.game_service_pb2_grpc import GameServiceStub
+from rummikub.v1.turn_service_pb2_grpc import TurnServiceStub
 
 BATCH_TURNS: Final = 100
 LAST_TILE: Final = 53
@@ -245,6 +247,32 @@ async def searches(attack: Attack) -> None:
         await _forever(100, send)
 
 
+async def drafts(attack: Attack) -> None:
+    """20 callers save drafts of one turn that everyone may see."""
+    async with attack.channels(2) as channels:
+        stubs = [TurnServiceStub(channel) for channel in channels]
+        game, metadata = await _watched_turn(channels[0])
+        draft = game_pb2.Draft(table=[meld_pb2.Meld(tiles=game.rack[:3])])
+        request = ts.SaveDraftRequest(
+            game_id=game.game_id, expected_revision=game.revision, etag=game.etag, draft=draft
+        )
+        await _forever(20, lambda number: attack.count(stubs[number % 2].SaveDraft(request, metadata=metadata)))
+
+
+async def _watched_turn(channel: grpc.aio.Channel) -> tuple[game_pb2.Game, tuple[tuple[str, str], ...]]:
+    """Returns a new game as the seat to move sees it, and that seat's metadata."""
+    games = GameServiceStub(channel)
+    rules = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, draft_visibility=ruleset_pb2.DRAFT_VISIBILITY_EVERYONE)
+    game_id = (await games.CreateGame(gs.CreateGameRequest(ruleset=rules))).game.game_id
+    tokens = {}
+    for name in ("Ann", "Bob"):
+        joined = await games.JoinGame(gs.JoinGameRequest(game_id=game_id, name=name))
+        tokens[joined.seat] = (("authorization", f"Bearer {joined.seat_token}"),)
+    started = await games.StartGame(gs.StartGameRequest(game_id=game_id), metadata=tokens[1])
+    metadata = tokens[started.game.turn.seat]
+    return (await games.GetGame(gs.GetGameRequest(game_id=game_id), metadata=metadata)).game, metadata
+
+
 @dataclass(frozen=True)
 class Flood:
     """A flood: its attack, the address it attacks, and the settings of the server."""
@@ -272,6 +300,7 @@ FLOODS: Final[Mapping[str, Flood]] = {
     "streams": Flood(idle_streams),
     "streams-own": Flood(idle_streams, at_own_listener=True),
     "creations": Flood(creations),
+    "drafts": Flood(drafts),
     "lists": Flood(lists),
     "searches": Flood(searches),
 }

@@ -1,4 +1,4 @@
-"""Bots: seats that the service plays, through the same use cases as other players.
+"""Bots: seats that the service plays, as players or for absent ones, through the same use cases as other players.
 
 The server that stores a change plays the bot that acts next; no request waits for it. If that server dies, another one
 finds the game: its sweeper, because the game is armed before the change (changes.py), or a request that reads it. Two
@@ -123,9 +123,9 @@ class Bots:
         if self._stopping.is_set():
             return
         seat = bots_to_act(record.game)[0]
-        view, level = see(record.game, seat), record.game.player(seat).bot
+        view, level = see(record.game, seat), record.game.player(seat).played_by
         if level is None:
-            raise RuntimeError(f"seat {seat} is not a bot's")
+            raise RuntimeError(f"no bot plays seat {seat}")
         action = action_without_search(view) or await self._decide(
             loaded, ChooseAction(view, level), SEARCH_SECONDS, act_by
         )
@@ -168,14 +168,18 @@ class Bots:
             return action_without_play(question.view)
 
     async def _do(self, record: Record, seat: int, action: BotAction) -> None:
-        """Takes an action as the bot's seat, at the revision that it was decided on."""
+        """Takes an action as the bot's seat, at the revision that it was decided on.
+
+        The request id has spaces, so it is no id that the owner of a seat could send.
+        """
         game_id, revision = record.game_id, record.game.revision
         token = next(token for token in record.tokens if token.seat == seat)
+        caller = Caller(token.digest, stands_in=record.game.player(seat).stand_in is not None)
         match action:
             case ClaimError(_, play_revision, agrees):
-                request = RequestIdentity(Caller(token.digest), f"bot-{game_id}-vote-{play_revision}", FINGERPRINT)
+                request = RequestIdentity(caller, f"bot {game_id} vote {play_revision}", FINGERPRINT)
                 await self._games.claim_error(Vote(game_id, play_revision, agrees), request, lambda _: b"")
             case _:
-                request = RequestIdentity(Caller(token.digest), f"bot-{game_id}-{revision}", FINGERPRINT)
+                request = RequestIdentity(caller, f"bot {game_id} {revision}", FINGERPRINT)
                 turn = TurnRequest(game_id, revision, record.etag, validate_only=False, action=lambda _: action)
                 await self._games.play_turn(turn, request, lambda _: b"")

@@ -1,8 +1,9 @@
 """The change loop: load a game, let a command decide, commit.
 
-Every change takes the same steps. One load also looks up the answer to a repeated request. An overdue turn is timed
-out. The command decides, by the engine's rules. One commit stores the decision, fenced by the history that it was
-decided on. A conflict starts over. If the store fails, the loop tries once more, provided that the request has an id.
+Every change takes the same steps. One load also looks up the answer to a repeated request. What is due in the game is
+applied: the time-out of an overdue turn, or the next round after its pause. The command decides, by the engine's rules.
+One commit stores the decision, fenced by the history that it was decided on. A conflict starts over. If the store
+fails, the loop tries once more, provided that the request has an id.
 
 A turn in a cached game is first decided without the load (`_commit_cached`). Its commit checks everything that the load
 would have checked, and the decision takes effect only if it is stored.
@@ -15,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol, TypeVar
 
 from engine.analysis import options_needing_analysis
-from engine.game import Game, Lobby, Playing, bots_to_act, is_expired
+from engine.game import Game, Lobby, Playing, bots_to_act
+from engine.timers import due_ms, earliest_due_ms, is_due
 from engine.turns import create, may_have_searched_all_racks
 from service.app.commands import (
     Basis,
@@ -25,7 +27,7 @@ from service.app.commands import (
     GameCommand,
     GamePlan,
     JoinOrCreateGame,
-    decide_time_out,
+    decide_due,
 )
 from service.app.identity import Chance, join_codes, new_game_id, requested_game_id
 from service.errors import DuplicateRequest, Fault, GameNotFound, StaleState, StoredFormatUnknown, StoreUnavailable
@@ -114,14 +116,14 @@ class ChangeLoop:
         return await self.retrying(command, lambda: self._try_cached(command))
 
     async def basis(self, game_id: str) -> Basis:
-        """Returns a game to decide on, after the time-out of an overdue turn. Raises GameNotFound."""
+        """Returns a game to decide on, after what was due in it. Raises GameNotFound."""
         loaded, overdue_revision = await self._settle(game_id, "")
         if loaded.record is None:
             raise GameNotFound
         return Basis(loaded.record, loaded.now_ms, overdue_revision)
 
     async def load(self, game_id: str) -> Loaded:
-        """Returns a game for readers: settled, or still overdue if the store refuses the time-out."""
+        """Returns a game for readers: settled, or still overdue if the store refuses that change."""
         try:
             return await self.settle(game_id)
         except StoreUnavailable:
@@ -129,7 +131,7 @@ class ChangeLoop:
             return await self._store.load(game_id)
 
     async def settle(self, game_id: str) -> Loaded:
-        """Returns a game after the time-out of an overdue turn."""
+        """Returns a game after what was due in it: the time-out of a turn, or the start of the next round."""
         loaded, _ = await self._settle(game_id, "")
         return loaded
 
@@ -142,17 +144,17 @@ class ChangeLoop:
         return decide(basis) if runner is None else await runner.run(lambda: decide(basis))
 
     def next_look(self, loaded: Loaded) -> int | None:
-        """Returns when to look at an idle game: at its deadline, or when a bot that is to act would seem forgotten.
+        """Returns when to look at an idle game: when it can be due, or when a bot that is to act would seem forgotten.
 
-        None: not before a round starts or a bot is to act.
+        None: not before a round starts or ends, or a bot is to act.
         """
         if loaded.record is None:
             return None
-        deadline_ms = _deadline_ms(loaded.record)
+        at_ms = earliest_due_ms(loaded.record.game, loaded.now_ms)
         if not bots_to_act(loaded.record.game):
-            return deadline_ms
+            return at_ms
         wait_ms = loaded.now_ms + self._bot_wait_ms
-        return wait_ms if deadline_ms is None else min(wait_ms, deadline_ms)
+        return wait_ms if at_ms is None else min(wait_ms, at_ms)
 
     async def retrying(self, command: Command, attempt: Callable[[], Awaitable[bytes]]) -> bytes:
         """Returns an attempt's answer. If the store fails, it tries once more, provided that the request has an id."""
@@ -244,14 +246,14 @@ class ChangeLoop:
     def cached_basis(self, game_id: str) -> Basis | None:
         """Returns a cached game to decide on.
 
-        None if a load must come first: the game is not cached, its turn is overdue, or its rules may search, which
+        None if a load must come first: the game is not cached, something is due in it, or its rules may search, which
         should not be done in vain.
         """
         cached = self._store.cached(game_id)
         if cached is None or cached.record is None:
             return None
         record, now_ms = cached.record, cached.now_ms
-        if options_needing_analysis(record.game.ruleset) or is_expired(record.game, now_ms):
+        if options_needing_analysis(record.game.ruleset) or is_due(record.game, now_ms):
             return None
         return Basis(record, now_ms, until_ms=_valid_until_ms(record, now_ms))
 
@@ -278,21 +280,22 @@ class ChangeLoop:
         return decision
 
     async def _settle(self, game_id: str, request_key: str) -> tuple[Loaded, int | None]:
-        """Loads a game and applies the time-out of an overdue turn. Of concurrent calls only one applies it (R55).
+        """Loads a game and applies what is due in it. Of concurrent calls only one applies it (R55).
 
         Returns:
-            The game after that, and the revision before the time-out if this call found the turn overdue.
+            The game after that, and the revision before the time-out if this call found a turn overdue.
         """
         loaded = await self._store.load(game_id, request_key)
         record = loaded.record
-        if loaded.memo or record is None or not is_expired(record.game, loaded.now_ms):
+        if loaded.memo or record is None or not is_due(record.game, loaded.now_ms):
             self._notify_of_forgotten_bots(loaded)
             return loaded, None
         basis, draft = Basis(record, loaded.now_ms), await self._store.draft(game_id)
-        decision = await self._decide_in_steps(lambda basis: decide_time_out(basis, draft), basis)
+        decision = await self._decide_in_steps(lambda due: decide_due(due, draft, self._chance), basis)
         after, change = self._after(basis, decision)
         await self._store_change(record, Commit(record.etag, after, change))
-        return await self._store.load(game_id, request_key), record.game.revision
+        overdue_revision = record.game.revision if isinstance(record.game.phase, Playing) else None
+        return await self._store.load(game_id, request_key), overdue_revision
 
     def _after(self, basis: Basis, decision: Decision) -> tuple[Record, bytes]:
         """Returns the record after a change, and the change's stored bytes, which its etag hashes."""
@@ -345,15 +348,16 @@ class ChangeLoop:
             self._notify_of_bot_turn(record)
 
     async def _arm(self, before: Record, after: Record) -> None:
-        """Schedules the sweeper's look at a game, before a round starts or a bot acts.
+        """Schedules the sweeper's look at a game, before a round starts or ends or a bot acts.
 
-        Deadlines only move forward, so the sweeper finds later ones by itself and no turn needs to write them. A bot's
-        turn is written because it may have no deadline, and the sweeper must find it if this server dies.
+        No turn of a round can be due before the sweeper's next look (earliest_due_ms), so no turn writes its deadline.
+        The next round may be due before the last turn of this one would have been. A bot's turn is written because it
+        may have no deadline, and the sweeper must find it if this server dies.
         """
-        started = after.state is GameState.PLAYING and before.state is not GameState.PLAYING
-        if not started and not bots_to_act(after.game):
+        moved = after.state is not before.state and after.state in {GameState.PLAYING, GameState.ROUND_OVER}
+        if not moved and not bots_to_act(after.game):
             return
-        looks = (_deadline_ms(before), self.next_look(Loaded(after.updated_ms, after, None)))
+        looks = (earliest_due_ms(before.game, after.updated_ms), self.next_look(Loaded(after.updated_ms, after, None)))
         known = [at_ms for at_ms in looks if at_ms is not None]
         if known:
             await self._store.arm(after.game_id, min(known))
@@ -399,11 +403,6 @@ def _has_people(game: Game) -> bool:
 
 
 def _valid_until_ms(record: Record, now_ms: int) -> int:
-    """Returns when a decision on a cached game expires: at the latest at the deadline that it assumes."""
-    deadline_ms = _deadline_ms(record)
-    return now_ms + CACHED_MS if deadline_ms is None else min(now_ms + CACHED_MS, deadline_ms)
-
-
-def _deadline_ms(record: Record) -> int | None:
-    """Returns the deadline of the turn in progress, if it has one."""
-    return record.game.phase.round.turn.deadline_ms if isinstance(record.game.phase, Playing) else None
+    """Returns when a decision on a cached game expires: at the latest when the game is due."""
+    at_ms = due_ms(record.game)
+    return now_ms + CACHED_MS if at_ms is None else min(now_ms + CACHED_MS, at_ms)

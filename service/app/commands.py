@@ -18,6 +18,9 @@ from engine.actions import (
     Leave,
     RequestRedeal,
     Resign,
+    ReturnToSeat,
+    StandIn,
+    StartDueRound,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -26,7 +29,7 @@ from engine.actions import (
 from engine.analysis import Existence, Situation
 from engine.deal import Shuffle
 from engine.drafts import Draft
-from engine.game import BotLevel, Game, round_of
+from engine.game import BotLevel, Game, RoundOver, round_of
 from engine.replay import advance
 from engine.ruleset import Ruleset
 from engine.tiles import Tile
@@ -311,7 +314,7 @@ class SeatCommand(GameCommand):
 
     @abstractmethod
     def action(self, seat: int, game: Game) -> Action:
-        """Returns the action for the engine."""
+        """Returns the action of the seat."""
 
     def decide(self, basis: Basis) -> Decision:
         """See GameCommand."""
@@ -333,7 +336,7 @@ class DealingCommand(SeatCommand):
 
     def shuffle(self, game: Game) -> Shuffle:
         """Returns a new random order of the tiles."""
-        return new_shuffle(self.chance, game.ruleset, len(game.active_seats))
+        return _new_shuffle(self.chance, game)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +376,15 @@ class ResignGame(SeatCommand):
 
 
 @dataclass(frozen=True, slots=True)
+class Return(SeatCommand):
+    """Ends the absence of a player."""
+
+    def action(self, seat: int, _game: Game) -> Action:
+        """See SeatCommand."""
+        return ReturnToSeat(seat)
+
+
+@dataclass(frozen=True, slots=True)
 class VoteOnPlay(SeatCommand):
     """Votes on a play that is shown."""
 
@@ -380,7 +392,7 @@ class VoteOnPlay(SeatCommand):
 
     def action(self, seat: int, _game: Game) -> Action:
         """See SeatCommand."""
-        return ClaimError(seat, self.vote.play_revision, self.vote.agrees)
+        return _of_caller(ClaimError(seat, self.vote.play_revision, self.vote.agrees), self.request.caller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +408,8 @@ class PlayTurn(GameCommand):
         seat = player_seat_in(record, self.request.caller)
         check_revision(self.turn, basis)
         analysis = _RackOnlyAnalysis(see(record.game, seat).rack) if self.turn.validate_only else EXACT
-        applied = applied_or_refused(apply(record.game, self.turn.action(seat), basis.now_ms, analysis))
+        action = _of_caller(self.turn.action(seat), self.request.caller)
+        applied = applied_or_refused(apply(record.game, action, basis.now_ms, analysis))
         return Decision(applied, record.tokens, viewer=seat)
 
     def encode(self, decision: Decision, after: Record) -> bytes:
@@ -404,13 +417,32 @@ class PlayTurn(GameCommand):
         return self.encode_turn(turn_result(committed_view(after, decision.viewer), decision.applied))
 
 
-def decide_time_out(basis: Basis, draft: Draft | None) -> Decision:
-    """Returns the time-out of an overdue turn, given the game's last draft, which may be of an earlier turn."""
+def decide_due(basis: Basis, draft: Draft | None, chance: Chance) -> Decision:
+    """Returns the change of a game that is due (timers.is_due): a time-out, or the start of the next round.
+
+    Args:
+        basis: The game.
+        draft: The game's last draft, which may be of an earlier turn.
+        chance: The source of randomness.
+    """
     game = basis.record.game
+    action = StartDueRound(_new_shuffle(chance, game)) if isinstance(game.phase, RoundOver) else _time_out(game, draft)
+    return Decision(applied_or_refused(apply(game, action, basis.now_ms)), basis.record.tokens)
+
+
+def _time_out(game: Game, draft: Draft | None) -> TimeOut:
     is_of_turn = draft is not None and draft.turn_revision == round_of(game).turn.revision
-    time_out = TimeOut(draft.table if draft and is_of_turn else None)
-    applied = applied_or_refused(apply(game, time_out, basis.now_ms))
-    return Decision(applied, basis.record.tokens)
+    return TimeOut(draft.table if draft and is_of_turn else None)
+
+
+def _new_shuffle(chance: Chance, game: Game) -> Shuffle:
+    """Returns a new random order of the tiles for a game's next deal."""
+    return new_shuffle(chance, game.ruleset, len(game.active_seats))
+
+
+def _of_caller(action: TurnAction | ClaimError, caller: Caller) -> Action:
+    """Returns an action of the seat's owner, or of the bot that stands in."""
+    return StandIn(action) if caller.stands_in else action
 
 
 def applied_or_refused(outcome: Applied | Refused) -> Applied:

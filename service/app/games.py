@@ -22,6 +22,7 @@ from service.app.commands import (
     Redeal,
     RequestIdentity,
     ResignGame,
+    Return,
     SeatEncoder,
     StartAnotherRound,
     StartFirstRound,
@@ -76,7 +77,7 @@ class Games:
         return await self._changes.load(game_id)
 
     async def settle(self, game_id: str) -> Loaded:
-        """Returns a game after the time-out of an overdue turn."""
+        """Returns a game after what was due in it (ChangeLoop.settle)."""
         return await self._changes.settle(game_id)
 
     async def create_game(self, plan: GamePlan, request: RequestIdentity, encode: GameEncoder) -> bytes:
@@ -131,6 +132,10 @@ class Games:
     async def resign_game(self, game_id: str, request: RequestIdentity, encode: GameEncoder) -> bytes:
         """Gives up the game."""
         return await self._changes.run(ResignGame(request, game_id, encode))
+
+    async def return_to_seat(self, game_id: str, request: RequestIdentity, encode: GameEncoder) -> bytes:
+        """Ends the caller's absence."""
+        return await self._changes.run(Return(request, game_id, encode))
 
     async def claim_error(self, vote: Vote, request: RequestIdentity, encode: GameEncoder) -> bytes:
         """Votes on a play that is shown."""

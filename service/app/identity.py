@@ -22,9 +22,15 @@ CODE_LENGTH: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of a request: the digest of the seat token that was sent; None for a spectator."""
+    """The sender of a request.
+
+    Attributes:
+        digest: The digest of the seat token that was sent; None for a spectator.
+        stands_in: Whether the sender is the service's bot that plays for the seat's absent owner.
+    """
 
     digest: bytes | None = None
+    stands_in: bool = False
 
 
 SPECTATOR: Final = Caller()

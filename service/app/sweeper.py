@@ -1,8 +1,8 @@
-"""The sweeper: times out overdue turns of idle games, and finds forgotten bots.
+"""The sweeper: applies what is due in idle games, time-outs and next rounds, and finds forgotten bots.
 
 Every server runs one, without a leader. Each claims the games that it checks for a moment, so the others skip them. A
 time-out is a commit like any other, fenced by the game's history, so only one sweeper or caller applies it. The store's
-list of deadlines is a hint when to check a game, never later than the turn's deadline; the deadline itself is in the
+list of deadlines is a hint when to check a game, never later than the game is due; the times themselves are in the
 game.
 """
 
@@ -40,7 +40,7 @@ class Sweeper:
     """Checks games whose time has come.
 
     Args:
-        games: The use cases, which time out overdue turns.
+        games: The use cases, which apply what is due.
         store: The store.
         interval_seconds: The pause between sweeps.
         stopping: Set when the server stops.
@@ -112,7 +112,7 @@ class Sweeper:
                 return
 
     async def _check(self, due: Due) -> None:
-        """Times out an overdue turn. A game whose check fails is put off, so it does not hold up others.
+        """Applies what is due in a game. A game whose check fails is put off, so it does not hold up others.
 
         A game that this server cannot read stays due, because a newer server may be able to read it. A check that takes
         longer than CHECK_SECONDS continues in the background; otherwise a long search would never finish.
@@ -138,7 +138,7 @@ class Sweeper:
         return self._checks[game_id]
 
     async def _settle(self, game_id: str) -> Loaded:
-        """Returns a game after its time-out. Tries twice, because only the connection may have failed."""
+        """Returns a game after what was due in it. Tries twice, because only the connection may have failed."""
         try:
             return await self._games.settle(game_id)
         except StoreUnavailable:
@@ -146,7 +146,7 @@ class Sweeper:
             return await self._games.settle(game_id)
 
     def _next_look(self, due: Due, loaded: Loaded) -> int | None:
-        """Returns when to check a game again; None: not before a new round or a bot's turn arms it.
+        """Returns when to check a game again; None: not before the start or end of a round or a bot's turn arms it.
 
         A game that is still due, because no commit fits its stored data, is put off.
         """

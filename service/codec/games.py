@@ -121,6 +121,12 @@ def _time(milliseconds: int) -> Timestamp:
     return Timestamp(seconds=seconds, nanos=rest * 1_000_000)
 
 
+def _duration(milliseconds: int) -> Duration:
+    """Returns a length of time."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return Duration(seconds=seconds, nanos=rest * 1_000_000)
+
+
 def encode_game(sight: GameSnapshotView) -> game_pb2.Game:
     """Returns a game as a seat or a spectator sees it."""
     return game_pb2.Game.FromString(_lasting_bytes(sight) + changed_game_bytes(sight))
@@ -197,6 +203,8 @@ def _uncached_fields(sight: GameSnapshotView) -> game_pb2.Game:
         turn_order=view.order,
         last_chance_seats=view.last_chance or None,
         join_code=sight.join_code,
+        next_round_time=None if view.next_round_ms is None else _time(view.next_round_ms),
+        abandoned=view.abandoned,
     )
 
 
@@ -230,6 +238,9 @@ def _player(player: PlayerView) -> game_pb2.Player:
         total_points=player.total_points,
         resigned=player.resigned,
         bot_level=_level_number(player.bot),
+        timeouts_in_a_row=player.timeouts_in_a_row,
+        is_absent=player.is_absent,
+        time_left=None if player.time_left_ms is None else _duration(player.time_left_ms),
     )
 
 
@@ -323,7 +334,7 @@ def _event(event: EventView) -> game_pb2.GameEvent:
             return _open_event(event)
 
 
-def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901 - one case per event
+def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901, PLR0911, PLR0912 - one case per event
     match event:
         case ev.GameCreated(rules):
             return game_pb2.GameEvent(game_created=game_pb2.GameCreated(ruleset=encode_ruleset(rules)))
@@ -349,11 +360,23 @@ def _open_event(event: OpenEvent) -> game_pb2.GameEvent:  # noqa: C901 - one cas
             return game_pb2.GameEvent(last_chance_started=game_pb2.LastChanceStarted(seats=seats))
         case ev.PlayerResigned(seat):
             return game_pb2.GameEvent(player_resigned=game_pb2.PlayerResigned(seat=seat))
-        case ev.RoundEnded(result):
-            return game_pb2.GameEvent(round_ended=game_pb2.RoundEnded(result=encode_result(result)))
-        case ev.GameEnded(winners, opened):
-            ended = game_pb2.GameEnded(winner_seats=winners, rounds=map(encode_result, opened))
-            return game_pb2.GameEvent(game_ended=ended)
+        case ev.PlayerAbsent(seat, stand_in):
+            absent = game_pb2.PlayerAbsent(seat=seat, bot_level=_level_number(stand_in))
+            return game_pb2.GameEvent(player_absent=absent)
+        case ev.PlayerReturned(seat):
+            return game_pb2.GameEvent(player_returned=game_pb2.PlayerReturned(seat=seat))
+        case ev.ClockStopped(seat, time_left_ms):
+            stopped = game_pb2.ClockStopped(seat=seat, time_left=_duration(time_left_ms))
+            return game_pb2.GameEvent(clock_stopped=stopped)
+        case ev.RoundEnded(result, next_round_ms):
+            next_round = None if next_round_ms is None else _time(next_round_ms)
+            ended = game_pb2.RoundEnded(result=encode_result(result), next_round_time=next_round)
+            return game_pb2.GameEvent(round_ended=ended)
+        case ev.GameEnded(winners, opened, abandoned):
+            rounds = map(encode_result, opened)
+            return game_pb2.GameEvent(
+                game_ended=game_pb2.GameEnded(winner_seats=winners, rounds=rounds, abandoned=abandoned)
+            )
 
 
 def _tiles_played(event: ev.TilesPlayed) -> game_pb2.TilesPlayed:

@@ -57,6 +57,7 @@ class GameServicer:
             "StartNextRound": unary(pb.StartNextRoundRequest, self.start_next_round),
             "ExportGame": unary(pb.ExportGameRequest, self.export_game),
             "RequestRedeal": unary(pb.RequestRedealRequest, self.request_redeal),
+            "ReturnToSeat": unary(pb.ReturnToSeatRequest, self.return_to_seat),
         }
         return Service("rummikub.v1.GameService", handlers)
 
@@ -169,6 +170,12 @@ class GameServicer:
         game_id = fields.game_id(request.game_id)
         identity = seat_mutation(request, context)
         return await self._games.request_redeal(game_id, identity, answer(pb.RequestRedealResponse))
+
+    async def return_to_seat(self, request: pb.ReturnToSeatRequest, context: Context) -> bytes:
+        """ReturnToSeat."""
+        game_id = fields.game_id(request.game_id)
+        identity = seat_mutation(request, context)
+        return await self._games.return_to_seat(game_id, identity, answer(pb.ReturnToSeatResponse))
 
     async def export_game(self, request: pb.ExportGameRequest, context: Context) -> bytes:
         """ExportGame."""

@@ -23,6 +23,7 @@ from typing import Final, Protocol
 from engine.drafts import Draft
 from engine.events import Event
 from engine.game import Finished, Game, Lobby, Phase, Playing, RoundOver
+from engine.timers import due_ms
 from service.storage.timing import Observer
 
 SECRET_BYTES: Final = 32
@@ -124,18 +125,22 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long a game is kept after its last change, in seconds: in the lobby, started, and finished."""
+    """How long a game is kept, in seconds: in the lobby, started, and finished.
+
+    The time begins when the game is next due, otherwise with its last change, so a long turn does not outlast its game.
+    """
 
     lobby: int
     started: int
     finished: int
 
     def milliseconds(self, record: Record) -> int:
-        """Returns how long a game is kept."""
+        """Returns how long a game is kept after a change."""
         if record.is_emptied:
             return EMPTIED_MS
         seconds = {GameState.LOBBY: self.lobby, GameState.FINISHED: self.finished}.get(record.state, self.started)
-        return seconds * 1000
+        at_ms = due_ms(record.game)
+        return seconds * 1000 + (0 if at_ms is None else max(0, at_ms - record.updated_ms))
 
 
 @dataclass(frozen=True, slots=True)

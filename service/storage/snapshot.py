@@ -1,8 +1,6 @@
 """The stored form of games, drafts and memos.
 
-Two values are written only if present: a bot's level, and who declined the initial meld. A server that does not know
-bots can therefore read a game without them, and refuses one with them, because a player has one value too many. Only
-games whose rules need a solver ask who declined; a server without one refuses their rulesets.
+One value is written only if present: who declined the initial meld, which few games ask.
 """
 
 from itertools import pairwise
@@ -212,10 +210,11 @@ def _write_phase(phase: Phase) -> Json:
             return {"type": "Lobby"}
         case Playing(round_):
             return {"type": "Playing", "round": _write_round(round_)}
-        case RoundOver(round_):
-            return {"type": "RoundOver", "round": _write_round(round_)}
-        case Finished(round_, winners):
-            return {"type": "Finished", "round": _write_round(round_), "winners": list(winners)}
+        case RoundOver(round_, next_round_ms):
+            return {"type": "RoundOver", "round": _write_round(round_), "next_round": next_round_ms}
+        case Finished(round_, winners, abandoned):
+            finished = {"type": "Finished", "round": _write_round(round_), "winners": list(winners)}
+            return {**finished, "abandoned": abandoned}
 
 
 def _read_phase(stored: Json) -> Phase:
@@ -225,21 +224,39 @@ def _read_phase(stored: Json) -> Phase:
         case "Playing":
             return Playing(_read_round(stored["round"]))
         case "RoundOver":
-            return RoundOver(_read_round(stored["round"]))
+            return RoundOver(_read_round(stored["round"]), read_optional(read_time, stored["next_round"]))
         case "Finished":
-            return Finished(_read_round(stored["round"]), read_seats(stored["winners"]))
+            winners, abandoned = read_seats(stored["winners"]), read_flag(stored["abandoned"])
+            return Finished(_read_round(stored["round"]), winners, abandoned)
         case _:
             raise StoredFormatUnknown
 
 
 def _write_player(player: Player) -> list[Any]:
-    level = [player.bot.name] if player.bot else []
-    return [player.seat, player.name, player.total_points, player.resigned, *level]
+    return [
+        player.seat,
+        player.name,
+        player.total_points,
+        player.resigned,
+        player.bot and player.bot.name,
+        player.timeouts_in_a_row,
+        player.stand_in and player.stand_in.name,
+        player.time_left_ms,
+    ]
 
 
 def _read_player(stored: list[Any]) -> Player:
-    seat, name, total_points, resigned, *level = stored
-    return Player(read_seat(seat), read_text(name), read_points(total_points), read_flag(resigned), read_level(*level))
+    seat, name, total_points, resigned, bot, timeouts_in_a_row, stand_in, time_left_ms = stored
+    return Player(
+        read_seat(seat),
+        read_text(name),
+        read_points(total_points),
+        read_flag(resigned),
+        read_level(bot),
+        read_number(timeouts_in_a_row),
+        read_level(stand_in),
+        read_optional(read_number, time_left_ms),
+    )
 
 
 def _write_game(game: Game) -> Json:

@@ -16,6 +16,7 @@ from service.storage.stored_values import (
     read_flag,
     read_level,
     read_number,
+    read_optional,
     read_proposed,
     read_rack,
     read_reason,
@@ -113,7 +114,7 @@ def _write_event(event: ev.Event) -> Json:
     return {"type": type(event).__name__, **_event_fields(event)}
 
 
-def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case for each event
+def _event_fields(event: ev.Event) -> Json:  # noqa: C901, PLR0911, PLR0912 - one case for each event
     match event:
         case ev.GameCreated(ruleset):
             return {"ruleset": write_ruleset(ruleset)}
@@ -135,14 +136,18 @@ def _event_fields(event: ev.Event) -> Json:  # noqa: C901 - one case for each ev
             return {"seat": seat, "table": write_proposed(table), "reasons": [reason.name for reason in reasons]}
         case ev.ErrorClaimed(seat, agrees):
             return {"seat": seat, "agrees": agrees}
-        case ev.PlayerLeft(seat) | ev.RedealDemanded(seat) | ev.PlayerResigned(seat):
+        case ev.PlayerLeft(seat) | ev.RedealDemanded(seat) | ev.PlayerResigned(seat) | ev.PlayerReturned(seat):
             return {"seat": seat}
+        case ev.PlayerAbsent(seat, stand_in):
+            return {"seat": seat, "stand_in": stand_in and stand_in.name}
+        case ev.ClockStopped(seat, time_left_ms):
+            return {"seat": seat, "time_left": time_left_ms}
         case ev.LastChanceStarted(seats):
             return {"seats": list(seats)}
-        case ev.RoundEnded(result):
-            return {"result": write_result(result)}
-        case ev.GameEnded(winners, opened):
-            return {"winners": list(winners), "opened": write_result.map(opened)}
+        case ev.RoundEnded(result, next_round_ms):
+            return {"result": write_result(result), "next_round": next_round_ms}
+        case ev.GameEnded(winners, opened, abandoned):
+            return {"winners": list(winners), "opened": write_result.map(opened), "abandoned": abandoned}
 
 
 def _without_a_play(event: ev.TileDrawn | ev.TilesDrawn | ev.TilesOffered | ev.TurnEnded | ev.TurnPassed) -> Json:
@@ -240,6 +245,13 @@ _READERS: Final[dict[str, Callable[[Json], ev.Event]]] = {
     "RedealDemanded": lambda stored: ev.RedealDemanded(read_seat(stored["seat"])),
     "LastChanceStarted": lambda stored: ev.LastChanceStarted(read_seats(stored["seats"])),
     "PlayerResigned": lambda stored: ev.PlayerResigned(read_seat(stored["seat"])),
-    "RoundEnded": lambda stored: ev.RoundEnded(read_result(stored["result"])),
-    "GameEnded": lambda stored: ev.GameEnded(read_seats(stored["winners"]), read_each(read_result, stored["opened"])),
+    "PlayerAbsent": lambda stored: ev.PlayerAbsent(read_seat(stored["seat"]), read_level(stored["stand_in"])),
+    "PlayerReturned": lambda stored: ev.PlayerReturned(read_seat(stored["seat"])),
+    "ClockStopped": lambda stored: ev.ClockStopped(read_seat(stored["seat"]), read_number(stored["time_left"])),
+    "RoundEnded": lambda stored: ev.RoundEnded(
+        read_result(stored["result"]), read_optional(read_time, stored["next_round"])
+    ),
+    "GameEnded": lambda stored: ev.GameEnded(
+        read_seats(stored["winners"]), read_each(read_result, stored["opened"]), read_flag(stored["abandoned"])
+    ),
 }

@@ -263,8 +263,8 @@ def _read_seat_result(stored: list[Any]) -> SeatResult:
     return SeatResult(read_seat(seat), read_number(rack_value), read_number(tile_count), read_points(points))
 
 
-def read_level(level: str | None = None) -> BotLevel | None:
-    """Returns a bot's level; None for a player."""
+def read_level(level: str | None) -> BotLevel | None:
+    """Returns a bot's level; None for a person."""
     return read_optional(BotLevel.__getitem__, level)
 
 

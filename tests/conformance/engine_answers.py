@@ -15,6 +15,8 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
+    ReturnToSeat,
+    StartDueRound,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -46,6 +48,7 @@ from engine.ruleset import Preset, Ruleset, with_options
 from engine.ruleset_checks import problems
 from engine.scoring import Standing, score_round
 from engine.tiles import COLORS, JOKER, Tile, in_order, naturals, tile_set, without
+from engine.timers import due_ms
 from engine.turns import Applied, apply, arrange, create
 from engine.views import see
 from engine.violations import Refused
@@ -193,6 +196,15 @@ def _seconds_left(seen: GameSeen) -> float | None:
     return None if deadline is None else (deadline - seen.now_ms) / 1000
 
 
+def _absent(seen: GameSeen) -> str:
+    return " ".join(f"{player.seat}:{player.stand_in.name}" for player in seen.game.players if player.stand_in)
+
+
+def _next_round_seconds(seen: GameSeen) -> float | None:
+    due = due_ms(seen.game) if isinstance(seen.game.phase, RoundOver) else None
+    return None if due is None else (due - seen.now_ms) / 1000
+
+
 def table_text(table: Iterable[Meld | ProposedMeld]) -> str:
     """Formats a table without kinds."""
     return text_of(tuple(MeldText(faces_of(meld.tiles)) for meld in table))
@@ -222,6 +234,13 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "open_pool": lambda seen: _of_last_round(seen, "", _open_pool),
     "totals": lambda seen: [player.total_points for player in seen.game.players],
     "winner_seats": lambda seen: list(seen.game.phase.winners) if isinstance(seen.game.phase, Finished) else [],
+    "abandoned": lambda seen: isinstance(seen.game.phase, Finished) and seen.game.phase.abandoned,
+    "absent": _absent,
+    "time_left": lambda seen: [
+        None if player.time_left_ms is None else player.time_left_ms / 1000 for player in seen.game.players
+    ],
+    "timeouts": lambda seen: [player.timeouts_in_a_row for player in seen.game.players],
+    "next_round_seconds": _next_round_seconds,
 }
 
 
@@ -256,7 +275,7 @@ def play(question: LittleGame, ruleset: Ruleset) -> GameSeen:
             else:
                 draft = saved
             continue
-        now_ms = _deadline(seen.game) + 1 if act.do == "time_out" else seen.now_ms
+        now_ms = _due_ms(seen.game) + 1 if act.do in {"time_out", "pause_end"} else seen.now_ms
         result = apply(seen.game, _action(act, seen.game, _of_the_turn(draft, seen.game), shuffles), now_ms)
         if isinstance(result, Applied):
             violations = tuple(violation.reason.name for violation in result.violations)
@@ -278,10 +297,10 @@ def _of_the_turn(draft: Draft | None, game: Game) -> Draft | None:
     return draft if draft and game.round and draft.turn_revision == game.round.turn.revision else None
 
 
-def _deadline(game: Game) -> int:
-    assert game.round
-    assert game.round.turn.deadline_ms is not None
-    return game.round.turn.deadline_ms
+def _due_ms(game: Game) -> int:
+    at_ms = due_ms(game)
+    assert at_ms is not None
+    return at_ms
 
 
 def _first(question: LittleGame, ruleset: Ruleset) -> Game:
@@ -351,6 +370,10 @@ def _of_game(act: Act, game: Game, shuffles: Iterator[Faces]) -> Action:
             return StartGame(act.seat, _shuffle(game, shuffles))
         case "start_next_round":
             return StartNextRound(act.seat, _shuffle(game, shuffles))
+        case "pause_end":
+            return StartDueRound(_shuffle(game, shuffles))
+        case "return_to_seat":
+            return ReturnToSeat(act.seat)
         case "request_redeal":
             return RequestRedeal(act.seat, _shuffle(game, shuffles))
         case "claim_error":

@@ -200,6 +200,17 @@ def _seconds_left(game: game_pb2.Game) -> float | None:
     return (_milliseconds(game.turn.deadline) - _milliseconds(game.server_time)) / 1000
 
 
+def _next_round_seconds(game: game_pb2.Game) -> float | None:
+    if not game.HasField("next_round_time"):
+        return None
+    return (_milliseconds(game.next_round_time) - _milliseconds(game.server_time)) / 1000
+
+
+def _absent(game: game_pb2.Game) -> str:
+    levels = {player.seat: game_pb2.BotLevel.Name(player.bot_level) for player in game.players if player.is_absent}
+    return " ".join(f"{seat}:{level.removeprefix('BOT_LEVEL_')}" for seat, level in levels.items())
+
+
 def _milliseconds(time: Timestamp) -> int:
     return time.seconds * 1000 + time.nanos // 1_000_000
 
@@ -246,6 +257,14 @@ _SEEN: dict[str, Callable[[GameSeen], object]] = {
     "open_pool": lambda seen: _of_last_round(seen.game, "", lambda result: " ".join(faces_of(result.pool))),
     "totals": lambda seen: [player.total_points for player in seen.game.players],
     "winner_seats": lambda seen: list(seen.game.winner_seats),
+    "abandoned": lambda seen: seen.game.abandoned,
+    "absent": lambda seen: _absent(seen.game),
+    "time_left": lambda seen: [
+        player.time_left.ToMilliseconds() / 1000 if player.HasField("time_left") else None
+        for player in seen.game.players
+    ],
+    "timeouts": lambda seen: [player.timeouts_in_a_row for player in seen.game.players],
+    "next_round_seconds": lambda seen: _next_round_seconds(seen.game),
 }
 
 
@@ -267,8 +286,8 @@ class Table:
         match act.do:
             case "play" | "draw" | "pass" | "lay_on_river":
                 await self._take_turn(act)
-            case "time_out":
-                left = _seconds_left(self.seen)
+            case "time_out" | "pause_end":
+                left = _seconds_left(self.seen) if act.do == "time_out" else _next_round_seconds(self.seen)
                 assert left is not None
                 self.service.clock.advance(left + 0.001)
             case "join":
@@ -306,6 +325,8 @@ class Table:
                 await games.StartNextRound(gs.StartNextRoundRequest(game_id=game_id), metadata=seat)
             case "request_redeal":
                 await games.RequestRedeal(gs.RequestRedealRequest(game_id=game_id), metadata=seat)
+            case "return_to_seat":
+                await games.ReturnToSeat(gs.ReturnToSeatRequest(game_id=game_id), metadata=seat)
             case "resign":
                 await games.ResignGame(gs.ResignGameRequest(game_id=game_id), metadata=seat)
             case "save_draft":

@@ -51,6 +51,8 @@ OUTCOMES = {
     "turn_direction": "decides the order of turns",
     "turn_timeout_dirty": "decides what a time-out does",
     "turn_timeout_clean": "decides what a time-out does",
+    "absent_action": "decides who plays a seat",
+    "clock_flag": "decides what an empty clock does",
     "pool_empty_mode": "decides when a round ends",
     "pool_empty_stuck_test": "decides when a round ends",
     "pool_empty_last_chance_start": "decides the order of the last turns",

@@ -31,21 +31,28 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
+    ReturnToSeat,
+    StandIn,
+    StartDueRound,
     StartGame,
     StartNextRound,
     TimeOut,
+    TurnAction,
 )
 from engine.deal import Shuffle
 from engine.events import (
+    ClockStopped,
     ErrorClaimed,
     Event,
     GameCreated,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
+    PlayerAbsent,
     PlayerJoined,
     PlayerLeft,
     PlayerResigned,
+    PlayerReturned,
     RedealDemanded,
     RiverTileLaid,
     RoundEnded,
@@ -89,6 +96,17 @@ SCENARIOS: Mapping[str, tuple[int, int, Ruleset]] = {
     "blocked": (0, 3, replace(SABRA, score_blocked_winner=ScoreBlockedWinner.FEWEST_TILES)),
     "time_outs": (0, 2, replace(SABRA, turn_time_limit_seconds=30, score_blocked_points=ScoreBlockedPoints.NORMAL)),
     "several_rounds": (9, 4, replace(SABRA, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2)),
+    "absent_players": (
+        88,
+        3,
+        replace(
+            SABRA,
+            turn_time_limit_seconds=30,
+            absent_after_timeouts=1,
+            match_end=MatchEnd.FIXED_ROUNDS,
+            match_rounds=2,
+        ),
+    ),
     "presets/SABRA": (0, 2, PRESETS[Preset.SABRA]),
     "presets/INTL_OFFICIAL": (250, 4, PRESETS[Preset.INTL_OFFICIAL]),
     "presets/JUMBO_DE": (0, 3, PRESETS[Preset.JUMBO_DE]),
@@ -115,7 +133,7 @@ PRESETS_SHOW: Mapping[Preset, tuple[str, ...]] = {
     Preset.GUIDE_A: ("J=",),
     Preset.GUIDE_B: (" showed ", "claims an error", "sees no error", " for an illegal play", "round 2 ended"),
     Preset.GUIDE_4: ("one more turn for ",),
-    Preset.MSO_2019: ("demanded a new deal", DECLINED),
+    Preset.MSO_2019: ("demanded a new deal", DECLINED, " ms left"),
     Preset.VATIKAN: (r"13 [RBKO]1\]",),
     Preset.MACHIAVELLI: (r"13 [RBKO]1\]",),
     Preset.SIX_PLAYERS: (" joined at seat 5",),
@@ -137,6 +155,8 @@ def test_the_golden_games_match_their_names() -> None:
     assert "BLOCKED" in texts["blocked"]
     assert texts["time_outs"].count("time ran out") >= 3
     assert "round 2 ended" in texts["several_rounds"]
+    shown = ("is absent: EASY plays", "> ", " return ", "bot ", " returned", "pause-end", "abandoned")
+    assert [pattern for pattern in shown if pattern not in texts["absent_players"]] == []
     for players, name in ((2, "two_players"), (3, "three_players"), (4, "four_players")):
         assert texts[name].count(" joined at seat ") == players
 
@@ -182,7 +202,10 @@ def prefixed(prefix: str, text: str) -> list[str]:
 
 def format_state(game: Game) -> Iterator[str]:
     """Yields revision, phase and totals; then the position, if any, which must parse as the same."""
-    totals = " ".join(f"{p.seat}:{p.name}:{p.total_points}{' resigned' * p.resigned}" for p in game.players)
+    totals = " ".join(
+        f"{p.seat}:{p.name}:{p.total_points}{' resigned' * p.resigned}{' absent' * (p.stand_in is not None)}"
+        for p in game.players
+    )
     yield f"revision {game.revision}, {type(game.phase).__name__}, {totals or 'no players'}"
     if game.round is not None:
         text = format_position(position_of(game.round))
@@ -256,13 +279,20 @@ def format_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one cas
             return f"the time ran out for seat {seat}, penalty {format_rack(tiles)}"
         case PlayerResigned(seat):
             return f"seat {seat} resigned"
-        case RoundEnded(result):
+        case PlayerAbsent(seat, stand_in):
+            return f"seat {seat} is absent: {stand_in.name if stand_in else 'nobody'} plays"
+        case PlayerReturned(seat):
+            return f"seat {seat} returned"
+        case ClockStopped(seat, time_left_ms):
+            return f"seat {seat} has {time_left_ms} ms left"
+        case RoundEnded(result, next_round_ms):
             seats = "; ".join(
                 f"seat {s.seat} {s.tile_count} tiles of {s.rack_value}, {s.points:+} points" for s in result.seats
             )
-            return f"round {result.number} ended {result.end.name}, won by {result.winners}: {seats}"
-        case GameEnded(winners):
-            return f"game ended, won by {winners}"
+            following = f"; the next one starts at {next_round_ms}" if next_round_ms else ""
+            return f"round {result.number} ended {result.end.name}, won by {result.winners}: {seats}{following}"
+        case GameEnded(winners, abandoned=abandoned):
+            return f"game ended{' abandoned' * abandoned}, won by {winners}"
 
 
 def format_action(action: Action) -> str:  # noqa: C901 - one case an action, each a line
@@ -292,6 +322,12 @@ def format_action(action: Action) -> str:  # noqa: C901 - one case an action, ea
             return "time-out" if draft is None else f"time-out {format_proposed(draft)}"
         case Resign(seat):
             return f"resign {seat}"
+        case ReturnToSeat(seat):
+            return f"return {seat}"
+        case StartDueRound(shuffle):
+            return f"pause-end {format_shuffle(shuffle)}"
+        case StandIn(for_absent):
+            return f"bot {format_action(for_absent)}"
 
 
 def format_proposed(table: tuple[ProposedMeld, ...]) -> str:
@@ -323,6 +359,12 @@ def parse_action(text: str) -> Action:
         return Join(rest)
     if verb == "time-out":
         return TimeOut(parse_table(rest) if rest else None)
+    if verb == "pause-end":
+        return StartDueRound(parse_shuffle(rest))
+    if verb == "bot":
+        action = parse_action(rest)
+        assert isinstance(action, TurnAction | ClaimError)
+        return StandIn(action)
     seat_text, _, rest = rest.partition(" ")
     seat = int(seat_text)
     if verb == "play":
@@ -333,12 +375,22 @@ def parse_action(text: str) -> Action:
         revision, _, answer = rest.partition(" ")
         return ClaimError(seat, int(revision), agrees=answer == "yes")
     if verb in SHUFFLED:
-        start_draw, deal = (parse_tiles(tiles.strip("{} ")) for tiles in rest.split("} {"))
-        return SHUFFLED[verb](seat, Shuffle(start_draw, deal))
+        return SHUFFLED[verb](seat, parse_shuffle(rest))
     return PLAIN[verb](seat)
 
 
-PLAIN: Mapping[str, Callable[[int], Action]] = {"leave": Leave, "draw": DrawTile, "pass": Pass, "resign": Resign}
+def parse_shuffle(text: str) -> Shuffle:
+    start_draw, deal = (parse_tiles(tiles.strip("{} ")) for tiles in text.split("} {"))
+    return Shuffle(start_draw, deal)
+
+
+PLAIN: Mapping[str, Callable[[int], Action]] = {
+    "leave": Leave,
+    "draw": DrawTile,
+    "pass": Pass,
+    "resign": Resign,
+    "return": ReturnToSeat,
+}
 SHUFFLED: Mapping[str, Callable[[int, Shuffle], Action]] = {
     "start": StartGame,
     "next": StartNextRound,

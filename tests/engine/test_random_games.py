@@ -6,12 +6,16 @@ import pytest
 
 from engine.actions import Action, TimeOut
 from engine.events import (
+    ClockStopped,
     ErrorClaimed,
     Event,
+    GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
+    PlayerAbsent,
     PlayerLeft,
     PlayerResigned,
+    PlayerReturned,
     RedealDemanded,
     RiverTileLaid,
     RoundEnded,
@@ -29,8 +33,10 @@ from engine.melds import Meld, MeldKind
 from engine.presets import PRESETS
 from engine.ruleset import (
     SABRA,
+    ClockFlag,
     DealThreePairsReshuffle,
     JokersDeclaration,
+    MatchEnd,
     PoolEmptyMode,
     Preset,
     Ruleset,
@@ -105,6 +111,10 @@ class Recorder:
                     self.met["a vote for a claim" if agrees else "a vote against a claim"] += 1
                 case RoundEnded(result):
                     self.met[result.end] += 1
+                case ClockStopped(_, time_left_ms):
+                    self.met["an empty bank"] += time_left_ms == 0
+                case GameEnded(abandoned=True):
+                    self.met["an abandoned game"] += 1
                 case _:
                     pass
         if isinstance(action, TimeOut):
@@ -145,10 +155,15 @@ MADE_OF = (
     "a time-out without a draft",
     "a vote for a claim",
     "a vote against a claim",
+    "an abandoned game",
+    "an empty bank",
+    ClockStopped,
     IllegalPlayShown,
     LastChanceStarted,
+    PlayerAbsent,
     PlayerLeft,
     PlayerResigned,
+    PlayerReturned,
     RedealDemanded,
     RiverTileLaid,
     TileDrawn,
@@ -170,13 +185,15 @@ RARE = (
     replace(DRAFTS, turn_play_after_draw=TurnPlayAfterDraw.OTHER_TILES, win_call=WinCall.REQUIRED),
     replace(SABRA, turn_invalid_submission=TurnInvalidSubmission.PENALISE_ON_UNANIMOUS_CLAIM),
     PRESETS[Preset.GUIDE_B],
+    replace(DRAFTS, absent_after_timeouts=1, match_end=MatchEnd.FIXED_ROUNDS, match_rounds=2),
+    replace(DRAFTS, clock_total_seconds=5, clock_flag=ClockFlag.TIME_OUT_EACH_TURN),
 )
 """Rules under which rare events happen."""
 
 
 def test_random_games_have_every_kind_of_event() -> None:
     recorder = Recorder()
-    for seed in range(49):
-        ruleset = RARE[seed % 7] if seed % 7 < len(RARE) else random_ruleset(random.Random(seed), with_analysis=True)
+    for seed in range(63):
+        ruleset = RARE[seed % 9] if seed % 9 < len(RARE) else random_ruleset(random.Random(seed), with_analysis=True)
         play_random_game(seed, players_of(ruleset, seed), ruleset, recorder)
     assert [part for part in MADE_OF if not recorder.met[part]] == []

@@ -8,6 +8,7 @@ from engine.analysis import NEEDS_ANALYSIS, options_needing_analysis
 from engine.presets import PRESET_TEXTS, PRESETS
 from engine.ruleset import (
     SABRA,
+    ClockFlag,
     Contract,
     DealOrder,
     JokerRetrievalGroupOfThree,
@@ -55,6 +56,7 @@ COMPANIONS: dict[object, dict[str, object]] = {
     JokerRetrievalSource.RACK_ONLY: BY_RETRIEVAL,
     JokerRetrievalGroupOfThree.BOTH_COLORS: BY_RETRIEVAL,
     PoolEmptyLastChanceStart.NEXT_PLAYER_FIRST: {"pool_empty_mode": PoolEmptyMode.ONE_LAST_CHANCE},
+    ClockFlag.TIME_OUT_EACH_TURN: {"clock_total_seconds": 60},
 }
 """Other options that a value requires."""
 
@@ -74,6 +76,8 @@ def number_companions(option: str, value: int) -> dict[str, object]:
             return {"geometry_jokers": 0}
         case "joker_retrieval_end_of_run_free":
             return BY_RETRIEVAL
+        case "clock_increment_seconds":
+            return {"clock_total_seconds": 60}
         case "match_rounds":
             return {"match_end": MatchEnd.FIXED_ROUNDS}
         case "match_target_score":
@@ -137,6 +141,8 @@ REUSE_AND_MODE = ("joker_retrieval_reuse", "joker_retrieval_mode")
 
 CONTRADICTIONS: list[tuple[dict[str, object], tuple[str, str], str]] = [
     ({"players_min": 4, "players_max": 3}, ("players_min", "players_max"), "4"),
+    ({"clock_increment_seconds": 10}, ("clock_increment_seconds", "clock_total_seconds"), "10"),
+    ({"clock_flag": ClockFlag.TIME_OUT_EACH_TURN}, ("clock_flag", "clock_total_seconds"), "TIME_OUT_EACH_TURN"),
     ({"match_rounds": 2}, ("match_rounds", "match_end"), "2"),
     ({"match_rounds": 2, "match_end": MatchEnd.ROUNDS_PER_PLAYER}, ("match_rounds", "match_end"), "2"),
     ({"match_target_score": 100}, ("match_target_score", "match_end"), "100"),
@@ -230,6 +236,8 @@ def test_every_conflict_is_tested() -> None:
 
 
 HARMLESS: list[dict[str, object]] = [
+    {"clock_increment_seconds": 10, "clock_total_seconds": 1},
+    {"clock_flag": ClockFlag.TIME_OUT_EACH_TURN, "clock_total_seconds": 1},
     {"match_rounds": 2, "match_end": MatchEnd.FIXED_ROUNDS},
     {"match_target_score": 100, "match_end": MatchEnd.TARGET_SCORE},
     {"geometry_jokers_per_player": 1, "geometry_jokers": 0},

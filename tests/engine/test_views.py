@@ -7,15 +7,18 @@ import pytest
 
 from engine.drafts import Draft
 from engine.events import (
+    ClockStopped,
     ErrorClaimed,
     Event,
     GameCreated,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
+    PlayerAbsent,
     PlayerJoined,
     PlayerLeft,
     PlayerResigned,
+    PlayerReturned,
     RedealDemanded,
     RiverTileLaid,
     RoundEnded,
@@ -32,6 +35,7 @@ from engine.events import (
     TurnTimedOut,
 )
 from engine.game import (
+    BotLevel,
     Choosing,
     Drawn,
     Finished,
@@ -135,6 +139,11 @@ EVENTS: tuple[Event, ...] = (
     RoundEnded(OPEN_RESULT),
     GameEnded((1,)),
     GameEnded((1,), (OPEN_RESULT,)),
+    PlayerAbsent(2, BotLevel.EASY),
+    PlayerReturned(2),
+    ClockStopped(2, 60_000),
+    RoundEnded(RoundResult(1, RoundEnd.BLOCKED, (1,), ()), 1_000),
+    GameEnded((1,), abandoned=True),
 )
 """Events of each type."""
 
@@ -346,6 +355,8 @@ def check_open_part(view: GameView, game: Game) -> None:
     assert (view.revision, view.ruleset, view.results) == (game.revision, game.ruleset, game.results)
     assert view.phase is type(game.phase)
     assert view.winners == (game.phase.winners if isinstance(game.phase, Finished) else ())
+    assert view.abandoned == (isinstance(game.phase, Finished) and game.phase.abandoned)
+    assert view.next_round_ms == (game.phase.next_round_ms if isinstance(game.phase, RoundOver) else None)
     assert (view.turn and view.turn.turn) == (game.phase.round.turn if isinstance(game.phase, Playing) else None)
     if round_ is None:
         assert (view.round_number, view.table, view.pool_count) == (0, (), 0)
@@ -358,7 +369,8 @@ def check_open_part(view: GameView, game: Game) -> None:
     for player, seen in zip(game.players, view.players, strict=True):
         own = racks.get(player.seat, Rack(player.seat, ()))
         expected = (player.seat, player.name, len(own.tiles), own.has_melded, player.total_points, player.resigned)
-        assert seen == PlayerView(*expected)
+        absence = (player.bot or player.stand_in, player.timeouts_in_a_row, player.stand_in is not None)
+        assert seen == PlayerView(*expected, *absence, player.time_left_ms)
 
 
 def test_the_games_looked_at_have_every_phase() -> None:

@@ -20,18 +20,23 @@ from engine.actions import (
     Pass,
     PlayTiles,
     RequestRedeal,
+    ReturnToSeat,
+    StandIn,
     StartGame,
     StartNextRound,
     TimeOut,
 )
 from engine.drafts import Draft
 from engine.events import (
+    ClockStopped,
     ErrorClaimed,
     Event,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
+    PlayerAbsent,
     PlayerResigned,
+    PlayerReturned,
     RiverTileLaid,
     RoundEnded,
     RoundStarted,
@@ -45,10 +50,25 @@ from engine.events import (
     TurnStarted,
     TurnTimedOut,
 )
-from engine.game import Choosing, Drawn, Finished, Game, Open, Playing, Rack, Round, RoundEnd, RoundResult, Step
+from engine.game import (
+    BotLevel,
+    Choosing,
+    Drawn,
+    Finished,
+    Game,
+    Open,
+    Playing,
+    Rack,
+    Round,
+    RoundEnd,
+    RoundResult,
+    Step,
+)
 from engine.melds import Meld, MeldKind, ProposedMeld
 from engine.replay import replay
 from engine.ruleset import (
+    AbsentAction,
+    ClockFlag,
     Contract,
     InitialMeldComparison,
     InitialMeldCount,
@@ -104,6 +124,9 @@ class Invariants:
         self.history: list[tuple[Event, ...]] = []
         self.measure: tuple[int, ...] = ()
         self.last_turns: list[int] | None = None
+        self.timeouts: Counter[int] = Counter()
+        self.absent: dict[int, BotLevel] = {}
+        self.banks: dict[int, int] = {}
 
     def __call__(self, game: Game, events: tuple[Event, ...], action: Action | None = None) -> None:
         before, self.before = self.before, game
@@ -113,6 +136,8 @@ class Invariants:
         if self.thorough or isinstance(game.phase, Finished):
             assert replay(self.history) == game, "the history replayed is not the game"
         check_results(game, events)
+        self.check_absence(game, events)
+        self.check_clocks(before, game, events)
         round_ = game.round
         if round_ is None:
             return
@@ -140,9 +165,79 @@ class Invariants:
         to_pass = len(set(game.active_seats) - set(round_.passed))
         tiles = off_table + len(round_.pool) + len(round_.river), len(round_.pool)
         self.measure = (len(game.active_seats), *tiles, to_pass, len(round_.last_chance or ()))
-        if isinstance(events[-2], RoundStarted) or may_go_on_for_ever(game.ruleset, round_, events[0]):
+        first = next(event for event in events if not isinstance(event, PlayerReturned))
+        if isinstance(events[-2], RoundStarted) or may_go_on_for_ever(game.ruleset, round_, first):
             return
         assert self.measure < before, f"nothing has come nearer to an end: {before}, {self.measure}"
+
+    def check_absence(self, game: Game, events: tuple[Event, ...]) -> None:
+        """Checks who is absent: whose turns timed out so often in a row, until they return or resign."""
+        ruleset, self.timeouts, self.absent = game.ruleset, Counter(self.timeouts), dict(self.absent)
+        for event in events:
+            match event:
+                case TurnTimedOut(seat):
+                    self.timeouts[seat] += self.banks.get(seat) != 0
+                case PlayerAbsent(seat, level):
+                    assert seat not in self.absent, f"seat {seat} became absent twice"
+                    assert 0 < ruleset.absent_after_timeouts <= self.timeouts[seat], f"seat {seat} is not absent"
+                    assert (level.name if level else "") in ruleset.absent_action.name, "another bot stands in"
+                    assert level or PlayerResigned(seat) in events, f"seat {seat} was to resign"
+                    self.absent |= {seat: level} if level else {}
+                case PlayerReturned(seat):
+                    assert self.absent.pop(seat, None), f"seat {seat} was not absent"
+                    self.timeouts[seat] = 0
+                case PlayerResigned(seat):
+                    self.absent.pop(seat, None)
+                case (
+                    TilesPlayed(seat=seat)
+                    | TileDrawn(seat=seat)
+                    | TilesDrawn(seat=seat)
+                    | TilesOffered(seat=seat)
+                    | TurnEnded(seat=seat)
+                    | TurnPassed(seat=seat)
+                    | TurnPenalised(seat=seat)
+                    | IllegalPlayShown(seat=seat)
+                ):
+                    self.timeouts[seat] = 0
+                case _:
+                    pass
+        assert {p.seat: p.stand_in for p in game.players if p.stand_in} == self.absent, "others are absent"
+        assert all(p.timeouts_in_a_row == self.timeouts[p.seat] for p in game.players), "time-outs are miscounted"
+        if ruleset.absent_after_timeouts and ruleset.absent_action is not AbsentAction.OFF:
+            late = [seat for seat in game.active_seats if self.timeouts[seat] >= ruleset.absent_after_timeouts]
+            assert set(late) <= set(self.absent), f"seats {late} are absent and nothing follows"
+        someone_is_here = not self.absent or set(game.active_seats) != set(self.absent)
+        assert someone_is_here or isinstance(game.phase, Finished), "all are absent and the game goes on"
+
+    def check_clocks(self, before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
+        """Checks the banks of time, and each deadline: the turn's limit or the bank, whichever is less."""
+        ruleset, self.banks = game.ruleset, dict(self.banks)
+        limit = ruleset.turn_time_limit_seconds * 1000
+        turn = before.phase.round.turn if before and isinstance(before.phase, Playing) else None
+        lengths = {seat: min(bank, limit or bank) for seat, bank in self.banks.items()}
+        starts = [event.turn for event in events if isinstance(event, TurnStarted)]
+        for event in events:
+            match event:
+                case RoundStarted() if ruleset.clock_total_seconds:
+                    self.banks = {player.seat: ruleset.clock_total_seconds * 1000 for player in game.players}
+                case ClockStopped(seat, left):
+                    assert turn, "a clock stopped that did not run"
+                    assert seat == turn.seat, f"the clock of seat {seat} stopped in the turn of seat {turn.seat}"
+                    used = self.banks[seat] + ruleset.clock_increment_seconds * 1000 - left
+                    assert 0 <= used <= lengths[seat], f"seat {seat} used {used} ms"
+                    self.banks[seat] = left
+                    for start in starts:
+                        assert start.deadline_ms is not None, "a turn without a deadline"
+                        assert turn.deadline_ms is not None, "a turn without a deadline"
+                        now = start.deadline_ms - min(self.banks[start.seat], limit or self.banks[start.seat])
+                        took = now - (turn.deadline_ms - lengths[seat])
+                        assert used == min(took, lengths[seat]), f"{used} ms were counted for {took} ms"
+                case TurnTimedOut(seat) if ruleset.clock_flag is ClockFlag.RESIGN and seat in lengths:
+                    is_empty = self.banks[seat] == lengths[seat]
+                    assert not is_empty or PlayerResigned(seat) in events, f"the bank of seat {seat} is empty"
+                case _:
+                    pass
+        assert {p.seat: p.time_left_ms for p in game.players if p.time_left_ms is not None} == self.banks, "other banks"
 
     def check_last_turns(self, before: Game | None, game: Game, events: tuple[Event, ...]) -> None:
         """Checks ONE_LAST_CHANCE: each player who has not resigned has exactly one turn, then the round ends."""
@@ -395,6 +490,7 @@ def enter(  # noqa: C901 - one case an event
             ledger.step = Open()
         case TurnTimedOut(seat, tiles):
             expected = {0} if isinstance(ledger.step, Choosing) else tiles_of_time_out(old, draft, ruleset)
+            expected |= {0} if ruleset.clock_flag is ClockFlag.RESIGN and ruleset.clock_total_seconds else set()
             assert len(tiles) in expected, f"{len(tiles)} tiles for a time-out"
             ledger.take(seat, tiles)
         case TurnPenalised(seat, tiles):
@@ -526,7 +622,8 @@ def check_turn(before: Game, round_: Round, game: Game, events: tuple[Event, ...
     assert turn.seat in game.active_seats, f"seat {turn.seat} has the turn and has resigned"
     started = [event for event in events if isinstance(event, TurnStarted)]
     assert len(started) <= 1, "several turns began at once"
-    assert (turn.deadline_ms is None) == (game.ruleset.turn_time_limit_seconds == 0), "deadline without limit, or none"
+    is_timed = game.ruleset.turn_time_limit_seconds > 0 or game.ruleset.clock_total_seconds > 0
+    assert (turn.deadline_ms is not None) == is_timed, "deadline without limit, or none"
     if not started:
         assert turn == round_.turn, "the turn changed and none began"
     elif not any(isinstance(event, LastChanceStarted) for event in events):
@@ -551,10 +648,15 @@ def check_results(game: Game, events: tuple[Event, ...]) -> None:
                 check_end(result, game)
                 ends = any(isinstance(other, GameEnded) for other in events)
                 assert ends == (expected_winners(game) is not None), "the game ended too early, or not at all"
+                starts_itself = not ends and game.ruleset.round_pause_seconds > 0
+                assert (event.next_round_ms is not None) == starts_itself, "the next round has another time"
             case GameEnded(winners) if any(isinstance(other, RoundEnded) for other in events):
                 assert winners == expected_winners(game), "others won the game"
-            case GameEnded(winners):
-                assert winners, "a game ended without a winner"
+            case GameEnded(winners, abandoned=abandoned):
+                assert winners or (abandoned and not game.results), "a game ended without a winner"
+                pairs = game.ruleset.teams is Teams.PAIRS
+                sides = {seat % 2 if pairs else seat for seat in game.active_seats}
+                assert abandoned != (len(sides) == 1), "the game ended for another reason"
                 assert set(winners) <= set(game.active_seats), "someone won who had resigned"
             case _:
                 pass
@@ -720,6 +822,9 @@ def illegal_actions(game: Game) -> Iterator[Action]:
     yield Join("Zoë")
     yield Leave(1)
     yield StartGame(1, shuffle)
+    for player in game.players:
+        if not player.stand_in:
+            yield from (ReturnToSeat(player.seat), StandIn(DrawTile(player.seat)))
     if not isinstance(game.phase, Playing):
         yield from (DrawTile(1), Pass(1), PlayTiles(1, table), LayOnRiver(1, JOKER))
         yield from (ClaimError(1, game.revision, agrees=True), RequestRedeal(1, shuffle))

@@ -25,9 +25,13 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
+    ReturnToSeat,
+    StandIn,
+    StartDueRound,
     StartGame,
     StartNextRound,
     TimeOut,
+    TurnAction,
 )
 from engine.analysis import Existence, Situation, options_needing_analysis
 from engine.deal import Shuffle
@@ -36,6 +40,7 @@ from engine.game import Choosing, Drawn, Finished, Game, Lobby, Playing, Round, 
 from engine.melds import Meld, ProposedMeld
 from engine.ruleset import (
     SABRA,
+    ClockFlag,
     DealThreePairsReshuffle,
     MatchEnd,
     PoolEmptyPass,
@@ -52,6 +57,7 @@ from engine.ruleset import (
 from engine.ruleset_checks import RANGES, problems
 from engine.solver import Budget, best_turn
 from engine.tiles import JOKER, in_order, without
+from engine.timers import due_ms
 from engine.turns import Applied, Exact, apply, create
 from engine.violations import Refused
 from oracles.brute_force import as_sent
@@ -98,21 +104,34 @@ class RandomPlayers:
     def action(self, game: Game) -> Action:
         """Returns an action in a running game, mostly a play or a draw of the player to move.
 
-        A TimeOut is due only after the deadline, at `time_of`.
+        A TimeOut or a StartDueRound is due only after its time, at `time_of`.
         """
         rng = self.rng
         match game.phase:
             case Playing(round_):
                 if rng.random() < 0.0015:
                     return Resign(rng.choice(game.active_seats))
-                return self._of_others(game, round_) or self._turn(game, round_)
-            case RoundOver():
+                return self._of_absent(game, self._of_others(game, round_) or self._turn(game, round_))
+            case RoundOver(_, next_round_ms):
                 seat = rng.choice(game.active_seats)
                 if rng.random() < 0.03:
                     return Resign(seat)
-                return StartNextRound(seat, random_shuffle(game.ruleset, rng, len(game.active_seats)))
+                if game.player(seat).stand_in and rng.random() < 0.5:
+                    return ReturnToSeat(seat)
+                shuffle = random_shuffle(game.ruleset, rng, len(game.active_seats))
+                is_timed = next_round_ms is not None and rng.random() < 0.5
+                return StartDueRound(shuffle) if is_timed else StartNextRound(seat, shuffle)
             case Lobby() | Finished():
                 raise ValueError("nobody can act before the start or after the end of a game")
+
+    def _of_absent(self, game: Game, action: Action) -> Action:
+        """Returns an action of a player; of an absent one mostly as their bot's, else their own or their return."""
+        if not isinstance(action, TurnAction | ClaimError) or not game.player(action.seat).stand_in:
+            return action
+        number = self.rng.random()
+        if number < 0.1:
+            return ReturnToSeat(action.seat)
+        return action if number < 0.2 else StandIn(action)
 
     def _of_others(self, game: Game, round_: Round) -> Action | None:
         """Returns an action of a player whose turn it is not."""
@@ -218,15 +237,16 @@ def has_right_to_redeal(round_: Round, seat: int, ruleset: Ruleset) -> bool:
 
 def is_meant_to_be_illegal(action: Action) -> bool:
     """Returns whether an action is an intentionally illegal play."""
+    action = action.action if isinstance(action, StandIn) else action
     return isinstance(action, PlayTiles) and any(len(meld.tiles) < 3 for meld in action.table)
 
 
 def time_of(game: Game, action: Action, now_ms: int) -> int:
-    """Returns the time of an action: a time-out comes after the deadline, others a second after the last, in time."""
-    deadline = game.phase.round.turn.deadline_ms if isinstance(game.phase, Playing) else None
-    if isinstance(action, TimeOut):
-        return (deadline or 0) + 1
-    return now_ms + 1000 if deadline is None else min(now_ms + 1000, deadline)
+    """Returns the time of an action: after the time at which it is due, otherwise a second later and not too late."""
+    due = due_ms(game)
+    if isinstance(action, TimeOut | StartDueRound):
+        return (due or 0) + 1
+    return now_ms + 1000 if due is None else min(now_ms + 1000, due)
 
 
 # Rulesets
@@ -240,6 +260,10 @@ NUMBERS: Mapping[str, Sequence[int]] = {
     "match_rounds": (2, 3),
     "match_target_score": (1, 5, 60),
     "contract_points": (0, 10, 1000),
+    "absent_after_timeouts": (0, 1, 2, 3),
+    "round_pause_seconds": (0, 1, 30),
+    "clock_total_seconds": (0, 5, 60),
+    "clock_increment_seconds": (0, 2, 10),
 }
 """The values of options in random rulesets."""
 
@@ -276,6 +300,8 @@ def _completed(chosen: Mapping[str, Any], rng: random.Random) -> Mapping[str, An
         completed.pop(option, None)
     if "players_min" in completed:
         completed["players_max"] = rng.randint(completed["players_min"], 6)
+    if completed.get("clock_increment_seconds") or completed.get("clock_flag") is ClockFlag.TIME_OUT_EACH_TURN:
+        completed["clock_total_seconds"] = rng.choice((5, 60))
     if completed.get("teams") is Teams.PAIRS:
         completed |= {"players_min": 4, "players_max": 4}
     if completed.get("match_end") is MatchEnd.FIXED_ROUNDS:

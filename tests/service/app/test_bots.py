@@ -449,7 +449,7 @@ async def test_bots_play_after_the_sweeper_applies_a_time_out(store: GameStore, 
         clock.advance(61)
         after = await until(game, lambda now: now.turn.seat == 1 and now.revision > before.revision)
         assert after.revision == before.revision + 3
-        assert after.players[0].tile_count == before.players[0].tile_count + 3
+        assert after.players[0].tile_count == before.players[0].tile_count + 1
 
 
 async def test_a_bots_delay_stays_within_its_turn(store: GameStore) -> None:

@@ -10,7 +10,8 @@ import pytest
 import redis.asyncio as aredis
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from engine.game import Finished, Game, Playing, RoundOver, is_expired
+from engine.game import Finished, Game, Playing, RoundOver
+from engine.timers import is_due
 from rummikub.v1 import game_pb2, ruleset_pb2
 from rummikub.v1 import game_service_pb2 as gs
 from rummikub.v1 import turn_service_pb2 as ts
@@ -36,7 +37,13 @@ from support.harness import (
 )
 
 LIMIT = 30
+TIMED = ruleset_pb2.Ruleset(
+    turn_time_limit_seconds=LIMIT, turn_timeout_clean=ruleset_pb2.TURN_TIMEOUT_CLEAN_DRAW_PENALTY
+)
+"""A time-out costs three tiles, so that it differs from a draw."""
 TIMED = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT)
+ENDLESS = ruleset_pb2.Ruleset(turn_time_limit_seconds=LIMIT, absent_after_timeouts=0, round_pause_seconds=0)
+"""Rules under which a game that nobody plays goes on until a round ends."""
 NO_SWEEPS = server_settings(sweep_seconds=3600)
 """Sweep interval of a server whose sweeper runs only when the test calls it."""
 
@@ -290,7 +297,7 @@ async def test_a_turn_at_its_deadline_and_its_time_out_are_never_both_stored(
     """The clock passes the deadline during the call; exactly one of the two is stored."""
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(running_server(store, NO_SWEEPS, seed)) for seed in (1, 2)]
-        game = await servers[0][1].new_game(ruleset=TIMED)
+        game = await servers[0][1].new_game(ruleset=ENDLESS)
         won = set()
         for ticks in (*range(0, 120, 6), 0, EVER):
             seen = await game.see()
@@ -322,7 +329,7 @@ EVER = 1_000_000
 async def test_time_outs_draw_three_tiles_then_the_rest_then_pass_until_the_round_is_blocked(
     client: Client, server: Server, clock: FakeClock, players: int, left_over: int
 ) -> None:
-    game = await client.new_game(players=players, ruleset=TIMED)
+    game = await client.new_game(players=players, ruleset=ENDLESS)
     pool = (await game.see()).pool_count
     while (await game.see()).state == game_pb2.GAME_STATE_PLAYING:
         clock.advance(LIMIT + 0.001)
@@ -361,9 +368,8 @@ async def test_only_the_player_who_timed_out_sees_the_penalty_tiles(client: Clie
 async def test_the_sweeper_finds_the_deadlines_of_later_rounds(
     client: Client, server: Server, store: GameStore, clock: FakeClock
 ) -> None:
-    rules = ruleset_pb2.Ruleset(
-        turn_time_limit_seconds=LIMIT, match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3
-    )
+    rules = ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=3)
+    rules.MergeFrom(ENDLESS)
     game = await client.new_game(ruleset=rules)
     for number in (1, 2, 3):
         while (seen := await game.see()).state == game_pb2.GAME_STATE_PLAYING:
@@ -516,8 +522,8 @@ async def stored_game(store: GameStore, game_id: str) -> Game:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_no_turn_is_overdue_after_a_sweep_of_randomly_changed_games(seed: int) -> None:
-    """Draws, new rounds, sweeps and clock jumps happen at random; after each sweep no turn is overdue."""
+async def test_nothing_is_due_after_a_sweep_of_randomly_changed_games(seed: int) -> None:
+    """Draws, new rounds, sweeps and clock jumps happen at random; after each sweep no turn or pause is over."""
     rng = random.Random(seed)
     clock = FakeClock()
     store = memory_store(clock)
@@ -525,6 +531,8 @@ async def test_no_turn_is_overdue_after_a_sweep_of_randomly_changed_games(seed: 
         turn_time_limit_seconds=rng.choice((1, 5, 30)),
         match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS,
         match_rounds=4,
+        absent_after_timeouts=0,
+        round_pause_seconds=rng.choice((0, 5, 60)),
     )
     async with running_server(store, NO_SWEEPS, seed) as (server, client):
         games = [await client.new_game(players=rng.randint(2, 4), ruleset=rules) for _ in range(3)]
@@ -542,7 +550,7 @@ async def test_no_turn_is_overdue_after_a_sweep_of_randomly_changed_games(seed: 
             await server.sweeper.sweep()
             for game in games:
                 found = await stored_game(store, game.game_id)
-                assert not is_expired(found, clock.now_ms)
+                assert not is_due(found, clock.now_ms)
                 swept[GameState.PLAYING] += isinstance(found.phase, Playing)
                 swept[GameState.ROUND_OVER] += isinstance(found.phase, RoundOver)
         assert all(swept.values())

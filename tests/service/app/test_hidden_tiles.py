@@ -132,6 +132,8 @@ def questions(seen: game_pb2.Game, rng: random.Random) -> Iterator[tuple[str, Me
     yield "GameService/LeaveGame", gs.LeaveGameRequest(game_id=game_id)
     yield "GameService/StartGame", gs.StartGameRequest(game_id=game_id)
     yield "GameService/StartNextRound", gs.StartNextRoundRequest(game_id=game_id)
+    if not any(player.is_absent for player in seen.players):
+        yield "GameService/ReturnToSeat", gs.ReturnToSeatRequest(game_id=game_id)
     yield "GameService/AddBot", gs.AddBotRequest(game_id=game_id, level=game_pb2.BOT_LEVEL_HARD)
     yield "GameService/ExportGame", gs.ExportGameRequest(game_id=game_id)
     yield "GameService/GetGame", gs.GetGameRequest(game_id=game_id, revision=rng.randint(1, revision))

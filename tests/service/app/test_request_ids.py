@@ -89,7 +89,8 @@ class Sent:
         return replace(self, seat=seat)
 
 
-TWO_ROUNDS = ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2)
+TWO_ROUNDS = ruleset_pb2.Ruleset(match_end=ruleset_pb2.MATCH_END_FIXED_ROUNDS, match_rounds=2, absent_after_timeouts=0)
+SOON_ABSENT = ruleset_pb2.Ruleset(absent_after_timeouts=1)
 CLAIMS = ruleset_pb2.Ruleset(turn_invalid_submission=ruleset_pb2.TURN_INVALID_SUBMISSION_PENALISE_ON_UNANIMOUS_CLAIM)
 
 
@@ -120,6 +121,9 @@ async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
     """Returns a game that accepts the RPC, and the seat that sends it."""
     if rpc == "RequestRedeal":
         return await servers.client.new_game_to_redeal()
+    if rpc == "ReturnToSeat":
+        game = await servers.client.new_game(3, ruleset=SOON_ABSENT)
+        return game, await be_absent(servers, game)
     start = rpc not in {"JoinGame", "AddBot", "LeaveGame", "StartGame"}
     game = await servers.client.new_game(3, start=start, ruleset=CLAIMS if rpc == "ClaimError" else TWO_ROUNDS)
     turn_seat = (await game.see()).turn.seat
@@ -136,6 +140,14 @@ async def game_for(rpc: str, servers: Servers) -> tuple[GameAtHand, int]:
         case _:
             pass
     return game, 1
+
+
+async def be_absent(servers: Servers, game: GameAtHand) -> int:
+    """Lets the time of the turn in progress run out; returns the seat, which is then absent."""
+    seat = (await game.see()).turn.seat
+    servers.clock.advance(121)
+    assert (await game.see()).players[seat - 1].is_absent
+    return seat
 
 
 async def to_the_rounds_end(servers: Servers, game: GameAtHand) -> None:
@@ -190,6 +202,9 @@ def test_every_mutating_rpc_of_the_contract_is_covered() -> None:
     of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal"}
     assert set(OF_A_SEAT) == of_games | {"PlayTurn", "ClaimError"}
     assert set(MUTATING) - set(OF_A_SEAT) == set(WITHOUT_A_TOKEN)
+    of_games = {"AddBot", "LeaveGame", "StartGame", "ResignGame", "StartNextRound", "RequestRedeal", "ReturnToSeat"}
+    assert set(OF_A_SEAT) == of_games | {"PlayTurn", "SaveDraft", "ClaimError"}
+    assert set(MUTATING) - set(OF_A_SEAT) == {"CreateGame", "JoinGame"}
 
 
 @pytest.mark.parametrize("rpc", MUTATING)
@@ -275,6 +290,7 @@ OTHER_RPCS = {
     "PlayTurn": "ResignGame",
     "RequestRedeal": "ResignGame",
     "ClaimError": "PlayTurn",
+    "ReturnToSeat": "ResignGame",
 }
 
 

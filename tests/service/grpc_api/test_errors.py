@@ -1325,13 +1325,13 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(usual_request(rpc, stage), as_anyone(rpc, stage.game))
 
 
-@case("GAME_NOT_STARTED", "ResignGame", "StartNextRound", "RequestRedeal", *IN_A_TURN)
+@case("GAME_NOT_STARTED", "ResignGame", "StartNextRound", "RequestRedeal", "ReturnToSeat", *IN_A_TURN)
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=2, start=False)
     return Ask(on_game(rpc, stage, game, revision=3), game.as_seat(1))
 
 
-@case("GAME_OVER", "ResignGame", "StartNextRound", "RequestRedeal", *IN_A_TURN)
+@case("GAME_OVER", "ResignGame", "StartNextRound", "RequestRedeal", "ReturnToSeat", *IN_A_TURN)
 async def _(stage: Stage, rpc: str) -> Ask:
     game = await put(stage, a_game(Finished(a_round(), winners=(1,))))
     return Ask(on_game(rpc, stage, game), game.as_seat(1))
@@ -1343,7 +1343,12 @@ async def _(stage: Stage, rpc: str) -> Ask:
     return Ask(on_game(rpc, stage, game), game.as_seat(1))
 
 
-@case("PLAYER_RESIGNED", "ResignGame", "RequestRedeal", *IN_A_TURN)
+@case("PLAYER_NOT_ABSENT", "ReturnToSeat")
+async def _(stage: Stage, rpc: str) -> Ask:
+    return Ask(usual_request(rpc, stage), stage.game.as_seat(1))
+
+
+@case("PLAYER_RESIGNED", "ResignGame", "RequestRedeal", "ReturnToSeat", *IN_A_TURN)
 async def _while_others_play(stage: Stage, rpc: str) -> Ask:
     game = await stage.client.new_game(players=3)
     await stage.client.games.ResignGame(gs.ResignGameRequest(game_id=game.game_id), metadata=game.as_seat(2))

@@ -62,9 +62,11 @@ SERVICES = (
 RPCS: dict[str, MethodDescriptor] = {rpc.name: rpc for service in SERVICES for rpc in service.methods}
 ON_GAMES = [rpc.name for service in CONTRACT[:2] for rpc in service.methods]
 WITH_GAME_ID = [name for name in ON_GAMES if "game_id" in RPCS[name].input_type.fields_by_name]
-OF_A_SEAT = [
+MUTATING = [
     name for name in WITH_GAME_ID if "request_id" in RPCS[name].input_type.fields_by_name and name != "JoinGame"
-] + ["SaveDraft"]
+]
+"""RPCs of a seat with a request id."""
+OF_A_SEAT = [*MUTATING, "SaveDraft"]
 A_RECORD = record_pb2.GameRecord(
     players=[record_pb2.RecordedPlayer(seat=seat, name=f"player {seat}") for seat in (1, 2)]
 )
@@ -178,6 +180,7 @@ def usual_requests(scene: Scene) -> dict[str, Message]:
         "StartNextRound": gs.StartNextRoundRequest(game_id=game_id),
         "RequestRedeal": gs.RequestRedealRequest(game_id=game_id),
         "ExportGame": gs.ExportGameRequest(game_id=game_id),
+        "ReturnToSeat": gs.ReturnToSeatRequest(game_id=game_id),
         "PlayTurn": turn,
         "SaveDraft": ts.SaveDraftRequest(game_id=game_id, expected_revision=scene.revision),
         "ClaimError": ts.ClaimErrorRequest(game_id=game_id, play_revision=1),
@@ -298,7 +301,7 @@ async def test_acting_for_a_seat_needs_its_token(scene: Scene, rpc: str) -> None
     assert reason_of(refusal) == ("PERMISSION_DENIED", "NOT_A_PLAYER")
 
 
-@pytest.mark.parametrize("rpc", OF_A_SEAT)
+@pytest.mark.parametrize("rpc", MUTATING)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_missing_token_is_reported_even_with_a_seat_s_request_id(scene: Scene, rpc: str) -> None:
     request = copy.deepcopy(usual_requests(scene)[rpc])
@@ -815,7 +818,7 @@ async def test_a_name_that_cannot_be_shown_is_refused(scene: Scene, name: str) -
 )
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_request_id_of_another_form_is_refused(scene: Scene, request_id: str) -> None:
-    for rpc in ("CreateGame", "JoinGame", "JoinOrCreateGame", *OF_A_SEAT):
+    for rpc in ("CreateGame", "JoinGame", "JoinOrCreateGame", *MUTATING):
         request = copy.deepcopy(usual_requests(scene)[rpc])
         request.MergeFrom(type(request)(request_id=request_id))
         refusal = await refused(scene, rpc, request, scene.game.as_seat(scene.seat), scene.seat)

@@ -27,15 +27,18 @@ if __name__ == "__main__":
 from engine.actions import Action, DrawTile, Join, Leave, Pass, PlayTiles, Resign, StartGame, StartNextRound, TimeOut
 from engine.drafts import Draft
 from engine.events import (
+    ClockStopped,
     ErrorClaimed,
     Event,
     GameCreated,
     GameEnded,
     IllegalPlayShown,
     LastChanceStarted,
+    PlayerAbsent,
     PlayerJoined,
     PlayerLeft,
     PlayerResigned,
+    PlayerReturned,
     RedealDemanded,
     RiverTileLaid,
     RoundEnded,
@@ -341,16 +344,22 @@ def happen_at_the_end(made: MadeGame) -> None:
     made.happens(TurnPassed(1), made.turn(3))
     made.happens(TurnTimedOut(3, ()), made.turn(2))
     made.happens(TurnPassed(2), RoundEnded(with_racks(made, result(1, RoundEnd.BLOCKED))))
+    made.happens(TurnTimedOut(3, ()), PlayerAbsent(3, BotLevel.MEDIUM), made.turn(2))
+    made.happens(TurnPassed(2), RoundEnded(result(1, RoundEnd.BLOCKED), START_MS + 90_000))
 
 
 def happen_in_the_second_round(made: MadeGame) -> None:
-    """Two players resign in a row, the first one while choosing a tile."""
+    """A player returns, another resigns while choosing a tile, and the rest is absent."""
     made.happens(*made.deal(2, (1, 3, 2)))
+    made.happens(PlayerReturned(3))
     made.happens(TilesOffered(1, (made.pool[0], made.pool[1])))
     made.happens(PlayerResigned(1), made.turn(3))
     ended = with_racks(made, result(2, RoundEnd.RESIGNED))
     opened = tuple(replace(one, is_open=True) for one in (*made.game.results, ended))
     made.happens(PlayerResigned(3), RoundEnded(ended), GameEnded((2,), opened))
+    made.happens(TurnTimedOut(3, ()), PlayerAbsent(3, BotLevel.HARD), ClockStopped(3, 90_500), made.turn(2))
+    made.happens(TurnTimedOut(2, ()), PlayerAbsent(2, None), PlayerResigned(2))
+    made.happens(RoundEnded(result(2, RoundEnd.RESIGNED)), GameEnded((3,), abandoned=True))
 
 
 @cache

@@ -73,7 +73,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_ROUND_IN_PROGRESS: _ErrorReason.ValueType  # 209
     """FAILED_PRECONDITION. The next round cannot start while a round is being played."""
     ERROR_REASON_ROUND_OVER: _ErrorReason.ValueType  # 210
-    """FAILED_PRECONDITION. No round is being played; StartNextRound starts the next one."""
+    """FAILED_PRECONDITION. No round is being played. The next one starts at Game.next_round_time, or earlier with
+    StartNextRound.
+    """
     ERROR_REASON_GAME_OVER: _ErrorReason.ValueType  # 211
     """FAILED_PRECONDITION. The game has ended."""
     ERROR_REASON_PLAYER_RESIGNED: _ErrorReason.ValueType  # 212
@@ -107,6 +109,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
     ERROR_REASON_GAME_NOT_OVER: _ErrorReason.ValueType  # 250
     """FAILED_PRECONDITION. The game has not ended. Its record would show hidden tiles."""
+    ERROR_REASON_PLAYER_NOT_ABSENT: _ErrorReason.ValueType  # 226
+    """FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
     ERROR_REASON_NOT_YOUR_TURN: _ErrorReason.ValueType  # 301
     """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
     ERROR_REASON_TURN_TIMED_OUT: _ErrorReason.ValueType  # 302
@@ -385,7 +389,9 @@ ERROR_REASON_GAME_NOT_STARTED: ErrorReason.ValueType  # 208
 ERROR_REASON_ROUND_IN_PROGRESS: ErrorReason.ValueType  # 209
 """FAILED_PRECONDITION. The next round cannot start while a round is being played."""
 ERROR_REASON_ROUND_OVER: ErrorReason.ValueType  # 210
-"""FAILED_PRECONDITION. No round is being played; StartNextRound starts the next one."""
+"""FAILED_PRECONDITION. No round is being played. The next one starts at Game.next_round_time, or earlier with
+StartNextRound.
+"""
 ERROR_REASON_GAME_OVER: ErrorReason.ValueType  # 211
 """FAILED_PRECONDITION. The game has ended."""
 ERROR_REASON_PLAYER_RESIGNED: ErrorReason.ValueType  # 212
@@ -419,6 +425,8 @@ ERROR_REASON_RECORD_HIDDEN: ErrorReason.ValueType  # 229
 """FAILED_PRECONDITION. The racks of the game stay hidden (option racks_shown), so it has no record."""
 ERROR_REASON_GAME_NOT_OVER: ErrorReason.ValueType  # 250
 """FAILED_PRECONDITION. The game has not ended. Its record would show hidden tiles."""
+ERROR_REASON_PLAYER_NOT_ABSENT: ErrorReason.ValueType  # 226
+"""FAILED_PRECONDITION. The caller is not absent, so there is nothing to return from."""
 ERROR_REASON_NOT_YOUR_TURN: ErrorReason.ValueType  # 301
 """FAILED_PRECONDITION. Another seat has the turn. Metadata: `seat`, the seat that has it."""
 ERROR_REASON_TURN_TIMED_OUT: ErrorReason.ValueType  # 302

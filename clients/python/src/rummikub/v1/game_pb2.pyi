@@ -38,7 +38,7 @@ class _GameStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GameState.V
     GAME_STATE_PLAYING: _GameState.ValueType  # 2
     """A round is being played."""
     GAME_STATE_ROUND_OVER: _GameState.ValueType  # 3
-    """A round has been scored, and the next one starts with StartNextRound."""
+    """A round has been scored. The next one starts with StartNextRound, or by itself at Game.next_round_time."""
     GAME_STATE_FINISHED: _GameState.ValueType  # 4
     """The game has ended. It no longer changes."""
 
@@ -52,7 +52,7 @@ GAME_STATE_LOBBY: GameState.ValueType  # 1
 GAME_STATE_PLAYING: GameState.ValueType  # 2
 """A round is being played."""
 GAME_STATE_ROUND_OVER: GameState.ValueType  # 3
-"""A round has been scored, and the next one starts with StartNextRound."""
+"""A round has been scored. The next one starts with StartNextRound, or by itself at Game.next_round_time."""
 GAME_STATE_FINISHED: GameState.ValueType  # 4
 """The game has ended. It no longer changes."""
 Global___GameState: _TypeAlias = GameState  # noqa: Y015
@@ -186,6 +186,9 @@ class Player(_message.Message):
     TOTAL_POINTS_FIELD_NUMBER: _builtins.int
     RESIGNED_FIELD_NUMBER: _builtins.int
     BOT_LEVEL_FIELD_NUMBER: _builtins.int
+    TIMEOUTS_IN_A_ROW_FIELD_NUMBER: _builtins.int
+    IS_ABSENT_FIELD_NUMBER: _builtins.int
+    TIME_LEFT_FIELD_NUMBER: _builtins.int
     seat: _builtins.int
     """The seat, from 1. Game.turn_order has the order of turns: by rising seat number, by falling seat number with
     TURN_DIRECTION_COUNTERCLOCKWISE, or by the start draw with START_DRAW_DETERMINES_FULL_ORDER.
@@ -201,7 +204,23 @@ class Player(_message.Message):
     resigned: _builtins.bool
     """Whether the player has resigned from the game."""
     bot_level: Global___BotLevel.ValueType
-    """The strength of the bot that plays the seat. Unspecified for a seat that the service does not play."""
+    """The strength of the bot that plays the seat, as a player or in place of an absent one. Unspecified for a seat that
+    the service does not play.
+    """
+    timeouts_in_a_row: _builtins.int
+    """The number of the seat's turns in a row that have timed out, without an action in a turn since. At
+    absent_after_timeouts the player becomes absent or resigns (absent_action).
+    """
+    is_absent: _builtins.bool
+    """Whether the player is absent: a bot plays until the player returns with ReturnToSeat, or by any action except
+    ResignGame.
+    """
+    @_builtins.property
+    def time_left(self) -> _duration_pb2.Duration:
+        """The time that the player has left for the round (clock_total_seconds). During the player's turn it is what was left
+        at the start of the turn; Turn.deadline includes it. Unset without a clock, and in the lobby.
+        """
+
     def __init__(
         self,
         *,
@@ -212,10 +231,13 @@ class Player(_message.Message):
         total_points: _builtins.int = ...,
         resigned: _builtins.bool = ...,
         bot_level: Global___BotLevel.ValueType = ...,
+        timeouts_in_a_row: _builtins.int = ...,
+        is_absent: _builtins.bool = ...,
+        time_left: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["time_left", b"time_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "has_melded", b"has_melded", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "total_points", b"total_points"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "has_melded", b"has_melded", "is_absent", b"is_absent", "name", b"name", "resigned", b"resigned", "seat", b"seat", "tile_count", b"tile_count", "time_left", b"time_left", "timeouts_in_a_row", b"timeouts_in_a_row", "total_points", b"total_points"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -521,6 +543,8 @@ class Game(_message.Message):
     VISIBILITY_FIELD_NUMBER: _builtins.int
     JOIN_CODE_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    NEXT_ROUND_TIME_FIELD_NUMBER: _builtins.int
+    ABANDONED_FIELD_NUMBER: _builtins.int
     game_id: _builtins.str
     """The game's id: 32 hexadecimal digits."""
     revision: _builtins.int
@@ -546,6 +570,10 @@ class Game(_message.Message):
     join_code: _builtins.str
     """The code that JoinGame takes in place of the game's id: 6 characters of 23456789CDFGHJKMNPQRTVWXY. Only in views of
     seats, and in the response to CreateGame; empty after the start. No two games in the lobby have the same code.
+    """
+    abandoned: _builtins.bool
+    """Whether the game ended because all people who had not resigned were absent (absent_after_timeouts). The round that
+    was being played is not scored.
     """
     @_builtins.property
     def ruleset(self) -> _ruleset_pb2.Ruleset:
@@ -576,7 +604,7 @@ class Game(_message.Message):
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The winner of a finished game. Several, by seat, when players tie (match_winner) or a team wins. Never a player who
-        has resigned.
+        has resigned. Empty if the game was abandoned before the end of its first round.
         """
 
     @_builtins.property
@@ -614,6 +642,12 @@ class Game(_message.Message):
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """The labels of the game, as CreateGame received them. They never change; set where the ruleset is."""
 
+    @_builtins.property
+    def next_round_time(self) -> _timestamp_pb2.Timestamp:
+        """The time when the next round starts by itself, by the store's clock (round_pause_seconds). Unset unless the state is
+        GAME_STATE_ROUND_OVER, and if only StartNextRound starts the next round.
+        """
+
     def __init__(
         self,
         *,
@@ -642,10 +676,12 @@ class Game(_message.Message):
         visibility: Global___Visibility.ValueType = ...,
         join_code: _builtins.str = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        next_round_time: _timestamp_pb2.Timestamp | None = ...,
+        abandoned: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "ruleset", b"ruleset", "server_time", b"server_time", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "next_round_time", b"next_round_time", "ruleset", b"ruleset", "server_time", b"server_time", "turn", b"turn", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "create_time", b"create_time", "etag", b"etag", "game_id", b"game_id", "join_code", b"join_code", "labels", b"labels", "last_chance_seats", b"last_chance_seats", "next_round_time", b"next_round_time", "passed_seats", b"passed_seats", "players", b"players", "pool_count", b"pool_count", "rack", b"rack", "revision", b"revision", "river", b"river", "round", b"round", "rounds", b"rounds", "ruleset", b"ruleset", "seat", b"seat", "server_time", b"server_time", "starter_seat", b"starter_seat", "state", b"state", "table", b"table", "turn", b"turn", "turn_order", b"turn_order", "update_time", b"update_time", "visibility", b"visibility", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1059,24 +1095,108 @@ class PlayerResigned(_message.Message):
 Global___PlayerResigned: _TypeAlias = PlayerResigned  # noqa: Y015
 
 @_typing.final
+class PlayerAbsent(_message.Message):
+    """A player counts as absent, after absent_after_timeouts time-outs in a row."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    BOT_LEVEL_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    bot_level: Global___BotLevel.ValueType
+    """The strength of the bot that plays from now on. Unspecified with ABSENT_ACTION_RESIGN: PlayerResigned follows."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        bot_level: Global___BotLevel.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_level", b"bot_level", "seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlayerAbsent: _TypeAlias = PlayerAbsent  # noqa: Y015
+
+@_typing.final
+class PlayerReturned(_message.Message):
+    """An absent player returned. The bot plays no more, not even the rest of a turn that it has begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlayerReturned: _TypeAlias = PlayerReturned  # noqa: Y015
+
+@_typing.final
+class ClockStopped(_message.Message):
+    """A player's turn ended, which stopped the player's clock (clock_total_seconds)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEAT_FIELD_NUMBER: _builtins.int
+    TIME_LEFT_FIELD_NUMBER: _builtins.int
+    seat: _builtins.int
+    """The seat."""
+    @_builtins.property
+    def time_left(self) -> _duration_pb2.Duration:
+        """The time that the player has left, with the increment (clock_increment_seconds). Each round begins with
+        clock_total_seconds for every player.
+        """
+
+    def __init__(
+        self,
+        *,
+        seat: _builtins.int = ...,
+        time_left: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["time_left", b"time_left"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seat", b"seat", "time_left", b"time_left"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClockStopped: _TypeAlias = ClockStopped  # noqa: Y015
+
+@_typing.final
 class RoundEnded(_message.Message):
     """A round was scored."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RESULT_FIELD_NUMBER: _builtins.int
+    NEXT_ROUND_TIME_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def result(self) -> Global___RoundResult:
         """The result of the round."""
+
+    @_builtins.property
+    def next_round_time(self) -> _timestamp_pb2.Timestamp:
+        """The time when the next round starts by itself. Unset if only StartNextRound starts it, and after the last round."""
 
     def __init__(
         self,
         *,
         result: Global___RoundResult | None = ...,
+        next_round_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["next_round_time", b"next_round_time", "result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_round_time", b"next_round_time", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1090,9 +1210,16 @@ class GameEnded(_message.Message):
 
     WINNER_SEATS_FIELD_NUMBER: _builtins.int
     ROUNDS_FIELD_NUMBER: _builtins.int
+    ABANDONED_FIELD_NUMBER: _builtins.int
+    abandoned: _builtins.bool
+    """Whether the game ended because all people who had not resigned were absent, possibly in the middle of a round, which
+    is then not scored.
+    """
     @_builtins.property
     def winner_seats(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The winner. Several, by seat, when players tie (match_winner) or a team wins. Never a player who has resigned."""
+        """The winner. Several, by seat, when players tie (match_winner) or a team wins. Never a player who has resigned. Empty
+        if the game was abandoned before the end of its first round.
+        """
 
     @_builtins.property
     def rounds(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundResult]:
@@ -1105,10 +1232,11 @@ class GameEnded(_message.Message):
         *,
         winner_seats: _abc.Iterable[_builtins.int] | None = ...,
         rounds: _abc.Iterable[Global___RoundResult] | None = ...,
+        abandoned: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["rounds", b"rounds", "winner_seats", b"winner_seats"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abandoned", b"abandoned", "rounds", b"rounds", "winner_seats", b"winner_seats"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1351,6 +1479,9 @@ class GameEvent(_message.Message):
     TURN_PENALISED_FIELD_NUMBER: _builtins.int
     REDEAL_DEMANDED_FIELD_NUMBER: _builtins.int
     LAST_CHANCE_STARTED_FIELD_NUMBER: _builtins.int
+    PLAYER_ABSENT_FIELD_NUMBER: _builtins.int
+    PLAYER_RETURNED_FIELD_NUMBER: _builtins.int
+    CLOCK_STOPPED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def game_created(self) -> Global___GameCreated:
         """The game was created."""
@@ -1427,6 +1558,18 @@ class GameEvent(_message.Message):
     def last_chance_started(self) -> Global___LastChanceStarted:
         """The last turns began."""
 
+    @_builtins.property
+    def player_absent(self) -> Global___PlayerAbsent:
+        """A player counts as absent."""
+
+    @_builtins.property
+    def player_returned(self) -> Global___PlayerReturned:
+        """An absent player returned."""
+
+    @_builtins.property
+    def clock_stopped(self) -> Global___ClockStopped:
+        """A player's clock stopped."""
+
     def __init__(
         self,
         *,
@@ -1449,12 +1592,15 @@ class GameEvent(_message.Message):
         turn_penalised: Global___TurnPenalised | None = ...,
         redeal_demanded: Global___RedealDemanded | None = ...,
         last_chance_started: Global___LastChanceStarted | None = ...,
+        player_absent: Global___PlayerAbsent | None = ...,
+        player_returned: Global___PlayerReturned | None = ...,
+        clock_stopped: Global___ClockStopped | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["clock_stopped", b"clock_stopped", "error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock_stopped", b"clock_stopped", "error_claimed", b"error_claimed", "event", b"event", "game_created", b"game_created", "game_ended", b"game_ended", "illegal_play_shown", b"illegal_play_shown", "last_chance_started", b"last_chance_started", "player_absent", b"player_absent", "player_joined", b"player_joined", "player_left", b"player_left", "player_resigned", b"player_resigned", "player_returned", b"player_returned", "redeal_demanded", b"redeal_demanded", "river_tile_laid", b"river_tile_laid", "round_ended", b"round_ended", "round_started", b"round_started", "tiles_drawn", b"tiles_drawn", "tiles_played", b"tiles_played", "turn_ended", b"turn_ended", "turn_passed", b"turn_passed", "turn_penalised", b"turn_penalised", "turn_started", b"turn_started", "turn_timed_out", b"turn_timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["game_created", "player_joined", "player_left", "round_started", "turn_started", "tiles_played", "tiles_drawn", "turn_passed", "turn_timed_out", "player_resigned", "round_ended", "game_ended", "river_tile_laid", "turn_ended", "illegal_play_shown", "error_claimed", "turn_penalised", "redeal_demanded", "last_chance_started", "player_absent", "player_returned", "clock_stopped"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1462,7 +1608,7 @@ Global___GameEvent: _TypeAlias = GameEvent  # noqa: Y015
 
 @_typing.final
 class GameChange(_message.Message):
-    """One change of a game: the result of one accepted request or one time-out."""
+    """One change of a game: the result of one accepted request, one time-out, or the end of one pause between rounds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

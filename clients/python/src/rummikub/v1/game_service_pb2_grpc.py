@@ -115,6 +115,11 @@ class GameServiceStub:
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealRequest.SerializeToString,
                 response_deserializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealResponse.FromString,
                 _registered_method=True)
+        self.ReturnToSeat = channel.unary_unary(
+                '/rummikub.v1.GameService/ReturnToSeat',
+                request_serializer=rummikub_dot_v1_dot_game__service__pb2.ReturnToSeatRequest.SerializeToString,
+                response_deserializer=rummikub_dot_v1_dot_game__service__pb2.ReturnToSeatResponse.FromString,
+                _registered_method=True)
         self.ExportGame = channel.unary_unary(
                 '/rummikub.v1.GameService/ExportGame',
                 request_serializer=rummikub_dot_v1_dot_game__service__pb2.ExportGameRequest.SerializeToString,
@@ -249,7 +254,8 @@ class GameServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StartNextRound(self, request, context):
-        """Starts the next round of a game of several rounds. Any player who has not resigned may call it.
+        """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+        round starts by itself at Game.next_round_time (round_pause_seconds).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
         PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
         """
@@ -262,6 +268,17 @@ class GameServiceServicer:
         has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReturnToSeat(self, request, context):
+        """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest of
+        a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except ResignGame,
+        does the same.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+        PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -343,6 +360,11 @@ def add_GameServiceServicer_to_server(servicer, server):
                     servicer.RequestRedeal,
                     request_deserializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealRequest.FromString,
                     response_serializer=rummikub_dot_v1_dot_game__service__pb2.RequestRedealResponse.SerializeToString,
+            ),
+            'ReturnToSeat': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReturnToSeat,
+                    request_deserializer=rummikub_dot_v1_dot_game__service__pb2.ReturnToSeatRequest.FromString,
+                    response_serializer=rummikub_dot_v1_dot_game__service__pb2.ReturnToSeatResponse.SerializeToString,
             ),
             'ExportGame': grpc.unary_unary_rpc_method_handler(
                     servicer.ExportGame,
@@ -717,6 +739,33 @@ class GameService:
             '/rummikub.v1.GameService/RequestRedeal',
             rummikub_dot_v1_dot_game__service__pb2.RequestRedealRequest.SerializeToString,
             rummikub_dot_v1_dot_game__service__pb2.RequestRedealResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReturnToSeat(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/rummikub.v1.GameService/ReturnToSeat',
+            rummikub_dot_v1_dot_game__service__pb2.ReturnToSeatRequest.SerializeToString,
+            rummikub_dot_v1_dot_game__service__pb2.ReturnToSeatResponse.FromString,
             options,
             channel_credentials,
             insecure,

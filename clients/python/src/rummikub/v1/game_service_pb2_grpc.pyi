@@ -112,7 +112,8 @@ class GameServiceStub:
     ABORTED (DUPLICATE_REQUEST).
     """
     StartNextRound: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.StartNextRoundRequest, _game_service_pb2.StartNextRoundResponse]
-    """Starts the next round of a game of several rounds. Any player who has not resigned may call it.
+    """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+    round starts by itself at Game.next_round_time (round_pause_seconds).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
     PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
     """
@@ -121,6 +122,13 @@ class GameServiceStub:
     has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    """
+    ReturnToSeat: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ReturnToSeatRequest, _game_service_pb2.ReturnToSeatResponse]
+    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest of
+    a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except ResignGame,
+    does the same.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+    PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
     """
     ExportGame: _grpc.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]
     """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
@@ -212,7 +220,8 @@ class GameServiceAsyncStub(GameServiceStub):
     ABORTED (DUPLICATE_REQUEST).
     """
     StartNextRound: _aio.UnaryUnaryMultiCallable[_game_service_pb2.StartNextRoundRequest, _game_service_pb2.StartNextRoundResponse]  # type: ignore[assignment]
-    """Starts the next round of a game of several rounds. Any player who has not resigned may call it.
+    """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+    round starts by itself at Game.next_round_time (round_pause_seconds).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
     PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
     """
@@ -221,6 +230,13 @@ class GameServiceAsyncStub(GameServiceStub):
     has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
     Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
     PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+    """
+    ReturnToSeat: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ReturnToSeatRequest, _game_service_pb2.ReturnToSeatResponse]  # type: ignore[assignment]
+    """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest of
+    a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except ResignGame,
+    does the same.
+    Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+    PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
     """
     ExportGame: _aio.UnaryUnaryMultiCallable[_game_service_pb2.ExportGameRequest, _game_service_pb2.ExportGameResponse]  # type: ignore[assignment]
     """Returns the record of a game that has ended, with all hidden tiles. Everyone who may see the game may export it,
@@ -381,7 +397,8 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _game_service_pb2.StartNextRoundRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_game_service_pb2.StartNextRoundResponse, _abc.Awaitable[_game_service_pb2.StartNextRoundResponse]]:
-        """Starts the next round of a game of several rounds. Any player who has not resigned may call it.
+        """Starts the next round of a game of several rounds. Any player who has not resigned may call it. Without a call, the
+        round starts by itself at Game.next_round_time (round_pause_seconds).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_IN_PROGRESS, GAME_OVER,
         PLAYER_RESIGNED), ABORTED (DUPLICATE_REQUEST).
         """
@@ -396,6 +413,19 @@ class GameServiceServicer(metaclass=_abc_1.ABCMeta):
         has drawn, passed or shown an illegal play, or anyone has played (deal_three_pairs_reshuffle).
         Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, ROUND_OVER, GAME_OVER,
         PLAYER_RESIGNED, REDEAL_NOT_ALLOWED), ABORTED (DUPLICATE_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def ReturnToSeat(
+        self,
+        request: _game_service_pb2.ReturnToSeatRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_game_service_pb2.ReturnToSeatResponse, _abc.Awaitable[_game_service_pb2.ReturnToSeatResponse]]:
+        """Ends the caller's absence (Player.is_absent): from now on the caller plays again instead of the bot, also the rest of
+        a turn in progress, whose deadline stays. Any other action of an absent player that is accepted, except ResignGame,
+        does the same.
+        Errors: PERMISSION_DENIED (NOT_A_PLAYER), FAILED_PRECONDITION (GAME_NOT_STARTED, GAME_OVER, PLAYER_RESIGNED,
+        PLAYER_NOT_ABSENT), ABORTED (DUPLICATE_REQUEST).
         """
 
     @_abc_1.abstractmethod

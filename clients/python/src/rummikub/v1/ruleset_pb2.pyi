@@ -1573,6 +1573,74 @@ DRAFT_VISIBILITY_EVERYONE: DraftVisibility.ValueType  # 2
 """Everyone, as at a real table. Evidence: none in the rules; a table is in plain view."""
 Global___DraftVisibility: _TypeAlias = DraftVisibility  # noqa: Y015
 
+class _AbsentAction:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AbsentActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AbsentAction.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ABSENT_ACTION_UNSPECIFIED: _AbsentAction.ValueType  # 0
+    """Unset: the preset's value applies."""
+    ABSENT_ACTION_OFF: _AbsentAction.ValueType  # 1
+    """Nothing: no player counts as absent, and each turn times out. Evidence: the sources are silent."""
+    ABSENT_ACTION_RESIGN: _AbsentAction.ValueType  # 2
+    """The player resigns. Evidence: none; a decision."""
+    ABSENT_ACTION_BOT_EASY: _AbsentAction.ValueType  # 3
+    """A bot of level EASY plays until the player returns. Evidence: none; a decision."""
+    ABSENT_ACTION_BOT_MEDIUM: _AbsentAction.ValueType  # 4
+    """A bot of level MEDIUM plays until the player returns. Evidence: none; a decision."""
+    ABSENT_ACTION_BOT_HARD: _AbsentAction.ValueType  # 5
+    """A bot of level HARD plays until the player returns. Evidence: none; a decision."""
+
+class AbsentAction(_AbsentAction, metaclass=_AbsentActionEnumTypeWrapper):
+    """What happens to the seat of an absent player (option absent_action): one whose turns timed out absent_after_timeouts
+    times in a row. When all people who have not resigned are absent, the game ends.
+    """
+
+ABSENT_ACTION_UNSPECIFIED: AbsentAction.ValueType  # 0
+"""Unset: the preset's value applies."""
+ABSENT_ACTION_OFF: AbsentAction.ValueType  # 1
+"""Nothing: no player counts as absent, and each turn times out. Evidence: the sources are silent."""
+ABSENT_ACTION_RESIGN: AbsentAction.ValueType  # 2
+"""The player resigns. Evidence: none; a decision."""
+ABSENT_ACTION_BOT_EASY: AbsentAction.ValueType  # 3
+"""A bot of level EASY plays until the player returns. Evidence: none; a decision."""
+ABSENT_ACTION_BOT_MEDIUM: AbsentAction.ValueType  # 4
+"""A bot of level MEDIUM plays until the player returns. Evidence: none; a decision."""
+ABSENT_ACTION_BOT_HARD: AbsentAction.ValueType  # 5
+"""A bot of level HARD plays until the player returns. Evidence: none; a decision."""
+Global___AbsentAction: _TypeAlias = AbsentAction  # noqa: Y015
+
+class _ClockFlag:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ClockFlagEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ClockFlag.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CLOCK_FLAG_UNSPECIFIED: _ClockFlag.ValueType  # 0
+    """Unset: the preset's value applies."""
+    CLOCK_FLAG_RESIGN: _ClockFlag.ValueType  # 1
+    """The player resigns. Evidence: none; as in chess, where the flag ends the game."""
+    CLOCK_FLAG_TIME_OUT_EACH_TURN: _ClockFlag.ValueType  # 2
+    """The turn times out, and each later turn of the round lasts as long as the increments since have added:
+    clock_increment_seconds, or no time at all. Such turns without any time do not count for absent_after_timeouts.
+    Evidence: none; a decision.
+    """
+
+class ClockFlag(_ClockFlag, metaclass=_ClockFlagEnumTypeWrapper):
+    """What happens to a player who has used up the bank of time (options clock_flag, clock_total_seconds)."""
+
+CLOCK_FLAG_UNSPECIFIED: ClockFlag.ValueType  # 0
+"""Unset: the preset's value applies."""
+CLOCK_FLAG_RESIGN: ClockFlag.ValueType  # 1
+"""The player resigns. Evidence: none; as in chess, where the flag ends the game."""
+CLOCK_FLAG_TIME_OUT_EACH_TURN: ClockFlag.ValueType  # 2
+"""The turn times out, and each later turn of the round lasts as long as the increments since have added:
+clock_increment_seconds, or no time at all. Such turns without any time do not count for absent_after_timeouts.
+Evidence: none; a decision.
+"""
+Global___ClockFlag: _TypeAlias = ClockFlag  # noqa: Y015
+
 @_typing.final
 class Ruleset(_message.Message):
     """The rules of a game. An unset field has the preset's value, except joker_retrieval_same_meld. In answers every field
@@ -1653,6 +1721,12 @@ class Ruleset(_message.Message):
     HINTS_FIELD_NUMBER: _builtins.int
     RACKS_SHOWN_FIELD_NUMBER: _builtins.int
     DRAFT_VISIBILITY_FIELD_NUMBER: _builtins.int
+    ABSENT_AFTER_TIMEOUTS_FIELD_NUMBER: _builtins.int
+    ABSENT_ACTION_FIELD_NUMBER: _builtins.int
+    ROUND_PAUSE_SECONDS_FIELD_NUMBER: _builtins.int
+    CLOCK_TOTAL_SECONDS_FIELD_NUMBER: _builtins.int
+    CLOCK_INCREMENT_SECONDS_FIELD_NUMBER: _builtins.int
+    CLOCK_FLAG_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
     """The preset that supplies the values of unset fields."""
     geometry_jokers: _builtins.int
@@ -1694,8 +1768,8 @@ class Ruleset(_message.Message):
     turn_draw: Global___TurnDraw.ValueType
     """What a player draws, and whether the turn then ends. Default ONE."""
     turn_time_limit_seconds: _builtins.int
-    """Time limit of a turn in seconds: 0 (no limit) to 86400. Default 120. Evidence: 120 in three sources; 60 in the
-    international manuals; 40 in a championship.
+    """Time limit of a turn in seconds: 0 (no limit) to 1209600 (14 days). Default 120. Evidence: 120 in three sources; 60
+    in the international manuals; 40 in a championship.
     """
     turn_timeout_dirty: Global___TurnTimeoutDirty.ValueType
     """What happens when a turn's time runs out while the table differs from the one at its start, or after an illegal play
@@ -1830,6 +1904,28 @@ class Ruleset(_message.Message):
     """When everyone may see the racks of a round and the order of its pool. Default AFTER_ROUND."""
     draft_visibility: Global___DraftVisibility.ValueType
     """Who sees the table that a player is arranging. Default OWNER."""
+    absent_after_timeouts: _builtins.int
+    """Number of a player's turns that time out in a row before the player counts as absent: 0 (never) to 100. Default 3.
+    Any action in a turn restarts the count. Without a time limit no turn times out. Evidence: the sources are silent; a
+    decision.
+    """
+    absent_action: Global___AbsentAction.ValueType
+    """What happens to the seat of an absent player. Default BOT_EASY."""
+    round_pause_seconds: _builtins.int
+    """Pause in seconds after a round, after which the next one starts by itself: 0 (only StartNextRound starts it) to
+    86400. Default 30. Any player may start it earlier. Evidence: the sources are silent; a decision.
+    """
+    clock_total_seconds: _builtins.int
+    """Each player's time in seconds for all turns of a round, beside the limit of each turn: 0 (no clock) to 1209600 (14
+    days). Default 0. Evidence: a tournament with chess clocks of ten minutes.
+    """
+    clock_increment_seconds: _builtins.int
+    """Seconds that are added to a player's time after each of the player's turns: 0 to 86400. Default 0. A player never has
+    more than 14 days. Other values require clock_total_seconds (OPTIONS_CONFLICT). Evidence: ten seconds in a
+    tournament.
+    """
+    clock_flag: Global___ClockFlag.ValueType
+    """What happens to a player whose time is used up. Default RESIGN. Another value requires clock_total_seconds."""
     def __init__(
         self,
         *,
@@ -1901,11 +1997,23 @@ class Ruleset(_message.Message):
         hints: Global___Hints.ValueType = ...,
         racks_shown: Global___RacksShown.ValueType = ...,
         draft_visibility: Global___DraftVisibility.ValueType = ...,
+        absent_after_timeouts: _builtins.int | None = ...,
+        absent_action: Global___AbsentAction.ValueType = ...,
+        round_pause_seconds: _builtins.int | None = ...,
+        clock_total_seconds: _builtins.int | None = ...,
+        clock_increment_seconds: _builtins.int | None = ...,
+        clock_flag: Global___ClockFlag.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "score_joker_penalty", b"score_joker_penalty", "turn_time_limit_seconds", b"turn_time_limit_seconds"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "_clock_increment_seconds", b"_clock_increment_seconds", "_clock_total_seconds", b"_clock_total_seconds", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_round_pause_seconds", b"_round_pause_seconds", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "absent_after_timeouts", b"absent_after_timeouts", "clock_increment_seconds", b"clock_increment_seconds", "clock_total_seconds", b"clock_total_seconds", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_may_lead", b"jokers_may_lead", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "round_pause_seconds", b"round_pause_seconds", "score_joker_penalty", b"score_joker_penalty", "turn_time_limit_seconds", b"turn_time_limit_seconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "draft_visibility", b"draft_visibility", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "racks_shown", b"racks_shown", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts", "_clock_increment_seconds", b"_clock_increment_seconds", "_clock_total_seconds", b"_clock_total_seconds", "_contract_points", b"_contract_points", "_deal_fixed_jokers", b"_deal_fixed_jokers", "_deal_hand_size", b"_deal_hand_size", "_geometry_colors", b"_geometry_colors", "_geometry_copies", b"_geometry_copies", "_geometry_jokers", b"_geometry_jokers", "_geometry_jokers_per_player", b"_geometry_jokers_per_player", "_initial_meld_threshold", b"_initial_meld_threshold", "_initial_meld_voluntary_delay", b"_initial_meld_voluntary_delay", "_joker_retrieval_end_of_run_free", b"_joker_retrieval_end_of_run_free", "_jokers_beyond_physical", b"_jokers_beyond_physical", "_jokers_may_lead", b"_jokers_may_lead", "_match_rounds", b"_match_rounds", "_match_target_score", b"_match_target_score", "_penalty_tiles", b"_penalty_tiles", "_players_max", b"_players_max", "_players_min", b"_players_min", "_round_pause_seconds", b"_round_pause_seconds", "_score_joker_penalty", b"_score_joker_penalty", "_turn_time_limit_seconds", b"_turn_time_limit_seconds", "absent_action", b"absent_action", "absent_after_timeouts", b"absent_after_timeouts", "clock_flag", b"clock_flag", "clock_increment_seconds", b"clock_increment_seconds", "clock_total_seconds", b"clock_total_seconds", "contract", b"contract", "contract_points", b"contract_points", "deal_fixed_jokers", b"deal_fixed_jokers", "deal_hand_size", b"deal_hand_size", "deal_order", b"deal_order", "deal_three_pairs_reshuffle", b"deal_three_pairs_reshuffle", "draft_visibility", b"draft_visibility", "geometry_colors", b"geometry_colors", "geometry_copies", b"geometry_copies", "geometry_jokers", b"geometry_jokers", "geometry_jokers_per_player", b"geometry_jokers_per_player", "hints", b"hints", "initial_meld_comparison", b"initial_meld_comparison", "initial_meld_count", b"initial_meld_count", "initial_meld_joker", b"initial_meld_joker", "initial_meld_required_kind", b"initial_meld_required_kind", "initial_meld_same_turn_table_play", b"initial_meld_same_turn_table_play", "initial_meld_threshold", b"initial_meld_threshold", "initial_meld_voluntary_delay", b"initial_meld_voluntary_delay", "joker_retrieval_end_of_run_free", b"joker_retrieval_end_of_run_free", "joker_retrieval_group_of_three", b"joker_retrieval_group_of_three", "joker_retrieval_mode", b"joker_retrieval_mode", "joker_retrieval_reuse", b"joker_retrieval_reuse", "joker_retrieval_same_meld", b"joker_retrieval_same_meld", "joker_retrieval_source", b"joker_retrieval_source", "jokers_adjacent", b"jokers_adjacent", "jokers_beyond_physical", b"jokers_beyond_physical", "jokers_declaration", b"jokers_declaration", "jokers_max_per_meld", b"jokers_max_per_meld", "jokers_may_lead", b"jokers_may_lead", "manipulation", b"manipulation", "match_end", b"match_end", "match_rounds", b"match_rounds", "match_target_score", b"match_target_score", "match_winner", b"match_winner", "meld_order", b"meld_order", "penalty_tiles", b"penalty_tiles", "players_max", b"players_max", "players_min", b"players_min", "pool_empty_last_chance_start", b"pool_empty_last_chance_start", "pool_empty_mode", b"pool_empty_mode", "pool_empty_pass", b"pool_empty_pass", "pool_empty_stuck_test", b"pool_empty_stuck_test", "preset", b"preset", "racks_shown", b"racks_shown", "round_pause_seconds", b"round_pause_seconds", "run_wrap", b"run_wrap", "score_blocked_points", b"score_blocked_points", "score_blocked_tie", b"score_blocked_tie", "score_blocked_winner", b"score_blocked_winner", "score_joker_penalty", b"score_joker_penalty", "score_never_melded", b"score_never_melded", "score_winner", b"score_winner", "start_draw_determines", b"start_draw_determines", "start_draw_joker", b"start_draw_joker", "start_draw_tie", b"start_draw_tie", "start_draw_tile", b"start_draw_tile", "start_player", b"start_player", "start_player_next_rounds", b"start_player_next_rounds", "teams", b"teams", "turn_direction", b"turn_direction", "turn_draw", b"turn_draw", "turn_invalid_submission", b"turn_invalid_submission", "turn_play_after_draw", b"turn_play_after_draw", "turn_time_limit_seconds", b"turn_time_limit_seconds", "turn_timeout_clean", b"turn_timeout_clean", "turn_timeout_dirty", b"turn_timeout_dirty", "turn_voluntary_draw", b"turn_voluntary_draw", "win_call", b"win_call"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__absent_after_timeouts: _TypeAlias = _typing.Literal["absent_after_timeouts"]  # noqa: Y015
+    _WhichOneofArgType__absent_after_timeouts: _TypeAlias = _typing.Literal["_absent_after_timeouts", b"_absent_after_timeouts"]  # noqa: Y015
+    _WhichOneofReturnType__clock_increment_seconds: _TypeAlias = _typing.Literal["clock_increment_seconds"]  # noqa: Y015
+    _WhichOneofArgType__clock_increment_seconds: _TypeAlias = _typing.Literal["_clock_increment_seconds", b"_clock_increment_seconds"]  # noqa: Y015
+    _WhichOneofReturnType__clock_total_seconds: _TypeAlias = _typing.Literal["clock_total_seconds"]  # noqa: Y015
+    _WhichOneofArgType__clock_total_seconds: _TypeAlias = _typing.Literal["_clock_total_seconds", b"_clock_total_seconds"]  # noqa: Y015
     _WhichOneofReturnType__contract_points: _TypeAlias = _typing.Literal["contract_points"]  # noqa: Y015
     _WhichOneofArgType__contract_points: _TypeAlias = _typing.Literal["_contract_points", b"_contract_points"]  # noqa: Y015
     _WhichOneofReturnType__deal_fixed_jokers: _TypeAlias = _typing.Literal["deal_fixed_jokers"]  # noqa: Y015
@@ -1940,10 +2048,18 @@ class Ruleset(_message.Message):
     _WhichOneofArgType__players_max: _TypeAlias = _typing.Literal["_players_max", b"_players_max"]  # noqa: Y015
     _WhichOneofReturnType__players_min: _TypeAlias = _typing.Literal["players_min"]  # noqa: Y015
     _WhichOneofArgType__players_min: _TypeAlias = _typing.Literal["_players_min", b"_players_min"]  # noqa: Y015
+    _WhichOneofReturnType__round_pause_seconds: _TypeAlias = _typing.Literal["round_pause_seconds"]  # noqa: Y015
+    _WhichOneofArgType__round_pause_seconds: _TypeAlias = _typing.Literal["_round_pause_seconds", b"_round_pause_seconds"]  # noqa: Y015
     _WhichOneofReturnType__score_joker_penalty: _TypeAlias = _typing.Literal["score_joker_penalty"]  # noqa: Y015
     _WhichOneofArgType__score_joker_penalty: _TypeAlias = _typing.Literal["_score_joker_penalty", b"_score_joker_penalty"]  # noqa: Y015
     _WhichOneofReturnType__turn_time_limit_seconds: _TypeAlias = _typing.Literal["turn_time_limit_seconds"]  # noqa: Y015
     _WhichOneofArgType__turn_time_limit_seconds: _TypeAlias = _typing.Literal["_turn_time_limit_seconds", b"_turn_time_limit_seconds"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__absent_after_timeouts) -> _WhichOneofReturnType__absent_after_timeouts | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__clock_increment_seconds) -> _WhichOneofReturnType__clock_increment_seconds | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__clock_total_seconds) -> _WhichOneofReturnType__clock_total_seconds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__contract_points) -> _WhichOneofReturnType__contract_points | None: ...
     @_typing.overload
@@ -1978,6 +2094,8 @@ class Ruleset(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__players_max) -> _WhichOneofReturnType__players_max | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__players_min) -> _WhichOneofReturnType__players_min | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__round_pause_seconds) -> _WhichOneofReturnType__round_pause_seconds | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score_joker_penalty) -> _WhichOneofReturnType__score_joker_penalty | None: ...
     @_typing.overload
