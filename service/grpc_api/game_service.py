@@ -70,7 +70,10 @@ class GameServicer:
 
     async def join_game(self, request: pb.JoinGameRequest, context: Context) -> bytes:
         """JoinGame."""
-        by_code = request.WhichOneof("game") == "join_code"
+        stated = request.WhichOneof("game")
+        if stated is None:
+            raise fields.invalid("game", "expected one of game_id, join_code")
+        by_code = stated == "join_code"
         target = fields.join_code(request.join_code) if by_code else fields.game_id(request.game_id)
         name, identity = fields.player_name(request.name), mutation(request, context)
         game_id = await self._game_of_code(target, context) if by_code else target

@@ -36,9 +36,10 @@ VALUES: dict[str, Callable[[GameAtHand], Any]] = {
     "name": lambda _: "Eve",
     "play_revision": lambda _: 1,
     "racks": lambda _: [vs.RackToScore(seat=1), vs.RackToScore(seat=2, rack=[tile_pb2.TILE_RED_1])],
+    "text": lambda _: "[R3 R4 R5] + {R6}",
     "tile": lambda _: tile_pb2.TILE_RED_1,
 }
-"""A valid value of each required field, by the field's name."""
+"""A valid value of each required field, and of a member of each oneof, by the field's name."""
 
 
 def messages_of(rpcs: list[Descriptor]) -> set[Descriptor]:
@@ -81,17 +82,22 @@ def required(message: Descriptor, before: Path = ()) -> Iterator[Path]:
     for field in message.fields:
         if is_required(field):
             yield (*before, field)
-        if field.message_type in ONLY_IN_REQUESTS:
+        if field.message_type:
             yield from required(field.message_type, (*before, field))
 
 
 REQUIRED = [(rpc, path) for rpc in RPCS for path in required(rpc.input_type)]
 
 
+def member(oneof: OneofDescriptor) -> FieldDescriptor:
+    """Returns the first member with a value, or else the first."""
+    return next((field for field in oneof.fields if field.name in VALUES), oneof.fields[0])
+
+
 def minimal(kind: Descriptor, game: GameAtHand, path: Path = ()) -> Message:
-    """Returns a message with its required fields only, the first member of each oneof, and the fields of a path."""
+    """Returns a message with its required fields only, a member of each oneof, and the fields of a path."""
     message = message_factory.GetMessageClass(kind)()
-    chosen = {oneof.fields[0].name for oneof in choices(kind)}
+    chosen = {member(oneof).name for oneof in choices(kind)}
     if path and isinstance(path[0], FieldDescriptor):
         siblings = path[0].containing_oneof.fields if path[0].containing_oneof else ()
         chosen = chosen - {field.name for field in siblings} | {path[0].name}
@@ -144,15 +150,10 @@ async def client() -> AsyncIterator[Client]:
 
 def test_every_field_of_a_request_is_required_or_optional() -> None:
     allowed = ([field_behavior_pb2.REQUIRED], [field_behavior_pb2.OPTIONAL])
-    fields = [field for message in ONLY_IN_REQUESTS for field in message.fields]
+    messages = [message for message in ONLY_IN_REQUESTS if not message.GetOptions().map_entry]
+    fields = [field for message in messages for field in message.fields]
     assert len(fields) > 90
     assert [field.full_name for field in fields if behaviors(field) not in allowed] == []
-
-
-def test_no_other_field_is_marked() -> None:
-    """A field that clients and servers send would be required in one place and not in the other."""
-    others = messages_of([rpc.output_type for rpc in RPCS])
-    assert [field.full_name for message in others for field in message.fields if behaviors(field)] == []
 
 
 @pytest.mark.parametrize("rpc", RPCS, ids=lambda rpc: rpc.name)
@@ -161,13 +162,13 @@ async def test_a_request_without_its_optional_fields_is_valid(client: Client, rp
     game = await client.new_game()
     request = minimal(rpc.input_type, game)
     metadata = game.as_seat(1) if "game_id" in rpc.input_type.fields_by_name else ()
-    invalid: list[str] = []
+    missing: list[str] = []
     try:
         await first_answer(client.channel, rpc, request.SerializeToString(), metadata)
     except grpc.aio.AioRpcError as refusal:
-        if refusal.code() is grpc.StatusCode.INVALID_ARGUMENT:
-            invalid = [error_info(refusal).reason, *field_violations(refusal)]
-    assert invalid == []
+        if error_info(refusal).reason in {"FIELD_INVALID", "TILE_UNKNOWN"}:
+            missing = field_violations(refusal)
+    assert missing == []
 
 
 @pytest.mark.parametrize(("rpc", "path"), REQUIRED, ids=[f"{rpc.name}-{text(path)}" for rpc, path in REQUIRED])
