@@ -10,7 +10,7 @@ import argparse
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
@@ -36,20 +36,17 @@ GROUPS: Final = (
     ("Melds", ("run_", "meld_", "jokers_")),
     ("Initial meld", ("initial_meld_",)),
     ("Turn", ("turn_", "penalty_", "manipulation")),
+    ("Clocks and absence", ("clock_", "absent_")),
     ("Jokers of the table", ("joker_",)),
     ("Empty pool", ("pool_",)),
     ("Score", ("score_", "win_")),
-    ("Match", ("match_",)),
+    ("Match", ("match_", "round_")),
     ("Variants", ("teams", "contract")),
     ("Hints", ("hints",)),
     ("Record", ("racks_shown",)),
     ("Drafts", ("draft_",)),
 )
 """The headings of the page, and how the options under each begin."""
-TRIED_MOST: Final = 20_000
-"""The longest range of which each number is tried for conflicts."""
-TRIED_LOWEST: Final = 3
-"""How many of the lowest numbers of a longer range are tried."""
 
 TITLES: Final = tuple(title for title, _ in GROUPS)
 MORE: Final = (
@@ -197,6 +194,8 @@ def text(value: object) -> str:
 
 def span(chosen: Sequence[object]) -> str:
     """Several values in few words: `2 to 6`, `0, 2, 4`, `REPLACE, LOCKED`."""
+    if isinstance(chosen, range):
+        return _stretch(chosen)
     stretches: list[list[object]] = []
     for value in chosen:
         if stretches and type(value) is int and value - 1 == stretches[-1][-1]:
@@ -273,35 +272,37 @@ def _value_row(option: str, value: Enum, said: dict[str, Comment]) -> tuple[str,
     return name, said[contract_name(value)].meaning, evidence(option, value, said)
 
 
+MANY: Final = 20_000
+"""In a range of more numbers, only the first two are tried: all above the first are assumed to conflict alike."""
+
+
+def _samples(option: str) -> dict[object, Sequence[object]]:
+    """Returns the values of an option to try, each with the values that it stands for."""
+    numbers = values(option)
+    if isinstance(numbers, range) and len(numbers) > MANY:
+        return {numbers[0]: numbers[:1], numbers[1]: numbers[1:]}
+    return {value: (value,) for value in numbers}
+
+
+def _all_of(samples: dict[object, Sequence[object]], tried: Iterable[object]) -> Sequence[object]:
+    """Returns the values that the tried ones stand for."""
+    found = [samples[value] for value in tried]
+    return found[0] if len(found) == 1 else [value for several in found for value in several]
+
+
 def _conflict_rows() -> Iterator[tuple[str, str, str]]:
     """Returns the conflicts: values of the first option, the allowed values of the second, the second option."""
     for first, second, contradict in CONFLICTS:
         beside: dict[tuple[object, ...], list[object]] = {}
-        for value in _tried(first):
-            chosen = [with_options(SABRA, {first: value, second: other}) for other in _tried(second)]
+        firsts, seconds = _samples(first), _samples(second)
+        for value in firsts:
+            chosen = [with_options(SABRA, {first: value, second: other}) for other in seconds]
             allowed = tuple(getattr(ruleset, second) for ruleset in chosen if not contradict(ruleset))
             if len(allowed) < len(chosen):
                 beside.setdefault(allowed, []).append(value)
         for allowed, contradicted in beside.items():
-            yield (
-                f"{_code(first)} {_all_span(first, contradicted)}",
-                _all_span(second, allowed) or "none",
-                _code(second),
-            )
-
-
-def _tried(option: str) -> Sequence[object]:
-    """Returns the values of an option to try: all, or the lowest of a long range and its end."""
-    every = values(option)
-    return every if len(every) <= TRIED_MOST else (*every[:TRIED_LOWEST], every[-1])
-
-
-def _all_span(option: str, tried: Sequence[object]) -> str:
-    """Returns the span of all values for which tried ones stand: those between the lowest and the end behave as it."""
-    every = values(option)
-    if len(every) <= TRIED_MOST or every[-1] not in tried:
-        return span(tried)
-    return span((*tried[:-1], *every[TRIED_LOWEST:]))
+            against = span(_all_of(firsts, contradicted))
+            yield f"{_code(first)} {against}", span(_all_of(seconds, allowed)) if allowed else "none", _code(second)
 
 
 def _preset(preset: Preset, said: dict[str, Comment]) -> Iterator[str]:

@@ -113,9 +113,9 @@ class TimeOut:
 
 @dataclass(frozen=True, slots=True)
 class StartDueRound:
-    """The pause between two rounds has passed (round_pause_seconds)."""
+    """The pause between two rounds has passed (round_pause_seconds). `shuffle` is as in StartGame."""
 
-    shuffle: Shuffle
+    shuffle: Shuffle | RoundStarted
 
 
 @dataclass(frozen=True, slots=True)

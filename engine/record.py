@@ -19,6 +19,9 @@ from engine.actions import (
     PlayTiles,
     RequestRedeal,
     Resign,
+    ReturnToSeat,
+    StandIn,
+    StartDueRound,
     StartGame,
     StartNextRound,
     TimeOut,
@@ -31,6 +34,7 @@ from engine.events import (
     IllegalPlayShown,
     PlayerJoined,
     PlayerResigned,
+    PlayerReturned,
     RedealDemanded,
     RiverTileLaid,
     RoundStarted,
@@ -49,6 +53,7 @@ from engine.replay import advance, evolve
 from engine.ruleset import Ruleset
 from engine.table import ProposedTable
 from engine.tiles import JOKER, Tile
+from engine.timers import is_due
 from engine.turns import EXACT, apply
 from engine.violation_texts import describe_violation
 from engine.violations import Refused, Violation
@@ -74,6 +79,20 @@ class MoveKind(Enum):
     PENALTY = auto()
     TIME_OUT = auto()
     RESIGN = auto()
+    RETURN_TO_SEAT = auto()
+
+
+_BY_BOTS: Final = {
+    MoveKind.PLAY,
+    MoveKind.DRAW,
+    MoveKind.LAY_ON_RIVER,
+    MoveKind.PASS_TURN,
+    MoveKind.SHOW,
+    MoveKind.CLAIM,
+    MoveKind.OBJECT,
+    MoveKind.PENALTY,
+}
+"""The moves that a bot may make for an absent player."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +103,12 @@ class Move:
         revision: The game's revision after it.
         time_ms: When it was made, in milliseconds since 1970.
         kind: What was done.
-        seat: Who did it; 0 for DEAL.
+        seat: Who did it; for DEAL only a player who returned by it, else 0.
         tiles: The tiles drawn, offered or laid, in this order; for TIME_OUT and PENALTY the tiles drawn for it.
         table: The table of PLAY and SHOW, and of a TIME_OUT that committed a draft; else None.
         river_index: The oldest River tile that a PLAY pulled.
         dealt: The deal of DEAL and REDEAL.
+        by_bot: Whether a bot did it for an absent player (absent_action).
     """
 
     revision: int
@@ -99,6 +119,7 @@ class Move:
     table: ProposedTable | None = None
     river_index: int | None = None
     dealt: RoundStarted | None = None
+    by_bot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +219,25 @@ def _winners(game: Game) -> tuple[int, ...]:
 def _move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
     """Returns the move that led to the events of a change; None for changes that are not part of a record."""
     match events:
+        case (PlayerReturned(seat),):
+            return Move(revision, time_ms, MoveKind.RETURN_TO_SEAT, seat)
+        case (PlayerReturned(seat), RoundStarted() as dealt, *_):
+            return Move(revision, time_ms, MoveKind.DEAL, seat, dealt=dealt)
+        case (PlayerReturned(), *rest):
+            return _own_move(game, revision, time_ms, tuple(rest))
+        case _:
+            move = _own_move(game, revision, time_ms, events)
+            return replace(move, by_bot=True) if move and _is_by_bot(game, move) else move
+
+
+def _is_by_bot(game: Game, move: Move) -> bool:
+    """Returns whether a move of a player who did not return by it was a bot's."""
+    return move.kind in _BY_BOTS and game.player(move.seat).stand_in is not None
+
+
+def _own_move(game: Game, revision: int, time_ms: int, events: tuple[Event, ...]) -> Move | None:
+    """Returns the move, given the events after a player's return."""
+    match events:
         case (RoundStarted() as dealt, *_):
             return Move(revision, time_ms, MoveKind.DEAL, dealt=dealt)
         case (RedealDemanded(seat), RoundStarted() as dealt, *_):
@@ -289,10 +329,12 @@ def _played(before: Game, move: Move, index: int, analysis: Analysis) -> Game:
         raise RecordError("the move is incomplete, or has parts that do not belong to it", index)
     if move.seat and move.seat not in {player.seat for player in before.players}:
         raise RecordError(f"there is no player in seat {move.seat}", index)
+    if move.kind is MoveKind.DEAL and move.seat and before.player(move.seat).stand_in is None:
+        raise RecordError("a deal has the seat of an absent player who returned by it, else 0", index)
     refusal, other = None, None
     for game, action in _candidates(before, move):
         try:
-            outcome = apply(game, action, move.time_ms, analysis)
+            outcome = apply(game, _by_bot(action) if move.by_bot else action, move.time_ms, analysis)
         except ValueError as error:  # an impossible deal, or a time-out before the deadline
             raise RecordError(str(error), index) from None
         if isinstance(outcome, Refused):
@@ -313,7 +355,8 @@ def _is_complete(move: Move) -> bool:
     deals, plays = kind in {MoveKind.DEAL, MoveKind.REDEAL}, kind in {MoveKind.PLAY, MoveKind.SHOW}
     return (
         deals == (move.dealt is not None)
-        and (kind is MoveKind.DEAL) == (not move.seat)
+        and (kind is MoveKind.DEAL or move.seat > 0)
+        and (kind in _BY_BOTS or not move.by_bot)
         and (plays == (move.table is not None) or kind is MoveKind.TIME_OUT)
         and (move.river_index is None or kind is MoveKind.PLAY)
         and (len(move.tiles) == 1 or kind is not MoveKind.LAY_ON_RIVER)
@@ -365,12 +408,22 @@ def _time_outs(game: Game, move: Move) -> Iterator[Action]:
 def _deals(game: Game, move: Move) -> Iterator[tuple[Game, Action]]:
     if move.dealt is None:
         raise ValueError("a deal has its tiles")
+    present = [player.seat for player in game.players if not player.resigned and player.stand_in is None]
     if move.kind is MoveKind.REDEAL:
         yield game, RequestRedeal(move.seat, move.dealt)
     elif isinstance(game.phase, Lobby):
         yield game, StartGame(game.active_seats[0], move.dealt)
+    elif not move.seat and is_due(game, move.time_ms):
+        yield game, StartDueRound(move.dealt)
     else:
-        yield game, StartNextRound(game.active_seats[0], move.dealt)
+        yield game, StartNextRound(move.seat or present[0], move.dealt)
+
+
+def _by_bot(action: Action) -> Action:
+    """Returns the action as a bot takes it for an absent player."""
+    if isinstance(action, PlayTiles | DrawTile | LayOnRiver | Pass | ClaimError):
+        return StandIn(action)
+    raise ValueError("a bot only takes turns and votes")
 
 
 def _plain_action(move: Move) -> Action:
@@ -384,6 +437,8 @@ def _plain_action(move: Move) -> Action:
             return LayOnRiver(seat, move.tiles[0])
         case MoveKind.RESIGN:
             return Resign(seat)
+        case MoveKind.RETURN_TO_SEAT:
+            return ReturnToSeat(seat)
         case _:
             return Pass(seat)
 

@@ -17,7 +17,7 @@ winners 2
 
 import re
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Final, TypeVar
 
@@ -66,9 +66,18 @@ _VERBS: Final = {
     MoveKind.PENALTY: "penalty",
     MoveKind.TIME_OUT: "timeout",
     MoveKind.RESIGN: "resign",
+    MoveKind.RETURN_TO_SEAT: "return",
 }
 _KINDS: Final = {verb: kind for kind, verb in _VERBS.items()}
-_WITHOUT_WORDS: Final = {MoveKind.PASS_TURN, MoveKind.CLAIM, MoveKind.OBJECT, MoveKind.RESIGN}
+_WITHOUT_WORDS: Final = {
+    MoveKind.PASS_TURN,
+    MoveKind.CLAIM,
+    MoveKind.OBJECT,
+    MoveKind.RESIGN,
+    MoveKind.RETURN_TO_SEAT,
+}
+_BOT: Final = "bot"
+"""The word before the verb of a move that a bot made for an absent player."""
 _PERSON: Final = "person"
 _LEVELS: Final = {_PERSON: None, **{level.name.lower(): level for level in BotLevel}}
 _SECONDS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{3}")
@@ -134,7 +143,8 @@ def _format_score(score: RoundScore) -> str:
 
 def _format_move(move: Move, record: GameRecord) -> str:
     words, seconds = _format_words(move), _format_time(move.time_ms - record.created_ms)
-    return f"{move.revision} {seconds} {move.seat} {_VERBS[move.kind]}{' ' if words else ''}{words}"
+    verb = f"{_BOT} {_VERBS[move.kind]}" if move.by_bot else _VERBS[move.kind]
+    return f"{move.revision} {seconds} {move.seat} {verb}{' ' if words else ''}{words}"
 
 
 def _format_words(move: Move) -> str:
@@ -302,6 +312,9 @@ def _read_move(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
     if len(words) < 4:
         raise line.error("is not a move: expected REVISION SECONDS SEAT VERB")
     revision, seconds, seat, verb = words[:4]
+    by_bot = verb.text == _BOT and len(words) > 4
+    if by_bot:
+        verb = words[4]
     if not re.fullmatch("[1-9][0-9]{0,8}", revision.text):
         raise revision.error("is not a revision: expected a number from 1 on")
     if verb.text not in _KINDS:
@@ -314,6 +327,7 @@ def _read_move(parts: _Parts, line: Piece, words: tuple[Piece, ...]) -> None:
                 (parts.created_ms or 0) + _time(seconds),
                 _KINDS[verb.text],
                 0 if seat.text == "0" else parse_seat(seat),
+                by_bot=by_bot,
             ),
             rest.strip(),
             len(parts.rounds) + 1,
@@ -342,7 +356,7 @@ def _move(move: Move, rest: Piece, round_number: int) -> Move:
             raise rest.error(f"follows {_VERBS[move.kind]}: expected nothing")
         case _:
             tiles = _within(rest, parse_tiles)
-    return Move(move.revision, move.time_ms, move.kind, move.seat, tiles, table, river_index, dealt)
+    return replace(move, tiles=tiles, table=table, river_index=river_index, dealt=dealt)
 
 
 def _deal(rest: Piece, round_number: int) -> RoundStarted:

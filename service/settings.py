@@ -121,7 +121,10 @@ class Settings(BaseSettings):
         3_600, ge=60, le=_CENTURY, description="lifetime of a game that has not started, after its last change"
     )
     game_ttl_seconds: int = Field(
-        604_800, ge=60, le=_CENTURY, description="lifetime of a started game, after its last change"
+        604_800,
+        ge=60,
+        le=_CENTURY,
+        description="lifetime of a started game, after its last change or the deadline of its turn",
     )
     finished_ttl_seconds: int = Field(
         86_400, ge=60, le=_CENTURY, description="lifetime of a finished game and its history"

@@ -55,7 +55,7 @@ def start_next_round(game: Game, seat: int, shuffle: Shuffle | RoundStarted, con
             return _start_round(game, shuffle, context)
 
 
-def start_due_round(game: Game, shuffle: Shuffle, context: Context) -> Decision:
+def start_due_round(game: Game, shuffle: Shuffle | RoundStarted, context: Context) -> Decision:
     """Decides on `StartDueRound` (round_pause_seconds).
 
     Raises:

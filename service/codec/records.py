@@ -135,6 +135,7 @@ def _move(message: record_pb2.RecordedMove, field: str, created_ms: int, round_n
         table=_table(message, field) if has_table else None,
         river_index=message.river_index if message.HasField("river_index") else None,
         dealt=_deal(message.deal, f"{field}.deal", round_number) if message.HasField("deal") else None,
+        by_bot=message.by_bot,
     )
 
 
@@ -216,6 +217,7 @@ def _encode_move(move: Move) -> record_pb2.RecordedMove:
         table=map(encode_proposed, move.table or ()),
         river_index=move.river_index,
         deal=_encode_deal(move.dealt) if move.dealt else None,
+        by_bot=move.by_bot,
     )
 
 

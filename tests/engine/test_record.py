@@ -205,7 +205,7 @@ def test_a_text_that_is_no_record_names_line_and_column(old: str, new: str, erro
 @pytest.mark.parametrize(
     ("old", "new", "move", "error"),
     [
-        ("4 3.000 0 deal", "4 3.000 1 deal", 0, "the move is incomplete"),
+        ("4 3.000 0 deal", "4 3.000 1 deal", 0, "a deal has the seat of an absent player"),
         ("1{R4 B4", "1{R5 B4", 0, "racks and pool are not the tile set"),
         (" / 2 1 / ", " / 1 2 / ", 0, "lead to another turn order"),
         (" / 2 1 / ", " / 2 2 / ", 0, "the turn order is not of the seats"),

@@ -571,3 +571,101 @@ async def test_calls_of_spectators_and_with_wrong_tokens_apply_a_time_out_and_re
     wrong = client.games.GetGame(request, metadata=bearer("A" * 43))
     assert await refusal(wrong) == "GAME_NOT_FOUND"
     assert (await store.bounds(game.game_id))[1] == revision + 1
+
+
+# Banks
+
+BANK = 60
+CLOCKS = ruleset_pb2.Ruleset(turn_time_limit_seconds=0, clock_total_seconds=BANK)
+
+
+def time_left(game: game_pb2.Game) -> list[float]:
+    """Returns the seconds on the clock of each player."""
+    return [player.time_left.ToMilliseconds() / 1000 for player in game.players]
+
+
+async def draw_after(game: GameAtHand, clock: FakeClock, seconds: float) -> game_pb2.Game:
+    """Draws for the seat to move after some time; returns the game."""
+    clock.advance(seconds)
+    return (await game.draw()).game
+
+
+async def test_the_clock_of_a_player_runs_in_their_turns_by_the_stores_clock(client: Client, clock: FakeClock) -> None:
+    game = await client.new_game(ruleset=CLOCKS)
+    first = (await game.see()).turn.seat - 1
+    assert time_left(await game.see()) == [BANK, BANK]
+    seen = await draw_after(game, clock, 12.5)
+    assert (time_left(seen)[first], time_left(seen)[1 - first]) == (BANK - 12.5, BANK)
+    seen = await draw_after(game, clock, 1)
+    assert (time_left(seen)[first], time_left(seen)[1 - first]) == (BANK - 12.5, BANK - 1)
+    assert ms(seen.turn.deadline) == clock.now_ms + (BANK - 12.5) * 1000
+    stopped = [event.clock_stopped for change in await history(game) for event in change.events]
+    left = [one.time_left.ToMilliseconds() / 1000 for one in stopped if one.seat]
+    assert left == [BANK - 12.5, BANK - 1]
+
+
+@pytest.mark.parametrize("call", [looks, draws_too_late, joins], ids=lambda call: str(call.__name__))
+async def test_an_empty_bank_resigns_the_player_once(
+    client: Client,
+    store: GameStore,
+    clock: FakeClock,
+    call: Callable[[GameAtHand, game_pb2.Game], Awaitable[None]],
+) -> None:
+    game = await client.new_game(players=3, ruleset=CLOCKS)
+    seen = await game.see()
+    clock.advance(BANK + 0.001)
+    await call(game, seen)
+    assert await store.bounds(game.game_id) == (1, seen.revision + 1)
+    after = await game.see()
+    assert [player.seat for player in after.players if player.resigned] == [seen.turn.seat]
+    assert time_left(after)[seen.turn.seat - 1] == 0
+    assert ms(after.turn.deadline) == clock.now_ms + BANK * 1000
+
+
+async def test_the_sweeper_finds_a_bank_that_is_empty_before_the_turn_before_would_have_ended(
+    client: Client, server: Server, store: GameStore, clock: FakeClock
+) -> None:
+    game = await client.new_game(players=3, ruleset=CLOCKS)
+    short = (await game.see()).turn.seat
+    for seconds in (55, 0, 0):
+        await draw_after(game, clock, seconds)
+    assert (await game.see()).turn.seat == short  # with five seconds left
+    await draw_after(game, clock, 0)
+    clock.advance(5.001)  # in another player's turn of 60 seconds
+    assert await server.sweeper.sweep() == 1
+    await draw_after(game, clock, 0)
+    revision = (await draw_after(game, clock, 0)).revision
+    clock.advance(5.001)
+    await server.sweeper.sweep()
+    assert await store.bounds(game.game_id) == (1, revision + 1)
+    assert (await game.see()).players[short - 1].resigned
+
+
+async def test_two_servers_and_concurrent_calls_flag_a_player_once(store: GameStore, clock: FakeClock) -> None:
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(running_server(store, NO_SWEEPS, seed)) for seed in (1, 2)]
+        game = await servers[0][1].new_game(players=4, ruleset=CLOCKS)
+        for resigned in (1, 2):
+            seen = await game.see()
+            clock.advance(BANK + 0.001)
+            copies = [GameAtHand(client, game.game_id, game.tokens) for _, client in servers]
+            await asyncio.gather(
+                *(server.sweeper.sweep() for server, _ in servers),
+                *(copy.see(seat) for copy in copies for seat in range(5)),
+                *(draw_on(copy, seen, seat) for copy in copies for seat in range(1, 5)),
+                return_exceptions=True,
+            )
+            after = await game.see()
+            assert after.revision == seen.revision + 1
+            assert sum(player.resigned for player in after.players) == resigned
+
+
+async def test_a_turn_may_last_14_days(client: Client, server: Server, store: GameStore, clock: FakeClock) -> None:
+    limit = 14 * 86_400
+    game = await client.new_game(ruleset=ruleset_pb2.Ruleset(turn_time_limit_seconds=limit))
+    seen = await game.see()
+    clock.advance(limit)
+    assert await server.sweeper.sweep() == 0
+    clock.advance(0.001)
+    assert await server.sweeper.sweep() == 1
+    assert await store.bounds(game.game_id) == (1, seen.revision + 1)

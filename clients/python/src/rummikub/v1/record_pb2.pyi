@@ -56,6 +56,8 @@ class _MoveKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MoveKind.Val
     """The seat's time ran out."""
     MOVE_KIND_RESIGN: _MoveKind.ValueType  # 12
     """Resigned."""
+    MOVE_KIND_RETURN_TO_SEAT: _MoveKind.ValueType  # 13
+    """Returned to the seat after an absence, without another action."""
 
 class MoveKind(_MoveKind, metaclass=_MoveKindEnumTypeWrapper):
     """What a player did in a change of a game."""
@@ -86,6 +88,8 @@ MOVE_KIND_TIME_OUT: MoveKind.ValueType  # 11
 """The seat's time ran out."""
 MOVE_KIND_RESIGN: MoveKind.ValueType  # 12
 """Resigned."""
+MOVE_KIND_RETURN_TO_SEAT: MoveKind.ValueType  # 13
+"""Returned to the seat after an absence, without another action."""
 Global___MoveKind: _TypeAlias = MoveKind  # noqa: Y015
 
 @_typing.final
@@ -202,14 +206,17 @@ class RecordedMove(_message.Message):
     TABLE_FIELD_NUMBER: _builtins.int
     RIVER_INDEX_FIELD_NUMBER: _builtins.int
     DEAL_FIELD_NUMBER: _builtins.int
+    BY_BOT_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The game's revision after the move. Revisions rise; a game may have other changes between two moves."""
     kind: Global___MoveKind.ValueType
     """What was done."""
     seat: _builtins.int
-    """Who did it; 0 for MOVE_KIND_DEAL."""
+    """Who did it; for MOVE_KIND_DEAL only an absent player who returned by it, else 0."""
     river_index: _builtins.int
     """The oldest tile of the River that MOVE_KIND_PLAY pulled; see PlayTiles.river_index."""
+    by_bot: _builtins.bool
+    """Whether a bot did it for an absent player (option absent_action)."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """The time of the move."""
@@ -237,10 +244,11 @@ class RecordedMove(_message.Message):
         table: _abc.Iterable[_meld_pb2.Meld] | None = ...,
         river_index: _builtins.int | None = ...,
         deal: Global___RecordedDeal | None = ...,
+        by_bot: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "deal", b"deal", "river_index", b"river_index", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "deal", b"deal", "kind", b"kind", "revision", b"revision", "river_index", b"river_index", "seat", b"seat", "table", b"table", "tiles", b"tiles", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_river_index", b"_river_index", "by_bot", b"by_bot", "deal", b"deal", "kind", b"kind", "revision", b"revision", "river_index", b"river_index", "seat", b"seat", "table", b"table", "tiles", b"tiles", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__river_index: _TypeAlias = _typing.Literal["river_index"]  # noqa: Y015
     _WhichOneofArgType__river_index: _TypeAlias = _typing.Literal["_river_index", b"_river_index"]  # noqa: Y015

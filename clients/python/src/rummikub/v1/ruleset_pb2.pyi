@@ -1628,7 +1628,7 @@ class _ClockFlagEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ClockFlag.V
     """
 
 class ClockFlag(_ClockFlag, metaclass=_ClockFlagEnumTypeWrapper):
-    """What happens to a player who has used up the bank of time (options clock_flag, clock_total_seconds)."""
+    """What happens to a player whose time by clock_total_seconds is used up (option clock_flag)."""
 
 CLOCK_FLAG_UNSPECIFIED: ClockFlag.ValueType  # 0
 """Unset: the preset's value applies."""
